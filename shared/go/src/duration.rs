@@ -1,4 +1,4 @@
-//! Durations as Go's `time` package reads, writes and rounds them, in nanoseconds.
+//! Durations in nanoseconds: parsed, formatted and rounded like in Go's `time` package.
 
 use crate::quote::quote;
 
@@ -13,7 +13,7 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Go's `time.ParseDuration`, in nanoseconds.
+/// Parses a duration to nanoseconds, by Go's `time.ParseDuration`.
 ///
 /// # Errors
 /// Go's message.
@@ -86,7 +86,7 @@ pub fn parse(text: &str) -> Result<i64, String> {
     }
 }
 
-/// Go's `Duration.String`: `1h2m3.5s`.
+/// Formats a duration by Go's `Duration.String`: `1h2m3.5s`.
 pub fn format(nanos: i64) -> String {
     let size = nanos.unsigned_abs();
     let sign = if nanos < 0 { "-" } else { "" };
@@ -117,12 +117,12 @@ pub fn format(nanos: i64) -> String {
     format!("{sign}{text}")
 }
 
-/// The whole and the rest in units, as Go's `Seconds`, `Minutes` and `Hours`.
+/// Converts a duration to units, like Go's `Seconds`, `Minutes` and `Hours`.
 pub fn float(nanos: i64, unit: i64) -> f64 {
     (nanos / unit) as f64 + (nanos % unit) as f64 / unit as f64
 }
 
-/// Go's `Duration.Round`: half away from zero.
+/// Rounds a duration by Go's `Duration.Round`: half away from zero.
 pub fn round(nanos: i64, to: i64) -> i64 {
     if to <= 0 {
         return nanos;
@@ -139,7 +139,7 @@ pub fn round(nanos: i64, to: i64) -> i64 {
     }
 }
 
-/// Go's `Duration.Truncate`.
+/// Truncates a duration by Go's `Duration.Truncate`.
 pub fn truncate(nanos: i64, to: i64) -> i64 {
     if to <= 0 { nanos } else { nanos - nanos % to }
 }

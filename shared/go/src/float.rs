@@ -1,11 +1,9 @@
-//! Floating-point numbers as Go's `strconv.FormatFloat` and `encoding/json` write them.
+//! Floating-point numbers in the formats of Go's `strconv.FormatFloat` and `encoding/json`.
 
-/// Digits behind the point that a float64 can have; Rust's formatting takes no precision above 65,535.
+/// The most digits after the point of a float64; Rust's formatting accepts no precision above 65,535.
 const EXACT: usize = 1_100;
 
-/// The text of `strconv.FormatFloat(f, verb, precision, 64)` for the verbs `e`, `E`, `f`, `F`, `g`, `G`, `b`, `x` and `X`. No
-/// precision means as many digits as are needed to read the same number again. An unknown verb gives `%` and the verb, as Go
-/// does.
+/// Formats a number by `strconv.FormatFloat(f, verb, precision, 64)` for the verbs `e`, `E`, `f`, `F`, `g`, `G`, `b`, `x` and `X`. No precision means the fewest digits that parse to the same number. An unknown verb gives `%` and the verb, as in Go.
 pub fn format(f: f64, verb: char, precision: Option<usize>) -> String {
     if f.is_nan() {
         return "NaN".to_owned();
@@ -29,7 +27,7 @@ pub fn format(f: f64, verb: char, precision: Option<usize>) -> String {
     }
 }
 
-/// The text of `strconv.FormatFloat(f, 'g', -1, 32)` for the nearest float32; `None` where that is not finite.
+/// Formats the nearest float32 by `strconv.FormatFloat(f, 'g', -1, 32)`; `None` if it is not finite.
 pub fn format_float32(f: f64) -> Option<String> {
     let narrow = f as f32;
     narrow
@@ -37,12 +35,12 @@ pub fn format_float32(f: f64) -> Option<String> {
         .then(|| general_text(&format!("{narrow:e}"), 'g', None))
 }
 
-/// The text that `encoding/json` writes for a finite number: an exponent only below 1e-6 and from 1e21 on.
+/// Formats a finite number by `encoding/json`: with an exponent only below 1e-6 and from 1e21 on.
 pub fn json(f: f64) -> String {
     let abs = f.abs();
     if abs != 0.0 && !(1e-6..1e21).contains(&abs) {
         let text = format(f, 'e', None);
-        // One digit less in small negative exponents: e-09 becomes e-9.
+        // Small negative exponents have one digit less: e-09 becomes e-9.
         return match text.split_once("e-0") {
             Some((mantissa, digit)) => format!("{mantissa}e-{digit}"),
             None => text,
@@ -51,7 +49,7 @@ pub fn json(f: f64) -> String {
     format(f, 'f', None)
 }
 
-/// `d.ddde±x` as Rust writes it.
+/// Formats a number in Rust's form `d.ddde±x`.
 fn scientific(f: f64, precision: Option<usize>) -> String {
     match precision {
         Some(p) => {
@@ -68,8 +66,7 @@ fn scientific(f: f64, precision: Option<usize>) -> String {
     }
 }
 
-/// The fewest digits that read back as the same number. Where two numbers of that length are equally near, Go takes the even
-/// digit.
+/// Returns the fewest digits that parse to the same number. If two numbers of that length are equally near, Go takes the even digit.
 fn shortest(f: f64) -> String {
     let text = format!("{f:e}");
     let mantissa = text.split('e').next().unwrap_or(&text);
@@ -82,7 +79,7 @@ fn shortest(f: f64) -> String {
     }
 }
 
-/// `d.ddde±x` without an exponent.
+/// Converts `d.ddde±x` to a form without an exponent.
 fn plain(scientific: &str) -> String {
     let (mantissa, exp) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
@@ -90,7 +87,7 @@ fn plain(scientific: &str) -> String {
     format!("{sign}{}", pointed(&digits, exp.parse().unwrap_or(0)))
 }
 
-/// Digits with a point behind the first `exp + 1` of them, and zeros where there are fewer.
+/// Formats digits with a point after the first `exp + 1` of them, and adds zeros if there are fewer.
 fn pointed(digits: &str, exp: i32) -> String {
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let point = exp.saturating_add(1);
@@ -104,7 +101,7 @@ fn pointed(digits: &str, exp: i32) -> String {
     format!("{whole}.{fraction}")
 }
 
-/// Rust's `1.5e7` -> Go's `1.5e+07`.
+/// Converts Rust's `1.5e7` to Go's `1.5e+07`.
 fn exponent(text: &str, verb: char) -> String {
     let (mantissa, exp) = text.split_once('e').unwrap_or((text, "0"));
     let (sign, digits) = match exp.strip_prefix('-') {
@@ -119,7 +116,7 @@ fn general(f: f64, verb: char, precision: Option<usize>) -> String {
     general_text(&scientific(f, wanted.map(|p| p - 1)), verb, wanted)
 }
 
-/// The form `g` of digits in the form `e`; `wanted` is how many digits were asked for.
+/// Converts digits in the form `e` to the form `g`; `wanted` is the requested number of digits.
 fn general_text(text: &str, verb: char, wanted: Option<usize>) -> String {
     let shortest = wanted.is_none();
     let (mantissa, exp) = text.split_once('e').unwrap_or((text, "0"));
@@ -171,7 +168,7 @@ fn hexadecimal(f: f64, verb: char, precision: Option<usize>) -> String {
     if mantissa == 0 {
         exp = 0;
     }
-    // One digit before the point: the leading one stands at bit 60.
+    // One digit before the point: the leading one is at bit 60.
     mantissa <<= 8;
     while mantissa != 0 && mantissa & (1 << 60) == 0 {
         mantissa <<= 1;

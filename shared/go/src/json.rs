@@ -1,22 +1,21 @@
-//! JSON as Go's `encoding/json` writes it, byte for byte: digests of Go programs are made of it.
+//! JSON in the format of Go's `encoding/json`, byte for byte: Go programs compute digests from it.
 
 use crate::float;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::io;
 
-/// Writes a value as `json.Marshal` does: no white space, `<`, `>` and `&` escaped, numbers in Go's form. Fields come in
-/// the order in which the type gives them, keys of maps must be sorted already (as those of `serde_json::Map` are).
+/// Formats a value by `json.Marshal`: no white space, `<`, `>` and `&` escaped, numbers in Go's form. Fields have the order of the type; keys of maps must already be sorted (as those of `serde_json::Map` are).
 ///
 /// # Errors
-/// A value that JSON cannot hold, such as a map whose keys are not strings. NaN and the infinities become `null`.
+/// The value cannot be JSON, such as a map whose keys are not strings. NaN and the infinities become `null`.
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut out = Vec::with_capacity(1024);
     to_writer(&mut out, value)?;
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// As [`to_string`], into a writer.
+/// Writes a value in the format of [`to_string`] to a writer.
 ///
 /// # Errors
 /// Those of [`to_string`], and of the writer.
@@ -28,7 +27,7 @@ where
     value.serialize(&mut Serializer::with_formatter(writer, Compact))
 }
 
-/// Writes a value as `json.MarshalIndent(value, "", indent)` does.
+/// Formats a value by `json.MarshalIndent(value, "", indent)`.
 ///
 /// # Errors
 /// Those of [`to_string`].
@@ -42,7 +41,7 @@ where
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// The form of `json.Marshal`.
+/// The formatter of `json.Marshal`.
 struct Compact;
 
 impl Formatter for Compact {
@@ -59,7 +58,7 @@ impl Formatter for Compact {
     }
 }
 
-/// The form of `json.MarshalIndent`.
+/// The formatter of `json.MarshalIndent`.
 struct Indented<'i>(PrettyFormatter<'i>);
 
 impl Formatter for Indented<'_> {
@@ -130,8 +129,7 @@ fn write_fragment<W: io::Write + ?Sized>(writer: &mut W, fragment: &str) -> io::
     writer.write_all(rest.as_bytes())
 }
 
-/// Appends a string as `json.Marshal` writes it, with its quotes. Without `escape_html` it is what an
-/// `Encoder` with `SetEscapeHTML(false)` writes. Bytes that are not UTF-8 become `\ufffd`.
+/// Appends a string in the format of `json.Marshal`, with its quotes; without `escape_html`, in the format of an `Encoder` with `SetEscapeHTML(false)`. Bytes that are not UTF-8 become `\ufffd`.
 pub fn push_string(out: &mut String, text: &[u8], escape_html: bool) {
     out.push('"');
     for chunk in text.utf8_chunks() {
@@ -162,7 +160,7 @@ fn push_chars(out: &mut String, text: &str, escape_html: bool) {
     }
 }
 
-/// What Go escapes for the sake of HTML and JavaScript.
+/// The characters that Go escapes for HTML and JavaScript.
 fn is_escaped(c: char) -> bool {
     matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}')
 }

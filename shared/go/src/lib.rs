@@ -1,5 +1,4 @@
-//! Text as Go's standard library reads and writes it, where Rust's differs: the output of a Go program is compared byte for
-//! byte, and digests are made of it.
+//! Parsing and formatting compatible with Go's standard library, where Rust's differs: outputs of Go programs are compared byte for byte, and digests are computed from them.
 //!
 //! | module | follows (Go 1.26) |
 //! | --- | --- |

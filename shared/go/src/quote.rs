@@ -1,28 +1,28 @@
-//! Strings in quotes, as Go's `strconv.Quote` writes them.
+//! Quoted strings, in the format of Go's `strconv.Quote`.
 
-/// Go's `strconv.IsPrint`.
+/// Returns whether a character is printable, by Go's `strconv.IsPrint`.
 pub fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return c == ' ' || c.is_ascii_graphic();
     }
-    // `escape_debug` of a text escapes what is not printable; behind another character, marks stay as they are.
+    // `escape_debug` of a string escapes characters that are not printable; after another character, it does not escape combining marks.
     let mut text = String::with_capacity(5);
     text.push('a');
     text.push(c);
     text.escape_debug().nth(1) == Some(c)
 }
 
-/// Go's `%q` of a string.
+/// Formats a string by Go's `%q`.
 pub fn quote(text: &[u8]) -> String {
     quote_with(text, '"', false)
 }
 
-/// Go's `%+q` of a string.
+/// Formats a string by Go's `%+q`.
 pub fn quote_ascii(text: &[u8]) -> String {
     quote_with(text, '"', true)
 }
 
-/// The text between two marks, of which those inside are escaped. `ascii` escapes whatever is not ASCII.
+/// Quotes a string, and escapes quotes in it. `ascii` escapes all characters that are not ASCII.
 pub fn quote_with(text: &[u8], mark: char, ascii: bool) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(text.len() + 2);
@@ -65,7 +65,7 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
     };
 }
 
-/// Go's `%#U`.
+/// Formats a character by Go's `%#U`.
 pub fn unicode(c: char) -> String {
     let code = u32::from(c);
     if is_print(c) {

@@ -1,32 +1,29 @@
-//! RE2's syntax, as Go's `regexp/syntax` reads it, rewritten for the `regex` crate: both work in linear time, but differ in
-//! what a backslash, a bracket or a brace may mean.
+//! RE2's syntax of Go's `regexp/syntax`, converted to the syntax of the `regex` crate: both match in linear time, but differ in the meaning of backslashes, brackets and braces.
 
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
 
-/// Go's limit of repetitions, also of those that stand in each other.
+/// Go's limit of repetitions, including nested ones.
 const MAX_REPEAT: u32 = 1_000;
 
-/// Bytes of the longest name of a Unicode class or property, with room to spare.
+/// The most bytes of a name of a Unicode class or property; real names are shorter.
 const MAX_PROPERTY: usize = 64;
 
-/// How many bytes a Unicode class counts as in [`expansion`]: its ranges become hundreds of states.
+/// The bytes that a Unicode class counts as in [`expansion`]: its ranges become hundreds of states.
 const PROPERTY_SIZE: u64 = 13_000;
 
-/// How many classes of Unicode an expression names.
+/// Returns the number of Unicode classes that an expression names.
 pub fn classes(pattern: &str) -> usize {
     pattern.matches("\\p").count() + pattern.matches("\\P").count()
 }
 
-/// How large an expression is when its counted repetitions are written out, if they all stand in each other: what compiling
-/// it takes grows with that.
+/// Returns the size of an expression with its counted repetitions expanded, as if all were nested: the cost of compiling grows with it.
 pub fn expansion(pattern: &str) -> u64 {
     let classes = PROPERTY_SIZE.saturating_mul(classes(pattern) as u64);
     repeated(pattern, (pattern.len() as u64).saturating_add(classes))
 }
 
-/// As [`expansion`], with a Unicode class as one place: in so many places at once a match can be, at most, so that what a byte
-/// of a text costs grows with that.
+/// Returns the same size as [`expansion`], but with a Unicode class as one place: the most places at which a match can be at one time. The cost of each byte of input grows with it.
 pub fn places(pattern: &str) -> u64 {
     repeated(pattern, pattern.len() as u64)
 }
@@ -39,10 +36,10 @@ fn repeated(pattern: &str, size: u64) -> u64 {
     counts.fold(size, |size, count| size.saturating_mul(count.max(1)))
 }
 
-/// The expression in the `regex` crate's syntax.
+/// Converts an expression to the `regex` crate's syntax.
 ///
 /// # Errors
-/// Go's message for what Go cannot read, without `error parsing regexp: `.
+/// Go's message for an expression that is not valid in Go, without `error parsing regexp: `.
 pub fn translate(pattern: &str) -> Result<String, String> {
     let mut t = Translator {
         pattern,
@@ -64,19 +61,19 @@ struct Translator<'p> {
     pattern: &'p str,
     at: usize,
     out: String,
-    /// Where the last `:]` stands.
+    /// The position of the last `:]`.
     last_posix: usize,
-    /// The names of groups so far.
+    /// The names of groups until now.
     names: HashSet<String>,
-    /// Whether there is a property of a name, for those that were asked for.
+    /// The names that were looked up, each with whether a property of that name exists.
     properties: HashMap<String, bool>,
-    /// Groups that are open: how often the most repeated thing in each stands there.
+    /// The open groups, each with the number of copies of its most repeated part.
     open: Vec<u32>,
-    /// Whether there is something that a repetition can repeat.
+    /// True if a repetition has an operand before it.
     can_repeat: bool,
-    /// Where the repetition that ends here began.
+    /// The start of the repetition that ends here.
     repeated_from: Option<usize>,
-    /// How often the most repeated part of the last thing stands there when its counted repetitions are written out.
+    /// The number of copies of the most repeated part of the last operand, with its counted repetitions expanded.
     copies: u32,
 }
 
@@ -102,7 +99,7 @@ impl<'p> Translator<'p> {
         self.atom();
     }
 
-    /// Something stands here that can be repeated.
+    /// Records an operand, which can be repeated.
     fn atom(&mut self) {
         self.copied(1);
         self.can_repeat = true;
@@ -169,7 +166,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// A repetition, written as `text`; a counted one stands for `times` copies.
+    /// Adds a repetition, written as `text`; a counted one has `times` copies.
     fn repeat(&mut self, from: usize, text: &str, times: u32) -> Step {
         let lazy = self.peek() == Some('?');
         if lazy {
@@ -198,7 +195,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `{n}`, `{n,}`, `{n,m}` and the copies it stands for; nothing if it is none of them.
+    /// Parses `{n}`, `{n,}` or `{n,m}`, and its number of copies; `None` for another form.
     fn counted(&mut self) -> Step<Option<(String, u32)>> {
         let tail = &self.rest()[1..];
         let length = tail
@@ -262,7 +259,7 @@ impl<'p> Translator<'p> {
         }
         let name = group_name(name);
         let open = format!("(?P<{name}>");
-        // The first of two groups with one name is the one that counts.
+        // Of two groups with the same name, the first one counts.
         let is_new = self.names.insert(name);
         self.at += 2 + end + 1;
         self.opened(if is_new { &open } else { "(" });
@@ -331,7 +328,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `\d`, `\pL` and their kin as a class that can stand in another.
+    /// Converts `\d`, `\pL` and similar escapes to a class that can be nested in another one.
     fn set(&mut self) -> Step<Option<String>> {
         let rest = self.rest();
         let Some(letter) = rest.strip_prefix('\\').and_then(|r| r.chars().next()) else {
@@ -378,7 +375,7 @@ impl<'p> Translator<'p> {
         Ok(class)
     }
 
-    /// Whether there is a Unicode class or property of this name: compiled once, however often it stands there.
+    /// Checks whether a Unicode class or property of this name exists: each name is compiled once for each expression.
     fn is_property(&mut self, name: &str) -> bool {
         if let Some(known) = self.properties.get(name) {
             return *known;
@@ -390,7 +387,7 @@ impl<'p> Translator<'p> {
         is_known
     }
 
-    /// A character behind a backslash.
+    /// Parses a character after a backslash.
     fn escaped(&mut self) -> Step<char> {
         let start = self.at;
         self.at += 1;
@@ -449,7 +446,7 @@ impl<'p> Translator<'p> {
         char::from_u32(value)
     }
 
-    /// `[…]`
+    /// Parses a bracketed class, `[…]`.
     fn class(&mut self) -> Step {
         let start = self.at;
         self.at += 1;
@@ -469,7 +466,7 @@ impl<'p> Translator<'p> {
                 break;
             }
             if c == '-' && !first && !self.rest()[1..].starts_with(']') {
-                // Go allows `-` in the middle only before the end, as Perl's flag would.
+                // With Perl's flag, Go allows `-` anywhere in a class; here the class is not closed.
                 let next: String = self.rest().chars().take(2).collect();
                 if next.chars().count() < 2 {
                     return Err(missing());
@@ -493,7 +490,7 @@ impl<'p> Translator<'p> {
 
     fn posix(&mut self) -> Step<Option<String>> {
         let rest = self.rest();
-        // Without a `:]` behind it nothing is looked for: an expression may be full of `[:`.
+        // Without a later `:]` no search is made: an expression may have many `[:`.
         if !rest.starts_with("[:") || self.last_posix < self.at + 2 {
             return Ok(None);
         }
@@ -546,7 +543,7 @@ impl<'p> Translator<'p> {
     }
 }
 
-/// A name that the `regex` crate takes for a group: it does not begin with a digit there.
+/// Returns a name that the `regex` crate accepts for a group: it must not begin with a digit there.
 fn group_name(name: &str) -> String {
     match name.bytes().next() {
         Some(b) if b == b'_' || b.is_ascii_alphabetic() => name.to_owned(),
@@ -578,7 +575,7 @@ mod tests {
         assert_eq!(translate("(?P<a>x)(?P<a>y)").as_deref(), Ok("(?P<a>x)(y)"));
     }
 
-    /// Each of these took time that grows with the square of its length, or compiled a class for each time that it stands there.
+    /// Each of these took time that grows with the square of its length, or compiled a class for each occurrence.
     #[test]
     fn what_is_repeated_is_looked_for_once() {
         const TIMES: usize = 1 << 20;

@@ -4,10 +4,9 @@ use crate::{BlobId, EntryKind, TreeIndex};
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
 
-/// Git's id of the tree object for these files, as it stands in a commit: SHA-1 over `tree LENGTH\0` and the entries, of
-/// which directories sort as if their names ended with `/`.
+/// Returns Git's id of the tree object for these files, which a commit contains: SHA-1 over `tree LENGTH\0` and the entries, in which directories sort as if their names ended with `/`.
 ///
-/// Git keeps no empty directories and this index has none. Submodules are no files, so a commit with one has another id.
+/// Git has no empty directories, and neither has this index. Submodules are not files, so a commit with one has another id.
 ///
 /// ```
 /// use driftless_manifest::{TreeIndex, git_tree_id};
@@ -35,9 +34,9 @@ pub fn git_tree_id(index: &TreeIndex) -> String {
 
 #[derive(Default)]
 struct Directory {
-    /// By name.
+    /// The files, by name.
     files: BTreeMap<String, (&'static str, BlobId)>,
-    /// By name with a `/` behind it, which is how Git sorts them.
+    /// The directories, by name with a trailing `/`, which is Git's order.
     directories: BTreeMap<String, Directory>,
 }
 
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
     use crate::{FileTree, TreePath};
 
-    /// The expected id is what `git write-tree` (2.39) said of the same files.
+    /// The expected id is from `git write-tree` (2.39) for the same files.
     #[test]
     fn directories_sort_with_a_slash() {
         let mut tree = FileTree::from_files([

@@ -1,6 +1,4 @@
-//! JSON patches as `gopkg.in/evanphx/json-patch.v4` 4.13 applies them, which kustomize and the API server use. It is laxer
-//! than RFC 6902: `replace` sets a map's field that is missing, indexes of lists may count from the end, `test` of a missing
-//! field passes against null, and an operation without a value has the value null.
+//! JSON patches with the semantics of `gopkg.in/evanphx/json-patch.v4` 4.13, which kustomize and the API server use. They are laxer than RFC 6902: `replace` sets a missing field of a map, indexes of lists may count from the end, `test` of a missing field against null passes, and an operation without a value has the value null.
 
 use crate::fuel::{Fuel, OutOfFuel, value_nodes};
 use serde_json::Value;
@@ -9,7 +7,7 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub struct JsonPatch(Vec<JsonPatchOperation>);
 
-/// One operation. What is wrong with it shows when it is applied.
+/// One operation. It is checked when it is applied.
 #[derive(Clone, Debug)]
 pub struct JsonPatchOperation {
     op: String,
@@ -18,23 +16,23 @@ pub struct JsonPatchOperation {
     value: Value,
 }
 
-/// Why a patch is not applied.
+/// The error of a patch that cannot be applied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonPatchError {
     /// The patch is not a list of operations.
     #[error("a JSON patch must be a list of operations")]
     NotOperations,
-    /// An operation cannot be applied; why.
+    /// An operation cannot be applied, for this reason.
     #[error("{0}")]
     Failed(String),
-    /// An operation costs more than is left.
+    /// An operation costs more fuel than is left.
     #[error(transparent)]
     OutOfFuel(#[from] OutOfFuel),
 }
 
 impl JsonPatch {
-    /// The patch that a JSON value holds.
+    /// Parses a patch from a JSON value.
     ///
     /// # Errors
     /// [`JsonPatchError::NotOperations`].
@@ -49,15 +47,15 @@ impl JsonPatch {
             .map(Self)
     }
 
-    /// The operations, in their order.
+    /// Returns the operations, in their order.
     pub fn operations(&self) -> &[JsonPatchOperation] {
         &self.0
     }
 
-    /// Applies all operations to a document. After an error the document is half changed.
+    /// Applies all operations to a document. After an error the document is partly changed.
     ///
     /// # Errors
-    /// A path that does not exist, a test that fails, an unknown operation, or more than is left of the fuel.
+    /// A path does not exist, a test fails, an operation is unknown, or the fuel has run out.
     ///
     /// ```
     /// use driftless_manifest::{Fuel, FuelLimits, JsonPatch};
@@ -90,13 +88,13 @@ impl JsonPatchOperation {
         })
     }
 
-    /// Whether it names the whole document, in `path` or `from`.
+    /// Returns whether the operation names the whole document, in `path` or `from`.
     pub fn names_root(&self) -> bool {
         let is_root = |path: &Option<String>| path.as_deref() == Some("");
         is_root(&self.path) || is_root(&self.from)
     }
 
-    /// The value that it copies; `None` for other operations, and where nothing exists at `from`.
+    /// Returns the value that a `copy` copies; `None` for other operations, or if `from` does not exist.
     pub fn copied<'v>(&self, document: &'v Value) -> Option<&'v Value> {
         let from = self.from.as_deref().filter(|_| self.op == "copy")?;
         document.pointer(from)
@@ -114,7 +112,7 @@ impl JsonPatchOperation {
         JsonPatchError::Failed(format!("operation '{}' has no {field}", self.op))
     }
 
-    /// Applies it to a document.
+    /// Applies the operation to a document.
     ///
     /// # Errors
     /// Those of [`JsonPatch::apply`].
@@ -151,12 +149,12 @@ impl JsonPatchOperation {
     }
 }
 
-/// Changes of a document, charged before they are made.
+/// Changes to a document, which are charged before they are made.
 struct Edit<'f> {
     fuel: &'f Fuel,
 }
 
-/// Items of a list that are moved for a step.
+/// Items of a list that can be moved in one step.
 const MOVED: usize = 32;
 
 impl Edit<'_> {
@@ -234,7 +232,7 @@ impl Edit<'_> {
     }
 }
 
-/// The map or list that holds the last part of a path, and that part.
+/// Finds the map or list that contains the last part of a path; returns it with that part.
 fn parent<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value, String), String> {
     let missing = || format!("path '{path}' does not exist");
     let mut parts = path
@@ -260,7 +258,7 @@ fn parent<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value, Str
     }
 }
 
-/// An index, which may count from the end; `limit` is the first one that is too high.
+/// Parses an index, which may count from the end; `limit` is the first one that is too high.
 fn index(text: &str, length: usize, limit: usize) -> Result<usize, String> {
     let fault = || format!("'{text}' is not a valid index of a list of length {length}");
     let number: i64 = text.parse().map_err(|_| fault())?;

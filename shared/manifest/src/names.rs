@@ -19,7 +19,7 @@ fn is_label(text: &str) -> bool {
     text.starts_with(lower) && text.ends_with(lower) && text.chars().all(|c| lower(c) || c == '-')
 }
 
-/// The problems of a name of most objects, a DNS subdomain; none when it is valid.
+/// Returns the problems of a name of most objects, a DNS subdomain; empty if it is valid.
 pub fn subdomain(text: &str) -> Vec<String> {
     subdomain_in(text, "characters")
 }
@@ -36,7 +36,7 @@ fn subdomain_in(text: &str, unit: &str) -> Vec<String> {
     out
 }
 
-/// The problems of a namespace's name, a DNS label; none when it is valid.
+/// Returns the problems of a namespace's name, a DNS label; empty if it is valid.
 pub fn label(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 63 {
@@ -53,7 +53,7 @@ pub fn label(text: &str) -> Vec<String> {
     out
 }
 
-/// The problems of a name that only has to fit into a path, as RBAC's do; none when it is valid.
+/// Returns the problems of a name that must only be valid in a path, such as RBAC's; empty if it is valid.
 pub fn path_segment(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];
@@ -74,7 +74,7 @@ fn is_qualified(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
-/// The problems of a label's or annotation's key; none when it is valid.
+/// Returns the problems of the key of a label or annotation; empty if it is valid.
 pub fn label_key(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let parts: Vec<&str> = text.split('/').collect();
@@ -85,7 +85,7 @@ pub fn label_key(text: &str) -> Vec<String> {
                 out.push("prefix part must be non-empty".to_owned());
             } else {
                 let problems = subdomain_in(prefix, "bytes");
-                out.extend(problems.iter().map(|why| format!("prefix part {why}")));
+                out.extend(problems.iter().map(|problem| format!("prefix part {problem}")));
             }
             *name
         }
@@ -102,7 +102,7 @@ pub fn label_key(text: &str) -> Vec<String> {
     out
 }
 
-/// The problems of a label's value; none when it is valid.
+/// Returns the problems of the value of a label; empty if it is valid.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 63 {

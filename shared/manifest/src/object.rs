@@ -1,27 +1,27 @@
-//! Kubernetes objects as JSON maps, and their ids.
+//! Kubernetes objects as JSON maps, with their ids.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A Kubernetes object: a JSON map with `apiVersion`, `kind` and `metadata.name`. Keys are kept in order of name.
+/// A Kubernetes object: a JSON map with `apiVersion`, `kind` and `metadata.name`. Keys are sorted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct Object(Map<String, Value>);
 
-/// Why a document is no Kubernetes object.
+/// The error of a document that is not a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidObject {
-    /// A list, text or number.
+    /// The document is not a map.
     #[error("the document is not a map")]
     NotAMap,
-    /// A field every object must have.
+    /// A required field is missing.
     #[error("the object has no {0}")]
     Missing(&'static str),
 }
 
-/// Group, version and kind.
+/// The group, version and kind of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Gvk {
     /// The API group; empty for the core group.
@@ -33,7 +33,7 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// From an `apiVersion` and a kind.
+    /// Returns the group, version and kind of an `apiVersion` and a kind.
     pub fn new(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self {
@@ -43,7 +43,7 @@ impl Gvk {
         }
     }
 
-    /// `group/version`, or the version alone for the core group.
+    /// Returns the `apiVersion`: `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -53,22 +53,21 @@ impl Gvk {
     }
 }
 
-/// Which object: group, kind, namespace and name, whatever the version.
+/// The identity of an object: group, kind, namespace and name, without the version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectId {
-    /// Empty for cluster-scoped objects.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
 }
 
 impl ObjectId {
-    /// Flux's inventory form, `namespace_name_group_kind`, with the colons of RBAC names written as `__`
-    /// (cli-utils `object.ObjMetadata.String`).
+    /// Formats the id for Flux's inventory: `namespace_name_group_kind`, with the colons of RBAC names written as `__` (cli-utils `object.ObjMetadata.String`).
     pub fn inventory_id(&self) -> String {
         let name = if self.is_rbac() {
             self.name.replace(':', "__")
@@ -78,7 +77,7 @@ impl ObjectId {
         format!("{}_{name}_{}_{}", self.namespace, self.group, self.kind)
     }
 
-    /// Whether it is of the kinds whose names may have colons.
+    /// Returns whether names of the kind may have colons.
     fn is_rbac(&self) -> bool {
         self.group == "rbac.authorization.k8s.io"
             && matches!(
@@ -87,7 +86,7 @@ impl ObjectId {
             )
     }
 
-    /// Reads the inventory form.
+    /// Parses an id of Flux's inventory.
     pub fn from_inventory_id(text: &str) -> Option<Self> {
         let (namespace, rest) = text.split_once('_')?;
         let (rest, kind) = rest.rsplit_once('_')?;
@@ -104,7 +103,7 @@ impl ObjectId {
     }
 }
 
-/// `Kind/namespace/name`, as Flux's messages name an object.
+/// Formats the id as `Kind/namespace/name`, like Flux's messages.
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
@@ -116,10 +115,10 @@ impl fmt::Display for ObjectId {
 }
 
 impl Object {
-    /// Checks and wraps a document.
+    /// Converts a document to an object.
     ///
     /// # Errors
-    /// Not a map, or without `apiVersion`, `kind` or `metadata.name`.
+    /// The document is not a map, or has no `apiVersion`, `kind` or `metadata.name`.
     pub fn new(document: Value) -> Result<Self, InvalidObject> {
         let Value::Object(map) = document else {
             return Err(InvalidObject::NotAMap);
@@ -137,7 +136,7 @@ impl Object {
         Ok(object)
     }
 
-    /// `apiVersion`.
+    /// Returns the `apiVersion`.
     pub fn api_version(&self) -> &str {
         self.0
             .get("apiVersion")
@@ -145,7 +144,7 @@ impl Object {
             .unwrap_or_default()
     }
 
-    /// `kind`.
+    /// Returns the `kind`.
     pub fn kind(&self) -> &str {
         self.0
             .get("kind")
@@ -153,17 +152,17 @@ impl Object {
             .unwrap_or_default()
     }
 
-    /// `metadata.name`.
+    /// Returns the `metadata.name`.
     pub fn name(&self) -> &str {
         self.meta("name")
     }
 
-    /// `metadata.namespace`; empty when there is none.
+    /// Returns the `metadata.namespace`; empty if absent.
     pub fn namespace(&self) -> &str {
         self.meta("namespace")
     }
 
-    /// Group, version and kind.
+    /// Returns the group, version and kind.
     pub fn gvk(&self) -> Gvk {
         Gvk::new(self.api_version(), self.kind())
     }
@@ -175,7 +174,7 @@ impl Object {
             .map_or("", |(group, _)| group)
     }
 
-    /// The identity.
+    /// Returns the identity of the object.
     pub fn id(&self) -> ObjectId {
         ObjectId {
             namespace: self.namespace().to_owned(),
@@ -185,7 +184,7 @@ impl Object {
         }
     }
 
-    /// A text of `metadata`; empty when absent.
+    /// Returns a string field of `metadata`; empty if absent.
     pub fn meta(&self, field: &str) -> &str {
         self.0
             .get("metadata")
@@ -194,37 +193,37 @@ impl Object {
             .unwrap_or_default()
     }
 
-    /// One label.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.meta_map("labels")?.get(key)?.as_str()
     }
 
-    /// One annotation.
+    /// Returns the value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.meta_map("annotations")?.get(key)?.as_str()
     }
 
-    /// `metadata.labels` or `metadata.annotations`.
+    /// Returns `metadata.labels` or `metadata.annotations`.
     pub fn meta_map(&self, field: &str) -> Option<&Map<String, Value>> {
         self.0.get("metadata")?.get(field)?.as_object()
     }
 
-    /// Sets a label.
+    /// Sets the value of a label.
     pub fn set_label(&mut self, key: &str, value: &str) {
         self.set_meta("labels", key, value);
     }
 
-    /// Sets an annotation.
+    /// Sets the value of an annotation.
     pub fn set_annotation(&mut self, key: &str, value: &str) {
         self.set_meta("annotations", key, value);
     }
 
-    /// Sets `metadata.namespace`.
+    /// Sets the field `metadata.namespace`.
     pub fn set_namespace(&mut self, namespace: &str) {
         entry_map(&mut self.0, "metadata").insert("namespace".to_owned(), namespace.into());
     }
 
-    /// The value at a JSON pointer.
+    /// Returns the value at a JSON pointer.
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
         let (first, rest) = pointer
             .strip_prefix('/')?
@@ -237,22 +236,22 @@ impl Object {
         }
     }
 
-    /// The fields.
+    /// Returns the fields of the object.
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
     }
 
-    /// The fields, to change.
+    /// Returns the fields of the object, for changes.
     pub fn as_map_mut(&mut self) -> &mut Map<String, Value> {
         &mut self.0
     }
 
-    /// The fields as a JSON value.
+    /// Converts the object to a JSON value.
     pub fn into_value(self) -> Value {
         Value::Object(self.0)
     }
 
-    /// A copy as a JSON value.
+    /// Returns a copy of the object as a JSON value.
     pub fn to_value(&self) -> Value {
         Value::Object(self.0.clone())
     }
@@ -263,7 +262,7 @@ impl Object {
     }
 }
 
-/// A token of a JSON pointer as the key that it stands for.
+/// Decodes a token of a JSON pointer to its key.
 fn unescaped(token: &str) -> Cow<'_, str> {
     match token.contains('~') {
         true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
@@ -271,7 +270,7 @@ fn unescaped(token: &str) -> Cow<'_, str> {
     }
 }
 
-/// The map at `key`, made when it is absent or something else.
+/// Returns the map at `key`; replaces an absent value, or one of another type, by an empty map.
 fn entry_map<'m>(map: &'m mut Map<String, Value>, key: &str) -> &'m mut Map<String, Value> {
     let slot = map.entry(key).or_insert_with(|| Value::Object(Map::new()));
     if !slot.is_object() {

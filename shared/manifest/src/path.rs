@@ -9,31 +9,31 @@ use std::fmt;
 #[serde(try_from = "String", into = "String")]
 pub struct TreePath(String);
 
-/// Why a text is no path inside a tree.
+/// The error of a path that is not valid inside a tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The path starts with `/`.
     #[error("path '{0}' is absolute: only paths inside the repository can be read")]
     Absolute(String),
-    /// The path climbs over the root with `..`.
+    /// The path leaves the root by `..`.
     #[error("path '{0}' leaves the repository")]
     Escapes(String),
     /// The path has a NUL byte.
     #[error("path '{0}' has a NUL byte")]
     Nul(String),
-    /// The path is longer than one that Linux opens (`PATH_MAX`).
+    /// The path is longer than Linux's `PATH_MAX`.
     #[error("path '{0}' is longer than {MAX_PATH} bytes")]
     TooLong(String),
 }
 
-/// Bytes of the longest path. Every directory on the way to a file is looked at, so that a path costs the square of its length.
+/// The most bytes of a path. Every directory on a path is looked up, so the cost grows with the square of its length.
 const MAX_PATH: usize = 4_096;
 
-/// Bytes of a path that an error repeats.
+/// The most bytes of a path in an error.
 const SHOWN: usize = 300;
 
-/// A path as an error shows it.
-fn shown(path: &str) -> String {
+/// Shortens a path for an error.
+fn shorten(path: &str) -> String {
     match path.len() > SHOWN {
         true => format!("{}...", &path[..path.floor_char_boundary(SHOWN)]),
         false => path.to_owned(),
@@ -41,7 +41,7 @@ fn shown(path: &str) -> String {
 }
 
 impl TreePath {
-    /// The root of the tree.
+    /// Returns the root of the tree.
     pub fn root() -> Self {
         Self::default()
     }
@@ -49,7 +49,7 @@ impl TreePath {
     /// Cleans `text` as a path from the root (`./a//b/../c` is `a/c`).
     ///
     /// # Errors
-    /// An absolute path, one that climbs over the root, or one that is too long.
+    /// The path is absolute, leaves the root, or is too long.
     pub fn new(text: &str) -> Result<Self, PathError> {
         Self::root().join(text)
     }
@@ -57,13 +57,13 @@ impl TreePath {
     /// Resolves `relative` against this directory.
     ///
     /// # Errors
-    /// An absolute path, one that climbs over the root, or one that is too long.
+    /// The path is absolute, leaves the root, or is too long.
     pub fn join(&self, relative: &str) -> Result<Self, PathError> {
         if relative.starts_with('/') {
-            return Err(PathError::Absolute(shown(relative)));
+            return Err(PathError::Absolute(shorten(relative)));
         }
         if relative.contains('\0') {
-            return Err(PathError::Nul(shown(relative).replace('\0', "\\0")));
+            return Err(PathError::Nul(shorten(relative).replace('\0', "\\0")));
         }
         let mut parts: Vec<&str> = self.parts().collect();
         for part in relative.split('/') {
@@ -71,7 +71,7 @@ impl TreePath {
                 "" | "." => {}
                 ".." => {
                     if parts.pop().is_none() {
-                        return Err(PathError::Escapes(shown(relative)));
+                        return Err(PathError::Escapes(shorten(relative)));
                     }
                 }
                 name => parts.push(name),
@@ -80,23 +80,22 @@ impl TreePath {
         Self::of(&parts)
     }
 
-    /// The path of these parts.
+    /// Joins parts to a path.
     fn of(parts: &[&str]) -> Result<Self, PathError> {
         let path = parts.join("/");
         match path.len() > MAX_PATH {
-            true => Err(PathError::TooLong(shown(&path))),
+            true => Err(PathError::TooLong(shorten(&path))),
             false => Ok(Self(path)),
         }
     }
 
-    /// Cleans `text` as a path from the root that nothing leads out of: a leading `/` is the root, and `..` there stays there, as
-    /// Flux's SecureJoin has it.
+    /// Cleans `text` as a path that cannot leave the root: a leading `/` is the root, and `..` of the root is the root, like in Flux's SecureJoin.
     ///
     /// # Errors
-    /// A NUL byte, or a path that is too long.
+    /// The path has a NUL byte, or is too long.
     pub fn secure_join(text: &str) -> Result<Self, PathError> {
         if text.contains('\0') {
-            return Err(PathError::Nul(shown(text).replace('\0', "\\0")));
+            return Err(PathError::Nul(shorten(text).replace('\0', "\\0")));
         }
         let mut parts = Vec::new();
         for part in text.split('/') {
@@ -109,7 +108,7 @@ impl TreePath {
         Self::of(&parts)
     }
 
-    /// The directory that holds this path; the root's is the root.
+    /// Returns the parent directory; that of the root is the root.
     pub fn parent(&self) -> Self {
         Self(
             self.0
@@ -118,22 +117,22 @@ impl TreePath {
         )
     }
 
-    /// The last part; empty for the root.
+    /// Returns the last part; empty for the root.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The parts from the root down.
+    /// Returns the parts, from the root down.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
-    /// Whether this is the root.
+    /// Returns whether the path is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this path is `directory` or lies below it.
+    /// Returns whether the path is `directory` or is below it.
     pub fn is_within(&self, directory: &TreePath) -> bool {
         directory.is_root()
             || self.0 == directory.0
@@ -143,13 +142,13 @@ impl TreePath {
                 .is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The path as text, without a leading `./`.
+    /// Returns the path as a string, without a leading `./`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Paths are ordered as their texts.
+/// Orders paths by their strings.
 impl Borrow<str> for TreePath {
     fn borrow(&self) -> &str {
         &self.0
@@ -209,14 +208,14 @@ mod tests {
         assert!(TreePath::secure_join("a/\0").is_err());
     }
 
-    /// A join for every part took the square of the length.
+    /// Joining each part took time with the square of the length.
     #[test]
     fn long_paths_are_refused_in_linear_time() {
         let refused = PathError::TooLong(format!("{}...", "a/".repeat(150)));
         let deep = "a/".repeat(1 << 20);
         assert_eq!(TreePath::new(&deep), Err(refused.clone()));
         assert_eq!(TreePath::secure_join(&deep), Err(refused));
-        // What is long only before it is cleaned is as short as any other.
+        // A path that is long only before it is cleaned is valid.
         let around = "a/../".repeat(1 << 20);
         assert_eq!(TreePath::new(&around), Ok(TreePath::root()));
         assert_eq!(TreePath::secure_join(&around), Ok(TreePath::root()));

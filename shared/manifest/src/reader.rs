@@ -12,9 +12,9 @@ const MAX_LINKS: usize = 40;
 /// The kind of a path's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A file.
+    /// A file, after links.
     File,
-    /// A directory.
+    /// A directory, after links.
     Dir,
 }
 
@@ -42,7 +42,7 @@ pub enum ReadError {
     /// The filter refused the file (an encrypted file that cannot be decrypted).
     #[error("'{path}': {source}")]
     Filter {
-        /// The file.
+        /// The path of the file.
         path: TreePath,
         /// The error of the filter.
         source: Box<dyn std::error::Error + Send + Sync>,

@@ -1,4 +1,4 @@
-//! The files of one revision in memory, and their ids.
+//! The files of one revision, in memory, with their Git ids.
 
 use crate::{PathError, TreePath};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use std::ops::Bound;
 pub struct BlobId([u8; 20]);
 
 impl BlobId {
-    /// The id Git gives to a file with this content.
+    /// Returns Git's id of a file with this content.
     pub fn of(content: &[u8]) -> Self {
         let mut hash = Sha1::new();
         hash.update(format!("blob {}\0", content.len()));
@@ -22,7 +22,7 @@ impl BlobId {
         Self(hash.finalize().into())
     }
 
-    /// The 20 bytes of the id.
+    /// Returns the 20 bytes of the id.
     pub fn bytes(&self) -> [u8; 20] {
         self.0
     }
@@ -55,7 +55,7 @@ impl From<BlobId> for String {
     }
 }
 
-/// What stands at a path.
+/// The kind of an entry of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
@@ -70,57 +70,57 @@ pub enum EntryKind {
 /// One file or link of a tree, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// File, executable or link.
+    /// The kind: file, executable file or link.
     pub kind: EntryKind,
     /// Git's id of the content.
     pub id: BlobId,
-    /// Bytes of content.
+    /// The size of the content in bytes.
     pub size: u64,
 }
 
-/// The names of a tree and what stands there, without the contents: enough to tell whether a build would read the same.
+/// The paths of a tree with their entries, without the contents: enough to decide whether a build would read the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TreeIndex(BTreeMap<TreePath, Entry>);
 
-/// Why a file cannot be put into a tree.
+/// The error of a file that cannot be added to a tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// The path is not one inside a tree.
+    /// The path is not valid inside a tree.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The path is there already, or a parent of it is a file.
+    /// The path exists already, or one of its parents is a file.
     #[error("duplicate path '{0}' in the tree")]
     Duplicate(TreePath),
 }
 
 impl TreeIndex {
-    /// What stands at `path`, without following links.
+    /// Returns the entry at `path`, without following links.
     pub fn get(&self, path: &TreePath) -> Option<&Entry> {
         self.0.get(path)
     }
 
-    /// Every file and link, in order of path.
+    /// Returns every file and link, in order of path.
     pub fn iter(&self) -> impl Iterator<Item = (&TreePath, &Entry)> {
         self.0.iter()
     }
 
-    /// How many files and links there are.
+    /// Returns the number of files and links.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no file at all.
+    /// Returns whether the tree has no files.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `path` is a directory: the root, or a path with something below it.
+    /// Returns whether `path` is a directory: the root, or a path with entries below it.
     pub fn is_dir(&self, path: &TreePath) -> bool {
         path.is_root() || self.below(path).next().is_some()
     }
 
-    /// Every file and link below a directory, in order of path.
+    /// Returns every file and link below a directory, in order of path.
     pub fn below<'a>(
         &'a self,
         dir: &TreePath,
@@ -130,13 +130,13 @@ impl TreeIndex {
         } else {
             format!("{}/", dir.as_str())
         };
-        // What sorts between `dir` and `dir/`, such as `dir-2` and all that is below it, is passed over.
+        // Paths that sort between `dir` and `dir/`, such as `dir-2` and everything below it, are skipped.
         self.0
             .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
             .take_while(move |(path, _)| path.as_str().starts_with(&prefix))
     }
 
-    /// The names directly in a directory, in order; `true` marks a directory.
+    /// Returns the names directly in a directory, in order; `true` marks a directory.
     pub fn children(&self, dir: &TreePath) -> Vec<(String, bool)> {
         let skip = if dir.is_root() {
             0
@@ -159,7 +159,7 @@ impl TreeIndex {
     }
 }
 
-/// The files of one revision, in memory. Nothing in it refers to a disk.
+/// The files of one revision, in memory, without reference to a disk.
 #[derive(Clone, Debug, Default)]
 pub struct FileTree {
     index: TreeIndex,
@@ -167,15 +167,15 @@ pub struct FileTree {
 }
 
 impl FileTree {
-    /// An empty tree.
+    /// Returns an empty tree.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts a file or link at `path`.
+    /// Adds a file or link at `path`.
     ///
     /// # Errors
-    /// The path is there already, or one of its parents is a file.
+    /// The path exists already, or one of its parents is a file.
     pub fn insert(
         &mut self,
         path: TreePath,
@@ -203,27 +203,27 @@ impl FileTree {
         Ok(())
     }
 
-    /// Drops every file for which `keep` is false.
+    /// Removes every file for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&TreePath) -> bool) {
         self.index.0.retain(|path, _| keep(path));
         let index = &self.index;
         self.contents.retain(|path, _| index.0.contains_key(path));
     }
 
-    /// The names and ids, without contents.
+    /// Returns the paths and ids, without contents.
     pub fn index(&self) -> &TreeIndex {
         &self.index
     }
 
-    /// The bytes at `path`, without following links; a link's are its target.
+    /// Returns the bytes at `path`, without following links; the bytes of a link are its target.
     pub fn content(&self, path: &TreePath) -> Option<&Bytes> {
         self.contents.get(path)
     }
 
-    /// A tree of ordinary files, for tests and for small generated inputs.
+    /// Returns a tree of ordinary files, for tests and for small generated inputs.
     ///
     /// # Errors
-    /// A path that is not one inside a tree, or stands twice.
+    /// A path is not valid inside a tree, or is a duplicate.
     pub fn from_files<'a>(
         files: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, TreeError> {
@@ -268,7 +268,7 @@ mod tests {
         assert!(!tree.index().is_dir(&TreePath::new("a.yaml").unwrap()));
     }
 
-    /// What sorts between a directory's name and its files was walked for each question.
+    /// Paths that sort between a directory's name and its files were walked for each query.
     #[test]
     fn a_directory_is_found_among_those_whose_names_begin_so() {
         const MANY: usize = 20_000;

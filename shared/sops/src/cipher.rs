@@ -22,15 +22,15 @@ pub(crate) struct Plain {
 
 const NOT_ENCRYPTED: &str = "expected an encrypted value (ENC[AES256_GCM,...])";
 const WRONG: &str =
-    "cannot be decrypted: it was changed, moved to another key, or encrypted with another data key";
+    "cannot be decrypted: the value was changed, moved to another key, or encrypted with another data key";
 
 impl DataKey {
-    /// The key must have 32 bytes.
+    /// Returns a key; `None` if it does not have 32 bytes.
     pub(crate) fn new(bytes: &[u8]) -> Option<DataKey> {
         Aead::new_from_slice(bytes).ok().map(DataKey)
     }
 
-    /// Decrypts a value; `place` is the path of the value, which the value is bound to.
+    /// Decrypts a value; `place` is its path, to which the value is bound.
     pub(crate) fn decrypt(&self, text: &str, place: &str) -> Result<Plain, &'static str> {
         let parts = Parts::parse(text).ok_or(NOT_ENCRYPTED)?;
         let mut bytes = Zeroizing::new(STANDARD.decode(parts.data).map_err(|_| NOT_ENCRYPTED)?);
@@ -77,7 +77,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Whether a text has the form of an encrypted value.
+/// Checks whether a string has the form of an encrypted value.
 pub(crate) fn looks_encrypted(text: &str) -> bool {
     Parts::parse(text).is_some()
 }

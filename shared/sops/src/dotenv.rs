@@ -1,4 +1,4 @@
-//! Dotenv files: values one by one, and the metadata flattened into keys like `sops_age__list_0__map_enc`.
+//! Dotenv files: encrypted values, and metadata that is flattened to keys like `sops_age__list_0__map_enc`.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use driftless_manifest::Fuel;
 use crate::SopsError;
 use crate::tree::Tree;
 
-/// Lines of `KEY=value` with line breaks written as `\n`, and comments.
+/// Parses lines of `KEY=value`, with line breaks written as `\n`, and comments.
 pub(crate) fn parse(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, SopsError> {
-    let fault = |line, what| SopsError::Syntax {
+    let fault = |line, problem| SopsError::Syntax {
         file: file.to_owned(),
         line,
-        what,
+        problem,
     };
     let text = std::str::from_utf8(bytes).map_err(|_| fault(1, "the file is not UTF-8 text"))?;
     let mut entries = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn parse(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, SopsE
     Ok(Tree::Map(entries))
 }
 
-/// Takes the `sops_` entries out of the file and makes a tree of them.
+/// Removes the `sops_` entries from the file and returns them as a tree.
 pub(crate) fn take_metadata(branches: &mut [Tree], file: &str) -> Result<Option<Tree>, SopsError> {
     let Some(Tree::Map(entries)) = branches.first_mut() else {
         return Ok(None);
@@ -49,7 +49,7 @@ pub(crate) fn take_metadata(branches: &mut [Tree], file: &str) -> Result<Option<
                 let placed = place(&mut root, path, value);
                 placed.ok_or_else(|| SopsError::Metadata {
                     file: file.to_owned(),
-                    what: format!("the key {key} contradicts another one"),
+                    problem: format!("the key {key} contradicts another one"),
                 })?;
             }
             None => kept.push((key, value)),
@@ -59,7 +59,7 @@ pub(crate) fn take_metadata(branches: &mut [Tree], file: &str) -> Result<Option<
     Ok(any.then(|| root.into_tree()))
 }
 
-/// A tree that is being put together from its flattened keys.
+/// A tree that is built from its flattened keys.
 enum Part {
     Leaf(Tree),
     Branch(BTreeMap<Step, Part>),
@@ -71,7 +71,7 @@ enum Step {
     Key(String),
 }
 
-/// Deeper than any metadata of sops.
+/// The most levels, more than the metadata of sops has.
 const DEPTH: usize = 16;
 
 fn place(root: &mut Part, path: &str, value: Tree) -> Option<()> {
@@ -95,7 +95,7 @@ fn place(root: &mut Part, path: &str, value: Tree) -> Option<()> {
         .then_some(())
 }
 
-/// `a__list_0__map_b` is a, 0, b.
+/// Splits a key into its parts: `a__list_0__map_b` is a, 0, b.
 fn steps(path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     for (i, keys) in path.split("__map_").enumerate() {

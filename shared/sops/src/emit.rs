@@ -1,4 +1,4 @@
-//! The plain file.
+//! Writes the decrypted file.
 
 use driftless_go::{float, json};
 use driftless_manifest::yaml;
@@ -41,7 +41,7 @@ fn binary(branches: &[Tree], file: &str) -> Result<Vec<u8>, SopsError> {
         _ => Err(SopsError::Syntax {
             file: file.to_owned(),
             line: 1,
-            what: "expected the encrypted content in \"data\"",
+            problem: "expected the encrypted content in \"data\"",
         }),
     }
 }
@@ -51,7 +51,7 @@ fn check_text(tree: &Tree, file: &str) -> Result<(), SopsError> {
         Tree::Bytes(_) => Err(SopsError::Value {
             file: file.to_owned(),
             path: "?".to_owned(),
-            what: "a decrypted value is not UTF-8 text",
+            problem: "a decrypted value is not UTF-8 text",
         }),
         Tree::List(items) => items.iter().try_for_each(|item| check_text(item, file)),
         Tree::Map(entries) => entries
@@ -78,7 +78,7 @@ fn dotenv(branch: &Tree) -> String {
     out
 }
 
-/// As `encoding/json` indents it, with tabs.
+/// Writes JSON with the indentation of `encoding/json`, by tabs.
 fn json(out: &mut String, tree: &Tree, depth: usize) {
     match tree {
         Tree::Null | Tree::Bytes(_) | Tree::Comment(_) => out.push_str("null"),

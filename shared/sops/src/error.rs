@@ -1,105 +1,105 @@
-//! Why a SOPS file could not be decrypted.
+//! The errors of decryption of a SOPS file.
 
 use driftless_manifest::OutOfFuel;
 use driftless_manifest::yaml::YamlError;
 
-/// Why a SOPS file could not be decrypted. No variant holds content of the file beyond names of keys and of recipients.
+/// The error of a SOPS file that could not be decrypted. No variant has content of the file other than names of keys and recipients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SopsError {
-    /// No `sops` metadata.
+    /// The file has no `sops` metadata.
     #[error("{file}: no sops metadata, so the file is not encrypted with SOPS")]
     NotEncrypted {
-        /// The file.
+        /// The name of the file.
         file: String,
     },
     /// The file is not YAML.
     #[error(transparent)]
     Yaml(#[from] YamlError),
-    /// The file costs more than one may.
+    /// The file exceeds a limit.
     #[error("{file}: {out}, which is the limit for one SOPS file")]
     Fuel {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// What ran out.
+        /// The limit that is exceeded.
         out: OutOfFuel,
     },
-    /// The file is not in its format.
-    #[error("{file}:{line}: {what}")]
+    /// The file is not valid in its format.
+    #[error("{file}:{line}: {problem}")]
     Syntax {
-        /// The file.
+        /// The name of the file.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What was expected.
-        what: &'static str,
+        /// The expectation that is not met.
+        problem: &'static str,
     },
-    /// Metadata that is not as sops writes it.
-    #[error("{file}: malformed sops metadata: {what}")]
+    /// The metadata is not valid.
+    #[error("{file}: malformed sops metadata: {problem}")]
     Metadata {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// What is wrong.
-        what: String,
+        /// The description of the problem.
+        problem: String,
     },
-    /// A file of another generation of sops.
+    /// The file is from an unsupported version of sops.
     #[error(
         "{file}: sops version {version} is not supported, expected 3.x (re-encrypt the file with a current sops)"
     )]
     Version {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// The version that stands in the file.
+        /// The version in the file.
         version: String,
     },
-    /// INI files.
+    /// The file has the unsupported INI format.
     #[error("{file}: SOPS files in INI format are not supported; use dotenv, YAML or JSON")]
     Ini {
-        /// The file.
+        /// The name of the file.
         file: String,
     },
     /// None of the keys opens the file.
     #[error("{file}: no key opens the file{}", no_key(recipients, unsupported, *groups))]
     NoKey {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// The recipients that the file is encrypted for: of age, and `PGP FINGERPRINT`.
+        /// The recipients that the file is encrypted for: age recipients, and `PGP FINGERPRINT`.
         recipients: Vec<String>,
-        /// The other entries, for which there is no support.
+        /// The entries of unsupported key services.
         unsupported: Vec<String>,
-        /// Key groups that could be opened and that are needed, where there is more than one group.
+        /// The numbers of key groups that could be opened and that are needed, if there is more than one group.
         groups: Option<(usize, usize)>,
     },
-    /// A value that cannot be decrypted.
-    #[error("{file}: the value at {path}: {what}")]
+    /// A value cannot be decrypted.
+    #[error("{file}: the value at {path}: {problem}")]
     Value {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// The keys that lead to the value.
+        /// The path of keys to the value.
         path: String,
-        /// What is wrong.
-        what: &'static str,
+        /// The description of the problem.
+        problem: &'static str,
     },
-    /// The MAC does not fit the values.
+    /// The MAC does not match the values.
     #[error(
         "{file}: MAC mismatch: the file was changed after it was encrypted (edit it with sops)"
     )]
     Mac {
-        /// The file.
+        /// The name of the file.
         file: String,
     },
-    /// A text that is not of OpenPGP secret keys that can be used.
-    #[error("{source_name}: not OpenPGP secret keys: {what}")]
+    /// A file has no usable OpenPGP secret keys.
+    #[error("{source_name}: not OpenPGP secret keys: {problem}")]
     PgpKey {
-        /// Where the text came from.
+        /// The name of the file or Secret entry with the keys.
         source_name: String,
-        /// What is wrong with it.
-        what: &'static str,
+        /// The description of the problem.
+        problem: &'static str,
     },
-    /// A key file with something else in it than age identities.
+    /// A line of a key file is not an age identity.
     #[error("{source_name}:{line}: not an age identity, expected a line AGE-SECRET-KEY-1...")]
     Identity {
-        /// Where the key came from.
+        /// The name of the file or Secret entry with the identities.
         source_name: String,
         /// The line, from 1.
         line: usize,
@@ -112,8 +112,8 @@ fn no_key(recipients: &[String], unsupported: &[String], groups: Option<(usize, 
         text.push_str(&format!(" ({opened} of {needed} needed key groups opened)"));
     }
     match recipients {
-        [] => text.push_str("; it has no age or PGP recipient"),
-        some => text.push_str(&format!("; it is encrypted for {}", some.join(", "))),
+        [] => text.push_str("; the file has no age or PGP recipient"),
+        some => text.push_str(&format!("; encrypted for {}", some.join(", "))),
     }
     if !unsupported.is_empty() {
         text.push_str(&format!(

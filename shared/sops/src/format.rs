@@ -9,14 +9,14 @@ pub enum Format {
     Json,
     /// Lines of `KEY=value`.
     Dotenv,
-    /// Known but not supported: [`decrypt`](crate::decrypt) refuses it.
+    /// INI, which is known but not supported: [`decrypt`](crate::decrypt) refuses it.
     Ini,
     /// Anything else: JSON with the encrypted bytes in `data`.
     Binary,
 }
 
 impl Format {
-    /// The format by the end of a file's name, as sops decides it.
+    /// Returns the format for a file name's extension, by sops's rules.
     pub fn from_path(path: &str) -> Format {
         let ends = |suffix: &str| path.ends_with(suffix);
         if ends(".yaml") || ends(".yml") {
@@ -33,8 +33,7 @@ impl Format {
     }
 }
 
-/// Whether a file looks encrypted: metadata at its top level with a MAC in it. The text is searched, not parsed, so this is
-/// cheap; a file that is none may pass, and [`decrypt`](crate::decrypt) then says what is wrong with it.
+/// Checks whether a file seems to be encrypted: it has metadata with a MAC at its top level. The bytes are searched and not parsed, so this is cheap; another file may pass, for which [`decrypt`](crate::decrypt) then returns the problem.
 pub fn is_encrypted(bytes: &[u8], format: Format) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;

@@ -1,4 +1,4 @@
-//! The keys that may open a file.
+//! The keyring: the keys that may open a file.
 
 use std::fmt;
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use crate::metadata::{KeyService, MasterKey, Metadata};
 use crate::openpgp::{self, PgpKey};
 use crate::shamir;
 
-/// The keys of one tenant. `Debug` shows the public recipients only; the secret parts are wiped when dropped.
+/// The keys of one tenant. `Debug` prints only the public recipients; the secret parts are zeroed when dropped.
 #[derive(Default)]
 pub struct Keyring {
     identities: Vec<Identity>,
@@ -35,17 +35,15 @@ impl fmt::Debug for Keyring {
 const DATA_KEY: u64 = 64;
 
 impl Keyring {
-    /// A keyring without keys.
+    /// Returns a keyring without keys.
     pub fn new() -> Keyring {
         Keyring::default()
     }
 
-    /// Adds age identities as they stand in a key file, and in the entries of a Flux decryption Secret that end in
-    /// `.agekey`: one `AGE-SECRET-KEY-1...` a line, empty lines and `#` comments between them. `source_name` says in errors
-    /// where they come from. Says how many there were.
+    /// Adds age identities in the format of a key file, and of the entries of a Flux decryption Secret that end in `.agekey`: one `AGE-SECRET-KEY-1...` on each line, with empty lines and `#` comments between them. `source_name` names their origin in errors. Returns the number of identities.
     ///
     /// # Errors
-    /// [`SopsError::Identity`] with the line that is none of these. Identities of plugins and SSH keys are refused.
+    /// [`SopsError::Identity`] with the first line of another form. Identities of plugins and SSH keys are refused.
     pub fn add_age(&mut self, text: &str, source_name: &str) -> Result<usize, SopsError> {
         let mut found = Vec::new();
         for (i, line) in text.lines().enumerate() {
@@ -64,32 +62,31 @@ impl Keyring {
         Ok(count)
     }
 
-    /// Adds OpenPGP secret keys as `gpg --export-secret-keys --armor` writes them, one armored block or more, and as they stand
-    /// in the entries of a Flux decryption Secret that end in `.asc`. Says how many there were.
+    /// Adds OpenPGP secret keys in the format of `gpg --export-secret-keys --armor`, one armored block or more, and of the entries of a Flux decryption Secret that end in `.asc`. Returns the number of keys.
     ///
     /// # Errors
-    /// [`SopsError::PgpKey`]: a text without such a block, and keys with a passphrase.
+    /// [`SopsError::PgpKey`]: there is no such block, or a key has a passphrase.
     pub fn add_pgp(&mut self, text: &str, source_name: &str) -> Result<usize, SopsError> {
-        let mut found = PgpKey::read_all(text).map_err(|what| SopsError::PgpKey {
+        let mut found = PgpKey::read_all(text).map_err(|problem| SopsError::PgpKey {
             source_name: source_name.to_owned(),
-            what,
+            problem,
         })?;
         let count = found.len();
         self.pgp.append(&mut found);
         Ok(count)
     }
 
-    /// Adds what another key service made of a [`MasterKey`]'s encrypted data key.
+    /// Adds a data key that another key service decrypted from a [`MasterKey`].
     pub fn add_opened(&mut self, key: &MasterKey, data_key: Zeroizing<Vec<u8>>) {
         self.opened.push((key.encrypted.clone(), data_key));
     }
 
-    /// Whether there is no key at all.
+    /// Returns whether the keyring has no keys.
     pub fn is_empty(&self) -> bool {
         self.identities.is_empty() && self.pgp.is_empty() && self.opened.is_empty()
     }
 
-    /// The recipients that this keyring can open files for: public age recipients, and fingerprints of OpenPGP keys.
+    /// Returns the recipients that this keyring can open files for: public age recipients, and fingerprints of OpenPGP keys.
     pub fn recipients(&self) -> Vec<String> {
         let age = self.identities.iter();
         age.map(|identity| identity.to_public().to_string())
@@ -97,7 +94,7 @@ impl Keyring {
             .collect()
     }
 
-    /// The data key of a file.
+    /// Decrypts the data key of a file.
     pub(crate) fn data_key(&self, metadata: &Metadata, file: &str) -> Result<DataKey, SopsError> {
         let parts: Vec<_> = metadata
             .groups
@@ -113,11 +110,11 @@ impl Keyring {
         let secret = secret.ok_or_else(|| no_key(metadata, parts.len(), file))?;
         DataKey::new(&secret).ok_or_else(|| SopsError::Metadata {
             file: file.to_owned(),
-            what: "the data key is not 32 bytes long".to_owned(),
+            problem: "the data key is not 32 bytes long".to_owned(),
         })
     }
 
-    /// Any entry of a group opens it. An entry whose recipient is ours comes first, but the name is only a hint.
+    /// Opens a group by any of its entries. Entries whose recipient is in the keyring are tried first, but the name is only a hint.
     fn open_group(&self, group: &[MasterKey]) -> Option<Zeroizing<Vec<u8>>> {
         let ours = self.recipients();
         let (mine, others): (Vec<_>, Vec<_>) =

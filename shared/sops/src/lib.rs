@@ -1,14 +1,10 @@
 //! SOPS documents: parse, verify the MAC, decrypt.
 //!
-//! A SOPS file is an ordinary YAML, JSON or dotenv file whose values are encrypted one by one with a data key, and which
-//! carries under `sops` the data key (encrypted for each recipient), the rules that say which values are encrypted, and a
-//! MAC over all values in the order of the file. [`decrypt`] does what `sops decrypt` v3 does with it:
+//! A SOPS file is a YAML, JSON or dotenv file whose values are encrypted individually with a data key. Under `sops` it has the data key (encrypted for each recipient), the rules that decide which values are encrypted, and a MAC over all values in the order of the file. [`decrypt`] decrypts it like `sops decrypt` v3:
 //!
 //! metadata -> data key (a [`Keyring`], Shamir parts of key groups) -> values -> MAC -> the plain file
 //!
-//! The MAC is never skipped: a file that lacks it, or whose values were moved, removed or exchanged, is refused. Because the
-//! MAC depends on the order of the values, only a file's own bytes can be decrypted; an object whose keys went through a
-//! sorted map cannot. Decrypt before anything reads the file.
+//! The MAC is always verified: a file without it, or whose values were moved, removed or exchanged, is refused. Because the MAC depends on the order of the values, only a file's original bytes can be decrypted, and not an object whose keys were sorted. Decrypt before anything reads the file.
 //!
 //! ```
 //! # let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/sops");
@@ -26,8 +22,7 @@
 //! # Ok::<(), SopsError>(())
 //! ```
 //!
-//! age and OpenPGP keys are opened here. The entries for KMS and the other key services are known as [`MasterKey`]s: a caller
-//! that can open one hands the result to [`Keyring::add_opened`].
+//! This crate opens age and OpenPGP keys. The entries for KMS and the other key services are [`MasterKey`]s: a caller that can open one passes the result to [`Keyring::add_opened`].
 //!
 //! Nothing here touches a disk, an environment, a clock or a network, and no identity runs a plugin.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
@@ -49,7 +44,7 @@ pub use format::{Format, is_encrypted};
 pub use keyring::Keyring;
 pub use metadata::{KeyService, MasterKey};
 
-/// The README's example runs, too.
+/// Compiles the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -60,11 +55,10 @@ use tree::Tree;
 
 /// Decrypts a file and removes its `sops` metadata.
 ///
-/// JSON, dotenv and binary files come out byte for byte as from `sops decrypt` v3; YAML comes out as the same document in
-/// the same order, without comments, in the layout of [`driftless_manifest::yaml`]. `file` is only used in errors.
+/// The results for JSON, dotenv and binary files equal those of `sops decrypt` v3 byte for byte; YAML files are written as the same document in the same order, without comments, in the layout of [`driftless_manifest::yaml`]. `file` is used only in errors.
 ///
 /// # Errors
-/// [`SopsError`], which names the file and what was tried, and never repeats content.
+/// [`SopsError`], which names the file and the problem, and never repeats content.
 pub fn decrypt(
     bytes: &[u8],
     format: Format,
@@ -80,11 +74,10 @@ pub fn decrypt(
     })
 }
 
-/// The entries that can open a file, one list for each key group. Where there is more than one group, a part of the data
-/// key from each of several groups is needed.
+/// Returns the entries that can open a file, one list for each key group. With more than one group, parts of the data key from several groups are needed.
 ///
 /// # Errors
-/// [`SopsError`] when the file or its metadata cannot be read.
+/// [`SopsError`] if the file or its metadata cannot be parsed.
 pub fn master_keys(
     bytes: &[u8],
     format: Format,
@@ -93,15 +86,15 @@ pub fn master_keys(
     on_large_stack(|| Ok(load(bytes, format, file, &Fuel::new(LIMITS))?.1.groups))
 }
 
-/// Stack for a file: its values may be nested a thousand levels deep. Only what is used takes memory.
+/// The stack for a file, whose values may be nested a thousand levels deep. Only the used part takes memory.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack that holds whatever a file may nest: a worker of an asynchronous runtime has 2 MiB.
+/// Runs `work` on a stack that is large enough for the nesting of any file: a worker of an asynchronous runtime has 2 MiB.
 fn on_large_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }
 
-/// What one file may cost: it is in memory as it was read, as it is decrypted, and as it is written.
+/// The limits of one file, which is in memory three times: encrypted, decrypted, and as output.
 const LIMITS: FuelLimits = FuelLimits {
     steps: 20_000_000,
     bytes: 16 << 20,
@@ -109,7 +102,7 @@ const LIMITS: FuelLimits = FuelLimits {
     depth: 1_000,
 };
 
-/// The documents of a file without their metadata, and the metadata.
+/// Parses a file, and returns its documents without metadata, and the metadata.
 fn load(
     bytes: &[u8],
     format: Format,

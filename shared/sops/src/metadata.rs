@@ -1,4 +1,4 @@
-//! What stands under `sops`.
+//! The metadata under `sops`.
 
 use driftless_go::re2;
 use driftless_manifest::Fuel;
@@ -7,27 +7,26 @@ use regex::{Regex, RegexBuilder};
 use crate::SopsError;
 use crate::tree::Tree;
 
-/// An expression, and what it costs to hold a key against it.
+/// A regular expression, with the steps that matching a key costs.
 pub(crate) struct Expression {
     regex: Regex,
     steps: usize,
 }
 
-/// Which values of a file are encrypted.
+/// The rule that decides which values of a file are encrypted.
 pub(crate) enum Rule {
-    /// All but those with a key on their path that ends so.
+    /// All values except those with a key of this suffix on their path.
     UnencryptedSuffix(String),
-    /// Those with a key on their path that ends so.
+    /// The values with a key of this suffix on their path.
     EncryptedSuffix(String),
     UnencryptedRegex(Expression),
     EncryptedRegex(Expression),
-    /// By comments. What is encrypted is known by its form: a value that the data key opens at its place was encrypted by
-    /// who has the key, and the MAC covers the rest.
+    /// The values that comments select. Encrypted values are recognized by their form: a value that the data key opens at its path was encrypted by a holder of the key, and the MAC covers the rest.
     Comments,
 }
 
 impl Rule {
-    /// Steps that a key, or a few bytes of one, costs.
+    /// Returns the steps that a key, or a few bytes of one, costs.
     pub(crate) fn steps(&self) -> usize {
         match self {
             Rule::UnencryptedSuffix(_) | Rule::EncryptedSuffix(_) => 1,
@@ -36,7 +35,7 @@ impl Rule {
         }
     }
 
-    /// Whether the values under these keys are encrypted; `None` when their form tells.
+    /// Returns whether the values under these keys are encrypted; `None` if their form decides it.
     pub(crate) fn encrypts(&self, path: &[String]) -> Option<bool> {
         match self {
             Rule::UnencryptedSuffix(suffix) => {
@@ -59,7 +58,7 @@ pub enum KeyService {
     Age,
     /// OpenPGP, which this crate opens.
     Pgp,
-    /// AWS KMS.
+    /// AWS Key Management Service.
     AwsKms,
     /// Google Cloud KMS.
     GcpKms,
@@ -88,28 +87,28 @@ impl std::fmt::Display for KeyService {
 /// One entry that can open a file: the data key, or a part of it, encrypted for one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterKey {
-    /// Who can open it.
+    /// The service that can open it.
     pub service: KeyService,
     /// The recipient: an age recipient, a fingerprint, an ARN or another name of a key. It is not authenticated.
     pub name: String,
-    /// The encrypted data key as it stands in the file.
+    /// The encrypted data key, in the form in which the file has it.
     pub encrypted: String,
 }
 
 pub(crate) struct Metadata {
     pub rule: Rule,
     pub mac: String,
-    /// As sops formats the time; the MAC is bound to it.
+    /// The time in sops's format; the MAC is bound to it.
     pub last_modified: String,
-    /// Only encrypted values count for the MAC.
+    /// True if the MAC covers only encrypted values.
     pub mac_only_encrypted: bool,
     pub groups: Vec<Vec<MasterKey>>,
     pub threshold: usize,
 }
 
-/// More entries than any file has; each costs a curve operation.
+/// The most entries, more than real files have; each costs a curve operation.
 const MASTER_KEYS: usize = 512;
-/// What an encrypted data key may take; an age file for one recipient has 360 bytes.
+/// The most bytes of an encrypted data key; an age file for one recipient has 360 bytes.
 const ENCRYPTED: usize = 64 << 10;
 
 const SERVICES: [(&str, KeyService, &[&str]); 7] = [
@@ -132,9 +131,9 @@ const SERVICES: [(&str, KeyService, &[&str]); 7] = [
 
 impl Metadata {
     pub(crate) fn from_tree(tree: &Tree, file: &str, fuel: &Fuel) -> Result<Metadata, SopsError> {
-        let fault = |what: String| SopsError::Metadata {
+        let fault = |problem: String| SopsError::Metadata {
             file: file.to_owned(),
-            what,
+            problem,
         };
         if !matches!(tree, Tree::Map(_)) {
             return Err(fault("expected a mapping".to_owned()));
@@ -144,7 +143,7 @@ impl Metadata {
             return Err(fault("version is missing".to_owned()));
         }
         if version.split('.').next() != Some("3") {
-            // A version is short; more than that is content of some other kind.
+            // A version is short; anything longer is other content, which the error must not repeat.
             let version = version
                 .chars()
                 .take(16)
@@ -175,7 +174,7 @@ impl Metadata {
     }
 }
 
-/// RFC 3339 as Go formats it: no fraction, `Z` for UTC.
+/// Converts a time to RFC 3339 in Go's format: no fraction, `Z` for UTC.
 fn canonical_time(text: &str) -> Option<String> {
     let shape = |i: usize, b: u8| match i {
         4 | 7 => b == b'-',
@@ -226,12 +225,13 @@ fn rule(tree: &Tree, fuel: &Fuel) -> Result<Rule, String> {
     })
 }
 
-/// Bytes of the longest expression, and its Unicode classes: each has hundreds of ranges before anything is compiled.
+/// The most bytes of an expression.
 const EXPRESSION: usize = 4 << 10;
+/// The most Unicode classes of an expression: each has hundreds of ranges before anything is compiled.
 const CLASSES: usize = 100;
-/// Steps that compiling takes at most: an expression that is too large is given up.
+/// The most steps of compiling: compiling an expression that is too large is aborted.
 const COMPILING: u64 = 1_000_000;
-/// Places of an expression for a step that a key costs more.
+/// Places of an expression for each further step that a key costs.
 const PLACES_PER_STEP: u64 = 32;
 
 fn compile(name: &str, text: &str, fuel: &Fuel) -> Result<Expression, String> {
@@ -253,14 +253,14 @@ fn compile(name: &str, text: &str, fuel: &Fuel) -> Result<Expression, String> {
     })
 }
 
-/// Dotenv files have everything as text.
+/// Reads a boolean, which dotenv files have as a string.
 fn flag(tree: &Tree, name: &str) -> Result<bool, String> {
     match tree.get(name) {
         None | Some(Tree::Null) => Ok(false),
         Some(Tree::Bool(b)) => Ok(*b),
         Some(Tree::Text(text)) if text == "true" || text == "1" => Ok(true),
         Some(Tree::Text(text)) if text == "false" || text == "0" || text.is_empty() => Ok(false),
-        Some(_) => Err(format!("{name} is neither true nor false")),
+        Some(_) => Err(format!("{name} is not a boolean")),
     }
 }
 
@@ -277,7 +277,7 @@ fn number(tree: &Tree, name: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{name} is not a number from 0 to 255"))
 }
 
-/// The entries at the top are one group; key groups only count when there are none.
+/// Reads the key groups: the entries at the top are one group, and `key_groups` counts only without them.
 fn groups(tree: &Tree) -> Result<Vec<Vec<MasterKey>>, String> {
     let mut count = 0;
     let top = group(tree, &mut count)?;

@@ -1,7 +1,6 @@
 //! OpenPGP: secret keys in armor, and the messages in which sops encrypts a data key for them.
 //!
-//! The format is RFC 9580's, and GnuPG's own of OCB-encrypted data. What gpg 2.2 and 2.4 export (`--export-secret-keys --armor`)
-//! and what sops 3 writes is read by the `pgp` crate.
+//! The format is RFC 9580, with GnuPG's own form of OCB-encrypted data. The `pgp` crate reads the exports of gpg 2.2 and 2.4 (`--export-secret-keys --armor`) and the messages of sops 3.
 
 use std::fmt;
 use std::io::{Cursor, Read as _};
@@ -10,16 +9,16 @@ use pgp::composed::{DecryptionOptions, Deserializable as _, Message, SignedSecre
 use pgp::types::{KeyDetails as _, Password, Seipdv1ReadMode};
 use zeroize::Zeroizing;
 
-/// What an armored block of secret keys begins with.
+/// The first line of an armored block of secret keys.
 const BEGIN: &str = "-----BEGIN PGP PRIVATE KEY BLOCK-----";
-/// Keys of one text.
+/// The most keys of one file.
 const KEYS: usize = 100;
-/// Bytes of a message that may be read: one holds a data key.
+/// The most bytes of a message, which holds a data key.
 const MESSAGE: usize = 4 << 10;
 /// A data key, or a part of one with its x coordinate, takes 33 bytes.
 const DATA_KEY: u64 = 64;
 
-/// A secret key with its subkeys. `Debug` shows the fingerprint alone.
+/// A secret key with its subkeys. `Debug` prints only the fingerprint.
 pub(crate) struct PgpKey(Box<SignedSecretKey>);
 
 impl fmt::Debug for PgpKey {
@@ -29,10 +28,10 @@ impl fmt::Debug for PgpKey {
 }
 
 impl PgpKey {
-    /// The keys of a text with one armored block or more.
+    /// Parses the keys of one or more armored blocks.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The description of the problem.
     pub(crate) fn read_all(text: &str) -> Result<Vec<Self>, &'static str> {
         let mut keys = Vec::new();
         for block in text.split(BEGIN).skip(1) {
@@ -45,7 +44,7 @@ impl PgpKey {
                     return Err("a key has a passphrase: export one without, as Flux needs it");
                 }
                 if keys.len() >= KEYS {
-                    return Err("it has more than 100 keys");
+                    return Err("more than 100 keys");
                 }
                 keys.push(Self(Box::new(key)));
             }
@@ -56,14 +55,13 @@ impl PgpKey {
         }
     }
 
-    /// The primary key's fingerprint, in capital hexadecimal digits, as sops names the key.
+    /// Returns the primary key's fingerprint in uppercase hexadecimal digits, which is sops's name of the key.
     pub(crate) fn fingerprint(&self) -> String {
         self.0.primary_key.fingerprint().to_string().to_uppercase()
     }
 }
 
-/// Whether the key, or a subkey, can be used without a passphrase. gpg exports a key whose primary part is kept elsewhere with a
-/// part that cannot be used.
+/// Checks whether the key, or a subkey, can be used without a passphrase. gpg exports a key whose primary part is kept elsewhere with a part that cannot be used.
 fn has_plain_part(key: &SignedSecretKey) -> bool {
     let subkeys = key.secret_subkeys.iter();
     !key.primary_key.secret_params().is_encrypted()
@@ -72,7 +70,7 @@ fn has_plain_part(key: &SignedSecretKey) -> bool {
             .any(|subkey| !subkey.key.secret_params().is_encrypted())
 }
 
-/// What a message holds that one of the keys opens; `None` where none does, and for whatever is not such a message.
+/// Decrypts a message by one of the keys; `None` if no key opens it, or it is not such a message.
 pub(crate) fn open(keys: &[PgpKey], message: &str) -> Option<Zeroizing<Vec<u8>>> {
     let (message, _) = Message::from_armor(Cursor::new(message.as_bytes())).ok()?;
     let no_passphrase = Password::empty();
@@ -97,7 +95,7 @@ pub(crate) fn open(keys: &[PgpKey], message: &str) -> Option<Zeroizing<Vec<u8>>>
         .take(DATA_KEY)
         .read_to_end(&mut secret)
         .ok()?;
-    // The end of the message must have been read, and its integrity checked with it.
+    // The message must be read to its end, which also checks its integrity.
     match opened.read(&mut [0]) {
         Ok(0) => Some(secret),
         _ => None,

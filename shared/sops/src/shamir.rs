@@ -1,10 +1,8 @@
-//! Shamir's secret sharing over GF(2^8) with the AES polynomial, as HashiCorp Vault's package that sops uses: each part is
-//! the values of the polynomials, and the x coordinate in its last byte.
+//! Shamir's secret sharing over GF(2^8) with the AES polynomial, in the form of HashiCorp Vault's package that sops uses: each part has the values of the polynomials, and the x coordinate in its last byte.
 
 use zeroize::Zeroizing;
 
-/// Puts a secret together. `None` when the parts cannot belong together; too few parts give a wrong secret, which then
-/// opens nothing.
+/// Combines parts to a secret. `None` if the parts cannot belong together; too few parts give a wrong secret, which then opens nothing.
 pub(crate) fn combine(parts: &[Zeroizing<Vec<u8>>]) -> Option<Zeroizing<Vec<u8>>> {
     let length = parts.first()?.len();
     if parts.len() < 2 || length < 2 || parts.iter().any(|part| part.len() != length) {
@@ -24,7 +22,7 @@ pub(crate) fn combine(parts: &[Zeroizing<Vec<u8>>]) -> Option<Zeroizing<Vec<u8>>
     Some(Zeroizing::new((0..length - 1).map(byte).collect()))
 }
 
-/// The Lagrange coefficient of part `i` at x = 0. Subtraction is exclusive-or.
+/// Returns the Lagrange coefficient of part `i` at x = 0. Subtraction is exclusive-or.
 fn weight(xs: &[u8], i: usize) -> u8 {
     let others = xs.iter().enumerate().filter(|(j, _)| *j != i);
     others.fold(1, |product, (_, x)| {
@@ -35,7 +33,7 @@ fn weight(xs: &[u8], i: usize) -> u8 {
 fn multiply(a: u8, b: u8) -> u8 {
     let (mut a, mut product) = (a, 0);
     for bit in 0..8 {
-        // Masks and no branches: the parts are secret.
+        // Masks instead of branches: the parts are secret.
         product ^= a & 0u8.wrapping_sub((b >> bit) & 1);
         let carry = 0u8.wrapping_sub(a >> 7);
         a = (a << 1) ^ (carry & 0x1b);
@@ -43,7 +41,7 @@ fn multiply(a: u8, b: u8) -> u8 {
     product
 }
 
-/// `a^254`, which is `1/a`.
+/// Returns `a^254`, which is `1/a`.
 fn inverse(a: u8) -> u8 {
     let square = |x| multiply(x, x);
     let a3 = multiply(square(a), a);

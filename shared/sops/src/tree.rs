@@ -1,4 +1,4 @@
-//! A file's values in the order of the file.
+//! The values of a file, in the order of the file.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,13 +13,13 @@ use zeroize::Zeroize;
 
 use crate::SopsError;
 
-/// A value, or a comment where the format has comments among the values.
+/// A value, or a comment in formats that have comments among the values.
 pub(crate) enum Tree {
     Null,
     Bool(bool),
     Number(Number),
     Text(String),
-    /// A decrypted value that is no UTF-8.
+    /// A decrypted value that is not UTF-8.
     Bytes(Vec<u8>),
     Comment(String),
     List(Vec<Tree>),
@@ -54,7 +54,7 @@ impl Tree {
         }
     }
 
-    /// A list's items; none for anything else.
+    /// Returns the items of a list; an empty slice for another value.
     pub(crate) fn items(&self) -> &[Tree] {
         match self {
             Tree::List(items) => items,
@@ -70,7 +70,7 @@ impl Document for Tree {
             Tree::Bool(b) => View::Bool(*b),
             Tree::Number(n) => View::Number(n),
             Tree::Text(text) | Tree::Comment(text) => View::String(text),
-            // Refused before anything is written.
+            // Such a value is refused before anything is written.
             Tree::Bytes(_) => View::Null,
             Tree::List(items) => View::List(items),
             Tree::Map(entries) => View::Map(
@@ -83,7 +83,7 @@ impl Document for Tree {
     }
 }
 
-/// Takes the `sops` mapping out of the first document; sops repeats it in the others, where it is ignored.
+/// Removes the `sops` mapping from the first document and returns it; sops repeats it in the others, where it is ignored.
 pub(crate) fn take_metadata(branches: &mut [Tree]) -> Option<Tree> {
     let mut found = None;
     for (i, branch) in branches.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ pub(crate) fn from_yaml(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Vec<Tre
             _ => Err(SopsError::Syntax {
                 file: file.to_owned(),
                 line: node.line,
-                what: "expected a mapping at the top of the document",
+                problem: "expected a mapping at the top of the document",
             }),
         })
         .collect()
@@ -142,7 +142,7 @@ fn from_node(node: &Node, file: &str) -> Result<Tree, SopsError> {
     }
 }
 
-/// A merge key is an ordinary key here, as it is for sops.
+/// Converts a YAML node. A merge key is an ordinary key, as in sops.
 fn mapping(pairs: &[(Node, Node)], file: &str) -> Result<Tree, SopsError> {
     let mut seen = HashSet::new();
     let mut entries = Vec::with_capacity(pairs.len());
@@ -169,7 +169,7 @@ fn mapping(pairs: &[(Node, Node)], file: &str) -> Result<Tree, SopsError> {
 }
 
 pub(crate) fn from_json(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, SopsError> {
-    // No value comes without one of these.
+    // Every value begins with one of these.
     let begins = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
     let values = bytes.iter().filter(begins).count();
     let paid = fuel.nodes(values).and_then(|()| fuel.steps(values));
@@ -177,10 +177,10 @@ pub(crate) fn from_json(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, S
         file: file.to_owned(),
         out,
     })?;
-    let fault = |line, what| SopsError::Syntax {
+    let fault = |line, problem| SopsError::Syntax {
         file: file.to_owned(),
         line,
-        what,
+        problem,
     };
     match serde_json::from_slice::<Tree>(bytes) {
         Ok(tree @ Tree::Map(_)) => Ok(tree),

@@ -1,4 +1,4 @@
-//! Decrypts the values of a file in their order, and holds the MAC over them.
+//! Decrypts the values of a file in their order, and verifies the MAC over them.
 
 use driftless_go::float;
 use driftless_manifest::Fuel;
@@ -11,13 +11,13 @@ use crate::cipher::{DataKey, Plain, looks_encrypted};
 use crate::metadata::Metadata;
 use crate::tree::Tree;
 
-/// What a MAC over encrypted values alone begins with: SHA-256 of "sops". So it never equals a MAC over all values.
+/// The start of the input of a MAC over only encrypted values: SHA-256 of "sops". So it never equals a MAC over all values.
 const ONLY_ENCRYPTED: [u8; 32] = [
     0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b,
     0x0b, 0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
 ];
 
-/// Decrypts in place. When the MAC does not fit, the values must not be used.
+/// Decrypts in place. If the MAC does not match, the values must not be used.
 pub(crate) fn decrypt(
     branches: &mut [Tree],
     metadata: &Metadata,
@@ -58,11 +58,11 @@ struct Walk<'w> {
     fuel: &'w Fuel,
     hash: Sha512,
     path: Vec<String>,
-    /// Bytes of the keys in it.
+    /// The number of bytes of the keys in it.
     length: usize,
 }
 
-/// Bytes that are compared, copied, hashed or decrypted in a step.
+/// Bytes that are compared, copied, hashed or decrypted in one step.
 const BYTES_PER_STEP: usize = 16;
 
 impl Walk<'_> {
@@ -70,7 +70,7 @@ impl Walk<'_> {
         match tree {
             Tree::Map(entries) => {
                 for (key, value) in entries.iter_mut() {
-                    // A comment stands beside the keys, not below one.
+                    // A comment is at the level of the keys, not below one.
                     if matches!(value, Tree::Comment(_)) {
                         self.pay(value)?;
                         self.comment(value);
@@ -102,7 +102,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Charges what a value costs: every key on its path is held against the rule, and the path is what it is bound to.
+    /// Charges the cost of a value: every key on its path is matched against the rule, and the value is bound to the path.
     fn pay(&self, value: &Tree) -> Result<(), SopsError> {
         let text = match value {
             Tree::Text(text) | Tree::Comment(text) => text.len(),
@@ -127,12 +127,12 @@ impl Walk<'_> {
             let Some(text) = leaf.text() else {
                 return Err(self.fault("expected an encrypted value, found a plain one"));
             };
-            // sops leaves an empty string as it is.
+            // sops does not encrypt an empty string.
             if !text.is_empty() {
                 let plain = self
                     .key
                     .decrypt(text, &self.place())
-                    .map_err(|what| self.fault(what))?;
+                    .map_err(|problem| self.fault(problem))?;
                 *leaf = typed(plain)
                     .ok_or_else(|| self.fault("the decrypted value does not fit its type"))?;
             }
@@ -143,7 +143,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Old versions of sops left comments as they were, so one that cannot be decrypted stays. The MAC does not cover any.
+    /// Decrypts a comment. Old versions of sops did not encrypt comments, so one that cannot be decrypted is unchanged. The MAC does not cover comments.
     fn comment(&mut self, comment: &mut Tree) {
         if self.metadata.rule.encrypts(&self.path) == Some(false) {
             return;
@@ -156,16 +156,16 @@ impl Walk<'_> {
         }
     }
 
-    /// The path as each value is bound to it.
+    /// Returns the path in the form to which each value is bound.
     fn place(&self) -> String {
         self.path.join(":") + ":"
     }
 
-    fn fault(&self, what: &'static str) -> SopsError {
+    fn fault(&self, problem: &'static str) -> SopsError {
         SopsError::Value {
             file: self.file.to_owned(),
             path: self.path.join("."),
-            what,
+            problem,
         }
     }
 

@@ -1,5 +1,4 @@
-//! Holds decryption against files that the real sops encrypted (`tests/corpus/sops`, made by `tests/oracle/sops`), and
-//! against every way of spoiling them.
+//! Tests decryption with files that the real sops encrypted (`tests/corpus/sops`, written by `tests/oracle/sops`), and with damaged ones.
 
 #![expect(
     clippy::disallowed_methods,
@@ -35,7 +34,7 @@ fn keyring(names: &[&str]) -> Keyring {
     keys
 }
 
-/// Names of all encrypted files.
+/// Returns the names of all encrypted files.
 fn cases() -> Vec<String> {
     let entries = std::fs::read_dir(corpus().join("cases")).expect("cases");
     let names = entries.map(|e| e.expect("entry").file_name().to_string_lossy().into_owned());
@@ -168,7 +167,7 @@ fn openpgp_keys_open_files() {
     let recipient = &keyring(&["pgp-rsa.asc"]).recipients()[0];
     assert_eq!(
         error.to_string(),
-        format!("f: no key opens the file; it is encrypted for PGP {recipient}")
+        format!("f: no key opens the file; encrypted for PGP {recipient}")
     );
     // A part of a key in each of two groups, of two kinds of keys.
     let (groups, format) = case("pgp-groups.enc.yaml");
@@ -207,7 +206,7 @@ fn a_damaged_message_of_openpgp_opens_nothing() {
         };
         let damaged = format!("{}{other}{}", &text[..at], &text[at + 1..]);
         if let Ok(plain) = decrypt(damaged.as_bytes(), format, &keys, "f") {
-            // The armor's checksum is no protection: only what decrypts to the same is left.
+            // The armor's checksum does not protect the content: a changed file may decrypt, but only to the same content.
             assert!(!plain.is_empty());
         }
     }
@@ -241,7 +240,7 @@ fn texts_that_are_not_secret_keys_of_openpgp() {
 }
 
 #[test]
-fn what_another_service_opened_opens_the_file() {
+fn a_data_key_from_another_service_opens_the_file() {
     let (bytes, format) = case("secret.enc.yaml");
     let entries = master_keys(&bytes, format, "f").expect("keys");
     assert_eq!(entries[0][0].service, KeyService::Age);
@@ -267,7 +266,7 @@ fn entries_of_other_services_are_named_when_nothing_opens_the_file() {
         decrypt(text.as_bytes(), Format::Yaml, &Keyring::new(), "f.yaml").expect_err("no key");
     assert_eq!(
         error.to_string(),
-        "f.yaml: no key opens the file; it is encrypted for PGP ABCD; the keys of these services are not supported: AWS KMS arn:aws:kms:eu"
+        "f.yaml: no key opens the file; encrypted for PGP ABCD; the keys of these services are not supported: AWS KMS arn:aws:kms:eu"
     );
 }
 
@@ -311,7 +310,7 @@ fn key_files_are_read_as_flux_reads_them() {
 
 type Change<'c> = &'c dyn Fn(&str) -> String;
 
-/// Replaces in a file and says what decryption makes of it.
+/// Replaces a string in a file, and returns the result of decryption.
 fn spoiled(name: &str, change: impl Fn(&str) -> String) -> Result<Vec<u8>, SopsError> {
     let (bytes, format) = case(name);
     let text = String::from_utf8(bytes).expect("text");
@@ -361,7 +360,7 @@ fn a_changed_file_is_refused() {
     mac(spoiled("encrypted-comment-regex.enc.yaml", |t| {
         t.replace("open: visible", "open: other")
     }));
-    // Another time than the MAC is bound to, and another MAC.
+    // A different time from the one that the MAC is bound to, and a different MAC.
     mac(spoiled("secret.enc.yaml", |t| {
         t.replace("lastmodified: \"20", "lastmodified: \"19")
     }));
@@ -385,13 +384,13 @@ fn a_changed_file_is_refused() {
             .join("\n")
     }));
 
-    // Exempt from the MAC on purpose.
+    // The MAC does not cover these on purpose.
     assert!(
         spoiled("mac-only-encrypted.enc.yaml", |t| t
             .replace("kind: Secret", "kind: Other"))
         .is_ok()
     );
-    // Comments are not covered, in sops neither.
+    // The MAC does not cover comments, also in sops.
     assert!(spoiled("secret.enc.yaml", |t| format!("# more\n{t}")).is_ok());
 }
 
@@ -401,7 +400,7 @@ fn a_value_is_bound_to_its_place() {
     match spoiled("secret.enc.yaml", swap) {
         Err(error @ SopsError::Value { .. }) => assert_eq!(
             error.to_string(),
-            "f: the value at stringData.name: cannot be decrypted: it was changed, moved to another key, or encrypted with another data key"
+            "f: the value at stringData.name: cannot be decrypted: the value was changed, moved to another key, or encrypted with another data key"
         ),
         other => panic!("{other:?}"),
     }
@@ -474,7 +473,7 @@ fn metadata_is_checked() {
     ));
 }
 
-/// A small generator, so that the same bytes are hit on every run.
+/// A small generator, so that every run changes the same bytes.
 fn next(state: &mut u64) -> usize {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -491,7 +490,7 @@ fn truncated_and_flipped_files_end_in_errors() {
         let want = decrypt(&bytes, format, &keys, "f").expect("plain");
         for _ in 0..25 {
             let cut = next(&mut state) % bytes.len();
-            // What is lost at the end may be a line break only.
+            // The missing end may be only a line break.
             if let Ok(got) = decrypt(&bytes[..cut], format, &keys, "f") {
                 assert_eq!(got, want, "{name} cut at {cut}");
             }
@@ -509,8 +508,7 @@ fn truncated_and_flipped_files_end_in_errors() {
     }
 }
 
-/// Files whose metadata is sound, so that all of their values are gone through: every key on the way to a value is held
-/// against the rule, and the rule is the file's own.
+/// Files with valid metadata, so that all of their values are visited: every key on the path of a value is matched against the file's own rule.
 #[test]
 fn hostile_files_end_within_their_limits() {
     let (bytes, format) = case("secret.enc.yaml");

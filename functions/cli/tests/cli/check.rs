@@ -444,7 +444,7 @@ fn files_for_openpgp_keys_are_opened() {
     );
     assert!(
         done.out
-            .contains("no key opens the file; it is encrypted for PGP "),
+            .contains("no key opens the file; encrypted for PGP "),
         "{}",
         done.out
     );

@@ -1,4 +1,4 @@
-//! Nodes -> JSON values, typed as Go's libraries type them.
+//! Converts nodes to JSON values, with the types of Go's libraries.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,12 @@ use super::{Dialect, number, time};
 use crate::fuel::Fuel;
 use driftless_go::float;
 
-/// Turns a node into the JSON value that the dialect's library and Go's `encoding/json` make of it.
+/// Converts a node to the JSON value of the dialect's library and Go's `encoding/json`.
 ///
-/// Duplicate keys are refused and `<<` is merged. Keys that are numbers or booleans become strings, but v3 does that only
-/// for the outermost mapping and refuses them further in.
+/// Duplicate keys are refused and `<<` is merged. Keys that are numbers or booleans become strings, but v3 does that only for the outermost mapping, and refuses them in nested ones.
 ///
 /// # Errors
-/// [`YamlError`] for what the library refuses (a tag that does not fit, a list as a key) or JSON cannot hold (`.inf`).
+/// [`YamlError`] for a node that the library refuses (a tag that does not match, a list as a key) or that cannot be JSON (`.inf`).
 pub fn node_to_value(node: &Node, file: &str, dialect: Dialect) -> Result<Value, YamlError> {
     document(node, dialect).map_err(|fault| fault.in_file(file))
 }
@@ -33,14 +32,14 @@ fn document(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
     }
 }
 
-/// How keys become strings.
+/// The conversion of keys to strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keys {
-    /// Numbers and booleans are written out, as sigs.k8s.io/yaml does.
+    /// Numbers and booleans are formatted, like in sigs.k8s.io/yaml.
     V2,
-    /// v3 reads the outermost mapping into a Go map with string keys: each key is its text.
+    /// v3 reads the outermost mapping into a Go map with string keys: each key is the scalar's string.
     V3Document,
-    /// Further in a key that is no string makes a map that `encoding/json` cannot write: kustomize fails.
+    /// In a nested mapping, a key that is not a string makes a map that `encoding/json` cannot write: kustomize fails.
     V3,
 }
 
@@ -67,10 +66,10 @@ impl Keys {
     }
 }
 
-/// The values of a text's documents, empty ones left out. A document that says `null` or `~` is a `Value::Null`.
+/// Parses the documents of a file to values, without empty ones. A document `null` or `~` is a `Value::Null`.
 ///
 /// # Errors
-/// As [`parse`](super::parse) and [`node_to_value`].
+/// Those of [`parse`](super::parse) and [`node_to_value`].
 pub fn documents(
     text: &[u8],
     file: &str,
@@ -80,11 +79,10 @@ pub fn documents(
     read_documents(text, file, dialect, limits, None)
 }
 
-/// As [`documents`], charged to a fuel that the caller has for more than this text: see
-/// [`parse_within`](super::parse_within).
+/// Parses like [`documents`], and also charges a fuel that the caller has for more than this file: see [`parse_within`](super::parse_within).
 ///
 /// # Errors
-/// As [`documents`], and a fuel that has run out.
+/// Those of [`documents`], or the fuel has run out.
 pub fn documents_within(
     text: &[u8],
     file: &str,
@@ -121,7 +119,7 @@ fn fault(node: &Node, kind: YamlErrorKind) -> Fault {
     }
 }
 
-/// What a level of nesting takes of the stack is what stands in this function and in [`mapping`]: all else is kept out of them.
+/// Converts a node. Each level of nesting takes the stack frames of this function and of [`mapping`], so everything else is kept out of them.
 fn value(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
     match &node.kind {
         NodeKind::Scalar { text, style } => scalar(node, text, *style, dialect),
@@ -138,7 +136,7 @@ fn sequence(items: &[Node], dialect: Dialect) -> Result<Vec<Value>, Fault> {
     Ok(values)
 }
 
-/// Go does not mind bits that are left over in the last character.
+/// Go ignores the remaining bits of the last character.
 const LAX: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
@@ -167,7 +165,7 @@ fn scalar(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Resu
     }
 }
 
-/// The type of a scalar, by its tag, its style and its text.
+/// Resolves the type of a scalar, by its tag, its style and its string.
 fn typed(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Result<Resolved, Fault> {
     let plain = style == ScalarStyle::Plain;
     let tag = match node.tag.as_deref() {
@@ -195,7 +193,7 @@ fn typed(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Resul
     }
 }
 
-/// The content of a `!!binary` scalar, with U+FFFD for each byte that is no UTF-8, as `encoding/json` writes it.
+/// Decodes a `!!binary` scalar, with U+FFFD for each byte that is not UTF-8, like `encoding/json`.
 fn binary(node: &Node, text: &str) -> Result<Option<String>, Fault> {
     if node.tag.as_deref().and_then(|t| t.strip_prefix(CORE)) != Some("binary") {
         return Ok(None);
@@ -227,7 +225,7 @@ fn mapping(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fau
     Ok(map)
 }
 
-/// Puts a value behind a key, unless it is there already: then gives the key.
+/// Inserts a value, unless its key exists already: then returns the key.
 #[inline(never)]
 fn insert(map: &mut Map<String, Value>, key: String, value: Value) -> Result<(), String> {
     match map.entry(key) {
@@ -261,7 +259,7 @@ fn is_merge(key: &Node) -> bool {
         }
 }
 
-/// Whether v3 takes a node that resolves to a string for a plain `!!str`.
+/// Returns whether v3 treats a node that resolves to a string as a plain `!!str`.
 fn is_string(node: &Node) -> bool {
     matches!(
         node.tag.as_deref(),
@@ -269,7 +267,7 @@ fn is_string(node: &Node) -> bool {
     )
 }
 
-/// The text of a key.
+/// Returns the string of a key.
 #[inline(never)]
 fn key(node: &Node, keys: Keys) -> Result<String, Fault> {
     let NodeKind::Scalar { text, style } = &node.kind else {
@@ -302,7 +300,7 @@ fn float_key(f: f64) -> String {
     }
 }
 
-/// A mapping with `<<`. In v2 a merge overrides what stands before it; in v3 the mapping's own keys always win.
+/// Converts a mapping with `<<`. In v2 a merge overrides the keys before it; in v3 the mapping's own keys always win.
 #[inline(never)]
 fn merged(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fault> {
     let mut map = Map::new();
@@ -353,7 +351,7 @@ fn merge_entries(source: &Node, keys: Keys) -> Result<Map<String, Value>, Fault>
 }
 
 fn merge_over(map: &mut Map<String, Value>, node: &Node) -> Result<(), Fault> {
-    // The first of a list wins, so it is written last.
+    // The first mapping of a list wins, so it is inserted last.
     for source in merge_sources(node)?.into_iter().rev() {
         replace_with(map, merge_entries(source, Keys::V2)?);
     }
@@ -365,7 +363,7 @@ fn replace_with(map: &mut Map<String, Value>, more: Map<String, Value>) {
     map.extend(more);
 }
 
-/// The mappings that a merge key's value names.
+/// Returns the mappings of a merge key's value.
 #[inline(never)]
 fn merge_sources(node: &Node) -> Result<Vec<&Node>, Fault> {
     match &node.kind {

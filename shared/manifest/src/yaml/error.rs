@@ -33,7 +33,7 @@ pub enum YamlErrorKind {
     Budget {
         /// The counted unit: bytes, levels, nodes or documents.
         unit: Budget,
-        /// The limit.
+        /// The limit that is exceeded.
         limit: usize,
     },
     /// The limit of all of the caller's work is exceeded, not the limit of this file.
@@ -42,7 +42,7 @@ pub enum YamlErrorKind {
     /// A duplicate key in a mapping.
     #[error("duplicate key {key:?} in one mapping (first in line {first})")]
     DuplicateKey {
-        /// The key.
+        /// The duplicate key.
         key: String,
         /// The line of the first one.
         first: usize,

@@ -1,4 +1,4 @@
-//! Tokens -> events: the grammar of documents, nodes and collections.
+//! Converts tokens to events, with the grammar of documents, nodes and collections.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub(crate) enum Event<'t> {
     End,
 }
 
-/// Anchor and tag of a node.
+/// The anchor and tag of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Properties<'t> {
     pub anchor: Option<&'t str>,
@@ -28,7 +28,7 @@ pub(crate) struct Properties<'t> {
 }
 
 impl Properties<'_> {
-    /// Bytes of the tag: a handle of `%TAG` may stand for a long prefix.
+    /// Returns the bytes of the tag: a handle of `%TAG` may expand to a long prefix.
     pub(crate) fn tag_bytes(&self) -> usize {
         self.tag.as_ref().map_or(0, String::len)
     }
@@ -45,9 +45,9 @@ enum State {
     IndentlessSequenceEntry,
     BlockMappingKey,
     BlockMappingValue,
-    /// True for the first entry, before which there is no comma.
+    /// True for the first entry, which has no comma before it.
     FlowSequenceEntry(bool),
-    /// `[a: b]`, a mapping of one pair inside a flow sequence.
+    /// A mapping of one pair inside a flow sequence: `[a: b]`.
     FlowPairKey,
     FlowPairValue,
     FlowPairEnd,
@@ -60,9 +60,9 @@ enum State {
 pub(crate) struct Parser<'t> {
     scanner: Scanner<'t>,
     state: State,
-    /// The states to come back to.
+    /// The states to return to.
     states: Vec<State>,
-    /// Handles of `%TAG` and their prefixes.
+    /// The handles of `%TAG` with their prefixes.
     tags: HashMap<&'t str, String>,
 }
 
@@ -84,7 +84,7 @@ impl<'t> Parser<'t> {
         self.scanner.into_comments()
     }
 
-    /// The next event, and where it begins.
+    /// Returns the next event, with its start.
     pub(crate) fn next(&mut self) -> Step<'t> {
         match self.state {
             State::DocumentStart(first) => self.document_start(first),
@@ -112,7 +112,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The next token is the given one: take it.
+    /// Takes the next token if it is the given one.
     fn accept(&mut self, token: &Token<'_>) -> Result<Option<Mark>, Fault> {
         let (next, mark) = self.scanner.peek()?;
         if next != token {
@@ -262,7 +262,7 @@ impl<'t> Parser<'t> {
         Ok((event, start))
     }
 
-    /// An anchor and a tag, in either order.
+    /// Parses an anchor and a tag, in either order.
     fn properties(&mut self) -> Result<Properties<'t>, Fault> {
         let mut properties = Properties::default();
         loop {
@@ -316,7 +316,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The entry of a list that stands in the same column as the key it belongs to.
+    /// Parses an entry of a list in the same column as its key.
     fn indentless_entry(&mut self) -> Step<'t> {
         let Some(mark) = self.accept(&Token::BlockEntry)? else {
             self.pop();
@@ -376,7 +376,7 @@ impl<'t> Parser<'t> {
 
     fn flow_pair_key(&mut self) -> Step<'t> {
         if self.next_is(&[Token::Value, Token::FlowEntry, Token::FlowSequenceEnd])? {
-            // go-yaml takes the token with it, so that `[? : a]` and `[?, a]` are errors later on.
+            // go-yaml also takes this token, so that `[? : a]` and `[?, a]` fail later.
             let mark = self.scanner.peek()?.1;
             self.scanner.take();
             self.state = State::FlowPairValue;

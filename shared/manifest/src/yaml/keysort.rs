@@ -1,12 +1,10 @@
-//! The order in which go-yaml v2 writes the keys of a map: letters by code point, runs of digits by their value, and
-//! anything else before letters.
+//! The order of keys of a map in go-yaml v2: letters by code point, runs of digits by their value, and other characters before letters.
 
 use std::cmp::Ordering;
 
 /// Sorts the entries of a map by their keys.
 ///
-/// The order is not a total one (`12:60` < `1e3` < `9"` < `12:60`), so the standard library's sort may not be used: it may
-/// panic. Go's output is random for such keys.
+/// The order is not total (`12:60` < `1e3` < `9"` < `12:60`), so the standard library's sort must not be used: it may panic. Go's output is random for such keys.
 pub(crate) fn sort<V: Copy>(mut entries: Vec<(&str, V)>) -> Vec<(&str, V)> {
     let sorted = entries
         .windows(2)
@@ -34,7 +32,7 @@ pub(crate) fn sort<V: Copy>(mut entries: Vec<(&str, V)>) -> Vec<(&str, V)> {
 /// Compares two keys.
 fn compare(a: &str, b: &str) -> Ordering {
     let common = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
-    // Step back to the character in which they differ.
+    // Step back to the character at which they differ.
     let at = (0..=common)
         .rev()
         .find(|i| a.is_char_boundary(*i) && b.is_char_boundary(*i))
@@ -72,7 +70,7 @@ fn ends_in_number(before: &str) -> bool {
         .any(|c| c != '0')
 }
 
-/// The value (it wraps, as Go's does) and the length of the digits at the start.
+/// Returns the value (wrapping, like Go's) and the length of the digits at the start.
 fn run(text: &str, start: i64) -> (i64, usize) {
     text.chars()
         .take_while(|c| is_digit(*c))

@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// A YAML node as it was written, with order, styles and tags; aliases are replaced by a copy of their anchor's node.
+/// A YAML node with its written order, styles and tags; aliases are replaced by a copy of their anchor's node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The line, from 1. A copy made for an alias has the place of its anchor's node.
@@ -62,7 +62,7 @@ pub enum NodeKind {
         /// The style of the scalar; only plain scalars can be other than strings.
         style: ScalarStyle,
     },
-    /// A sequence.
+    /// A sequence of nodes.
     Seq(Vec<Node>),
     /// A mapping in document order, not yet checked for duplicate keys.
     Map(Vec<(Node, Node)>),

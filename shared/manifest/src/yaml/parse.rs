@@ -67,7 +67,7 @@ fn parse_each(
     Ok((documents, comments))
 }
 
-/// Parses one node of the first document: the one at the keys of `path`, mapping by mapping; `None` if it does not exist. The whole file must be valid, but nodes outside the path are dropped as soon as they are read: the limits on nodes count the nodes that are kept and the largest dropped one, so that a document of many entries costs about as much as one of them.
+/// Parses one node of the first document: the one at the keys of `path`, mapping by mapping; `None` if it does not exist. The whole file must be valid, but nodes outside the path are dropped immediately: the limits on nodes count the nodes that are kept and the largest dropped one, so that a document of many entries costs about as much as one of them.
 ///
 /// # Errors
 /// Those of [`parse`].
@@ -94,7 +94,7 @@ pub fn parse_path(
     Ok(found)
 }
 
-/// Passes each document to `sink` as soon as it is complete.
+/// Passes each complete document to `sink`.
 pub(super) fn read(
     text: &[u8],
     limits: &Limits,

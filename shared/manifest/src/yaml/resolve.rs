@@ -1,8 +1,8 @@
-//! What type a scalar has: the resolution rules of go.yaml.in/yaml v2 and v3.
+//! The type of a scalar, by the resolution rules of go.yaml.in/yaml v2 and v3.
 
 use super::Dialect;
 
-/// A resolved scalar. Text is not repeated: a string is the scalar's own text.
+/// A resolved scalar. A string is not copied: it is the scalar's own string.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Resolved {
     Null,
@@ -14,7 +14,7 @@ pub(crate) enum Resolved {
     Timestamp,
 }
 
-/// The type that an untagged plain scalar has.
+/// Resolves the type of an untagged plain scalar.
 pub(crate) fn resolve(text: &str, dialect: Dialect) -> Resolved {
     let Some(first) = text.bytes().next() else {
         return Resolved::Null;
@@ -56,7 +56,7 @@ fn dotted(text: &str) -> Resolved {
     }
 }
 
-/// Whether each underscore stands between two digits, as `strconv.ParseFloat` wants it.
+/// Checks whether each underscore is between two digits, as `strconv.ParseFloat` requires.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
@@ -90,7 +90,7 @@ fn number(text: &str, dialect: Dialect) -> Resolved {
     signed_digits(plain, dialect).unwrap_or(Resolved::Str)
 }
 
-/// What yaml's own forms of binary (and, in v3, octal) numbers add to Go's: a sign after the prefix.
+/// Parses yaml's own forms of binary (and, in v3, octal) numbers, which have a sign after the prefix in addition to Go's forms.
 fn signed_digits(text: &str, dialect: Dialect) -> Option<Resolved> {
     let (digits, radix) = match (text.strip_prefix("0b"), text.strip_prefix("0o")) {
         (Some(digits), _) => (digits, 2),
@@ -100,7 +100,7 @@ fn signed_digits(text: &str, dialect: Dialect) -> Option<Resolved> {
     i64::from_str_radix(digits, radix).ok().map(Resolved::Int)
 }
 
-/// Go's `strconv.ParseInt(s, 0, 64)`, then `ParseUint`.
+/// Parses an integer by Go's `strconv.ParseInt(s, 0, 64)`, then `ParseUint`.
 fn int(text: &str) -> Option<Resolved> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'+' => (Some(false), &text[1..]),
@@ -117,7 +117,7 @@ fn int(text: &str) -> Option<Resolved> {
     }
     match i64::try_from(magnitude) {
         Ok(i) => Some(Resolved::Int(i)),
-        // ParseUint takes no sign.
+        // ParseUint accepts no sign.
         Err(_) if sign.is_none() => Some(Resolved::Uint(magnitude)),
         Err(_) => None,
     }
@@ -136,7 +136,7 @@ fn radix(digits: &str) -> (u32, &str) {
     }
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, and within the range of a double (Go refuses 1e999).
+/// Parses `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?` within the range of a double (Go refuses 1e999).
 fn float(text: &str) -> Option<f64> {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, rest) = digits(rest);

@@ -1,6 +1,6 @@
-//! Timestamps as Go's yaml packages know them.
+//! Timestamps in the forms of Go's yaml packages.
 
-/// A timestamp's parts: what is needed to write it as RFC 3339.
+/// The parts of a timestamp that RFC 3339 needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timestamp {
     year: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Timestamp {
     offset: Option<i32>,
 }
 
-/// Reads `2001-1-2`, `2001-1-2T15:4:5.9Z`, `...t...+01:00` and `2001-1-2 15:4:5.9`, nothing else.
+/// Parses `2001-1-2`, `2001-1-2T15:4:5.9Z`, `...t...+01:00` and `2001-1-2 15:4:5.9`, and no other form.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
     if bytes.len() < 8 || bytes[4] != b'-' || !bytes[..4].iter().all(u8::is_ascii_digit) {
@@ -56,13 +56,13 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     rest.is_empty().then_some(t)
 }
 
-/// One or two digits.
+/// Parses one or two digits.
 fn field(text: &str) -> Option<(u32, &str)> {
     let count = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
     Some((text.get(..count)?.parse().ok()?, &text[count..]))
 }
 
-/// `.123456789`, or nothing. Go also takes a comma, and drops what is finer than a nanosecond.
+/// Parses an optional fraction, `.123456789`. Go also accepts a comma, and drops digits below a nanosecond.
 fn fraction(text: &str) -> Option<(u32, &str)> {
     let Some(digits) = text.strip_prefix(['.', ',']) else {
         return Some((0, text));
@@ -118,7 +118,7 @@ fn days(year: u32, month: u32) -> u32 {
 }
 
 impl Timestamp {
-    /// As Go's `time.Time` marshals to JSON: RFC 3339 with as many digits of the second as needed.
+    /// Formats the timestamp like the JSON of Go's `time.Time`: RFC 3339 with as many digits of the second as needed.
     pub(crate) fn rfc3339(&self) -> String {
         let mut out = format!(
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",

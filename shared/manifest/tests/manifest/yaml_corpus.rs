@@ -76,7 +76,7 @@ fn writes_as_go_does_and_reads_it_back() {
             wrong.push(format!("{value}\n  go   {want}\n  here {got:?}"));
         }
         let back = documents(got.as_bytes(), "out.yaml", Dialect::V2, &Limits::default());
-        // Neither Go nor we can read back a key that is written as the merge key, or tell 1e+20 from a whole number.
+        // A key that is written like the merge key cannot be read back, and 1e+20 cannot be distinguished from a whole number, also in Go.
         if !value.is_number()
             && value.get("<<").is_none()
             && back.as_deref().map(<[Value]>::first) != Ok(Some(value))

@@ -1,4 +1,4 @@
-//! Hostile texts end quickly in an error that names the limit, and errors say where but never what.
+//! Hostile files fail quickly with an error that names the limit, and errors have the position but never the content.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use driftless_manifest::yaml::{
 };
 use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 
-/// What this thread has computed so far; unlike a clock it stands still while the machine does something else.
-fn computed() -> Duration {
+/// Returns the CPU time of this thread; unlike a clock, it stops while the machine does other work.
+fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
 }
 
 fn budget_of(text: &str) -> Option<Budget> {
-    let begin = computed();
+    let begin = cpu_time();
     let result = parse(text.as_bytes(), "in.yaml", &Limits::default());
-    let took = computed() - begin;
+    let took = cpu_time() - begin;
     assert!(took < Duration::from_secs(20), "took {took:?}");
     match result.err()?.kind {
         YamlErrorKind::Budget { unit, .. } => Some(unit),
@@ -94,8 +94,7 @@ fn limits_hold() {
     }
 }
 
-/// What is read over and over, whatever comes of it, ends with the caller's fuel: a text of a few hundred bytes may be a
-/// hundred thousand values, and then an error.
+/// Repeated parses end with the caller's fuel, even if each of them fails: a file of a few hundred bytes may have a hundred thousand values before its error.
 #[test]
 fn texts_spend_the_fuel_of_the_caller() {
     let fuel = |limits| Fuel::new(limits);
@@ -133,7 +132,7 @@ fn texts_spend_the_fuel_of_the_caller() {
         "{error}"
     );
 
-    // Nodes count as long as nobody gives them back.
+    // Nodes count until they are given back.
     let nodes = FuelLimits {
         nodes: 1_000,
         ..FuelLimits::NONE
@@ -157,8 +156,7 @@ fn texts_spend_the_fuel_of_the_caller() {
     ));
 }
 
-/// The deepest values that are read: they are copied and dropped by recursion, on 512 KiB, and made of the text on the stack
-/// that a worker of an asynchronous runtime has.
+/// The deepest values are copied and dropped by recursion on a stack of 512 KiB, and parsed on the stack of a worker of an asynchronous runtime.
 #[test]
 fn the_deepest_values_fit_on_small_stacks() {
     fn on<T: Send + 'static>(stack: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -197,7 +195,7 @@ fn the_deepest_values_fit_on_small_stacks() {
 
 #[test]
 fn large_but_simple_texts_take_linear_time() {
-    let begin = computed();
+    let begin = cpu_time();
     for text in [
         "a ".repeat(2 << 20),
         format!("\"{}\"", "a\\n".repeat(2 << 20)),
@@ -212,7 +210,7 @@ fn large_but_simple_texts_take_linear_time() {
     ] {
         assert!(documents(text.as_bytes(), "in.yaml", Dialect::V2, &Limits::default()).is_ok());
     }
-    let took = computed() - begin;
+    let took = cpu_time() - begin;
     assert!(took < Duration::from_secs(60), "took {took:?}");
 }
 
@@ -237,7 +235,7 @@ fn errors_say_where_and_never_what() {
         ),
         (
             "k: s3cret: x\n",
-            "f.yaml:1:10: not valid YAML: a mapping value (:) cannot stand here (quote a value that holds ': ')",
+            "f.yaml:1:10: not valid YAML: a mapping value (:) is not allowed here (quote a value that contains ': ')",
         ),
         (
             "a:\n\t- s3cret\n",

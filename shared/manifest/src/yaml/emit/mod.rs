@@ -1,4 +1,4 @@
-//! JSON values -> the text that `sigs.k8s.io/yaml` v1.6 writes for them.
+//! Writes JSON values as YAML, in the format of `sigs.k8s.io/yaml` v1.6.
 
 mod scalar;
 
@@ -10,15 +10,15 @@ use self::scalar::{Style, is_break, is_multiline, is_printable, style};
 use super::{keysort, number};
 use driftless_go::float;
 
-/// Writes a value as `sigs.k8s.io/yaml` v1.6 `Marshal` does, byte for byte: keys in go-yaml v2's order, lists not
+/// Formats a value like `sigs.k8s.io/yaml` v1.6 `Marshal`, byte for byte: keys in go-yaml v2's order, lists not
 /// indented under their key, strings folded at the first space after column 80, a line break at the end.
 ///
-/// Go refuses strings with DEL or a C1 control character; here they are written escaped, which every reader understands.
+/// Go refuses strings with DEL or a C1 control character; here they are escaped, which every parser reads.
 pub fn to_string(value: &Value) -> String {
     write(value)
 }
 
-/// Writes a document in the same style as [`to_string`], its keys in the order in which [`Document::view`] gives them.
+/// Formats a document in the style of [`to_string`], with its keys in the order of [`Document::view`].
 pub fn write<D: Document>(document: &D) -> String {
     let mut emitter = Emitter {
         out: String::with_capacity(256),
@@ -33,23 +33,23 @@ pub fn write<D: Document>(document: &D) -> String {
 
 /// A tree that can be written as YAML.
 pub trait Document: Sized {
-    /// This node.
+    /// Returns the node itself.
     fn view(&self) -> View<'_, Self>;
 }
 
 /// One node of a [`Document`].
 pub enum View<'d, D> {
-    /// `null`
+    /// The value `null`.
     Null,
-    /// A boolean.
+    /// A boolean value.
     Bool(bool),
-    /// A number.
+    /// A JSON number.
     Number(&'d Number),
-    /// A string, quoted where it would not be read as one.
+    /// A string, quoted if it would not be parsed as a string.
     String(&'d str),
-    /// A list.
+    /// A list of nodes.
     List(&'d [D]),
-    /// A mapping, in the order in which it is written.
+    /// A mapping, in the order of the output.
     Map(Vec<(&'d str, &'d D)>),
 }
 
@@ -70,19 +70,19 @@ impl Document for Value {
     }
 }
 
-/// Where a node stands.
+/// The position of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Root,
-    /// After `key:`.
+    /// The node follows `key:`.
     Value,
-    /// After `- `, or after the `: ` of a long key.
+    /// The node follows `- `, or the `: ` of a long key.
     Item,
 }
 
 struct Emitter {
     out: String,
-    /// Whether the last thing written was a line break that belongs to the output (after a block literal).
+    /// True if the output ends with a line break that belongs to a block literal.
     line_start: bool,
 }
 
@@ -93,7 +93,7 @@ const WIDTH: usize = 80;
 const SIMPLE_KEY: usize = 128;
 
 impl Emitter {
-    /// Writes a node whose parent stands at `indent`.
+    /// Writes a node whose parent is at `indent`.
     fn node<D: Document>(&mut self, node: &D, indent: usize, position: Position) {
         match node.view() {
             View::Map(entries) if !entries.is_empty() => self.mapping(entries, indent, position),
@@ -136,7 +136,7 @@ impl Emitter {
         };
     }
 
-    /// Goes to a new line and indents it.
+    /// Begins a new line and indents it.
     fn line(&mut self, indent: usize) {
         if !self.line_start {
             self.out.push('\n');
@@ -149,7 +149,7 @@ impl Emitter {
         self.out.extend(std::iter::repeat_n(' ', indent));
     }
 
-    /// The start of an entry of a collection: the first one may stand on the line of its parent's `-`.
+    /// Writes the start of an entry of a collection: the first one may be on the line of its parent's `-`.
     fn entry(&mut self, indent: usize, first: bool, position: Position) {
         match position {
             Position::Item if first => self.out.push(' '),
@@ -199,7 +199,7 @@ impl Emitter {
         }
     }
 
-    /// Writes a string; `indent` is where its further lines begin, none for a simple key, which stays on one line.
+    /// Writes a string; `indent` is the indentation of its further lines, `None` for a simple key, which stays on one line.
     fn string(&mut self, text: &str, style: Style, indent: Option<usize>) {
         let foldable = indent.filter(|_| style != Style::Literal && self.may_fold(text));
         match style {
@@ -221,12 +221,12 @@ impl Emitter {
         }
     }
 
-    /// Whether a text reaches the width at all. An escape takes up to ten columns for one byte.
+    /// Returns whether a string may reach the width. An escape takes up to ten columns for one byte.
     fn may_fold(&self, text: &str) -> bool {
         text.contains(' ') && self.column() + text.len() * 10 > WIDTH
     }
 
-    /// The column in characters.
+    /// Returns the column in characters.
     fn column(&self) -> usize {
         let start = self.out.rfind(is_break).map_or(0, |at| {
             at + self.out[at..].chars().next().map_or(1, char::len_utf8)
@@ -234,7 +234,7 @@ impl Emitter {
         self.out[start..].chars().count()
     }
 
-    /// The text of a plain or a single-quoted scalar.
+    /// Writes the string of a plain or a single-quoted scalar.
     fn folded(&mut self, text: &str, indent: usize, quoted: bool) {
         let bytes = text.as_bytes();
         let mut column = self.column();
@@ -276,7 +276,7 @@ impl Emitter {
     fn double(&mut self, text: &str, foldable: Option<usize>) {
         self.out.push('"');
         if text.starts_with('\u{feff}') {
-            // go-yaml looks for the byte order mark at the start of the text, at every character.
+            // go-yaml checks for the byte order mark of the start of the string at every character.
             text.chars().for_each(|c| self.escape(c));
             self.out.push('"');
             return;
@@ -314,7 +314,7 @@ impl Emitter {
         self.out.push('"');
     }
 
-    /// The column, from a place `(_, column, offset)` further left on the same line.
+    /// Returns the column, computed from an earlier position `(_, column, offset)` on the same line.
     fn column_of(&self, place: &(usize, usize, usize)) -> usize {
         place.1 + self.out[place.2..].chars().count()
     }

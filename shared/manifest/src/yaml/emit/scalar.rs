@@ -1,9 +1,9 @@
-//! Which style a string gets, as go-yaml v2 decides it.
+//! The style of a string, by the rules of go-yaml v2.
 
 use crate::yaml::Dialect;
 use crate::yaml::resolve::{Resolved, resolve};
 
-/// How a string is written.
+/// The style in which a string is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -12,7 +12,7 @@ pub(super) enum Style {
     Literal,
 }
 
-/// What the emitter's analysis of a string finds.
+/// The result of the emitter's analysis of a string.
 #[derive(Default)]
 struct Traits {
     indicators: bool,
@@ -25,12 +25,12 @@ struct Traits {
     space_break: bool,
 }
 
-/// Whether a string spans lines; such a key is written after `? `.
+/// Returns whether a string spans lines; such a key is written after `? `.
 pub(super) fn is_multiline(text: &str) -> bool {
     text.chars().any(is_break)
 }
 
-/// The style of a string; a simple key never spans lines.
+/// Returns the style of a string; a simple key never spans lines.
 pub(super) fn style(text: &str, simple_key: bool) -> Style {
     if text.is_empty() {
         return Style::Double;
@@ -58,12 +58,12 @@ pub(super) fn style(text: &str, simple_key: bool) -> Style {
     Style::Single
 }
 
-/// Line breaks of YAML 1.1.
+/// Returns whether a character is a line break of YAML 1.1.
 pub(super) fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What may stand unescaped. Characters beyond the first plane are escaped, and so is the tab.
+/// Returns whether a character needs no escape. Characters beyond the first plane and the tab are escaped.
 pub(super) fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
@@ -105,7 +105,7 @@ fn analyze(text: &str) -> Traits {
     traits
 }
 
-/// What stood before the current character.
+/// The character before the current one.
 #[derive(Default)]
 struct Previous {
     space: bool,
@@ -139,7 +139,7 @@ fn is_indicator(c: char, first: bool, white_before: bool, blank_follows: bool) -
     }
 }
 
-/// Numbers to base 60 of YAML 1.1 (`1:30`), which go-yaml reads as strings but quotes for the sake of other readers:
+/// Checks for numbers to base 60 of YAML 1.1 (`1:30`), which go-yaml reads as strings but quotes for other parsers:
 /// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`.
 fn is_base60(text: &str) -> bool {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);

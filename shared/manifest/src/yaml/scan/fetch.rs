@@ -1,10 +1,10 @@
-//! Which token comes next, and the bookkeeping of simple keys and indentation.
+//! Fetches the next token, and tracks simple keys and indentation.
 
 use super::super::node::ScalarStyle;
 use super::{Mark, NO_COLON, Scan, Scanner, SimpleKey, Token};
 
 impl<'t> Scanner<'t> {
-    /// Puts at least one more token into the queue.
+    /// Adds at least one more token to the queue.
     pub(super) fn fetch(&mut self) -> Scan<()> {
         self.eat_to_token();
         self.unroll_indent(self.mark.column as isize);
@@ -53,13 +53,13 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Puts a token before the one with the given number.
+    /// Inserts a token before the one with the given number.
     fn insert(&mut self, number: usize, token: Token<'t>, mark: Mark) {
         let at = number.saturating_sub(self.taken).min(self.tokens.len());
         self.tokens.insert(at, (token, mark));
     }
 
-    /// Eats blanks, comments and line breaks. A tab is no indentation: it may not stand where a key may begin.
+    /// Skips blanks, comments and line breaks. A tab is not indentation: it is not allowed where a key may begin.
     fn eat_to_token(&mut self) {
         loop {
             if self.mark.column == 0 && self.bytes[self.pos..].starts_with(b"\xef\xbb\xbf") {
@@ -114,8 +114,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Begins a block collection if the column lies deeper than the current one. The token goes before the one with the
-    /// given number, or to the end.
+    /// Begins a block collection if the column is deeper than the current one. The token is inserted before the one with the given number, or at the end.
     fn roll_indent(&mut self, mark: Mark, number: Option<usize>, token: Token<'t>) {
         let column = mark.column as isize;
         if self.in_flow() || self.indent >= column {
@@ -126,7 +125,7 @@ impl<'t> Scanner<'t> {
         self.insert(number.unwrap_or(usize::MAX), token, mark);
     }
 
-    /// Ends the block collections that lie deeper than the column.
+    /// Ends the block collections that are deeper than the column.
     fn unroll_indent(&mut self, column: isize) {
         if self.in_flow() {
             return;
@@ -246,7 +245,7 @@ impl<'t> Scanner<'t> {
             if !self.in_flow() {
                 if !self.key_allowed {
                     return Err(self.mark.syntax(
-                        "a mapping value (:) cannot stand here (quote a value that holds ': ')",
+                        "a mapping value (:) is not allowed here (quote a value that contains ': ')",
                     ));
                 }
                 self.roll_indent(self.mark, None, Token::BlockMappingStart);

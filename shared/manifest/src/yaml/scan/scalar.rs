@@ -1,4 +1,4 @@
-//! Scalars: plain, quoted and block.
+//! Scans plain, quoted and block scalars.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::super::node::ScalarStyle;
 use super::tag::hex;
 use super::{Mark, Scan, Scanner};
 
-/// Line breaks seen in a flow scalar and not yet folded.
+/// Line breaks of a flow scalar that are not yet folded.
 #[derive(Default)]
 struct Breaks {
     first: Option<char>,
@@ -21,7 +21,7 @@ impl Breaks {
         }
     }
 
-    /// One line feed is a space, more of them are one less; the breaks of Unicode stand for themselves.
+    /// Folds breaks: one line feed becomes a space, and `n` of them become `n - 1`; Unicode breaks are unchanged.
     fn fold_into(&mut self, out: &mut String) {
         match self.first.take() {
             Some('\n') if self.more.is_empty() => out.push(' '),
@@ -66,7 +66,7 @@ impl<'t> Scanner<'t> {
         Ok(text.finish())
     }
 
-    /// Goes on to what may end a plain scalar.
+    /// Skips to a character that may end a plain scalar.
     fn plain_run(&mut self) {
         let flow = self.in_flow();
         let (mut pos, mut column) = (self.pos, self.mark.column);
@@ -136,7 +136,7 @@ impl<'t> Scanner<'t> {
                         blanks = self.pos;
                     }
                 } else if self.line_break_len(0) > 0 {
-                    // After an escaped break, the breaks that follow are kept.
+                    // After an escaped break, the following breaks are kept.
                     match self.skip_break() {
                         Some(c) if new_line && breaks.first.is_none() => breaks.more.push(c),
                         Some(c) => breaks.add(c),
@@ -155,7 +155,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A quoted string on one line without any escape.
+    /// Scans a quoted string on one line without escapes.
     fn simple_quoted(&mut self, single: bool) -> Option<&'t str> {
         let quote = if single { b'\'' } else { b'"' };
         let rest = &self.bytes[self.pos..];
@@ -172,7 +172,7 @@ impl<'t> Scanner<'t> {
         Some(text)
     }
 
-    /// Copies up to a blank, a break or the closing quote. True when it ended with an escaped line break.
+    /// Copies characters up to a blank, a break or the closing quote. Returns whether they end with an escaped line break.
     fn quoted_run(&mut self, single: bool, out: &mut String, start: Mark) -> Scan<bool> {
         while !self.is_blankz(0) {
             match self.at(0) {
@@ -261,7 +261,7 @@ impl<'t> Scanner<'t> {
         Ok(out)
     }
 
-    /// `-` or `+` and a digit, in either order.
+    /// Scans `-` or `+` and a digit, in either order.
     fn block_header(&mut self, start: Mark) -> Scan<(Chomp, Option<usize>)> {
         let mut chomp = self.chomp();
         let mut increment = None;
@@ -286,7 +286,7 @@ impl<'t> Scanner<'t> {
         Some(chomp)
     }
 
-    /// Eats indentation and empty lines; finds the indentation (0: not known yet) by the first line that has any text.
+    /// Skips indentation and empty lines; the first line that is not empty sets the indentation (0: not known yet).
     fn block_breaks(&mut self, indent: &mut usize, breaks: &mut String, start: Mark) -> Scan<()> {
         let mut deepest = 0;
         loop {
@@ -339,7 +339,7 @@ fn simple_escape(byte: u8) -> Option<char> {
     })
 }
 
-/// A plain scalar's text: a slice of the source as long as it stays on one line.
+/// The string of a plain scalar: a slice of the file while it is on one line.
 struct Pieces<'t> {
     source: &'t str,
     owned: String,
@@ -361,7 +361,7 @@ impl<'t> Pieces<'t> {
         self.to = to;
     }
 
-    /// Ends the current line with a folded break; the next one begins at `from`.
+    /// Ends the current line with a folded break; the next line begins at `from`.
     fn fold(&mut self, breaks: &mut Breaks, from: usize) {
         self.owned.push_str(&self.source[self.from..self.to]);
         breaks.fold_into(&mut self.owned);

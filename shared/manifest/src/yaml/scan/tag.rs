@@ -1,4 +1,4 @@
-//! Directives, anchors and tags.
+//! Scans directives, anchors and tags.
 
 use super::{Mark, Scan, Scanner, Token};
 
@@ -63,7 +63,7 @@ impl<'t> Scanner<'t> {
         Ok(Token::TagDirective(handle, prefix))
     }
 
-    /// The name of an anchor or an alias, after its indicator.
+    /// Scans the name of an anchor or an alias, after its indicator.
     pub(super) fn scan_anchor(&mut self) -> Scan<&'t str> {
         let start = self.mark;
         self.skip(1);
@@ -115,7 +115,7 @@ impl<'t> Scanner<'t> {
         Ok(Token::Tag(handle, suffix))
     }
 
-    /// `!`, `!!`, `!name!`, or `!name` which is no handle after all.
+    /// Scans `!`, `!!`, `!name!`, or `!name`, which is not a handle.
     fn tag_handle(&mut self, start: Mark) -> Scan<&'t str> {
         if self.at(0) != b'!' {
             return Err(start.syntax("expected '!'"));
