@@ -283,7 +283,7 @@ pub(super) async fn verify(
     let artifact = verify::Artifact {
         repository,
         digest: &found.digest,
-        how: &chart.how,
+        connection: &chart.how,
     };
     let told = trust.check(context, &artifact).await;
     let verdict = told.map_err(|failure| {

@@ -91,11 +91,11 @@ const COMPILED: usize = 1 << 20;
 /// Go's message; more than the limits.
 fn pattern(text: &str) -> Result<Regex, String> {
     if text.len() > PATTERN {
-        return Err("it is too long".to_owned());
+        return Err("the expression is too long".to_owned());
     }
     let translated = re2::translate(text)?;
     let compiled = RegexBuilder::new(&translated).size_limit(COMPILED).build();
-    compiled.map_err(|_| "it is too large".to_owned())
+    compiled.map_err(|_| "the expression is too large".to_owned())
 }
 
 /// What is wrong with a chart or an index, for messages of objects that name it themselves.

@@ -64,7 +64,7 @@ impl SourceReconciler for Oci {
             let artifact = verify::Artifact {
                 repository,
                 digest: &digest,
-                how: &how,
+                connection: &how,
             };
             if !is_verified(source, status, &revision) {
                 let trust = Trust::read(context, &source.id.namespace, verify).await?;

@@ -29,7 +29,7 @@ const FAULTS: [(&str, &[(&str, &str)]); 3] = [
             ("other-rekor", "No log key valid"),
             ("other-entry", "hash mismatch for hashedrekord entry"),
             ("time", "invalid inclusion promise"),
-            ("no-entry", "it has no entry of a transparency log"),
+            ("no-entry", "the signature has no entry of a transparency log"),
             ("edited", "invalid signature"),
         ],
     ),
@@ -198,7 +198,7 @@ fn keyless_signatures_that_are_not_proven_embedded() {
         let (status, message) = keyless.verified(&object);
         assert_eq!(status, "False", "{object}");
         let lead =
-            "none of its 1 signatures is of this digest and by an identity that is trusted: ";
+            "none of the 1 signatures is for this digest and by a trusted identity: ";
         assert!(
             message.contains(lead) && message.contains(why),
             "{object}: {message}"
@@ -288,7 +288,7 @@ fn whose_keyless_signatures_embedded() {
             assert_eq!(status == "True", *accepted, "{object}: {message}");
         }
     }
-    let stranger = format!("it is by '{SUBJECT}' of the issuer '{ISSUER}'");
+    let stranger = format!("the signature is by '{SUBJECT}' of the issuer '{ISSUER}'");
     for name in ["subject-1-0-0", "subject-1-1-0"] {
         let (_, message) = keyless.verified(name);
         assert!(message.contains(&stranger), "{name}: {message}");
@@ -320,7 +320,7 @@ fn keyless_signatures_of_another_digest_embedded() {
         assert_eq!(status, "False", "{form}: {message}");
     }
     let (_, message) = keyless.verified("simple");
-    assert!(message.contains("it speaks of another digest"), "{message}");
+    assert!(message.contains("the signature is for another digest"), "{message}");
     let (_, message) = keyless.verified("unsigned");
     assert!(message.contains("sign it with 'cosign sign'"), "{message}");
 }
@@ -457,8 +457,8 @@ fn trusted_roots_that_cannot_be_embedded() {
     }
     for (name, why) in [
         ("open", "missing closing )"),
-        ("long", "it is too long"),
-        ("deep", "it is too large"),
+        ("long", "the expression is too long"),
+        ("deep", "the expression is too large"),
     ] {
         let (_, reason, message) = ready(name);
         assert_eq!(reason, "VerificationError");

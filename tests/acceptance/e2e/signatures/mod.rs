@@ -160,11 +160,11 @@ fn what_nobody_trusted_signed_embedded() {
         objects.extend(signed.wanted(&version.replace('.', "-"), version, "own"));
     }
     signed.world.push(&objects);
-    let others = "none of its 1 signatures is of this digest and by a key that is trusted";
+    let others = "none of the 1 signatures is for this digest and by a trusted key";
     for version in versions {
         let (name, digest) = (version.replace('.', "-"), host.digest(APP, version));
         let why = match version {
-            "1.0.0" => "it has no cosign signature; sign it with 'cosign sign --key'",
+            "1.0.0" => "the artifact has no cosign signature: sign it with 'cosign sign --key'",
             _ => others,
         };
         let why = format!(
@@ -375,7 +375,7 @@ fn registries_that_mean_harm_embedded() {
     signed.world.push(&objects);
     for (version, why) in [
         (index, "is an index of several artifacts"),
-        (endless, "none of its 1 signatures"),
+        (endless, "none of the 1 signatures"),
         (gone, "failed to look for signatures"),
     ] {
         for kind in ["OCIRepository", "HelmChart"] {

@@ -80,7 +80,7 @@ fn cases(host: &str) -> Vec<Case> {
         policy,
         expected,
     };
-    let nobody = "its certificate was not issued by a trusted authority";
+    let nobody = "the signer's certificate was not issued by a trusted authority";
     vec![
         case("plain", plain(), strict(), Verified),
         case("lasting", json!({"lifetime": "87600h"}), strict(), Verified),
@@ -120,7 +120,7 @@ fn cases(host: &str) -> Vec<Case> {
                 "trustedIdentities",
                 json!(["x509.subject:C=US,ST=WA,O=Other"]),
             ),
-            Refused("its signer is not one of the trustedIdentities"),
+            Refused("the signer is not one of the trustedIdentities"),
         ),
         case(
             "another-audit",
@@ -143,7 +143,7 @@ fn cases(host: &str) -> Vec<Case> {
             "countersigned",
             plain(),
             but("trustStores", json!(["ca:acme", "tsa:acme"])),
-            Refused("the policy wants the countersignature"),
+            Refused("the policy requires the countersignature"),
         ),
         by("stranger", By::Stranger, strict(), Refused(nobody)),
         by(
@@ -153,17 +153,17 @@ fn cases(host: &str) -> Vec<Case> {
             Refused(nobody),
         ),
         by("stranger-audit", By::Stranger, audit(), Ignored),
-        case("over", over(), strict(), Refused("it has expired")),
+        case("over", over(), strict(), Refused("the signature has expired")),
         case("over-permissive", over(), permissive(), Verified),
         case(
             "over-enforced",
             over(),
             policy(json!({"level": "permissive", "override": {"expiry": "enforce"}})),
-            Refused("it has expired"),
+            Refused("the signature has expired"),
         ),
         aged(
             strict(),
-            Refused("a certificate of its chain is valid from"),
+            Refused("a certificate of the signer's chain is valid from"),
             "expired",
         ),
         aged(permissive(), Verified, "expired-permissive"),
@@ -171,13 +171,13 @@ fn cases(host: &str) -> Vec<Case> {
             "copied",
             json!({"digest": other}),
             strict(),
-            Refused("it is of another artifact"),
+            Refused("the signature is for another artifact"),
         ),
         case(
             "copied-audit",
             json!({"digest": other}),
             audit(),
-            Refused("it is of another artifact"),
+            Refused("the signature is for another artifact"),
         ),
         case(
             "authority",
@@ -197,13 +197,13 @@ fn cases(host: &str) -> Vec<Case> {
             "cose-over",
             json!({"format": "cose", "age": "2h", "lifetime": "1h"}),
             strict(),
-            Refused("it has expired"),
+            Refused("the signature has expired"),
         ),
         case(
             "cose-copied",
             json!({"format": "cose", "digest": other}),
             strict(),
-            Refused("it is of another artifact"),
+            Refused("the signature is for another artifact"),
         ),
         case(
             "cose-authority",
@@ -215,13 +215,13 @@ fn cases(host: &str) -> Vec<Case> {
             "cose-attribute",
             json!({"format": "cose", "attribute": "example.com/x"}),
             strict(),
-            RefusedHere("wants 'example.com/x' to be understood"),
+            RefusedHere("critical attribute 'example.com/x' is not supported"),
         ),
         case(
             "attribute",
             json!({"attribute": "example.com/x"}),
             strict(),
-            RefusedHere("wants 'example.com/x' to be understood"),
+            RefusedHere("critical attribute 'example.com/x' is not supported"),
         ),
         Case {
             name: "second",
@@ -238,19 +238,19 @@ fn cases(host: &str) -> Vec<Case> {
                 (By::Own, plain()),
             ],
             policy: strict(),
-            expected: Refused("none of its first 3 signatures"),
+            expected: Refused("none of the first 3 signatures"),
         },
         Case {
             name: "unsigned",
             signatures: Vec::new(),
             policy: strict(),
-            expected: Refused("it has no notation signature"),
+            expected: Refused("the artifact has no notation signature"),
         },
         Case {
             name: "unsigned-audit",
             signatures: Vec::new(),
             policy: audit(),
-            expected: Refused("it has no notation signature"),
+            expected: Refused("the artifact has no notation signature"),
         },
         Case {
             name: "skipped",

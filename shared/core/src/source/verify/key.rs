@@ -1,4 +1,4 @@
-//! Public keys, and the signatures that they check.
+//! Public keys, and checks of signatures with them.
 
 use ed25519_dalek::Verifier as _;
 use p256::ecdsa::signature::hazmat::PrehashVerifier as _;
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use x509_cert::der::{Decode as _, asn1::ObjectIdentifier, pem};
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
-/// Bits of an RSA key: fewer are no protection, more cost time.
+/// Accepted bits of an RSA key: fewer do not protect, more cost time.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 1024..=8192;
 
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
@@ -18,7 +18,6 @@ const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7
 const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
-/// A public key.
 #[derive(Clone)]
 pub(super) enum PublicKey {
     P256(p256::ecdsa::VerifyingKey),
@@ -28,7 +27,7 @@ pub(super) enum PublicKey {
     Rsa(RsaPublicKey),
 }
 
-/// Why some text is no public key, in words that do not repeat it.
+/// The reason why an input is not a public key: the rest of a sentence, without the input itself.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum KeyError {
     #[error("is not PEM")]
@@ -45,7 +44,6 @@ pub(super) enum KeyError {
     Bits(usize),
 }
 
-/// A hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hash {
     Sha256,
@@ -53,7 +51,7 @@ pub(super) enum Hash {
     Sha512,
 }
 
-/// How a signature was made and written down.
+/// The algorithm and the encoding of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     /// RSASSA-PKCS1-v1_5.
@@ -62,7 +60,7 @@ pub(super) enum Scheme {
     Pss(Hash),
     /// ECDSA, two numbers in DER.
     EcdsaDer(Hash),
-    /// ECDSA, two numbers as long as the curve's.
+    /// ECDSA, two numbers of the curve's fixed length.
     EcdsaFixed(Hash),
     /// Ed25519 over the message itself.
     Ed25519,
@@ -103,10 +101,10 @@ macro_rules! ecdsa {
 }
 
 impl PublicKey {
-    /// The key in the first PEM block of `text`.
+    /// Reads the key in the first PEM block of `text`.
     ///
     /// # Errors
-    /// It is none, or of a kind that is not supported.
+    /// The block is not a public key, or a key of a kind that is not supported.
     pub fn from_pem(text: &[u8]) -> Result<Self, KeyError> {
         let (label, bytes) = first_block(text).ok_or(KeyError::Pem)?;
         match label {
@@ -116,10 +114,10 @@ impl PublicKey {
         }
     }
 
-    /// The key of a `SubjectPublicKeyInfo`.
+    /// Reads the key of a `SubjectPublicKeyInfo`.
     ///
     /// # Errors
-    /// As [`from_pem`](Self::from_pem).
+    /// The same as [`from_pem`](Self::from_pem).
     pub fn from_der(bytes: &[u8]) -> Result<Self, KeyError> {
         let info = SubjectPublicKeyInfoRef::from_der(bytes).map_err(|_| KeyError::Broken)?;
         let key = info.subject_public_key.as_bytes().ok_or(KeyError::Broken)?;
@@ -160,7 +158,7 @@ impl PublicKey {
         key.map(Self::Rsa).map_err(|_| KeyError::Broken)
     }
 
-    /// How long an RSA key is.
+    /// Returns the length of an RSA key in bits.
     pub fn rsa_bits(&self) -> Option<usize> {
         match self {
             Self::Rsa(key) => Some(key.n().bits()),
@@ -168,7 +166,7 @@ impl PublicKey {
         }
     }
 
-    /// Whether the owner of this key made `signature` over `message`. A scheme of another kind of key is never right.
+    /// Returns whether the owner of this key made `signature` over `message`; false if the scheme is for another kind of key.
     pub fn verifies(&self, scheme: Scheme, message: &[u8], signature: &[u8]) -> bool {
         match (self, scheme) {
             (Self::Rsa(key), Scheme::Pkcs1(hash)) => key
@@ -200,15 +198,15 @@ impl PublicKey {
     }
 }
 
-/// A hash as wide as the numbers of P-521: the crate takes no hash of less than half of that, which SHA-256 is.
+/// Pads a hash to the width of the numbers of P-521: the crate refuses a hash of less than half of that, such as SHA-256.
 fn wide(hashed: &[u8]) -> [u8; 66] {
     let mut wide = [0; 66];
-    let lead = wide.len().saturating_sub(hashed.len());
-    wide[lead..].copy_from_slice(&hashed[..66 - lead]);
+    let padding = wide.len().saturating_sub(hashed.len());
+    wide[padding..].copy_from_slice(&hashed[..66 - padding]);
     wide
 }
 
-/// The label and the bytes of the first PEM block of a text; what stands before and behind it does not matter.
+/// Returns the label and the bytes of the first PEM block of `text`; other content before and after it is ignored.
 pub(super) fn first_block(text: &[u8]) -> Option<(&str, Vec<u8>)> {
     let text = std::str::from_utf8(text).ok()?;
     let block = &text[text.find("-----BEGIN ")?..];
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key() {
+    fn invalid_keys() {
         let read = |text: &str| PublicKey::from_pem(text.as_bytes()).err();
         assert_eq!(read(""), Some(KeyError::Pem));
         assert_eq!(read("-----BEGIN "), Some(KeyError::Pem));
@@ -266,7 +264,7 @@ mod tests {
         assert_eq!(read(&block("PUBLIC KEY")), Some(KeyError::Broken));
         assert_eq!(read(&block("RSA PUBLIC KEY")), Some(KeyError::Broken));
         assert_eq!(read(&block("EC PRIVATE KEY")), Some(KeyError::Label));
-        // X25519, which signs nothing.
+        // A key of X25519, which cannot sign.
         let exchange = "-----BEGIN PUBLIC KEY-----\n\
             MCowBQYDK2VuAyEAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=\n-----END PUBLIC KEY-----\n";
         assert_eq!(read(exchange), Some(KeyError::Kind));

@@ -1,9 +1,9 @@
-//! Who signed an artifact: `spec.verify` of OCIRepository and HelmChart, as source-controller 1.9 checks it.
+//! Verification of signatures: `spec.verify` of OCIRepository and HelmChart, as source-controller 1.9 checks it.
 //!
-//! `Trust` is what the object trusts, from its Secrets and the hub's settings. `Trust::check` looks for signatures beside the
-//! artifact in its registry and checks them against the digest of its manifest. Whoever downloads the artifact takes the layers of
-//! that very manifest, so a tag that moves between check and download changes nothing. The checks themselves (`cosign`, `notation`, `key`) are functions of
-//! bytes; whatever a registry serves is taken for hostile.
+//! `Trust` holds what the object trusts, from its Secrets and the hub's settings. `Trust::check` finds the signatures of an
+//! artifact in its registry and checks them against the digest of its manifest. A download takes the layers of that very manifest,
+//! so a tag that moves between check and download changes nothing. The checks themselves (`cosign`, `notation`, `key`) are
+//! functions of bytes; everything that a registry serves is treated as hostile.
 
 mod cosign;
 mod key;
@@ -21,13 +21,13 @@ use cosign::keyless::{Identities, Keyless, Root};
 use driftless_manifest::Object;
 use key::PublicKey;
 
-/// The entry of a Secret that is a trusted root.
+/// The entry of a Secret that holds a trusted root.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 
-/// Whether a Secret with this trust policy and these certificates, each with its name, is one for signatures of notation.
+/// Checks that a Secret with this trust policy and these certificates, each with its name, is valid for notation.
 ///
 /// # Errors
-/// What is wrong.
+/// A message about what is wrong, to follow the name of the Secret.
 pub fn check_notation(policy: &[u8], certificates: &[(String, Vec<u8>)]) -> Result<(), String> {
     notation::Trust::read(policy, certificates).map(|_| ())
 }
@@ -38,8 +38,8 @@ pub(super) struct Artifact<'a> {
     pub repository: &'a str,
     /// `sha256:…`
     pub digest: &'a str,
-    /// How to talk to the registry.
-    pub how: &'a Connection,
+    /// The login, certificates and limits for the registry.
+    pub connection: &'a Connection,
 }
 
 impl Artifact<'_> {
@@ -47,7 +47,7 @@ impl Artifact<'_> {
         format!("{}@{}", self.repository, self.digest)
     }
 
-    /// The repository as a trust policy names it. Docker Hub has a name of its own there.
+    /// Returns the repository as a trust policy names it. Docker Hub has another name there.
     fn scope(&self) -> String {
         match self.repository.strip_prefix("docker.io/") {
             Some(path) => format!("index.docker.io/{path}"),
@@ -56,20 +56,20 @@ impl Artifact<'_> {
     }
 }
 
-/// What was found.
+/// The result of a check without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Somebody who is trusted signed the artifact.
+    /// A trusted signer signed the artifact.
     Verified,
-    /// The trust policy lets it pass without that.
+    /// The trust policy accepts the artifact without a trusted signature.
     Ignored,
 }
 
-/// What an object trusts.
+/// The signers or the trust policy that an object trusts.
 pub(super) struct Trust {
-    /// What says so, for messages.
+    /// The Secret or setting that this is from, for messages.
     place: String,
-    what: Trusted,
+    trusted: Trusted,
 }
 
 enum Trusted {
@@ -78,10 +78,10 @@ enum Trusted {
 }
 
 impl Trust {
-    /// Reads what `verify` names in the namespace of its object.
+    /// Reads the Secrets that `verify` names in the namespace of its object.
     ///
     /// # Errors
-    /// [`VERIFICATION_ERROR`](reason::VERIFICATION_ERROR): the Secret is missing, or has not what it should have.
+    /// [`VERIFICATION_ERROR`](reason::VERIFICATION_ERROR): a Secret or an entry of it is missing or not valid.
     pub async fn read(
         context: &Context<'_>,
         namespace: &str,
@@ -100,7 +100,7 @@ impl Trust {
             return Self::keyless(context, namespace, verify).await;
         };
         let (place, found) = named_secret(context, namespace, &named.name).await?;
-        let (what, place) = match verify.provider() {
+        let (trusted, place) = match verify.provider() {
             "notation" => (
                 Trusted::Policy(notation_policy(&found, &place)?),
                 format!("trust policy: secret '{place}'"),
@@ -110,10 +110,10 @@ impl Trust {
                 format!("keys: secret '{place}'"),
             ),
         };
-        Ok(Self { place, what })
+        Ok(Self { place, trusted })
     }
 
-    /// Who may have signed without a key, and the Sigstore that vouches for them: the object's, the hub's or the public one.
+    /// Returns the accepted identities of signatures without keys, and the trusted root: the object's, the hub's or the public one.
     async fn keyless(
         context: &Context<'_>,
         namespace: &str,
@@ -130,43 +130,43 @@ impl Trust {
         let keyless = Keyless::new(root, identities);
         Ok(Self {
             place: format!("trusted root: {place}"),
-            what: Trusted::Signers(Signers::Keyless(Box::new(keyless))),
+            trusted: Trusted::Signers(Signers::Keyless(Box::new(keyless))),
         })
     }
 
-    /// Looks for a signature of somebody who is trusted.
+    /// Checks that the artifact has a signature by a trusted signer.
     ///
     /// # Errors
-    /// [`VERIFICATION_ERROR`](reason::VERIFICATION_ERROR): there is none, or the registry did not say.
+    /// [`VERIFICATION_ERROR`](reason::VERIFICATION_ERROR): there is no such signature, or the registry did not answer.
     pub async fn check(
         &self,
         context: &Context<'_>,
         artifact: &Artifact<'_>,
     ) -> Result<Verdict, Failure> {
         let charts = context.ports.charts.as_ref();
-        let why = match &self.what {
+        let reason = match &self.trusted {
             Trusted::Signers(signers) => match cosign::check(charts, artifact, signers).await {
                 Ok(()) => return Ok(Verdict::Verified),
                 Err(cosign::Unverified::Port(error)) => return Err(unread(&error)),
-                Err(why) => why.to_string(),
+                Err(reason) => reason.to_string(),
             },
             Trusted::Policy(trust) => {
                 let now = context.ports.clock.now();
                 match trust.check(charts, artifact, now).await {
                     Ok(verdict) => return Ok(verdict),
                     Err(notation::Unverified::Port(error)) => return Err(unread(&error)),
-                    Err(why) => why.to_string(),
+                    Err(reason) => reason.to_string(),
                 }
             }
         };
         let (name, place) = (artifact.name(), &self.place);
         Err(wrong(format!(
-            "no matching signatures were found for '{name}': {why} ({place})"
+            "no matching signatures were found for '{name}': {reason} ({place})"
         )))
     }
 }
 
-/// A failure of a check, as source-controller leads it.
+/// Adds the reason and the prefix of source-controller to a failure of a check.
 pub(super) fn failed(verify: &Verification, failure: Failure) -> Failure {
     let provider = match (verify.provider(), &verify.secret_ref) {
         ("cosign", None) => "cosign keyless",
@@ -181,7 +181,7 @@ pub(super) fn failed(verify: &Verification, failure: Failure) -> Failure {
     ))
 }
 
-/// A Secret that `verify` names, and its name for messages: `NAMESPACE/NAME`.
+/// Returns a Secret that `verify` names, and its name for messages: `NAMESPACE/NAME`.
 async fn named_secret(
     context: &Context<'_>,
     namespace: &str,
@@ -192,7 +192,7 @@ async fn named_secret(
     Ok((format!("{namespace}/{name}"), found))
 }
 
-/// The trusted root of a Secret.
+/// Reads the trusted root of a Secret.
 async fn trusted_root(context: &Context<'_>, namespace: &str, name: &str) -> Result<Root, Failure> {
     let place = format!("secret '{namespace}/{name}'");
     let unread = |failure: Failure| {
@@ -203,14 +203,14 @@ async fn trusted_root(context: &Context<'_>, namespace: &str, name: &str) -> Res
         .map_err(unread)?;
     let text = entry(&found, TRUSTED_ROOT)
         .ok_or_else(|| unread(wrong(format!("'{TRUSTED_ROOT}' not found in {place}"))))?;
-    Root::read(text.expose()).map_err(|what| {
+    Root::read(text.expose()).map_err(|error| {
         wrong(format!(
-            "unable to parse trusted root: '{TRUSTED_ROOT}' of {place} {what}"
+            "unable to parse trusted root: '{TRUSTED_ROOT}' of {place} {error}"
         ))
     })
 }
 
-/// The trusted root of objects that name none, and what it is.
+/// Returns the trusted root of objects that name none, and its origin for messages.
 fn hub_root(context: &Context<'_>) -> Result<(Root, String), Failure> {
     let (root, place) = match &context.hub.settings.sigstore_root {
         Some(text) => (
@@ -220,26 +220,26 @@ fn hub_root(context: &Context<'_>) -> Result<(Root, String), Failure> {
         None => (
             Root::public(),
             format!(
-                "that of the public Sigstore of {}; --sigstore-root gives the hub a newer one",
+                "that of the public Sigstore of {}: set a newer one with --sigstore-root",
                 Root::PUBLIC_DATE
             ),
         ),
     };
     match root {
         Ok(root) => Ok((root, place)),
-        Err(what) => Err(wrong(format!("the trusted root, {place}, {what}"))),
+        Err(error) => Err(wrong(format!("the trusted root, {place}, {error}"))),
     }
 }
 
-/// Whether a `trusted_root.json` can be used.
+/// Checks that a `trusted_root.json` can be used.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// The rest of a sentence about the file, such as "is not JSON".
 pub fn check_trusted_root(text: &[u8]) -> Result<(), String> {
     Root::read(text).map(|_| ())
 }
 
-/// The trust policy of a Secret, and the certificates that it means: its entries `*.crt` and `*.pem`.
+/// Reads the trust policy of a Secret and its certificates: the entries `*.crt` and `*.pem`.
 fn notation_policy(secret: &Object, place: &str) -> Result<notation::Trust, Failure> {
     let policy = entry(secret, "trustpolicy.json")
         .ok_or_else(|| wrong(format!("'trustpolicy.json' not found in secret '{place}'")))?;
@@ -255,10 +255,10 @@ fn notation_policy(secret: &Object, place: &str) -> Result<notation::Trust, Fail
         )));
     }
     let trust = notation::Trust::read(policy.expose(), &certificates);
-    trust.map_err(|what| wrong(format!("secret '{place}': {what}")))
+    trust.map_err(|error| wrong(format!("secret '{place}': {error}")))
 }
 
-/// The public keys of a Secret: its entries `*.pub`.
+/// Reads the public keys of a Secret: the entries `*.pub`.
 fn cosign_keys(secret: &Object, place: &str) -> Result<Vec<PublicKey>, Failure> {
     let names = keys(secret);
     let names = names.iter().filter(|name| name.ends_with(".pub"));
@@ -276,7 +276,7 @@ fn cosign_keys(secret: &Object, place: &str) -> Result<Vec<PublicKey>, Failure> 
     }
 }
 
-/// Whether a refusal of a registry says something of what was asked for, and not of the registry's hour.
+/// Returns whether an error of a registry is about the requested content, and not about the state of the registry.
 fn is_lasting(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -284,11 +284,11 @@ fn is_lasting(kind: ErrorKind) -> bool {
     )
 }
 
-fn wrong(what: String) -> Failure {
-    Failure::retry(reason::VERIFICATION_ERROR, what)
+fn wrong(message: String) -> Failure {
+    Failure::retry(reason::VERIFICATION_ERROR, message)
 }
 
-/// Whatever keeps a signature from being read, somebody may put right.
+/// Returns the failure for an unreadable signature. It is retried, because each cause can be repaired outside the object.
 fn unread(error: &PortError) -> Failure {
     Failure {
         class: Class::Retry(error.retry_after),

@@ -1,4 +1,4 @@
-//! A registry, keys and signatures for tests. The keys are numbers that anybody can read here.
+//! A registry, keys and signatures for tests. The private keys are the public numbers below.
 
 use super::key::{Hash, Scheme};
 use crate::ports::{
@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 /// One repository of a registry, in memory.
 #[derive(Default)]
 pub(super) struct Registry {
-    /// By tag or digest.
+    /// The manifests by tag or digest.
     pub manifests: BTreeMap<String, Manifest>,
     blobs: BTreeMap<String, Vec<u8>>,
     referrers: BTreeMap<String, Vec<Referrer>>,
-    /// Nobody is told about referrers.
+    /// True if the registry refuses to list referrers.
     pub deny_referrers: bool,
 }
 
@@ -28,7 +28,7 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
 }
 
-/// A layer whose bytes nobody has.
+/// Returns a layer whose bytes are not in the registry.
 pub(super) fn layer(media_type: &str) -> Layer {
     Layer {
         media_type: media_type.to_owned(),
@@ -56,7 +56,7 @@ impl Registry {
         self.manifests.insert(tag.to_owned(), manifest);
     }
 
-    /// A manifest of these layers refers to another one.
+    /// Adds a manifest of these layers that refers to another one.
     pub fn refer(&mut self, to: &str, layers: Vec<Layer>) {
         let own = digest(format!("{layers:?}{}", self.manifests.len()).as_bytes());
         self.tag(&own, layers);
@@ -106,7 +106,6 @@ impl Charts for Registry {
     }
 }
 
-/// A private key.
 pub(super) enum Signer {
     P256(p256::ecdsa::SigningKey),
     P384(p384::ecdsa::SigningKey),
@@ -115,7 +114,7 @@ pub(super) enum Signer {
     Rsa(Box<rsa::RsaPrivateKey>),
 }
 
-/// A key of each kind, by its name.
+/// Returns a key of each kind, with its name.
 pub(super) fn signers() -> Vec<(&'static str, Signer)> {
     vec![
         ("p256", p256(1)),
@@ -135,12 +134,12 @@ pub(super) fn signers() -> Vec<(&'static str, Signer)> {
     ]
 }
 
-/// One of many keys of P-256.
+/// Returns the key of P-256 with this number.
 pub(super) fn p256(number: u8) -> Signer {
     Signer::P256(p256::ecdsa::SigningKey::from_slice(&[number; 32]).unwrap())
 }
 
-/// 2,048 bits of two primes behind round numbers.
+/// Returns a key of 2,048 bits, of the primes 2^1024 - 105 and 2^1023 + 1155.
 fn rsa() -> Signer {
     let one = rsa::BigUint::from(1u8);
     let p = (&one << 1024) - rsa::BigUint::from(105u8);
@@ -167,7 +166,7 @@ impl Signer {
         }
     }
 
-    /// A signature in every scheme of this kind of key.
+    /// Returns a signature in every scheme of this kind of key.
     pub fn signatures(&self, message: &[u8]) -> Vec<(Scheme, Vec<u8>)> {
         let hashed = Sha256::digest(message);
         let ecdsa = |der: Vec<u8>, fixed: Vec<u8>| {
@@ -200,13 +199,13 @@ impl Signer {
         }
     }
 
-    /// A signature as cosign makes it.
+    /// Returns a signature as cosign makes it.
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
         self.signatures(message).swap_remove(0).1
     }
 }
 
-/// A public key of a curve that its crate does not write as text without more features.
+/// Encodes a public key in PEM, for curves whose crates need more features for it.
 fn spki(curve: &str, point: &[u8]) -> String {
     use x509_cert::der::asn1::{BitString, ObjectIdentifier};
     use x509_cert::der::{Any, Encode as _, pem};
@@ -220,7 +219,7 @@ fn spki(curve: &str, point: &[u8]) -> String {
     pem::encode_string("PUBLIC KEY", pem::LineEnding::LF, &info.to_der().unwrap()).unwrap()
 }
 
-/// What stands for chance where a crate wants some.
+/// A deterministic source of "random" numbers.
 struct Counter(u8);
 
 impl rand_core::RngCore for Counter {

@@ -6,19 +6,19 @@ use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// How the media types of all versions begin.
+/// The prefix of the media types of all versions.
 pub(super) const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle";
-/// The versions that cosign 3 takes, as two ways to write the newest one.
+/// The version that cosign 3 accepts, in its two notations.
 const VERSIONS: [&str; 2] = [
     "application/vnd.dev.sigstore.bundle+json;version=0.3",
     "application/vnd.dev.sigstore.bundle.v0.3+json",
 ];
-/// The media type of what the envelope holds.
+/// The media type of the envelope's payload.
 const STATEMENT: &str = "application/vnd.in-toto+json";
-/// What one statement may speak of.
-const SUBJECTS: usize = 1024;
+/// Maximum number of subjects of one statement.
+const MAX_SUBJECTS: usize = 1024;
 
-/// A bundle that can be read; nothing in it has been checked.
+/// A decoded bundle; nothing in it has been checked.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Bundle {
@@ -31,7 +31,7 @@ pub(super) struct Bundle {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Material {
-    /// There when a key signed, and no certificate.
+    /// Present if the signature was made with a key and not with a certificate.
     #[serde(default)]
     public_key: Option<serde_json::Value>,
 }
@@ -62,13 +62,13 @@ struct Subject {
 }
 
 impl Bundle {
-    /// Reads a bundle of a version that is known.
+    /// Reads a bundle of a supported version.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let bundle: Self = serde_json::from_slice(bytes).ok()?;
         VERSIONS.contains(&&*bundle.media_type).then_some(bundle)
     }
 
-    /// Whether the owner of the key says something about the manifest with that digest (`sha256:…`).
+    /// Returns whether the key signed a statement about the manifest with this digest (`sha256:…`).
     pub fn verifies(&self, key: &PublicKey, digest: &str) -> bool {
         self.statement(key).is_some_and(|statement| {
             let named = |subject: &Subject| {
@@ -77,11 +77,11 @@ impl Bundle {
                     digest.strip_prefix("sha256:") == Some(hash.to_ascii_lowercase().as_str())
                 })
             };
-            statement.subject.len() <= SUBJECTS && statement.subject.iter().any(named)
+            statement.subject.len() <= MAX_SUBJECTS && statement.subject.iter().any(named)
         })
     }
 
-    /// The statement, when the key signed it. A bundle has one signature.
+    /// Returns the statement if the key signed it. A bundle has one signature.
     fn statement(&self, key: &PublicKey) -> Option<Statement> {
         self.verification_material.public_key.as_ref()?;
         let envelope = self.dsse_envelope.as_ref()?;
@@ -100,14 +100,14 @@ impl Bundle {
     }
 }
 
-/// What DSSE signs: the type and the payload with their lengths.
+/// Returns the bytes that DSSE signs: the type and the payload with their lengths.
 fn authenticated(kind: &str, payload: &[u8]) -> Vec<u8> {
     let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
     message.extend_from_slice(payload);
     message
 }
 
-/// Base64 as protocol buffers' JSON may be written: either alphabet, with or without padding.
+/// Decodes base64 of the JSON form of protocol buffers: either alphabet, with or without padding.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text
         .trim_end_matches('=')

@@ -1,8 +1,8 @@
-//! Signatures of cosign: bundles of cosign 3 among the artifact's referrers, else signatures of cosign 2 beside it.
+//! Signatures of cosign: bundles of cosign 3 among the artifact's referrers, else signatures of cosign 2 in the same repository.
 //!
-//! As source-controller checks them: one signature is enough, and where there is a bundle the older signatures are not asked. Keys
-//! need no transparency log; [keyless] signatures do. Other than there, the digest that an older signature speaks of must be the
-//! artifact's: otherwise the signature of one artifact could be copied to another.
+//! They are checked as source-controller does it: one signature is enough, and if there is a bundle, older signatures are not read.
+//! Keys need no transparency log; [keyless] signatures do. Unlike source-controller, the digest in the statement of an older
+//! signature must be the artifact's: otherwise the signature of one artifact could be copied to another.
 
 mod bundle;
 pub(super) mod keyless;
@@ -18,119 +18,128 @@ use bytes::Bytes;
 use keyless::Keyless;
 use std::collections::BTreeMap;
 
-/// Signatures, or manifests that refer to an artifact, that are looked at.
-const MANY: usize = 100;
-/// Bytes of a statement of cosign 2; it is a digest and a name.
-const SIMPLE: u64 = 256 << 10;
-/// Bytes of a bundle; it may hold an attestation.
-const BUNDLE: u64 = 4 << 20;
-/// The annotation of a layer that is its signature.
+/// Maximum number of signatures, or of manifests that refer to an artifact.
+const MAX_SIGNATURES: usize = 100;
+/// Maximum bytes of a statement of cosign 2, which holds a digest and a name.
+const MAX_STATEMENT_BYTES: u64 = 256 << 10;
+/// Maximum bytes of a bundle, which may hold an attestation.
+const MAX_BUNDLE_BYTES: u64 = 4 << 20;
+/// The annotation of a layer that holds its signature.
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 
-/// Who is trusted.
+/// The trusted signers.
 pub(super) enum Signers {
     /// The owners of these keys.
     Keys(Vec<PublicKey>),
-    /// Whom an authority and a log of Sigstore vouch for.
+    /// The identities that an authority and a log of Sigstore vouch for.
     Keyless(Box<Keyless>),
 }
 
-/// Why no signature was accepted.
+/// The reason why no signature was accepted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unverified {
     #[error("{0}")]
     Port(PortError),
-    #[error("it has no cosign signature; sign it with '{0}'")]
+    #[error("the artifact has no cosign signature: sign it with '{0}'")]
     Absent(&'static str),
-    #[error("none of its {0} signatures is of this digest and by a key that is trusted")]
+    #[error("none of the {0} signatures is for this digest and by a trusted key")]
     Others(usize),
-    #[error("none of its {0} signatures is of this digest and by an identity that is trusted: {1}")]
+    #[error("none of the {0} signatures is for this digest and by a trusted identity: {1}")]
     Refused(usize, Refused),
-    #[error("it has {0}, and more than {MANY} are not looked at")]
+    #[error("the artifact has {0}: at most {MAX_SIGNATURES} are checked")]
     TooMany(String),
 }
 
-/// Why one signature was refused.
+/// The reason why one signature was refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("it cannot be read")]
+    #[error("the signature cannot be read")]
     Unreadable,
-    #[error("it speaks of another digest")]
+    #[error("the signature is for another digest")]
     Digest,
-    #[error("a key made it, and none that is trusted")]
+    #[error("the signature is not by a trusted key")]
     Key,
-    #[error("it has no certificate: a key made it, and spec.verify.secretRef names none")]
+    #[error(
+        "the signature has no certificate: it was made with a key, but spec.verify.secretRef is not set"
+    )]
     NoCertificate,
     #[error(
-        "it has no entry of a transparency log with it: sign it again with cosign 2 or newer, and its log"
+        "the signature has no entry of a transparency log: sign the artifact again with cosign 2 or newer and its log"
     )]
     NoEntry,
-    #[error("it has {0}")]
+    #[error("the signature has {0}")]
     TooMuch(&'static str),
     #[error("{0}")]
     Unproven(String),
-    #[error("it is by '{subject}' of the issuer '{issuer}'")]
-    Stranger { subject: String, issuer: String },
+    #[error("the signature is by '{subject}' of the issuer '{issuer}'")]
+    OtherIdentity { subject: String, issuer: String },
     #[error(
-        "a bundle may not be anybody's: say in spec.verify.matchOIDCIdentity by which issuer and subject it must be"
+        "spec.verify.matchOIDCIdentity: the issuer and the subject of the signer are required to verify a bundle"
     )]
-    Anybody,
+    NoIdentity,
 }
 
 impl Refused {
-    /// Of two reasons the one that says more: that of a signature which was meant.
-    fn or(self, before: Option<Self>) -> Self {
-        match (before, self) {
-            (Some(before), Self::Unreadable | Self::Digest | Self::NoCertificate) => before,
+    /// Returns the more helpful of two reasons: one of a signature that was meant for this artifact.
+    fn or(self, earlier: Option<Self>) -> Self {
+        match (earlier, self) {
+            (Some(earlier), Self::Unreadable | Self::Digest | Self::NoCertificate) => earlier,
             (_, own) => own,
         }
     }
 }
 
-/// What was made of the signatures of one form.
-enum Looked {
+/// The result of checking the signatures of one form.
+enum SearchResult {
     Accepted,
-    /// How many there are, and why one of them was refused.
+    /// The number of signatures, and why one of them was refused.
     Refused(usize, Refused),
 }
 
-/// Looks for one signature by one who is trusted.
+/// Checks that the artifact has a signature by a trusted signer.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why no signature is accepted.
 pub(super) async fn check(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,
     by: &Signers,
 ) -> Result<(), Unverified> {
-    let trouble = match bundles(charts, artifact, by).await {
-        Ok(Some(looked)) => return by.told(looked),
+    let referrers_error = match check_bundles(charts, artifact, by).await {
+        Ok(Some(result)) => return by.evaluate(result),
         Ok(None) => None,
-        // A registry that answers the question for referrers with a refusal may have older signatures.
+        // A registry that refuses to list referrers may have older signatures.
         Err(error) => Some(error),
     };
-    match (signatures(charts, artifact, by).await, trouble) {
+    match (
+        check_signatures(charts, artifact, by).await,
+        referrers_error,
+    ) {
         (Err(Unverified::Absent(_)), Some(error)) => Err(error),
-        (told, _) => by.told(told?),
+        (result, _) => by.evaluate(result?),
     }
 }
 
-/// Looks through the bundles among what refers to the artifact; nothing when there is none.
-async fn bundles(
+/// Checks the bundles among the referrers of the artifact; returns nothing if there is no bundle.
+async fn check_bundles(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,
     by: &Signers,
-) -> Result<Option<Looked>, Unverified> {
-    let (repository, how) = (artifact.repository, artifact.how);
-    let referrers = charts.referrers(repository, artifact.digest, how).await?;
-    if referrers.len() > MANY {
-        let what = format!("{} referrers", referrers.len());
-        return Err(Unverified::TooMany(what));
+) -> Result<Option<SearchResult>, Unverified> {
+    let (repository, connection) = (artifact.repository, artifact.connection);
+    let referrers = charts
+        .referrers(repository, artifact.digest, connection)
+        .await?;
+    if referrers.len() > MAX_SIGNATURES {
+        let found = format!("{} referrers", referrers.len());
+        return Err(Unverified::TooMany(found));
     }
-    let (mut count, mut told) = (0, None);
+    let (mut count, mut refused) = (0, None);
     for referrer in referrers {
-        let manifest = charts.manifest(repository, &referrer.digest, how).await;
-        let Some(manifest) = passed_over(manifest)? else {
+        let manifest = charts
+            .manifest(repository, &referrer.digest, connection)
+            .await;
+        let Some(manifest) = skip_lasting(manifest)? else {
             continue;
         };
         let [layer] = manifest.layers.as_slice() else {
@@ -139,29 +148,31 @@ async fn bundles(
         if !layer.media_type.starts_with(bundle::MEDIA_TYPE) {
             continue;
         }
-        let bytes = charts.layer(repository, layer, how, BUNDLE).await;
-        let bytes = passed_over(bytes)?.unwrap_or_default();
+        let bytes = charts
+            .layer(repository, layer, connection, MAX_BUNDLE_BYTES)
+            .await;
+        let bytes = skip_lasting(bytes)?.unwrap_or_default();
         let Some(bundle) = Bundle::read(&bytes) else {
             continue;
         };
         count += 1;
         match by.check_bundle(&bundle, &bytes, artifact.digest) {
-            Ok(()) => return Ok(Some(Looked::Accepted)),
-            Err(why) => told = Some(why.or(told)),
+            Ok(()) => return Ok(Some(SearchResult::Accepted)),
+            Err(reason) => refused = Some(reason.or(refused)),
         }
     }
-    Ok(told.map(|why| Looked::Refused(count, why)))
+    Ok(refused.map(|reason| SearchResult::Refused(count, reason)))
 }
 
-/// Looks through the signatures of cosign 2: layers of a manifest whose tag is made of the artifact's digest.
-async fn signatures(
+/// Checks the signatures of cosign 2: layers of a manifest whose tag is made of the artifact's digest.
+async fn check_signatures(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,
     by: &Signers,
-) -> Result<Looked, Unverified> {
-    let (repository, how) = (artifact.repository, artifact.how);
+) -> Result<SearchResult, Unverified> {
+    let (repository, connection) = (artifact.repository, artifact.connection);
     let tag = format!("{}.sig", artifact.digest.replace(':', "-"));
-    let manifest = charts.manifest(repository, &tag, how).await;
+    let manifest = charts.manifest(repository, &tag, connection).await;
     let layers = match manifest {
         Ok(manifest) => manifest.layers,
         Err(error) if error.kind == ErrorKind::NotFound => return Err(by.absent()),
@@ -170,34 +181,36 @@ async fn signatures(
     if layers.is_empty() {
         return Err(by.absent());
     }
-    if layers.len() > MANY {
+    if layers.len() > MAX_SIGNATURES {
         return Err(Unverified::TooMany(format!("{} signatures", layers.len())));
     }
-    let mut told = None;
-    // The same statement signed twice is one layer's bytes.
+    let mut refused = None;
+    // Two signatures of the same statement have the same layer digest, so it is read only once.
     let mut statements = BTreeMap::<&str, Option<Bytes>>::new();
     for layer in &layers {
         let Some(signature) = signature(layer) else {
             continue;
         };
         if !statements.contains_key(&*layer.digest) {
-            let bytes = charts.layer(repository, layer, how, SIMPLE).await;
-            statements.insert(&layer.digest, passed_over(bytes)?);
+            let bytes = charts
+                .layer(repository, layer, connection, MAX_STATEMENT_BYTES)
+                .await;
+            statements.insert(&layer.digest, skip_lasting(bytes)?);
         }
         let Some(Some(statement)) = statements.get(&*layer.digest) else {
             continue;
         };
-        let why = match simple::speaks_of(statement, artifact.digest) {
+        let reason = match simple::is_for(statement, artifact.digest) {
             false => Refused::Digest,
             true => match by.check_simple(layer, statement, &signature) {
-                Ok(()) => return Ok(Looked::Accepted),
-                Err(why) => why,
+                Ok(()) => return Ok(SearchResult::Accepted),
+                Err(reason) => reason,
             },
         };
-        told = Some(why.or(told));
+        refused = Some(reason.or(refused));
     }
-    let told = told.unwrap_or(Refused::Unreadable);
-    Ok(Looked::Refused(layers.len(), told))
+    let refused = refused.unwrap_or(Refused::Unreadable);
+    Ok(SearchResult::Refused(layers.len(), refused))
 }
 
 fn signature(layer: &Layer) -> Option<Vec<u8>> {
@@ -231,11 +244,13 @@ impl Signers {
         }
     }
 
-    fn told(&self, looked: Looked) -> Result<(), Unverified> {
-        match (looked, self) {
-            (Looked::Accepted, _) => Ok(()),
-            (Looked::Refused(count, _), Self::Keys(_)) => Err(Unverified::Others(count)),
-            (Looked::Refused(count, why), Self::Keyless(_)) => Err(Unverified::Refused(count, why)),
+    fn evaluate(&self, result: SearchResult) -> Result<(), Unverified> {
+        match (result, self) {
+            (SearchResult::Accepted, _) => Ok(()),
+            (SearchResult::Refused(count, _), Self::Keys(_)) => Err(Unverified::Others(count)),
+            (SearchResult::Refused(count, reason), Self::Keyless(_)) => {
+                Err(Unverified::Refused(count, reason))
+            }
         }
     }
 
@@ -247,7 +262,7 @@ impl Signers {
     }
 }
 
-/// Whether a key made a signature, the way sigstore's tools sign with a key of that kind.
+/// Returns whether a key made a signature, in the schemes that Sigstore's tools use for a key of that kind.
 fn verifies(key: &PublicKey, message: &[u8], signature: &[u8]) -> bool {
     let schemes: &[Scheme] = match key {
         PublicKey::Rsa(_) => &[Scheme::Pkcs1(Hash::Sha256)],
@@ -262,8 +277,8 @@ fn verifies(key: &PublicKey, message: &[u8], signature: &[u8]) -> bool {
         .any(|scheme| key.verifies(*scheme, message, signature))
 }
 
-/// What is gone, broken or too large is no signature; a registry that may answer later says nothing about it.
-fn passed_over<T>(answer: Result<T, PortError>) -> Result<Option<T>, Unverified> {
+/// Returns nothing for content that is missing, broken or too large, and an error if the registry may answer later.
+fn skip_lasting<T>(answer: Result<T, PortError>) -> Result<Option<T>, Unverified> {
     match answer {
         Ok(found) => Ok(Some(found)),
         Err(error) if is_lasting(error.kind) => Ok(None),

@@ -1,9 +1,9 @@
-//! The statement of cosign 2: a JSON text that names the digest of what is signed.
+//! The statement of cosign 2: a JSON document with the digest of the signed manifest.
 
 use serde_json::Value;
 
-/// Whether a statement speaks of the manifest with that digest (`sha256:…`).
-pub(super) fn speaks_of(statement: &[u8], digest: &str) -> bool {
+/// Returns whether a statement is for the manifest with this digest (`sha256:…`).
+pub(super) fn is_for(statement: &[u8], digest: &str) -> bool {
     let statement = serde_json::from_slice::<Value>(statement).unwrap_or_default();
     let named = statement.pointer("/critical/image/docker-manifest-digest");
     named.and_then(Value::as_str) == Some(digest)
@@ -20,9 +20,9 @@ mod tests {
                 r#"{{"critical":{{"identity":{{"docker-reference":"r"}},"image":{{"docker-manifest-digest":"{digest}"}},"type":"t"}},"optional":null}}"#
             )
         };
-        assert!(speaks_of(statement("sha256:aa").as_bytes(), "sha256:aa"));
-        assert!(!speaks_of(statement("sha256:ab").as_bytes(), "sha256:aa"));
-        assert!(!speaks_of(b"{}", "sha256:aa"));
-        assert!(!speaks_of(b"", ""));
+        assert!(is_for(statement("sha256:aa").as_bytes(), "sha256:aa"));
+        assert!(!is_for(statement("sha256:ab").as_bytes(), "sha256:aa"));
+        assert!(!is_for(b"{}", "sha256:aa"));
+        assert!(!is_for(b"", ""));
     }
 }

@@ -1,4 +1,4 @@
-//! Own keys sign, a registry in memory serves: what is accepted, and what a hostile registry may try.
+//! Checks of signatures by the tests' own keys in an in-memory registry: accepted ones, and those of a hostile registry.
 
 use super::super::testing::{Registry, Signer, layer, p256, signers};
 use super::*;
@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::executor::block_on;
 use serde_json::json;
 
-/// The digest of what is signed.
+/// The digest of the signed manifest.
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const OTHER: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
@@ -20,10 +20,10 @@ fn check_by(registry: &Registry, keys: &[PublicKey]) -> Result<(), String> {
     let artifact = Artifact {
         repository: "registry.example.com/app",
         digest: DIGEST,
-        how: &crate::ports::Connection::default(),
+        connection: &crate::ports::Connection::default(),
     };
     let by = Signers::Keys(keys.to_vec());
-    block_on(check(registry, &artifact, &by)).map_err(|why| why.to_string())
+    block_on(check(registry, &artifact, &by)).map_err(|reason| reason.to_string())
 }
 
 fn statement(digest: &str) -> Vec<u8> {
@@ -33,7 +33,7 @@ fn statement(digest: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The manifest of signatures of cosign 2, each by its statement.
+/// Adds a manifest of signatures of cosign 2, given as pairs of statement and signature.
 fn simple(registry: &mut Registry, signatures: &[(Vec<u8>, Vec<u8>)]) {
     let layers = signatures.iter().map(|(statement, signature)| {
         let mut layer = registry.blob(
@@ -65,14 +65,14 @@ fn refer(registry: &mut Registry, bundle: &serde_json::Value) {
     registry.refer(DIGEST, vec![layer]);
 }
 
-/// Any key and any signature is enough.
+/// Asserts that one trusted key and one good signature of two are enough.
 fn one_of_two_is_by(registry: &Registry, signer: &Signer, name: &str) {
     let (own, other) = (key(signer), key(&p256(8)));
     assert_eq!(check_by(registry, &[other.clone(), own]), Ok(()), "{name}");
     let refused = check_by(registry, &[other]).unwrap_err();
     assert_eq!(
         refused,
-        "none of its 2 signatures is of this digest and by a key that is trusted"
+        "none of the 2 signatures is for this digest and by a trusted key"
     );
 }
 
@@ -96,8 +96,8 @@ fn hostile_signatures_of_cosign_2() {
         simple(&mut registry, signatures);
         check_by(&registry, &keys).unwrap_err()
     };
-    let others = "none of its 1 signatures is of this digest and by a key that is trusted";
-    // The signature of another artifact, which was copied here.
+    let others = "none of the 1 signatures is for this digest and by a trusted key";
+    // The copied signature of another artifact.
     assert_eq!(
         refused(&[(statement(OTHER), signer.sign(&statement(OTHER)))]),
         others
@@ -107,25 +107,25 @@ fn hostile_signatures_of_cosign_2() {
         refused(&[(statement(DIGEST), signer.sign(&statement(OTHER)))]),
         others
     );
-    // Nothing that is a signature.
+    // Invalid signatures.
     assert_eq!(refused(&[(statement(DIGEST), Vec::new())]), others);
     assert_eq!(refused(&[(b"{".to_vec(), signer.sign(b"{"))]), others);
-    assert!(refused(&[]).starts_with("it has no cosign signature"));
-    let many = vec![(statement(OTHER), Vec::new()); MANY + 1];
+    assert!(refused(&[]).starts_with("the artifact has no cosign signature"));
+    let many = vec![(statement(OTHER), Vec::new()); MAX_SIGNATURES + 1];
     assert_eq!(
         refused(&many),
-        "it has 101 signatures, and more than 100 are not looked at"
+        "the artifact has 101 signatures: at most 100 are checked"
     );
-    // A statement that is too large is never read, whatever its layer says of its size.
-    let huge = [statement(DIGEST), vec![b' '; SIMPLE as usize]].concat();
+    // A statement that is too large is never read, whatever the size in its layer is.
+    let huge = [statement(DIGEST), vec![b' '; MAX_STATEMENT_BYTES as usize]].concat();
     let signature = signer.sign(&huge);
     assert_eq!(refused(&[(huge, signature)]), others);
-    // A layer that says nothing.
+    // A layer without annotations.
     let mut registry = Registry::default();
     let bare = registry.blob("x", &statement(DIGEST));
     registry.tag(&format!("{}.sig", DIGEST.replace(':', "-")), vec![bare]);
     assert_eq!(check_by(&registry, &keys).unwrap_err(), others);
-    // Without any key, nobody is trusted.
+    // Without any key, no signer is trusted.
     let mut registry = Registry::default();
     simple(
         &mut registry,
@@ -149,7 +149,7 @@ fn bundles_of_cosign_3() {
 fn hostile_bundles() {
     let signer = p256(1);
     let keys = [key(&signer)];
-    let others = "none of its 1 signatures is of this digest and by a key that is trusted";
+    let others = "none of the 1 signatures is for this digest and by a trusted key";
     let good = bundle_of(&signer, DIGEST);
     let edited = |path: &str, value: serde_json::Value| {
         let mut bundle = good.clone();
@@ -157,7 +157,7 @@ fn hostile_bundles() {
         bundle
     };
     let payload = |bundle: &serde_json::Value| bundle["dsseEnvelope"]["payload"].clone();
-    let twice = json!([{"sig": good["dsseEnvelope"]["signatures"][0]["sig"]}, {"sig": ""}]);
+    let two = json!([{"sig": good["dsseEnvelope"]["signatures"][0]["sig"]}, {"sig": ""}]);
     for (name, bundle) in [
         ("another artifact's", bundle_of(&signer, OTHER)),
         (
@@ -168,7 +168,7 @@ fn hostile_bundles() {
             "another type",
             edited("/dsseEnvelope/payloadType", json!("text/plain")),
         ),
-        ("two signatures", edited("/dsseEnvelope/signatures", twice)),
+        ("two signatures", edited("/dsseEnvelope/signatures", two)),
         ("none", edited("/dsseEnvelope/signatures", json!([]))),
         (
             "a certificate",
@@ -181,7 +181,7 @@ fn hostile_bundles() {
     ] {
         let mut registry = Registry::default();
         refer(&mut registry, &bundle);
-        // Older signatures are not asked where there is a bundle, as in Flux.
+        // As in Flux, older signatures are not read if there is a bundle.
         simple(
             &mut registry,
             &[(statement(DIGEST), signer.sign(&statement(DIGEST)))],
@@ -191,15 +191,15 @@ fn hostile_bundles() {
     let mut registry = Registry::default();
     refer(&mut registry, &good);
     assert_eq!(check_by(&registry, &keys), Ok(()));
-    for _ in 0..MANY {
+    for _ in 0..MAX_SIGNATURES {
         refer(&mut registry, &good);
     }
     let many = check_by(&registry, &keys).unwrap_err();
-    assert!(many.starts_with("it has 101 referrers"), "{many}");
+    assert!(many.starts_with("the artifact has 101 referrers"), "{many}");
 }
 
 #[test]
-fn bundles_that_are_none_leave_it_to_older_signatures() {
+fn invalid_bundles_leave_the_check_to_older_signatures() {
     let signer = p256(1);
     let keys = [key(&signer)];
     let old = json!("application/vnd.dev.sigstore.bundle+json;version=0.2");
@@ -214,7 +214,7 @@ fn bundles_that_are_none_leave_it_to_older_signatures() {
         &[(statement(DIGEST), signer.sign(&statement(DIGEST)))],
     );
     assert_eq!(check_by(&registry, &keys), Ok(()));
-    // A registry that refuses the question for referrers may have signatures all the same; with none it tells of the refusal.
+    // A registry that refuses to list referrers may still have signatures; without one, the refusal is reported.
     registry.deny_referrers = true;
     assert_eq!(check_by(&registry, &keys), Ok(()));
     registry.manifests = std::collections::BTreeMap::<String, Manifest>::new();

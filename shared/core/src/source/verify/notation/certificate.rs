@@ -1,4 +1,4 @@
-//! Certificates of signers: a chain as the Notary Project's specification wants it, up to one that is trusted.
+//! Certificates of signers: a chain as the Notary Project's specification requires it, up to a trusted certificate.
 
 use crate::source::verify::key::{Hash, PublicKey, Scheme, first_block};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use x509_cert::ext::pkix::{
     KeyUsages,
 };
 
-/// Certificates of one chain.
-const LONGEST: usize = 10;
+/// Maximum number of certificates of one chain.
+const MAX_LENGTH: usize = 10;
 
 const OCSP: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1");
-/// Purposes that a signer's certificate must not have: servers, clients, mail, time stamps, OCSP.
+/// The key purposes that a signer's certificate must not have: servers, clients, mail, time stamps, OCSP.
 const OTHER_PURPOSES: [ObjectIdentifier; 5] = [
     ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1"),
     ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2"),
@@ -23,14 +23,14 @@ const OTHER_PURPOSES: [ObjectIdentifier; 5] = [
     ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.9"),
 ];
 
-/// A signer's certificate and those who vouch for it, the root last. Each is known to be issued by the next one.
+/// A signer's certificate and those of its issuers, the root last. Each is verified to be issued by the next one.
 #[derive(Debug)]
 pub(super) struct Chain(Vec<Certificate>);
 
 /// Reads the certificate of an entry of a Secret: its first PEM block, or DER.
 ///
 /// # Errors
-/// It is neither.
+/// The bytes are neither.
 pub(super) fn trusted(text: &[u8]) -> Result<Certificate, &'static str> {
     let wrong = "is not a certificate: expected PEM (CERTIFICATE) or DER";
     let block = first_block(text);
@@ -43,14 +43,14 @@ pub(super) fn trusted(text: &[u8]) -> Result<Certificate, &'static str> {
 }
 
 impl Chain {
-    /// Reads a chain and checks that it is one: a signer's certificate, then authorities, each the issuer of the one before it, up to
-    /// one that issued itself. The times of certificates are not looked at.
+    /// Reads and checks a chain: a signer's certificate, then authorities, each the issuer of the one before it, up to a
+    /// self-signed one. The validity periods are not checked.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message about what is wrong with the chain.
     pub fn read(certificates: &[Vec<u8>]) -> Result<Self, String> {
-        if certificates.is_empty() || certificates.len() > LONGEST {
-            return Err(format!("expected one to {LONGEST} certificates"));
+        if certificates.is_empty() || certificates.len() > MAX_LENGTH {
+            return Err(format!("expected one to {MAX_LENGTH} certificates"));
         }
         let read = |bytes: &Vec<u8>| Certificate::from_der(bytes);
         let chain = certificates.iter().map(read).collect::<Result<Vec<_>, _>>();
@@ -66,27 +66,29 @@ impl Chain {
         Ok(Self(chain))
     }
 
-    /// The signer's own.
+    /// Returns the signer's certificate.
     pub fn signer(&self) -> &Certificate {
         &self.0[0]
     }
 
-    /// Whether it has a certificate that is trusted.
+    /// Returns whether the chain has a trusted certificate.
     pub fn is_trusted(&self, trusted: &[Certificate]) -> bool {
         self.0.iter().any(|own| trusted.contains(own))
     }
 
-    /// The first certificate that is not valid at a time (since 1970), as a sentence.
+    /// Returns a message about the first certificate that is not valid at a time (since 1970).
     pub fn invalid_at(&self, time: Duration) -> Option<String> {
         self.0.iter().find_map(|own| {
             let validity = &own.tbs_certificate.validity;
             let (from, to) = (validity.not_before, validity.not_after);
             let is_valid = from.to_unix_duration() <= time && time <= to.to_unix_duration();
-            (!is_valid).then(|| format!("a certificate of its chain is valid from {from} to {to}"))
+            (!is_valid).then(|| {
+                format!("a certificate of the signer's chain is valid from {from} to {to}")
+            })
         })
     }
 
-    /// Whether a certificate names a place where its revocation would stand.
+    /// Returns whether a certificate names a CRL or an OCSP service.
     pub fn is_revocable(&self) -> bool {
         let authorities = self.0.len().saturating_sub(1);
         self.0[..authorities].iter().any(|own| {
@@ -102,7 +104,7 @@ impl Chain {
     }
 }
 
-/// The key of a certificate.
+/// Reads the public key of a certificate.
 pub(super) fn key(certificate: &Certificate) -> Option<PublicKey> {
     let info = &certificate.tbs_certificate.subject_public_key_info;
     PublicKey::from_der(&info.to_der().ok()?).ok()
@@ -116,12 +118,12 @@ fn check_issuer(
     let issued_itself = is_issued_by(own, own);
     match issuer {
         None if issued_itself && (alone || is_authority(own)) => Ok(()),
-        None => Err("its last certificate did not issue itself".to_owned()),
+        None => Err("the last certificate is not self-signed".to_owned()),
         Some(_) if issued_itself && is_authority(own) => {
-            Err("a certificate before its last one issued itself".to_owned())
+            Err("a certificate before the last one is self-signed".to_owned())
         }
         Some(issuer) if is_authority(issuer) && is_issued_by(own, issuer) => Ok(()),
-        Some(_) => Err("a certificate was not issued by the one behind it".to_owned()),
+        Some(_) => Err("a certificate was not issued by the next one".to_owned()),
     }
 }
 
@@ -137,7 +139,7 @@ fn is_issued_by(own: &Certificate, issuer: &Certificate) -> bool {
         _ => return false,
     };
     let (tbs, names) = (&own.tbs_certificate, &issuer.tbs_certificate.subject);
-    // What is checked is what was read: written anew, not as it came.
+    // The parsed certificate is encoded again, so that the checked bytes are exactly what was read.
     let signed = tbs.to_der().ok();
     let checked = signed.zip(own.signature.as_bytes()).zip(key(issuer));
     tbs.signature == own.signature_algorithm
@@ -159,7 +161,7 @@ fn usage(certificate: &Certificate) -> Result<KeyUsage, String> {
     let found = certificate.tbs_certificate.get::<KeyUsage>();
     match found {
         Ok(Some((true, usage))) => Ok(usage),
-        _ => Err("a certificate has no key usage that is critical".to_owned()),
+        _ => Err("a certificate has no critical key usage".to_owned()),
     }
 }
 
@@ -168,9 +170,9 @@ fn check_authority(own: &Certificate, below: usize) -> Result<(), String> {
     let constraints = constraints.ok_or("an issuer is not a certificate authority")?;
     if constraints
         .path_len_constraint
-        .is_some_and(|most| usize::from(most) < below)
+        .is_some_and(|limit| usize::from(limit) < below)
     {
-        return Err("an issuer may not have so long a chain".to_owned());
+        return Err("the chain below an issuer is longer than the issuer allows".to_owned());
     }
     match usage(own)?.key_cert_sign() {
         true => Ok(()),
@@ -192,7 +194,7 @@ fn check_signer(own: &Certificate) -> Result<(), String> {
     let others = purposes
         .is_some_and(|(_, all)| all.0.iter().any(|purpose| OTHER_PURPOSES.contains(purpose)));
     match others {
-        true => Err("the signer's certificate is for another purpose than signing code".to_owned()),
+        true => Err("the signer's certificate is for another purpose than code signing".to_owned()),
         false => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! An envelope as CBOR: a `COSE_Sign1` of RFC 9052.
+//! Envelopes in CBOR: a `COSE_Sign1` of RFC 9052.
 
 use super::envelope::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
 use ciborium::Value;
@@ -27,7 +27,7 @@ const WRONG: &str = "the envelope cannot be read";
 /// Reads an envelope.
 ///
 /// # Errors
-/// It is none.
+/// The bytes are not a valid envelope.
 pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
     let parts = match decode(bytes)? {
         Value::Tag(SIGN1, parts) => parts.into_array().map_err(|_| WRONG)?,
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
     })
 }
 
-/// One value, and nothing behind it.
+/// Decodes exactly one value.
 fn decode(mut bytes: &[u8]) -> Result<Value, String> {
     let value = ciborium::from_reader(&mut bytes).map_err(|_| WRONG)?;
     match bytes.is_empty() {
@@ -69,10 +69,10 @@ struct Headers(Vec<(Value, Value)>);
 impl Headers {
     fn of(value: Value) -> Result<Self, String> {
         let pairs = value.into_map().map_err(|_| WRONG)?;
-        let is_twice = |(at, (label, _)): (usize, &(Value, Value))| {
+        let is_repeated = |(at, (label, _)): (usize, &(Value, Value))| {
             pairs[..at].iter().any(|(other, _)| other == label)
         };
-        match pairs.iter().enumerate().any(is_twice) {
+        match pairs.iter().enumerate().any(is_repeated) {
             true => Err("a header of the envelope is repeated".to_owned()),
             false => Ok(Self(pairs)),
         }
@@ -130,6 +130,6 @@ impl Headers {
         };
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
         let time = seconds.map(|seconds| Some(Duration::from_secs(seconds)));
-        time.ok_or_else(|| format!("its {name} is not a valid time"))
+        time.ok_or_else(|| format!("the attribute {name} is not a valid time"))
     }
 }

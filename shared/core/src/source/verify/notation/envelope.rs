@@ -1,4 +1,4 @@
-//! What a signature of notation says, whichever way it is written down: what was signed, when, how, and by whom.
+//! A signature of notation in either encoding: the signed digest, the times, the algorithm and the certificates.
 
 use super::certificate::{self, Chain};
 use super::{cose, jws};
@@ -6,7 +6,7 @@ use crate::source::verify::key::{Hash, PublicKey, Scheme};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The type of what is signed.
+/// The content type of the payload.
 const PAYLOAD: &str = "application/vnd.cncf.notary.payload.v1+json";
 pub(super) const SCHEME: &str = "io.cncf.notary.signingScheme";
 pub(super) const EXPIRY: &str = "io.cncf.notary.expiry";
@@ -20,12 +20,12 @@ pub(super) struct Parts {
     pub certificates: Vec<Vec<u8>>,
     pub attributes: Attributes,
     pub payload: Vec<u8>,
-    /// What the signature is of.
+    /// The signed bytes.
     pub message: Vec<u8>,
     pub signature: Vec<u8>,
 }
 
-/// What is signed beside the payload. Times are since 1970.
+/// The signed attributes. Times are since 1970.
 #[derive(Default)]
 pub(super) struct Attributes {
     /// The algorithm's name in JWS, such as `ES256`.
@@ -35,35 +35,34 @@ pub(super) struct Attributes {
     pub signing_time: Option<Duration>,
     pub authentic_time: Option<Duration>,
     pub expiry: Option<Duration>,
-    /// What whoever reads this must understand.
+    /// The names of the attributes that a verifier must support.
     pub critical: Vec<String>,
-    /// A program of its own is to judge.
+    /// True if the signature requires a verification plugin.
     pub wants_plugin: bool,
 }
 
-/// Who vouches for the time of a signature.
+/// The party that vouches for the time of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SigningScheme {
-    /// The signer's own word: certificates must be valid now.
+    /// The signer itself: certificates must be valid now.
     X509,
     /// A service that signs for others.
     SigningAuthority,
 }
 
-/// A signature whose integrity was checked: the owner of the chain's first key made it.
+/// A signature whose integrity is verified: the owner of the chain's first key made it.
 #[derive(Debug)]
 pub(super) struct Envelope {
     pub chain: Chain,
     pub scheme: SigningScheme,
-    /// When it was signed.
+    /// The signing time.
     pub signed: Duration,
-    /// When it ends.
     pub expiry: Option<Duration>,
     /// The digest of the manifest that was signed.
     pub digest: String,
 }
 
-/// Whether there is a way to read envelopes of a media type.
+/// Returns whether envelopes of a media type are supported.
 pub(super) fn is_known(media_type: &str) -> bool {
     [jws::MEDIA_TYPE, cose::MEDIA_TYPE].contains(&media_type)
 }
@@ -72,22 +71,26 @@ impl Envelope {
     /// Reads an envelope and checks its signature.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A sentence about what is wrong with the signature.
     pub fn read(media_type: &str, bytes: &[u8]) -> Result<Self, String> {
         let parts = match media_type {
             jws::MEDIA_TYPE => jws::read(bytes)?,
             cose::MEDIA_TYPE => cose::read(bytes)?,
-            other => return Err(format!("it is a '{other}', which is not known")),
+            other => {
+                return Err(format!(
+                    "the media type '{other}' of the signature is not supported"
+                ));
+            }
         };
         let attributes = &parts.attributes;
         let chain = Chain::read(&parts.certificates)?;
         let key = certificate::key(chain.signer()).ok_or("the signer's key is not supported")?;
         let scheme = algorithm(&key, &attributes.algorithm)?;
         if !key.verifies(scheme, &parts.message, &parts.signature) {
-            return Err("its signature is not that of its certificate's key".to_owned());
+            return Err("the signature does not match the key of its certificate".to_owned());
         }
         if attributes.content_type != PAYLOAD {
-            return Err("what it signs is not of the type that notation signs".to_owned());
+            return Err("the signed payload is not of the type that notation signs".to_owned());
         }
         let payload: Value = serde_json::from_slice(&parts.payload).unwrap_or_default();
         let digest = payload.pointer("/targetArtifact/digest");
@@ -98,7 +101,7 @@ impl Envelope {
         let (scheme, signed) = attributes.scheme()?;
         let expiry = attributes.expiry;
         if expiry.is_some_and(|expiry| expiry <= signed) {
-            return Err("it ends before it was made".to_owned());
+            return Err("the expiry of the signature is before its signing time".to_owned());
         }
         attributes.check_critical(scheme)?;
         Ok(Self {
@@ -120,35 +123,33 @@ impl Attributes {
                 self.authentic_time,
                 self.signing_time,
             ),
-            _ => return Err("its signing scheme is not known".to_owned()),
+            _ => return Err("the signing scheme of the signature is not supported".to_owned()),
         };
         match own {
             Some(time) if other.is_none() => Ok((scheme, time)),
-            _ => Err("it has not the signing time of its scheme".to_owned()),
+            _ => Err("the signing time of the signature's scheme is missing".to_owned()),
         }
     }
 
-    /// What must be understood is what is understood here. Attributes for plugins are not.
+    /// Checks that all critical attributes are supported. Attributes for plugins are not.
     fn check_critical(&self, scheme: SigningScheme) -> Result<(), String> {
         let mut needed = vec![SCHEME];
         needed.extend(self.expiry.map(|_| EXPIRY));
         needed.extend((scheme == SigningScheme::SigningAuthority).then_some(AUTHENTIC_TIME));
-        let is_told = |name: &&str| self.critical.iter().any(|own| own == name);
-        if let Some(missing) = needed.iter().find(|name| !is_told(name)) {
-            return Err(format!("its {missing} is not marked as critical"));
+        let is_critical = |name: &&str| self.critical.iter().any(|own| own == name);
+        if let Some(missing) = needed.iter().find(|name| !is_critical(name)) {
+            return Err(format!("the attribute {missing} is not marked as critical"));
         }
         let mut critical = self.critical.iter().map(String::as_str);
         let unknown = critical.find(|name| !needed.contains(name));
         match unknown.or(self.wants_plugin.then_some(PLUGIN)) {
-            Some(name) => Err(format!(
-                "it wants '{name}' to be understood, which it is not here"
-            )),
+            Some(name) => Err(format!("critical attribute '{name}' is not supported")),
             None => Ok(()),
         }
     }
 }
 
-/// The one algorithm that a key may sign with.
+/// Checks that the algorithm is the one that a key must sign with, and returns its scheme.
 fn algorithm(key: &PublicKey, named: &str) -> Result<Scheme, String> {
     let (name, scheme) = match (key, key.rsa_bits()) {
         (PublicKey::P256(_), _) => ("ES256", Scheme::EcdsaFixed(Hash::Sha256)),
@@ -162,7 +163,7 @@ fn algorithm(key: &PublicKey, named: &str) -> Result<Scheme, String> {
     match named == name {
         true => Ok(scheme),
         false => Err(format!(
-            "expected the algorithm {name} of its certificate's key"
+            "expected the algorithm {name}, which the key of the signer's certificate requires"
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! An envelope as JSON.
+//! Envelopes in JSON: a JWS of RFC 7515.
 
 use super::envelope::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
 use crate::flux::parse_rfc3339;
@@ -36,12 +36,12 @@ struct Protected {
 /// Reads an envelope.
 ///
 /// # Errors
-/// It is none.
+/// The bytes are not a valid envelope.
 pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
     let written: Written =
         serde_json::from_slice(bytes).map_err(|_| "the envelope cannot be read")?;
     let protected: Protected = serde_json::from_slice(&part(&written.protected)?)
-        .map_err(|_| "its protected header cannot be read")?;
+        .map_err(|_| "the protected header of the envelope cannot be read")?;
     let certificates = written.header.x5c.iter().map(|text| STANDARD.decode(text));
     let certificates = certificates.collect::<Result<_, _>>();
     Ok(Parts {
@@ -74,7 +74,7 @@ impl Protected {
         };
         let time = value.as_str().and_then(parse_rfc3339);
         time.map(Some)
-            .ok_or_else(|| format!("its {name} is not a valid time"))
+            .ok_or_else(|| format!("the attribute {name} is not a valid time"))
     }
 }
 

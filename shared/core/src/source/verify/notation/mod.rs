@@ -1,8 +1,8 @@
-//! Signatures of notation: a signer with a certificate of an authority that the object's Secret names, under its trust policy.
+//! Signatures of notation: the signer has a certificate of an authority in the object's Secret, which also holds a trust policy.
 //!
-//! As notation-go 1.3 verifies them for source-controller, but for what needs a network or a program of its own: revocation of
-//! certificates that name a place for it, countersignatures of time stamping services and plugins are taken for unknown, which a policy
-//! that enforces them does not let pass.
+//! They are verified as notation-go 1.3 does it for source-controller, except for checks that need a network or another program:
+//! the revocation of certificates with a CRL or OCSP address, countersignatures of time stamping services and plugins count as
+//! unknown, and a policy that enforces them refuses the signature.
 
 mod certificate;
 mod cose;
@@ -21,44 +21,46 @@ use policy::{Action, Level, Policy, Statement, Store};
 use std::time::Duration;
 use x509_cert::Certificate;
 
-/// Signatures that are looked at, as in source-controller.
-const MANY: usize = 3;
-/// Bytes of a signature.
-const ENVELOPE: u64 = 1 << 20;
-/// What a manifest of a signature says to be.
+/// Maximum number of signatures that are checked, as in source-controller.
+const MAX_SIGNATURES: usize = 3;
+/// Maximum bytes of a signature.
+const MAX_ENVELOPE_BYTES: u64 = 1 << 20;
+/// The artifact type of a manifest of a signature.
 const SIGNATURE: &str = "application/vnd.cncf.notary.signature";
 
-/// Who is trusted, and how far.
+/// The trust policy and the certificates of the trusted authorities.
 #[derive(Debug)]
 pub(super) struct Trust {
     policy: Policy,
     certificates: Vec<Certificate>,
 }
 
-/// Why no signature was accepted.
+/// The reason why no signature was accepted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unverified {
     #[error("{0}")]
     Port(PortError),
     #[error("the trust policy has no statement whose registryScopes have '{0}' or '*'")]
     NoStatement(String),
-    #[error("it has no notation signature; sign it with 'notation sign'")]
+    #[error("the artifact has no notation signature: sign it with 'notation sign'")]
     Absent,
-    #[error("none of its first {MANY} signatures is trusted ({0}), and more are not looked at")]
+    #[error(
+        "none of the first {MAX_SIGNATURES} signatures is trusted ({0}), and more are not checked"
+    )]
     TooMany(String),
-    #[error("none of its signatures is trusted ({0})")]
+    #[error("none of the signatures is trusted ({0})")]
     Others(String),
 }
 
 impl Trust {
-    /// From `trustpolicy.json` and the texts of certificates, each with its name.
+    /// Reads `trustpolicy.json` and certificates (PEM or DER), each with its name.
     ///
     /// # Errors
-    /// What is wrong, for a message that names the Secret.
+    /// A message about what is wrong, to follow the name of the Secret.
     pub fn read(policy: &[u8], certificates: &[(String, Vec<u8>)]) -> Result<Self, String> {
-        let policy = Policy::read(policy).map_err(|what| format!("trustpolicy.json: {what}"))?;
+        let policy = Policy::read(policy).map_err(|error| format!("trustpolicy.json: {error}"))?;
         let read = |(name, text): &(String, Vec<u8>)| {
-            certificate::trusted(text).map_err(|what| format!("'{name}' {what}"))
+            certificate::trusted(text).map_err(|error| format!("'{name}' {error}"))
         };
         let certificates = certificates.iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -67,10 +69,10 @@ impl Trust {
         })
     }
 
-    /// Looks for one signature that the policy lets pass at the time `now` (since 1970).
+    /// Checks that the artifact has a signature that the policy accepts at the time `now` (since 1970).
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why no signature is accepted.
     pub async fn check(
         &self,
         charts: &dyn Charts,
@@ -83,30 +85,32 @@ impl Trust {
         let Some(level) = &statement.level else {
             return Ok(Verdict::Ignored);
         };
-        let (repository, how) = (artifact.repository, artifact.how);
-        let referrers = charts.referrers(repository, artifact.digest, how).await?;
+        let (repository, connection) = (artifact.repository, artifact.connection);
+        let referrers = charts
+            .referrers(repository, artifact.digest, connection)
+            .await?;
         let signatures = referrers
             .iter()
             .filter(|one| one.artifact_type == SIGNATURE);
         let mut refused = None;
-        for referrer in signatures.clone().take(MANY) {
-            let told = match fetch(charts, artifact, &referrer.digest).await? {
+        for referrer in signatures.clone().take(MAX_SIGNATURES) {
+            let checked = match fetch(charts, artifact, &referrer.digest).await? {
                 Ok(envelope) => self.judge(statement, level, &envelope, artifact.digest, now),
-                Err(what) => Err(what),
+                Err(reason) => Err(reason),
             };
-            match told {
+            match checked {
                 Ok(verdict) => return Ok(verdict),
-                Err(what) => refused = Some(what),
+                Err(reason) => refused = Some(reason),
             }
         }
         Err(match refused {
             None => Unverified::Absent,
-            Some(what) if signatures.count() >= MANY => Unverified::TooMany(what),
-            Some(what) => Unverified::Others(what),
+            Some(reason) if signatures.count() >= MAX_SIGNATURES => Unverified::TooMany(reason),
+            Some(reason) => Unverified::Others(reason),
         })
     }
 
-    /// What the statement makes of a signature whose integrity is known.
+    /// Applies the statement to a signature whose integrity is verified.
     fn judge(
         &self,
         statement: &Statement,
@@ -116,7 +120,7 @@ impl Trust {
         now: Duration,
     ) -> Result<Verdict, String> {
         if envelope.digest != digest {
-            return Err("it is of another artifact".to_owned());
+            return Err("the signature is for another artifact".to_owned());
         }
         let authentic = self.check_authenticity(statement, envelope);
         let verdict = match &authentic {
@@ -136,7 +140,9 @@ impl Trust {
             SigningScheme::SigningAuthority => Store::SigningAuthority,
         };
         if !statement.stores.contains(&store) || !envelope.chain.is_trusted(&self.certificates) {
-            return Err("its certificate was not issued by a trusted authority".to_owned());
+            return Err(
+                "the signer's certificate was not issued by a trusted authority".to_owned(),
+            );
         }
         let Some(identities) = &statement.identities else {
             return Ok(());
@@ -145,21 +151,21 @@ impl Trust {
         let subject = DistinguishedName::of_subject(subject)?;
         match identities.iter().any(|one| one.is_part_of(&subject)) {
             true => Ok(()),
-            false => Err("its signer is not one of the trustedIdentities".to_owned()),
+            false => Err("the signer is not one of the trustedIdentities".to_owned()),
         }
     }
 }
 
-fn passes(action: Action, told: Result<(), String>) -> Result<(), String> {
+fn passes(action: Action, check: Result<(), String>) -> Result<(), String> {
     match action {
-        Action::Enforce => told,
+        Action::Enforce => check,
         Action::Log | Action::Skip => Ok(()),
     }
 }
 
 fn check_expiry(envelope: &Envelope, now: Duration) -> Result<(), String> {
     match envelope.expiry {
-        Some(expiry) if now >= expiry => Err("it has expired".to_owned()),
+        Some(expiry) if now >= expiry => Err("the signature has expired".to_owned()),
         _ => Ok(()),
     }
 }
@@ -175,11 +181,11 @@ fn check_time(statement: &Statement, envelope: &Envelope, now: Duration) -> Resu
         && (!statement.only_after_expiry || invalid.is_some());
     match invalid {
         _ if is_countersigned => Err(
-            "the policy wants the countersignature of a time stamping service, which is not supported: remove the tsa store, or \
+            "the policy requires the countersignature of a time stamping service, which is not supported: remove the tsa store, or \
              set verifyTimestamp to afterCertExpiry and sign with a certificate that is valid"
                 .to_owned(),
         ),
-        Some(what) => Err(what),
+        Some(message) => Err(message),
         None => Ok(()),
     }
 }
@@ -187,40 +193,45 @@ fn check_time(statement: &Statement, envelope: &Envelope, now: Duration) -> Resu
 fn check_revocation(envelope: &Envelope) -> Result<(), String> {
     match envelope.chain.is_revocable() {
         true => Err(
-            "whether its certificate is revoked is not asked: override revocation with skip or log in the trust policy"
+            "the revocation of the signer's certificate is not checked: override revocation with skip or log in the trust policy"
                 .to_owned(),
         ),
         false => Ok(()),
     }
 }
 
-/// The signature of a manifest; the inner error says why it is none.
+/// Returns the signature of a manifest; the inner error is the reason why it is not a valid signature.
 async fn fetch(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,
     digest: &str,
 ) -> Result<Result<Envelope, String>, Unverified> {
-    let (repository, how) = (artifact.repository, artifact.how);
-    let manifest = match charts.manifest(repository, digest, how).await {
+    let (repository, connection) = (artifact.repository, artifact.connection);
+    let manifest = match charts.manifest(repository, digest, connection).await {
         Ok(manifest) => manifest,
-        Err(error) => return passed_over(error),
+        Err(error) => return skip_lasting(error),
     };
     let [layer] = manifest.layers.as_slice() else {
-        return Ok(Err("its manifest has not one layer".to_owned()));
+        return Ok(Err(
+            "the manifest of the signature does not have exactly one layer".to_owned(),
+        ));
     };
     if !envelope::is_known(&layer.media_type) {
         return Ok(Err(format!(
-            "it is a '{}', which is not known",
+            "the media type '{}' of the signature is not supported",
             layer.media_type
         )));
     }
-    match charts.layer(repository, layer, how, ENVELOPE).await {
+    match charts
+        .layer(repository, layer, connection, MAX_ENVELOPE_BYTES)
+        .await
+    {
         Ok(bytes) => Ok(Envelope::read(&layer.media_type, &bytes)),
-        Err(error) => passed_over(error),
+        Err(error) => skip_lasting(error),
     }
 }
 
-fn passed_over(error: PortError) -> Result<Result<Envelope, String>, Unverified> {
+fn skip_lasting(error: PortError) -> Result<Result<Envelope, String>, Unverified> {
     match super::is_lasting(error.kind) {
         true => Ok(Err(error.message)),
         false => Err(error.into()),

@@ -1,11 +1,11 @@
-//! Distinguished names, of identities in a policy and of subjects in certificates.
+//! Distinguished names of identities in a policy and of subjects in certificates.
 
 use std::collections::BTreeMap;
 use x509_cert::der::asn1::{Ia5StringRef, PrintableStringRef, TeletexStringRef, Utf8StringRef};
 use x509_cert::der::{Tag, Tagged as _};
 use x509_cert::name::Name;
 
-/// What every name must have.
+/// The attributes that every name must have.
 const MANDATORY: [&str; 3] = ["C", "ST", "O"];
 
 /// The attributes that have a short name; others are not supported, as in notation.
@@ -26,10 +26,10 @@ const TYPES: [(&str, &str); 9] = [
 pub(super) struct DistinguishedName(BTreeMap<String, String>);
 
 impl DistinguishedName {
-    /// Reads `C=US, ST=WA, O=Acme`, with escapes as RFC 4514 has them.
+    /// Reads `C=US, ST=WA, O=Acme`, with the escapes of RFC 4514.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message about what is wrong with the name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut pairs = Vec::new();
         let mut rest = text;
@@ -42,19 +42,23 @@ impl DistinguishedName {
         Self::of(pairs)
     }
 
-    /// The subject of a certificate.
+    /// Reads the subject of a certificate.
     ///
     /// # Errors
-    /// It has attributes that are not supported, or has not those that it must have.
+    /// The subject has unsupported attributes, or lacks mandatory ones.
     pub fn of_subject(subject: &Name) -> Result<Self, String> {
         let mut pairs = Vec::new();
         for part in &subject.0 {
             let [attribute] = part.0.as_slice() else {
-                return Err("its subject has several values in one place".to_owned());
+                return Err(
+                    "the subject of the certificate has several values in one place".to_owned(),
+                );
             };
             let oid = attribute.oid.to_string();
             let kind = TYPES.iter().find(|(known, _)| *known == oid);
-            let (_, kind) = kind.ok_or_else(|| format!("its subject has the attribute {oid}"))?;
+            let (_, kind) = kind.ok_or_else(|| {
+                format!("the attribute {oid} in the subject of the certificate is not supported")
+            })?;
             let value = &attribute.value;
             let text = match value.tag() {
                 Tag::Utf8String => value
@@ -75,7 +79,9 @@ impl DistinguishedName {
                     .map(|s| s.as_str().to_owned()),
                 _ => None,
             };
-            let text = text.ok_or_else(|| format!("its subject's {kind} is not a string"))?;
+            let text = text.ok_or_else(|| {
+                format!("{kind} in the subject of the certificate is not a string")
+            })?;
             pairs.push(((*kind).to_owned(), text));
         }
         Self::of(pairs)
@@ -96,21 +102,21 @@ impl DistinguishedName {
         let there = |kind: &&str| all.get(*kind).is_some_and(|value| !value.is_empty());
         match MANDATORY.iter().all(there) {
             true => Ok(Self(all)),
-            false => Err("expected C, ST and O among its attributes".to_owned()),
+            false => Err("expected C, ST and O among the attributes of the name".to_owned()),
         }
     }
 
-    /// Whether the other name has all of this one.
+    /// Returns whether the other name has all attributes of this one.
     pub fn is_part_of(&self, other: &Self) -> bool {
         let there = |(kind, value): (&String, &String)| other.0.get(kind) == Some(value);
         self.0.iter().all(there)
     }
 }
 
-/// The value at the start of a text, and what stands behind its comma.
+/// Returns the value at the start of `text`, and the rest after its comma.
 fn value(text: &str) -> Result<(String, &str), String> {
     let mut value = Vec::new();
-    // As far as an escaped space reaches, which is not cut off.
+    // The length up to the last escaped character: an escaped space at the end is not trimmed.
     let mut kept = 0;
     let mut characters = text.trim_start().char_indices();
     let start = text.trim_start();

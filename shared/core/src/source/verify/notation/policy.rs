@@ -1,4 +1,4 @@
-//! `trustpolicy.json`: who may sign what, and how strictly that is meant; as notation-go 1.3 reads it.
+//! `trustpolicy.json`: the trusted signers of each repository, and which checks are enforced; as notation-go 1.3 reads it.
 
 use super::name::DistinguishedName;
 use regex::Regex;
@@ -9,20 +9,20 @@ use std::sync::LazyLock;
 const ANY: &str = "*";
 const SUBJECT: &str = "x509.subject";
 
-/// What a failed check does.
+/// The effect of a failed check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Action {
-    /// It refuses the signature.
+    /// Refuses the signature.
     #[default]
     Enforce,
-    /// It does not.
+    /// Accepts the signature all the same.
     Log,
-    /// It is not made.
+    /// The check is not made.
     Skip,
 }
 
-/// What the checks of one statement do. The integrity of a signature is always enforced.
+/// The effects of the checks of one statement. The integrity of a signature is always enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
     pub authenticity: Action,
@@ -31,26 +31,26 @@ pub(super) struct Level {
     pub revocation: Action,
 }
 
-/// Whose certificates are trusted.
+/// A kind of trust store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Store {
-    /// Of signers.
+    /// Authorities that issue the certificates of signers.
     Authority,
-    /// Of services that sign for others.
+    /// Authorities of services that sign for others.
     SigningAuthority,
-    /// Of services that countersign with the time.
+    /// Authorities of time stamping services.
     Timestamps,
 }
 
-/// One statement, checked.
+/// One valid statement.
 #[derive(Debug)]
 pub(super) struct Statement {
-    /// `None`: nothing is verified.
+    /// The effects of the checks; `None` if nothing is verified.
     pub level: Option<Level>,
     pub stores: BTreeSet<Store>,
-    /// Whose certificates; `None` for everybody's.
+    /// The accepted subjects of signers; `None` for all.
     pub identities: Option<Vec<DistinguishedName>>,
-    /// A countersignature is only asked for when a certificate has expired.
+    /// True if a countersignature is only required when a certificate has expired.
     pub only_after_expiry: bool,
     scopes: Vec<String>,
 }
@@ -74,14 +74,14 @@ struct Document {
 struct Written {
     name: String,
     registry_scopes: Vec<String>,
-    signature_verification: Wish,
+    signature_verification: SignatureVerification,
     trust_stores: Vec<String>,
     trusted_identities: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Wish {
+struct SignatureVerification {
     level: String,
     r#override: BTreeMap<String, Action>,
     verify_timestamp: String,
@@ -91,38 +91,38 @@ impl Policy {
     /// Reads a document.
     ///
     /// # Errors
-    /// What is wrong with it, and in which statement.
+    /// A message about what is wrong, and in which statement.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         let document: Document =
-            serde_json::from_slice(text).map_err(|error| format!("it cannot be read: {error}"))?;
+            serde_json::from_slice(text).map_err(|error| format!("cannot be read: {error}"))?;
         if document.version != "1.0" {
             return Err("expected \"version\": \"1.0\"".to_owned());
         }
         if document.trust_policies.is_empty() {
-            return Err("it has no trustPolicies".to_owned());
+            return Err("trustPolicies is missing or empty".to_owned());
         }
         let (mut names, mut scopes) = (BTreeSet::new(), BTreeSet::new());
         let mut statements = Vec::new();
         for written in document.trust_policies {
             let name = written.name.clone();
-            let fail = |what: String| Err(format!("trust policy statement '{name}': {what}"));
+            let fail = |problem: String| Err(format!("trust policy statement '{name}': {problem}"));
             if name.is_empty() || !names.insert(name.clone()) {
                 return fail("expected a name that no other statement has".to_owned());
             }
             for scope in &written.registry_scopes {
                 if !scopes.insert(scope.clone()) {
-                    return fail(format!("another statement has the scope '{scope}', too"));
+                    return fail(format!("the scope '{scope}' is also in another statement"));
                 }
             }
             match Statement::read(written) {
                 Ok(statement) => statements.push(statement),
-                Err(what) => return fail(what),
+                Err(problem) => return fail(problem),
             }
         }
         Ok(Self(statements))
     }
 
-    /// The statement for a repository (`HOST/PATH`): its own, else the one for all.
+    /// Returns the statement for a repository (`HOST/PATH`): its own, else the one for all.
     pub fn applicable(&self, repository: &str) -> Option<&Statement> {
         let of = |scope: &str| {
             self.0
@@ -137,23 +137,23 @@ impl Statement {
     fn read(written: Written) -> Result<Self, String> {
         let Written {
             registry_scopes: scopes,
-            signature_verification: wish,
+            signature_verification: verification,
             trust_stores,
             trusted_identities,
             ..
         } = written;
         check_scopes(&scopes)?;
-        let level = wish.level()?;
-        let only_after_expiry = match wish.verify_timestamp.as_str() {
+        let level = verification.level()?;
+        let only_after_expiry = match verification.verify_timestamp.as_str() {
             "" | "always" => false,
             "afterCertExpiry" => true,
             other => {
                 return Err(format!(
-                    "verifyTimestamp '{other}' is not known: expected always or afterCertExpiry"
+                    "verifyTimestamp '{other}' is not valid: expected always or afterCertExpiry"
                 ));
             }
         };
-        // As source-controller does, stores and identities of a statement that verifies nothing are passed over.
+        // As in source-controller, stores and identities of a statement that verifies nothing are ignored.
         let (stores, identities) = match level {
             None => (BTreeSet::new(), None),
             Some(_) => (
@@ -171,7 +171,7 @@ impl Statement {
     }
 }
 
-impl Wish {
+impl SignatureVerification {
     fn level(&self) -> Result<Option<Level>, String> {
         use Action::{Enforce, Log};
         let mut level = match self.level.as_str() {
@@ -182,7 +182,7 @@ impl Wish {
             "skip" => return Err("level 'skip' has nothing to override".to_owned()),
             other => {
                 return Err(format!(
-                    "level '{other}' is not known: expected strict, permissive, audit or skip"
+                    "level '{other}' is not valid: expected strict, permissive, audit or skip"
                 ));
             }
         };
@@ -225,7 +225,7 @@ fn check_scopes(scopes: &[String]) -> Result<(), String> {
         Regex::new(&format!("^{domain}/{part}(?:/{part})*$")).ok()
     });
     if scopes.is_empty() {
-        return Err("it has no registryScopes".to_owned());
+        return Err("registryScopes is missing or empty".to_owned());
     }
     if scopes.len() > 1 && scopes.iter().any(|scope| scope == ANY) {
         return Err("the scope '*' cannot be combined with other scopes".to_owned());
@@ -241,7 +241,7 @@ fn check_scopes(scopes: &[String]) -> Result<(), String> {
 
 fn read_stores(stores: &[String]) -> Result<BTreeSet<Store>, String> {
     if stores.is_empty() {
-        return Err("it has no trustStores".to_owned());
+        return Err("trustStores is missing or empty".to_owned());
     }
     let read = |store: &String| {
         let plain = |name: &str| {
@@ -255,7 +255,7 @@ fn read_stores(stores: &[String]) -> Result<BTreeSet<Store>, String> {
             Some(("signingAuthority", name)) if plain(name) => Ok(Store::SigningAuthority),
             Some(("tsa", name)) if plain(name) => Ok(Store::Timestamps),
             _ => Err(format!(
-                "the trust store '{store}' is not known: expected ca:NAME, signingAuthority:NAME or tsa:NAME"
+                "the trust store '{store}' is not valid: expected ca:NAME, signingAuthority:NAME or tsa:NAME"
             )),
         }
     };
@@ -264,7 +264,7 @@ fn read_stores(stores: &[String]) -> Result<BTreeSet<Store>, String> {
 
 fn read_identities(identities: &[String]) -> Result<Option<Vec<DistinguishedName>>, String> {
     if identities.is_empty() {
-        return Err("it has no trustedIdentities".to_owned());
+        return Err("trustedIdentities is missing or empty".to_owned());
     }
     if identities.iter().any(|identity| identity == ANY) {
         return match identities.len() {
@@ -277,12 +277,12 @@ fn read_identities(identities: &[String]) -> Result<Option<Vec<DistinguishedName
         let Some((kind, value)) = identity.split_once(':') else {
             return Err(format!("the identity '{identity}' has no 'x509.subject:'"));
         };
-        // Identities of other kinds are of plugins, which nobody runs here.
+        // Identities of other kinds are for plugins, which driftless does not run.
         if kind != SUBJECT {
             continue;
         }
         let name = DistinguishedName::parse(value)
-            .map_err(|what| format!("the identity '{identity}': {what}"))?;
+            .map_err(|error| format!("the identity '{identity}': {error}"))?;
         if names
             .iter()
             .any(|other| other.is_part_of(&name) || name.is_part_of(other))

@@ -1,4 +1,4 @@
-//! Trust policies and names: what is read, what is refused, which statement counts.
+//! Trust policies and distinguished names: valid and refused ones, and the statement of a repository.
 
 use super::name::DistinguishedName;
 use super::policy::{Action, Policy, Store};
@@ -17,7 +17,7 @@ fn read(statements: &[Value]) -> Result<Policy, String> {
     )
 }
 
-/// A document with one field of one statement changed.
+/// Reads a document with one changed field of one statement.
 fn with(path: &str, value: Value) -> Result<Policy, String> {
     let mut changed = statement("one", "*");
     let (parent, key) = path.rsplit_once('/').unwrap();
@@ -61,9 +61,9 @@ fn the_statement_of_a_repository() {
 
 #[test]
 fn policies_that_are_refused() {
-    for (path, value, why) in [
+    for (path, value, problem) in [
         ("/name", json!(""), "expected a name"),
-        ("/registryScopes", json!([]), "it has no registryScopes"),
+        ("/registryScopes", json!([]), "registryScopes is missing"),
         (
             "/registryScopes",
             json!(["*", "a.b/c"]),
@@ -75,21 +75,21 @@ fn policies_that_are_refused() {
             "is not a repository",
         ),
         ("/registryScopes", json!(["a.b/*"]), "is not a repository"),
-        ("/trustStores", json!([]), "it has no trustStores"),
+        ("/trustStores", json!([]), "trustStores is missing"),
         (
             "/trustStores",
             json!(["ca:../x"]),
-            "is not known: expected ca:NAME",
+            "is not valid: expected ca:NAME",
         ),
         (
             "/trustStores",
             json!(["acme"]),
-            "is not known: expected ca:NAME",
+            "is not valid: expected ca:NAME",
         ),
         (
             "/trustedIdentities",
             json!([]),
-            "it has no trustedIdentities",
+            "trustedIdentities is missing",
         ),
         (
             "/trustedIdentities",
@@ -117,7 +117,7 @@ fn policies_that_are_refused() {
         (
             "/signatureVerification/level",
             json!("none"),
-            "level 'none' is not known",
+            "level 'none' is not valid",
         ),
         (
             "/signatureVerification/verifyTimestamp",
@@ -141,25 +141,25 @@ fn policies_that_are_refused() {
         ),
     ] {
         let refused = with(path, value).unwrap_err();
-        assert!(refused.contains(why), "{path}: {refused}");
+        assert!(refused.contains(problem), "{path}: {refused}");
     }
-    for (text, why) in [
+    for (text, problem) in [
         ("{}", "expected \"version\": \"1.0\""),
-        (r#"{"version": "1.0"}"#, "it has no trustPolicies"),
+        (r#"{"version": "1.0"}"#, "trustPolicies is missing"),
         ("[", "cannot be read"),
     ] {
         let refused = Policy::read(text.as_bytes()).unwrap_err();
-        assert!(refused.contains(why), "{refused}");
+        assert!(refused.contains(problem), "{refused}");
     }
-    let twice = read(&[statement("one", "a.b/c"), statement("one", "*")]).unwrap_err();
+    let refused = read(&[statement("one", "a.b/c"), statement("one", "*")]).unwrap_err();
     assert!(
-        twice.contains("a name that no other statement has"),
-        "{twice}"
+        refused.contains("a name that no other statement has"),
+        "{refused}"
     );
-    let twice = read(&[statement("one", "*"), statement("two", "*")]).unwrap_err();
+    let refused = read(&[statement("one", "*"), statement("two", "*")]).unwrap_err();
     assert!(
-        twice.contains("another statement has the scope '*'"),
-        "{twice}"
+        refused.contains("the scope '*' is also in another statement"),
+        "{refused}"
     );
 }
 
@@ -171,10 +171,10 @@ fn names() {
     assert!(acme.is_part_of(&name("CN=a,C=US,ST=WA,O=Acme").unwrap()));
     assert!(!name("CN=a,C=US,ST=WA,O=Acme").unwrap().is_part_of(&acme));
     assert!(!name("C=US,ST=WA,O=Acme Inc").unwrap().is_part_of(&acme));
-    // What is escaped is no separator, and an escaped space stays.
+    // An escaped character does not separate, and an escaped space is not trimmed.
     let escaped = name(r"C=US,ST=WA,O=Acme\, Inc\2E\ ").unwrap();
     assert_eq!(escaped, name(r"C=US,ST=WA,O=Acme\2C\20Inc.\20").unwrap());
-    for (text, why) in [
+    for (text, problem) in [
         ("", "expected C, ST and O"),
         ("C=US,ST=WA", "expected C, ST and O"),
         ("C=US,ST=,O=A", "expected C, ST and O"),
@@ -188,13 +188,12 @@ fn names() {
         ("US", "expected KEY=VALUE"),
     ] {
         let refused = name(text).unwrap_err();
-        assert!(refused.contains(why), "{text}: {refused}");
+        assert!(refused.contains(problem), "{text}: {refused}");
     }
 }
 
-/// Texts that are no envelope are refused without more ado.
 #[test]
-fn envelopes_that_are_none() {
+fn invalid_envelopes() {
     let deep = [vec![0x81; 1 << 16], vec![0]].concat();
     let huge = vec![0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
     for bytes in [&b""[..], b"{}", b"\xd2\x84", b"\xd2\x80", &deep, &huge] {

@@ -1,4 +1,4 @@
-//! Whose certificate it is, and whose it may be.
+//! The identity in a signer's certificate, and the identities that are accepted.
 
 use crate::flux::OidcIdentity;
 use crate::source::pattern;
@@ -9,12 +9,12 @@ use x509_cert::der::asn1::{ObjectIdentifier, Utf8StringRef};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-/// Identities that `spec.verify` may name.
-const MANY: usize = 64;
-/// Fulcio's kind of name for a user of an issuer without mail addresses.
+/// Maximum number of identities in `spec.verify`.
+const MAX_IDENTITIES: usize = 64;
+/// Fulcio's type of name for a user of an issuer without mail addresses.
 const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.7");
 
-/// Whose signatures are accepted; anybody's when nobody is named.
+/// The accepted identities; an empty list accepts all.
 #[derive(Debug, Default)]
 pub(in crate::source::verify) struct Identities(Vec<Identity>);
 
@@ -28,11 +28,11 @@ impl Identities {
     /// Compiles `spec.verify.matchOIDCIdentity`.
     ///
     /// # Errors
-    /// An expression that cannot be used, as a sentence.
+    /// A message about an invalid expression, or about too many identities.
     pub fn compile(wanted: &[OidcIdentity]) -> Result<Self, String> {
-        if wanted.len() > MANY {
+        if wanted.len() > MAX_IDENTITIES {
             return Err(format!(
-                "spec.verify.matchOIDCIdentity has more than {MANY} identities"
+                "spec.verify.matchOIDCIdentity has more than {MAX_IDENTITIES} identities"
             ));
         }
         let identity = |wanted: &OidcIdentity| {
@@ -47,13 +47,13 @@ impl Identities {
             .map(Self)
     }
 
-    /// Whether each says by whom and for whom: cosign refuses bundles without that.
+    /// Returns whether there are identities and each has an issuer and a subject: cosign refuses bundles without them.
     pub fn are_named(&self) -> bool {
         let named = |one: &Identity| one.issuer.is_some() && one.subject.is_some();
         !self.0.is_empty() && self.0.iter().all(named)
     }
 
-    /// Whether a certificate of this issuer and these subjects is one of theirs.
+    /// Returns whether a certificate of this issuer and these subjects is accepted.
     pub fn have(&self, issuer: &str, subjects: &[String]) -> bool {
         let is_theirs = |one: &Identity| {
             let subject = |wanted: &Regex| subjects.iter().any(|own| wanted.is_match(own));
@@ -64,7 +64,7 @@ impl Identities {
     }
 }
 
-/// An expression in Go's syntax; none when it is empty.
+/// Compiles an expression in Go's syntax; returns nothing if it is empty.
 fn compile(field: &str, expression: &str) -> Result<Option<Regex>, String> {
     if expression.is_empty() {
         return Ok(None);
@@ -72,10 +72,10 @@ fn compile(field: &str, expression: &str) -> Result<Option<Regex>, String> {
     let compiled = pattern(expression);
     compiled
         .map(Some)
-        .map_err(|what| format!("malformed {field} in identity: {what}"))
+        .map_err(|error| format!("malformed {field} in identity: {error}"))
 }
 
-/// The names of a certificate's subject: addresses of mail, URIs, hosts and names of users.
+/// Returns the names of a certificate's subject: mail addresses, URIs, hosts and user names.
 pub(super) fn subjects(certificate: &[u8]) -> Option<Vec<String>> {
     let certificate = Certificate::from_der(certificate).ok()?;
     let names = certificate.tbs_certificate.get::<SubjectAltName>().ok()?;

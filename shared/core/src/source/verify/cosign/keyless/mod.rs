@@ -1,10 +1,11 @@
-//! Signatures without keys: an authority (Fulcio) wrote into a short-lived certificate who signed, and a log (Rekor) when.
+//! Signatures without keys: a short-lived certificate of an authority (Fulcio) names the signer, and a log (Rekor) the time.
 //!
-//! As cosign 3.0 lets sigstore-go check them for source-controller 1.9: the certificate's way to an authority of the trusted root at
-//! the time of the signature, the promise of a certificate log in it, the signed time and, for a bundle, the place of the entry in
-//! the transparency log, that the entry is about this very signature, and whose the certificate is. The library of the Sigstore
-//! project does all but the last. It is asked for bundles only: a signature of cosign 2 is put into one. Such a signature has the
-//! log's promise and no proof; Flux would ask the log for an entry that is not beside the signature, which is not done here.
+//! They are checked as cosign 3.0 has sigstore-go check them for source-controller 1.9: the certificate's chain to an authority of
+//! the trusted root at the time of the signature, the promise of a certificate log in it, the signed time and, for a bundle, the
+//! inclusion of the entry in the transparency log, that the entry is for this signature, and the identity in the certificate. The
+//! library of the Sigstore project does all but the last. It checks bundles only: a signature of cosign 2 is put into one. Such a
+//! signature has the log's promise and no proof; Flux would query the log for an entry that is missing in the annotations, which
+//! driftless does not.
 
 mod identity;
 mod rekor;
@@ -25,16 +26,16 @@ use sigstore_verify::types::{
 };
 use sigstore_verify::{VerificationPolicy, VerificationResult};
 
-/// Entries of logs, and time stamps, that a bundle may have; a signer makes one.
-const EVIDENCE: usize = 8;
-/// Bytes of an annotation with a certificate.
-const CERTIFICATE_BYTES: usize = 64 << 10;
-/// Bytes of what the library says.
-const SAID: usize = 300;
-/// The annotation of a layer that is the signer's certificate, in PEM.
+/// Maximum number of log entries, and of time stamps, of a bundle; a signer makes one.
+const MAX_EVIDENCE: usize = 8;
+/// Maximum bytes of an annotation with a certificate.
+const MAX_CERTIFICATE_BYTES: usize = 64 << 10;
+/// Maximum bytes of a message of the library, and of an identity in a message.
+const MAX_MESSAGE_BYTES: usize = 300;
+/// The annotation of a layer with the signer's certificate, in PEM.
 const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 
-/// Whose signatures are accepted, and who vouches for them.
+/// The accepted identities, and the root that vouches for them.
 pub(in crate::source::verify) struct Keyless {
     root: Root,
     identities: Identities,
@@ -48,18 +49,18 @@ impl Keyless {
     /// Checks a bundle of cosign 3 about the manifest with that digest (`sha256:…`).
     pub fn check_bundle(&self, bytes: &[u8], digest: &str) -> Result<(), Refused> {
         if !self.identities.are_named() {
-            return Err(Refused::Anybody);
+            return Err(Refused::NoIdentity);
         }
         let bundle = read(bytes)?;
         let certificate = bundle.signing_certificate().ok_or(Refused::NoCertificate)?;
         let digest = digest.strip_prefix("sha256:").unwrap_or_default();
         let digest = Sha256Hash::from_hex(digest).map_err(|_| Refused::Digest)?;
         let policy = VerificationPolicy::any_identity();
-        let told = self.root.verifier().verify(digest, &bundle, &policy);
-        self.accept(certificate, &told.map_err(unproven)?)
+        let verified = self.root.verifier().verify(digest, &bundle, &policy);
+        self.accept(certificate, &verified.map_err(unproven)?)
     }
 
-    /// Checks a signature of cosign 2 over a statement: a layer's annotations.
+    /// Checks a signature of cosign 2 over a statement, by the certificate and the log entry in a layer's annotations.
     pub fn check_simple(
         &self,
         layer: &Layer,
@@ -76,10 +77,10 @@ impl Keyless {
             .with_message_digest(MessageDigest::new(HashAlgorithm::Sha2256, hash));
         let signed = SignatureContent::MessageSignature(signed);
         let bundle = Bundle::new(MediaType::Bundle0_1, material, signed);
-        // What is skipped is the proof of the entry's place, which this form has not: the log's promise is checked.
+        // Only the proof of inclusion is skipped, which this form does not have: the log's promise is checked.
         let policy = VerificationPolicy::any_identity().skip_tlog_unsafe();
-        let told = self.root.verifier().verify(statement, &bundle, &policy);
-        self.accept(&certificate, &told.map_err(unproven)?)
+        let verified = self.root.verifier().verify(statement, &bundle, &policy);
+        self.accept(&certificate, &verified.map_err(unproven)?)
     }
 
     fn accept(
@@ -91,15 +92,15 @@ impl Keyless {
         let subjects = identity::subjects(certificate.as_bytes()).ok_or(Refused::Unreadable)?;
         match self.identities.have(issuer, &subjects) {
             true => Ok(()),
-            false => Err(Refused::Stranger {
-                subject: shorten(&subjects.join(", "), SAID),
-                issuer: shorten(issuer, SAID),
+            false => Err(Refused::OtherIdentity {
+                subject: shorten(&subjects.join(", "), MAX_MESSAGE_BYTES),
+                issuer: shorten(issuer, MAX_MESSAGE_BYTES),
             }),
         }
     }
 }
 
-/// A bundle with a statement, as cosign looks at it.
+/// Reads a bundle with a statement, and removes the time stamps that cosign does not check.
 fn read(bytes: &[u8]) -> Result<Bundle, Refused> {
     let text = std::str::from_utf8(bytes).map_err(|_| Refused::Unreadable)?;
     let mut bundle = Bundle::from_json(text).map_err(|_| Refused::Unreadable)?;
@@ -108,21 +109,22 @@ fn read(bytes: &[u8]) -> Result<Bundle, Refused> {
     }
     let material = &mut bundle.verification_material;
     let stamps = &mut material.timestamp_verification_data;
-    if material.tlog_entries.len() > EVIDENCE || stamps.rfc3161_timestamps.len() > EVIDENCE {
-        return Err(Refused::TooMuch("too many entries of logs or time stamps"));
+    if material.tlog_entries.len() > MAX_EVIDENCE || stamps.rfc3161_timestamps.len() > MAX_EVIDENCE
+    {
+        return Err(Refused::TooMuch("too many log entries or time stamps"));
     }
-    // A log that tells the time is asked for it; time stamps are for logs that do not.
+    // The time of a log entry counts; time stamps are for logs that record no time.
     if (material.tlog_entries.iter()).any(|entry| entry.integrated_time.is_some()) {
         *stamps = TimestampVerificationData::default();
     }
     Ok(bundle)
 }
 
-/// The first certificate of a layer's annotation. The chain beside it is not needed: the trusted root has it.
+/// Returns the first certificate of a layer's annotation. The chain annotation is not needed: the trusted root has it.
 fn certificate(layer: &Layer) -> Result<DerCertificate, Refused> {
     let text = layer.annotations.get(CERTIFICATE);
     let text = text.ok_or(Refused::NoCertificate)?;
-    if text.len() > CERTIFICATE_BYTES {
+    if text.len() > MAX_CERTIFICATE_BYTES {
         return Err(Refused::TooMuch("a certificate that is too large"));
     }
     match first_block(text.as_bytes()) {
@@ -132,5 +134,5 @@ fn certificate(layer: &Layer) -> Result<DerCertificate, Refused> {
 }
 
 fn unproven(error: sigstore_verify::Error) -> Refused {
-    Refused::Unproven(shorten(&error.to_string(), SAID))
+    Refused::Unproven(shorten(&error.to_string(), MAX_MESSAGE_BYTES))
 }

@@ -1,4 +1,4 @@
-//! The entry of the transparency log that cosign 2 puts beside a signature, with the log's promise of it.
+//! The entry of the transparency log that cosign 2 adds to a signature, with the log's promise of it.
 
 use super::Refused;
 use crate::ports::Layer;
@@ -10,10 +10,10 @@ use sigstore_verify::types::{
     TransparencyLogEntry,
 };
 
-/// The annotation of a layer that is the entry.
+/// The annotation of a layer with the entry.
 const ENTRY: &str = "dev.sigstore.cosign/bundle";
-/// Bytes of an entry: a hash, a signature and a certificate.
-const ENTRY_BYTES: usize = 256 << 10;
+/// Maximum bytes of an entry: a hash, a signature and a certificate.
+const MAX_ENTRY_BYTES: usize = 256 << 10;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -32,11 +32,11 @@ struct Payload {
     log_id: String,
 }
 
-/// The entry of a layer's annotation; whether it is about this signature is for the library to say.
+/// Returns the entry of a layer's annotation; the library checks that it is for this signature.
 pub(super) fn entry(layer: &Layer) -> Result<TransparencyLogEntry, Refused> {
     let text = layer.annotations.get(ENTRY).ok_or(Refused::NoEntry)?;
-    if text.len() > ENTRY_BYTES {
-        return Err(Refused::TooMuch("an entry of a log that is too large"));
+    if text.len() > MAX_ENTRY_BYTES {
+        return Err(Refused::TooMuch("a log entry that is too large"));
     }
     read(text).ok_or(Refused::Unreadable)
 }

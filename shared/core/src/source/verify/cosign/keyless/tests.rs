@@ -1,4 +1,4 @@
-//! What is refused before anything is proven, and whose a signature may be. What is proven is tested with cosign itself.
+//! Input that is refused before the library checks it, and accepted identities. The checks themselves are tested with cosign.
 
 use super::*;
 use crate::flux::OidcIdentity;
@@ -21,7 +21,7 @@ fn public(wanted: &[(&str, &str)]) -> Keyless {
 }
 
 #[test]
-fn whose_it_may_be() {
+fn accepted_identities() {
     let have = |wanted: &[(&str, &str)], issuer: &str, subjects: &[&str]| {
         let subjects: Vec<String> = subjects.iter().map(|&one| one.to_owned()).collect();
         identities(wanted).unwrap().have(issuer, &subjects)
@@ -33,7 +33,7 @@ fn whose_it_may_be() {
     assert!(!have(&[("^i$", "^s$")], "ii", &["s"]));
     assert!(!have(&[("^i$", "^s$")], "i", &["ss"]));
     assert!(have(&[("^a$", "^b$"), ("^i$", "^s$")], "i", &["s"]));
-    // The halves of two identities are none.
+    // The halves of two identities are not an identity.
     assert!(!have(&[("^i$", "^b$"), ("^a$", "^s$")], "i", &["s"]));
     assert!(have(&[("", "^s$")], "i", &["s"]));
     // Go's classes are ASCII.
@@ -42,19 +42,19 @@ fn whose_it_may_be() {
 }
 
 #[test]
-fn expressions_that_cannot_be() {
-    let why = |issuer: &str, subject: &str| identities(&[(issuer, subject)]).unwrap_err();
+fn invalid_expressions() {
+    let error = |issuer: &str, subject: &str| identities(&[(issuer, subject)]).unwrap_err();
     assert_eq!(
-        why("(", "s"),
+        error("(", "s"),
         "malformed issuer in identity: missing closing ): `(`"
     );
     assert_eq!(
-        why("i", &"a".repeat(5000)),
-        "malformed subject in identity: it is too long"
+        error("i", &"a".repeat(5000)),
+        "malformed subject in identity: the expression is too long"
     );
     assert_eq!(
-        why("i", r"(\pL{1000})"),
-        "malformed subject in identity: it is too large"
+        error("i", r"(\pL{1000})"),
+        "malformed subject in identity: the expression is too large"
     );
     assert_eq!(
         identities(&[("i", "s"); 65]).unwrap_err(),
@@ -67,7 +67,7 @@ fn trusted_roots() {
     let root: Value = serde_json::from_str(SIGSTORE_PRODUCTION_TRUSTED_ROOT).unwrap();
     let read = |root: &Value| Root::read(root.to_string().as_bytes()).map(|_| ());
     assert_eq!(read(&root), Ok(()));
-    // What protocol buffers leave out when it is empty.
+    // Protocol buffers omit empty fields.
     let mut short = root.clone();
     for (list, text) in [("ctlogs", "baseUrl"), ("certificateAuthorities", "uri")] {
         for member in short[list].as_array_mut().unwrap() {
@@ -78,10 +78,10 @@ fn trusted_roots() {
     let mut many = root.clone();
     many["tlogs"] = Value::from(vec![root["tlogs"][0].clone(); 33]);
     assert_eq!(read(&many).unwrap_err(), "has more than 32 tlogs");
-    let mut twice = root.clone();
-    twice["tlogs"] = Value::from(vec![root["tlogs"][0].clone(); 2]);
-    let why = read(&twice).unwrap_err();
-    assert!(why.starts_with("cannot be used: "), "{why}");
+    let mut duplicate = root.clone();
+    duplicate["tlogs"] = Value::from(vec![root["tlogs"][0].clone(); 2]);
+    let error = read(&duplicate).unwrap_err();
+    assert!(error.starts_with("cannot be used: "), "{error}");
     let mut broken = root;
     broken["tlogs"] = json!([7]);
     assert!(read(&broken).unwrap_err().starts_with("cannot be used: "));
@@ -93,18 +93,18 @@ fn trusted_roots() {
 }
 
 #[test]
-fn the_built_in_root_is_of_the_day_that_is_told() {
+fn the_built_in_root_is_of_the_public_date() {
     use sha2::{Digest as _, Sha256};
     let found = hex::encode(Sha256::digest(SIGSTORE_PRODUCTION_TRUSTED_ROOT));
     let known = "6494e21ea73fa7ee769f85f57d5a3e6a08725eae1e38c755fc3517c9e6bc0b66";
     assert_eq!(
         found, known,
-        "the crate brings another root: say of when it is in Root::PUBLIC_DATE and FLUX-API.md"
+        "the crate has another root: update its date in Root::PUBLIC_DATE and FLUX-API.md"
     );
 }
 
 #[test]
-fn what_is_no_signature_of_cosign_2() {
+fn invalid_signatures_of_cosign_2() {
     let keyless = public(&[]);
     let entry = json!({"SignedEntryTimestamp": "MAA=", "Payload": {"body": "e30=", "integratedTime": 1, "logIndex": 1, "logID": "00"}});
     let certificate = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
@@ -120,55 +120,61 @@ fn what_is_no_signature_of_cosign_2() {
             annotations: annotations.collect(),
             ..Layer::default()
         };
-        let told = keyless.check_simple(&layer, b"{}", b"signature");
-        told.unwrap_err().to_string()
+        let checked = keyless.check_simple(&layer, b"{}", b"signature");
+        checked.unwrap_err().to_string()
     };
     let text = entry.to_string();
     let entry = Some(text.as_str());
-    assert!(check(None, entry).starts_with("it has no certificate"));
-    assert_eq!(check(Some("text"), entry), "it cannot be read");
-    assert!(check(Some(certificate), None).starts_with("it has no entry"));
-    assert_eq!(check(Some(certificate), Some("{}")), "it cannot be read");
+    assert!(check(None, entry).starts_with("the signature has no certificate"));
+    assert_eq!(check(Some("text"), entry), "the signature cannot be read");
+    assert!(check(Some(certificate), None).starts_with("the signature has no entry"));
+    assert_eq!(
+        check(Some(certificate), Some("{}")),
+        "the signature cannot be read"
+    );
     let huge = " ".repeat(257 << 10);
     assert_eq!(
         check(Some(&huge), entry),
-        "it has a certificate that is too large"
+        "the signature has a certificate that is too large"
     );
     assert_eq!(
         check(Some(certificate), Some(&huge)),
-        "it has an entry of a log that is too large"
+        "the signature has a log entry that is too large"
     );
-    let told = check(Some(certificate), entry);
-    assert!(told.contains("ertificate"), "{told}");
+    let refused = check(Some(certificate), entry);
+    assert!(refused.contains("ertificate"), "{refused}");
 }
 
 #[test]
-fn what_is_no_bundle() {
+fn invalid_bundles() {
     const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     let check = |keyless: &Keyless, bundle: &Value| {
-        let told = keyless.check_bundle(bundle.to_string().as_bytes(), DIGEST);
-        told.unwrap_err().to_string()
+        let checked = keyless.check_bundle(bundle.to_string().as_bytes(), DIGEST);
+        checked.unwrap_err().to_string()
     };
-    let anybody = public(&[]);
-    assert!(check(&anybody, &json!({})).contains("spec.verify.matchOIDCIdentity"));
+    let unnamed = public(&[]);
+    assert!(check(&unnamed, &json!({})).contains("spec.verify.matchOIDCIdentity"));
     let keyless = public(&[("i", "s")]);
-    assert_eq!(check(&keyless, &json!({})), "it cannot be read");
+    assert_eq!(check(&keyless, &json!({})), "the signature cannot be read");
     let bundle = |material: Value| {
         json!({"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "verificationMaterial": material,
             "dsseEnvelope": {"payload": "e30=", "payloadType": "application/vnd.in-toto+json", "signatures": [{"sig": "MAA="}]}})
     };
-    let told = check(&keyless, &bundle(json!({"publicKey": {"hint": "x"}})));
-    assert!(told.starts_with("it has no certificate"), "{told}");
+    let refused = check(&keyless, &bundle(json!({"publicKey": {"hint": "x"}})));
+    assert!(
+        refused.starts_with("the signature has no certificate"),
+        "{refused}"
+    );
     let stamps = vec![json!({"signedTimestamp": "MAA="}); 9];
     let material = json!({"certificate": {"rawBytes": "MAA="},
         "timestampVerificationData": {"rfc3161Timestamps": stamps}});
     assert_eq!(
         check(&keyless, &bundle(material)),
-        "it has too many entries of logs or time stamps"
+        "the signature has too many log entries or time stamps"
     );
-    let told = check(
+    let refused = check(
         &keyless,
         &bundle(json!({"certificate": {"rawBytes": "MAA="}})),
     );
-    assert!(!told.is_empty());
+    assert!(!refused.is_empty());
 }
