@@ -126,7 +126,10 @@ pub async fn save<T: Serialize + PartialEq + Sync>(
     match write(blobs, key, now, when).await? {
         Put::Done(stored) => Ok(Some(stored)),
         Put::PreconditionFailed => {
-            tracing::info!(key, "record not written: another worker has written it meanwhile");
+            tracing::info!(
+                key,
+                "record not written: another worker has written it meanwhile"
+            );
             Ok(version)
         }
     }

@@ -136,10 +136,7 @@ async fn from_secret(
     let id = format!("Secret/{namespace}/{}", secret.name);
     let Some(found) = credentials::secret(hub, namespace, &secret.name).await? else {
         let message = format!("{id} with the kubeconfig of spec.kubeConfig.secretRef is not found");
-        return Err(TargetError::Gone(Failure::retry(
-            reason::FAILED,
-            message,
-        )));
+        return Err(TargetError::Gone(Failure::retry(reason::FAILED, message)));
     };
     let keys: Vec<&str> = match secret.key.as_deref().filter(|key| !key.is_empty()) {
         Some(key) => vec![key],
@@ -149,7 +146,10 @@ async fn from_secret(
         .iter()
         .find_map(|key| Some((*key, credentials::entry(&found, key)?)))
     else {
-        let message = format!("{id} has no key '{}' with a kubeconfig", keys.join("' or '"));
+        let message = format!(
+            "{id} has no key '{}' with a kubeconfig",
+            keys.join("' or '")
+        );
         return Err(Failure::retry(reason::FAILED, message).into());
     };
     let options = kubeconfig::Options {
@@ -205,7 +205,9 @@ pub fn remedy(hub: &Hub, object: &impl TargetsCluster, error: &PortError) -> Opt
         FLUX_SYSTEM => format!(
             "{account}: add 'serviceAccountName: {KUSTOMIZE_CONTROLLER}' to its spec, so that it acts as cluster administrator"
         ),
-        _ => format!("{account}: set spec.serviceAccountName, or grant that account the permissions"),
+        _ => {
+            format!("{account}: set spec.serviceAccountName, or grant that account the permissions")
+        }
     })
 }
 

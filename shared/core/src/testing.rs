@@ -284,7 +284,12 @@ impl Clusters for Absent {
 
 #[async_trait]
 impl Aws for Absent {
-    async fn describe(&self, _: &EksCluster, _: &AwsIdentity, _: Duration) -> Result<ClusterEndpoint> {
+    async fn describe(
+        &self,
+        _: &EksCluster,
+        _: &AwsIdentity,
+        _: Duration,
+    ) -> Result<ClusterEndpoint> {
         absent()
     }
 

@@ -14,7 +14,9 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
     if !object.meta("deletionTimestamp").is_empty()
         || object.pointer("/spec/suspend") == Some(&Value::Bool(true))
     {
-        return Ok(Outcome::done("skipped: the object is suspended or being deleted"));
+        return Ok(Outcome::done(
+            "skipped: the object is suspended or being deleted",
+        ));
     }
     let message = format!(
         "{} is not supported by this version of driftless: nothing is done for this object",

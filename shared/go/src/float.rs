@@ -112,13 +112,17 @@ fn exponent(text: &str, verb: char) -> String {
 }
 
 fn general(f: f64, verb: char, precision: Option<usize>) -> String {
-    let wanted = precision.map(|p| p.max(1));
-    general_text(&scientific(f, wanted.map(|p| p - 1)), verb, wanted)
+    let significant = precision.map(|p| p.max(1));
+    general_text(
+        &scientific(f, significant.map(|p| p - 1)),
+        verb,
+        significant,
+    )
 }
 
-/// Converts digits in the form `e` to the form `g`; `wanted` is the requested number of digits.
-fn general_text(text: &str, verb: char, wanted: Option<usize>) -> String {
-    let shortest = wanted.is_none();
+/// Converts digits in the form `e` to the form `g`; `significant` is the requested number of significant digits.
+fn general_text(text: &str, verb: char, significant: Option<usize>) -> String {
+    let shortest = significant.is_none();
     let (mantissa, exp) = text.split_once('e').unwrap_or((text, "0"));
     let exp: i32 = exp.parse().unwrap_or(0);
     let negative = mantissa.starts_with('-');
@@ -128,7 +132,7 @@ fn general_text(text: &str, verb: char, wanted: Option<usize>) -> String {
         digits.truncate(kept);
     }
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
-    let mut limit = i32::try_from(wanted.unwrap_or(6)).unwrap_or(i32::MAX);
+    let mut limit = i32::try_from(significant.unwrap_or(6)).unwrap_or(i32::MAX);
     if shortest {
         limit = 6;
     } else if limit > count && count > exp {

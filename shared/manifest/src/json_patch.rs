@@ -285,13 +285,13 @@ fn get<'v>(document: &'v mut Value, path: &str) -> Result<Option<&'v Value>, Str
     }
 }
 
-fn test(document: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
+fn test(document: &mut Value, path: &str, expected: &Value) -> Result<(), String> {
     let found = if path.is_empty() {
         Some(&*document)
     } else {
         get(document, path)?
     };
-    if found.unwrap_or(&Value::Null) == wanted {
+    if found.unwrap_or(&Value::Null) == expected {
         Ok(())
     } else {
         Err(format!("the test of '{path}' fails"))

@@ -85,7 +85,11 @@ pub fn label_key(text: &str) -> Vec<String> {
                 out.push("prefix part must be non-empty".to_owned());
             } else {
                 let problems = subdomain_in(prefix, "bytes");
-                out.extend(problems.iter().map(|problem| format!("prefix part {problem}")));
+                out.extend(
+                    problems
+                        .iter()
+                        .map(|problem| format!("prefix part {problem}")),
+                );
             }
             *name
         }

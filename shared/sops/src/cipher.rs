@@ -21,8 +21,7 @@ pub(crate) struct Plain {
 }
 
 const NOT_ENCRYPTED: &str = "expected an encrypted value (ENC[AES256_GCM,...])";
-const WRONG: &str =
-    "cannot be decrypted: the value was changed, moved to another key, or encrypted with another data key";
+const WRONG: &str = "cannot be decrypted: the value was changed, moved to another key, or encrypted with another data key";
 
 impl DataKey {
     /// Returns a key; `None` if it does not have 32 bytes.

@@ -285,10 +285,10 @@ fn key_files_are_read_as_flux_reads_them() {
     );
     let secret = String::from_utf8(read("one.agekey")).expect("text");
     let secret = secret.lines().last().expect("a key");
-    let shown = format!("{keys:?}");
+    let message = format!("{keys:?}");
     assert!(
-        shown.contains("age1") && !shown.contains(secret) && !shown.contains("SECRET"),
-        "{shown}"
+        message.contains("age1") && !message.contains(secret) && !message.contains("SECRET"),
+        "{message}"
     );
     for bad in [
         "x",
@@ -498,10 +498,10 @@ fn truncated_and_flipped_files_end_in_errors() {
             let at = next(&mut state) % bytes.len();
             flipped[at] ^= 1 << (next(&mut state) % 8);
             if let Err(error) = decrypt(&flipped, format, &keys, "f") {
-                let shown = error.to_string();
+                let message = error.to_string();
                 assert!(
-                    !shown.contains("s3cret") && !shown.contains("p@ss"),
-                    "{name}: {shown}"
+                    !message.contains("s3cret") && !message.contains("p@ss"),
+                    "{name}: {message}"
                 );
             }
         }
@@ -582,8 +582,8 @@ fn hostile_files_end_within_their_limits() {
         let work = move || decrypt(file.as_bytes(), format, &keys, "f").map(|plain| plain.len());
         let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(work);
         let done = thread.expect("a thread").join().expect("no panic");
-        let shown = done.expect_err(name).to_string();
-        assert!(shown.contains(want), "{name}: {shown}");
+        let message = done.expect_err(name).to_string();
+        assert!(message.contains(want), "{name}: {message}");
     }
     for (text, format, want) in [
         (
@@ -598,9 +598,9 @@ fn hostile_files_end_within_their_limits() {
         ),
         ("#".repeat(17 << 20), Format::Dotenv, bytes),
     ] {
-        let shown = decrypt(text.as_bytes(), format, &keys, "f")
+        let message = decrypt(text.as_bytes(), format, &keys, "f")
             .expect_err("too large")
             .to_string();
-        assert!(shown.contains(want), "{shown}");
+        assert!(message.contains(want), "{message}");
     }
 }

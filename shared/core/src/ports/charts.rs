@@ -110,7 +110,8 @@ pub trait Charts: Send + Sync {
 
     /// Downloads a file that a kustomization names.
     async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
-        self.get(url, connection, &Validator::default(), limit).await
+        self.get(url, connection, &Validator::default(), limit)
+            .await
     }
 
     /// Lists the tags of a repository (`HOST/PATH`).

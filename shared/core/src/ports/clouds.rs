@@ -179,9 +179,9 @@ pub struct EntraIdentity {
     pub client: String,
     /// The service account's token. What is cached for this token is not used for another one.
     pub token: Token,
-    }
+}
 
-    /// A cluster of Azure Kubernetes Service, from its resource id.
+/// A cluster of Azure Kubernetes Service, from its resource id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AksCluster {
     /// The subscription's id.

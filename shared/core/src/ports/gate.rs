@@ -25,10 +25,10 @@ pub struct GatedClusters {
     pub clusters: Arc<dyn Clusters>,
     /// The gate before every write.
     pub gate: Arc<dyn Gate>,
-    }
+}
 
-    #[async_trait]
-    impl Clusters for GatedClusters {
+#[async_trait]
+impl Clusters for GatedClusters {
     async fn connect(
         &self,
         access: &Access,

@@ -34,7 +34,8 @@ impl Gate for Fence {
         if self.clock.now() < self.end {
             return Ok(());
         }
-        let message = "not written: the lease of this worker is over; another worker may have the object";
+        let message =
+            "not written: the lease of this worker is over; another worker may have the object";
         Err(PortError::new(ErrorKind::Unavailable, message))
     }
 }

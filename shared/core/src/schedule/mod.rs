@@ -331,6 +331,7 @@ fn nonce(ports: &Ports) -> String {
 }
 
 fn contended(key: &str) -> PortError {
-    let message = format!("{key}: not written: other workers changed the record {TRIES} times meanwhile");
+    let message =
+        format!("{key}: not written: other workers changed the record {TRIES} times meanwhile");
     PortError::new(ErrorKind::Conflict, message)
 }

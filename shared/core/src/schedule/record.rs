@@ -151,7 +151,9 @@ impl Record {
             return M::default();
         }
         M::deserialize(&self.memory).unwrap_or_else(|error| {
-            tracing::warn!("the memory of the last step was reset because it cannot be read: {error}");
+            tracing::warn!(
+                "the memory of the last step was reset because it cannot be read: {error}"
+            );
             M::default()
         })
     }
@@ -190,7 +192,7 @@ impl Record {
             },
             pending: None,
             ..self.clone()
-            })
+        })
     }
 
     /// Records the request for the holder of the lease: one request, with the cause that makes the step do more.

@@ -50,7 +50,12 @@ impl World {
     }
 
     /// Ends a step, and returns the requests that are sent.
-    fn end(&self, held: Lease, request: &Request, mut outcome: Outcome) -> Vec<(Request, Duration)> {
+    fn end(
+        &self,
+        held: Lease,
+        request: &Request,
+        mut outcome: Outcome,
+    ) -> Vec<(Request, Duration)> {
         now(end(&self.ports, held, request, &mut outcome)).expect("the store answers");
         outcome.enqueue
     }
@@ -169,7 +174,7 @@ fn requests_during_a_step_are_queued_once() {
     );
     // The message for a dead holder is stale, the other one is not.
     assert!(world.begin(&watch[0].0).is_none());
-    let held = world.begin(&sent[0].0).expect("asked for");
+    let held = world.begin(&sent[0].0).expect("the request is queued");
     assert!(
         world
             .end(held, &sent[0].0, Outcome::done("done"))
@@ -258,13 +263,13 @@ fn an_object_without_progress_is_left_to_the_timer() {
     let world = world();
     let mut message = request("a", Cause::Push);
     for hop in 0..=HOPS {
-        let words = if hop < 10 {
+        let summary = if hop < 10 {
             "none is ready"
         } else {
             "one is ready"
         };
         let held = world.begin(&message).expect("the lease is free");
-        let mut sent = world.end(held, &message, waiting(words, Duration::ZERO));
+        let mut sent = world.end(held, &message, waiting(summary, Duration::ZERO));
         message = sent.pop().expect("it comes back").0;
     }
     let mut steps = 0;

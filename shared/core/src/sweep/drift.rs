@@ -96,11 +96,7 @@ fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandi
     })
 }
 
-async fn check_group(
-    ports: &Ports,
-    hub: &Hub,
-    group: Vec<DriftCandidate>,
-) -> BTreeSet<ObjectRef> {
+async fn check_group(ports: &Ports, hub: &Hub, group: Vec<DriftCandidate>) -> BTreeSet<ObjectRef> {
     let mut drifted = BTreeSet::new();
     let Some(first) = group.first() else {
         return drifted;

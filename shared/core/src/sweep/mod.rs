@@ -292,7 +292,10 @@ impl Schedule {
         match state::write(blobs, &self.key, &self.entries, when).await? {
             Put::Done(version) => self.version = Some(version),
             Put::PreconditionFailed => {
-                tracing::info!(key = self.key, "schedule not written: another sweep has written it meanwhile")
+                tracing::info!(
+                    key = self.key,
+                    "schedule not written: another sweep has written it meanwhile"
+                )
             }
         }
         Ok(())

@@ -161,7 +161,7 @@ impl SnapshotClusters {
         let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fitting = others
             .iter()
-            .filter(|(place, who, _)| place == access && who.as_ref() == user);
+            .filter(|(other, other_user, _)| other == access && other_user.as_ref() == user);
         fitting.next().map(|(_, _, snapshot)| snapshot.clone())
     }
 }

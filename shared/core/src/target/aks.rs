@@ -1,6 +1,6 @@
 //! Clusters of Azure Kubernetes Service (provider `azure`).
 
-use super::config_map::{TOKEN, ClusterConfig, canonical};
+use super::config_map::{ClusterConfig, TOKEN, canonical};
 use crate::cloud::azure;
 use crate::failure::Failure;
 use crate::failure::TargetError;
@@ -23,7 +23,10 @@ pub(super) async fn access(config: &ClusterConfig<'_>) -> Result<Access, TargetE
 }
 
 /// Returns the endpoint of the cluster: from the ConfigMap, completed by Azure's endpoint with the ConfigMap's address.
-async fn endpoint(config: &ClusterConfig<'_>, identity: &EntraIdentity) -> Result<ClusterEndpoint, TargetError> {
+async fn endpoint(
+    config: &ClusterConfig<'_>,
+    identity: &EntraIdentity,
+) -> Result<ClusterEndpoint, TargetError> {
     if let Some(endpoint) = config.endpoint() {
         return Ok(endpoint);
     }
@@ -40,15 +43,18 @@ async fn endpoint(config: &ClusterConfig<'_>, identity: &EntraIdentity) -> Resul
         Failure::from(error).context(format!("failed to describe AKS cluster '{id}'"))
     })?;
     let address = config.entry("address");
-    let wanted = match address {
+    let expected = match address {
         "" => None,
         address => Some(canonical(address).map_err(|error| {
-            config.fail(format!("failed to parse specified cluster address: {error}"))
+            config.fail(format!(
+                "failed to parse specified cluster address: {error}"
+            ))
         })?),
     };
     let fits = |endpoint: &&ClusterEndpoint| {
-        let wanted = wanted.as_ref();
-        wanted.is_none_or(|wanted| canonical(&endpoint.address).is_ok_and(|have| have == *wanted))
+        let expected = expected.as_ref();
+        expected
+            .is_none_or(|expected| canonical(&endpoint.address).is_ok_and(|have| have == *expected))
     };
     match endpoints.iter().find(fits) {
         Some(endpoint) => Ok(config.completed(endpoint.clone())),

@@ -1,6 +1,6 @@
 //! Clusters of Amazon EKS (provider `aws`).
 
-use super::config_map::{TOKEN, ClusterConfig};
+use super::config_map::{ClusterConfig, TOKEN};
 use crate::cloud::aws::{self, ROLE};
 use crate::failure::Failure;
 use crate::failure::TargetError;
@@ -42,13 +42,13 @@ pub(super) async fn access(config: &ClusterConfig<'_>) -> Result<Access, TargetE
 
 /// Checks that the operator allowed the installation's own role for the cluster: otherwise any tenant could reach any cluster by its ARN.
 fn check_allowed(config: &ClusterConfig<'_>, arn: &str) -> Result<(), TargetError> {
-    let wanted = format!("{}/{arn}", config.namespace);
-    if config.hub.settings.role_clusters.contains(&wanted) {
+    let entry = format!("{}/{arn}", config.namespace);
+    if config.hub.settings.role_clusters.contains(&entry) {
         return Ok(());
     }
     let message = format!(
         "provider 'aws' without serviceAccountName uses this installation's own AWS role, which is not allowed for this cluster: \
-         register the hub with --allow-role-cluster {wanted}, or name a service account with the annotation {ROLE}"
+         register the hub with --allow-role-cluster {entry}, or name a service account with the annotation {ROLE}"
     );
     Err(config.refuse(reason::ACCESS_DENIED, message))
 }

@@ -1,6 +1,6 @@
 //! Clusters of Google Kubernetes Engine (provider `gcp`).
 
-use super::config_map::{TOKEN, ClusterConfig};
+use super::config_map::{ClusterConfig, TOKEN};
 use crate::cloud::google;
 use crate::failure::Failure;
 use crate::failure::TargetError;
@@ -23,7 +23,10 @@ pub(super) async fn access(config: &ClusterConfig<'_>) -> Result<Access, TargetE
 }
 
 /// Returns the endpoint of the cluster: from the ConfigMap, completed by Google's.
-async fn endpoint(config: &ClusterConfig<'_>, identity: &GoogleIdentity) -> Result<ClusterEndpoint, TargetError> {
+async fn endpoint(
+    config: &ClusterConfig<'_>,
+    identity: &GoogleIdentity,
+) -> Result<ClusterEndpoint, TargetError> {
     if let Some(endpoint) = config.endpoint() {
         return Ok(endpoint);
     }

@@ -46,9 +46,9 @@ impl Pauses {
         clock.sleep(self.next).await;
         self.next = LONGEST_PAUSE.min(self.next * 2);
         Paused::Poll
-        }
+    }
 
-        /// Pauses before the next poll of an object that is expected soon; returns `false` if `end` (since 1970) is before that.
+    /// Pauses before the next poll of an object that is expected soon; returns `false` if `end` (since 1970) is before that.
     pub async fn until(&mut self, clock: &dyn Clock, end: Duration) -> bool {
         self.pause(clock, false, end).await == Paused::Poll
     }

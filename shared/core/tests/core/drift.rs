@@ -35,7 +35,8 @@ fn drift_detection_agrees_with_a_dry_run() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(cases.len(), answers.len());
-    let (mut correct, mut unknown, mut needless, mut missed) = (0, Vec::new(), Vec::new(), Vec::new());
+    let (mut correct, mut unknown, mut needless, mut missed) =
+        (0, Vec::new(), Vec::new(), Vec::new());
     for (mut case, answer) in cases.into_iter().zip(answers) {
         assert_eq!(case.name, answer.name);
         normalize::object(&mut case.desired);

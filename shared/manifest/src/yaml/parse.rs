@@ -361,14 +361,14 @@ impl<'l, 't> Builder<'l, 't> {
             self.charge(cost, at)?;
             self.anchors.insert(anchor, (node.clone(), cost));
         }
-        let wanted = self.open.len().checked_sub(1);
-        let wanted = wanted.and_then(|level| self.path.get(level));
+        let level = self.open.len().checked_sub(1);
+        let path_key = level.and_then(|level| self.path.get(level));
         match self.open.last_mut() {
             None => self.complete = Some(node),
             Some(frame) => match &mut frame.node.kind {
                 NodeKind::Seq(items) => items.push(node),
                 NodeKind::Map(pairs) => match frame.key.take() {
-                    Some(key) if wanted.is_some_and(|wanted| key.text() != Some(wanted)) => {
+                    Some(key) if path_key.is_some_and(|path_key| key.text() != Some(path_key)) => {
                         let dropped = Spent {
                             nodes: self.spent.nodes - before.nodes,
                             bytes: self.spent.bytes - before.bytes,

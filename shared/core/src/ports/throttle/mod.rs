@@ -136,7 +136,8 @@ fn make_room(budgets: &mut BTreeMap<Party, Budget>, now: Duration) {
 
 fn refusal(reason: String, left: Duration) -> PortError {
     let seconds = left.as_secs().max(1);
-    let message = format!("request not sent: {reason}; the next request is possible in {seconds} s");
+    let message =
+        format!("request not sent: {reason}; the next request is possible in {seconds} s");
     PortError {
         retry_after: Some(left),
         ..PortError::new(ErrorKind::RateLimited, message)

@@ -136,11 +136,11 @@ pub fn due(
     if id.kind == FluxKind::HelmRepository && HelmRepository::is_static(object) {
         return None;
     }
-    let asked = object.annotation(REQUESTED_AT).unwrap_or_default();
+    let requested = object.annotation(REQUESTED_AT).unwrap_or_default();
     if !is_request_handled(object) {
         // The object has not changed since, so only its message can be lost.
         let is_lost = || is_past(known.at(), LOST);
-        return (asked != known.requested || is_lost()).then_some(Cause::Changed);
+        return (requested != known.requested || is_lost()).then_some(Cause::Changed);
     }
     if !id.kind.is_served() {
         // The step writes the status once for each generation.
