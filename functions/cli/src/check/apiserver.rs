@@ -1,4 +1,4 @@
-//! What a cluster's API server was started with that a repository may rely on: feature gates, and versions that are off by default.
+//! Settings of a cluster's API server that a repository may rely on: feature gates, and versions that are off by default.
 
 use crate::error::Error;
 use crate::fleet::Fleet;
@@ -7,11 +7,10 @@ use regex::Regex;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The gate without which an autoscaler cannot go down to zero.
+/// The gate that a HorizontalPodAutoscaler needs for `minReplicas: 0`.
 pub const SCALE_TO_ZERO: &str = "HPAScaleToZero";
 
-/// Kinds of Kubernetes with the versions that an API server does not serve unless its runtime-config says so, and whether their
-/// objects live in namespaces (Kubernetes 1.34).
+/// Kinds of Kubernetes with the versions that an API server serves only if its runtime-config enables them, and whether they are namespaced (Kubernetes 1.34).
 const OFF: [(&str, &str, &[&str], bool); 14] = [
     (
         "admissionregistration.k8s.io",
@@ -99,13 +98,13 @@ const OFF: [(&str, &str, &[&str], bool); 14] = [
     ),
 ];
 
-/// One entry: a gate or a version, and whether it is on.
+/// The name of a gate or version, and whether it is enabled.
 pub type Setting = (String, bool);
 
 /// Reads `NAME=true` or `NAME=false`.
 ///
 /// # Errors
-/// Another form.
+/// The form is different.
 pub fn parse(text: &str) -> Result<Setting, String> {
     let (name, value) = text
         .split_once('=')
@@ -119,7 +118,7 @@ pub fn parse(text: &str) -> Result<Setting, String> {
     }
 }
 
-/// What is known of the flags of API servers.
+/// The known feature gates and API versions of the fleet's API servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiServer {
     gates: BTreeMap<String, bool>,
@@ -127,8 +126,7 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// What files configure: of Talos (`cluster.apiServer.extraArgs`), k3s (`kube-apiserver-arg`) and kubeadm
-    /// (`apiServer.extraArgs`), in templates and patches, too.
+    /// Reads the settings that files configure: files of Talos (`cluster.apiServer.extraArgs`), k3s (`kube-apiserver-arg`) and kubeadm (`apiServer.extraArgs`), also in templates and patches.
     pub fn of(trees: &[&FileTree]) -> Self {
         let mut all = Self::default();
         for tree in trees {
@@ -148,23 +146,23 @@ impl ApiServer {
         all
     }
 
-    /// Reads what the files of a fleet's directories configure.
+    /// Reads the settings that the files in a fleet's directories configure.
     ///
     /// # Errors
-    /// A directory that cannot be read.
+    /// A directory cannot be read.
     pub fn of_fleet(fleet: &Fleet) -> Result<Self, Error> {
         let trees = fleet.git.all()?;
         let trees: Vec<&FileTree> = trees.iter().map(|(_, tree)| tree).collect();
         Ok(Self::of(&trees))
     }
 
-    /// Takes what flags of the command say over what files do.
+    /// Adds the settings of the command line, which override those of files.
     pub fn set(&mut self, gates: &[Setting], versions: &[Setting]) {
         self.gates.extend(gates.iter().cloned());
         self.versions.extend(versions.iter().cloned());
     }
 
-    /// Whether a gate is on, as far as it is known.
+    /// Returns whether a gate is enabled, or `None` if that is not known.
     pub fn gate(&self, name: &str) -> Option<bool> {
         self.gates
             .get(name)
@@ -172,7 +170,7 @@ impl ApiServer {
             .copied()
     }
 
-    /// Whether a version is served, as far as it is known.
+    /// Returns whether a version is served, or `None` if that is not known.
     pub fn version(&self, gvk: &Gvk) -> Option<bool> {
         let stage = match gvk.version.contains("alpha") {
             true => "api/alpha",
@@ -191,7 +189,7 @@ impl ApiServer {
             .find_map(|name| self.versions.get(name).copied())
     }
 
-    /// Reads the blocks of an API server's arguments, line by line: the text may be a template.
+    /// Reads the blocks with an API server's arguments line by line, because the file may be a template.
     fn read(&mut self, text: &str) {
         static FLAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
             Regex::new(r#"(feature-gates|runtime-config)["']?\s*[:=]\s*["']?([A-Za-z0-9_./=,-]+)"#)
@@ -225,7 +223,7 @@ impl ApiServer {
                 .into_iter()
                 .find(|name| content.trim_end().ends_with(name))
             {
-                // kubeadm's list of names and values.
+                // kubeadm lists names and values separately.
                 pending = Some(name);
             } else if let (Some(name), Some(value)) = (pending, content.strip_prefix("value:")) {
                 self.add(name, value.trim().trim_matches(['"', '\'']));
@@ -239,7 +237,7 @@ impl ApiServer {
             "feature-gates" => &mut self.gates,
             _ => &mut self.versions,
         };
-        // A version without a value is on.
+        // A version without a value is enabled.
         let entries = values.split(',').filter(|entry| !entry.is_empty());
         all.extend(entries.filter_map(|entry| match entry.contains('=') {
             true => parse(entry).ok(),
@@ -248,7 +246,7 @@ impl ApiServer {
     }
 }
 
-/// Whether a version of a kind is off by default: then whether its objects live in namespaces.
+/// Returns whether a kind is namespaced if this version of it is off by default, else `None`.
 pub fn off_by_default(gvk: &Gvk) -> Option<bool> {
     let found = OFF.into_iter().find(|(group, kind, versions, _)| {
         *group == gvk.group && *kind == gvk.kind && versions.contains(&&*gvk.version)

@@ -1,4 +1,4 @@
-//! What counts as ready because it cannot be looked at here, so that everything behind it is checked, too.
+//! Objects that count as ready because they cannot be checked offline, so that the check continues with their dependents.
 
 use super::cause::{Cause, Causes};
 use super::lenient::Refused;
@@ -14,34 +14,34 @@ use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The reason of what counts as ready because it cannot be looked at.
+/// The reason in the `Ready` condition of an object that is assumed to be ready.
 pub const ASSUMED: &str = "NotChecked";
 const MANAGER: &str = "driftless-check";
 
-/// What is said of a repository that no directory is given for.
+/// A part of the message about a repository without a `--source` directory.
 const NO_DIRECTORY: &str = "no local directory is configured";
 
 type Id = (String, ObjectRef);
 
-/// Why an object counts as ready.
+/// The reason why an object is assumed to be ready.
 #[derive(Clone)]
 enum Why {
-    /// For a reason that others may have, too.
+    /// A reason that other objects may share.
     Cause(Cause),
-    /// What it takes its files from does.
+    /// Its source is assumed to be ready.
     Source(ObjectRef),
 }
 
-/// What counts as ready.
+/// The objects that are assumed to be ready.
 #[derive(Default)]
 pub struct Assumed {
     all: BTreeMap<Id, Why>,
-    /// Whether sources of the kind ExternalArtifact were allowed or refused.
+    /// The value of the feature gate ExternalArtifact, if it is set.
     external_artifacts: Option<bool>,
 }
 
 impl Assumed {
-    /// Nothing yet.
+    /// Creates an empty set.
     pub fn new(external_artifacts: Option<bool>) -> Self {
         Self {
             all: BTreeMap::new(),
@@ -49,15 +49,15 @@ impl Assumed {
         }
     }
 
-    /// Whether an object does.
+    /// Returns whether an object is assumed to be ready.
     pub fn contains(&self, hub: &str, id: &ObjectRef) -> bool {
         self.all.contains_key(&(hub.to_owned(), id.clone()))
     }
 
-    /// Takes whatever cannot be looked at as ready. Whether there was anything new.
+    /// Assumes that every object that cannot be checked is ready. Returns whether it added any object.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn add(
         &mut self,
         world: &World,
@@ -82,10 +82,10 @@ impl Assumed {
         Ok(any)
     }
 
-    /// The same for what failed although everything was made up that could be.
+    /// Assumes that objects which failed because of stand-ins are ready. Returns whether it added any object.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn excuse(
         &mut self,
         world: &World,
@@ -106,17 +106,17 @@ impl Assumed {
         Ok(any)
     }
 
-    /// Forgets what was taken as ready and is not any more.
+    /// Forgets the objects whose status no longer has the assumed condition.
     pub fn forget_open(&mut self, rows: &[Row]) {
         for row in rows.iter().filter(|row| is_open(row)) {
             self.all.remove(&(row.hub.clone(), row.id.clone()));
         }
     }
 
-    /// The same for sources that were asked of their hosts in vain.
+    /// Assumes that sources whose hosts did not answer are ready. Returns whether it added any object.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn unreached(
         &mut self,
         world: &World,
@@ -136,12 +136,12 @@ impl Assumed {
         Ok(any)
     }
 
-    /// Why an object has nothing to be checked by.
+    /// Returns the reason why an object cannot be checked offline.
     fn unreachable(&self, row: &Row, objects: &Objects) -> Option<Why> {
         let artifact = FluxKind::ExternalArtifact;
         let source = row.source.as_ref();
         if source.is_some_and(|source| source.kind == artifact) {
-            // Of those that there are, and of those that something else would make.
+            // Both existing ones and those that another controller would create.
             return (self.external_artifacts != Some(false))
                 .then(|| Why::Cause(not_served(artifact)));
         }
@@ -174,14 +174,14 @@ impl Assumed {
                     }
                 }
             }
-            // What an installation may allow is not known here.
+            // The settings of a real installation are not known here.
             _ if row.message.contains("--allow-") => Cause::unchecked(&row.id, &row.message),
             _ => of_host(&row.message).unwrap_or_else(|| Cause::unserved(&row.id, &row.message)),
         };
         Some(Why::Cause(cause))
     }
 
-    /// What driftless refuses to serve: by cause, the objects.
+    /// Returns what driftless refuses to serve: the objects by diagnostic.
     pub fn unserved(&self) -> BTreeMap<Cause, Vec<(&str, &ObjectRef)>> {
         let mut all: BTreeMap<Cause, Vec<(&str, &ObjectRef)>> = BTreeMap::new();
         for ((hub, id), why) in &self.all {
@@ -194,13 +194,13 @@ impl Assumed {
         all
     }
 
-    /// Whether something that was not checked may bring Flux objects to a hub.
+    /// Checks whether an object that was not checked may create Flux objects on a hub.
     pub fn brings_objects(&self, hub: &str) -> bool {
         let mut all = self.all.keys();
         all.any(|(of, id)| of == hub && id.kind == FluxKind::Kustomization)
     }
 
-    /// Why an object is not healthy without being wrong.
+    /// Returns the reason why an object's failed health check is not its own mistake.
     fn unhealthy(&self, row: &Row, made: &MadeUp, refused: &Refused) -> Option<Why> {
         if row.reason != reason::HEALTH_CHECK_FAILED {
             return None;
@@ -219,7 +219,7 @@ impl Assumed {
             .then(|| Why::Cause(Cause::unchecked(&row.id, what)))
     }
 
-    /// Whether something that was not checked may bring more to the cluster of an object.
+    /// Checks whether an object that was not checked may apply more to the cluster of an object.
     fn brings_unknown(&self, row: &Row) -> bool {
         self.all.keys().any(|(hub, id)| {
             *hub == row.hub
@@ -251,7 +251,7 @@ impl Assumed {
         Ok(())
     }
 
-    /// Tells each reason once, with the objects that it holds for. A chart that was made for a release is told by that.
+    /// Adds a note for each reason, with the objects that it holds for. A chart that was created for a release is listed as that release.
     pub fn tell(&self, rows: &[Row], causes: &mut Causes) {
         let charts: BTreeSet<(&str, &ObjectRef)> = rows
             .iter()
@@ -272,10 +272,10 @@ impl Assumed {
         }
     }
 
-    /// The reason at the end of a way of sources.
+    /// Follows the sources of an object to the one with a reason of its own kind.
     fn cause(&self, hub: &str, id: &ObjectRef) -> Option<Cause> {
         let mut at = id.clone();
-        // A release, its chart, the chart's source.
+        // At most a release, its chart and the chart's source.
         for _ in 0..4 {
             match self.all.get(&(hub.to_owned(), at))? {
                 Why::Cause(cause) => return Some(cause.clone()),
@@ -286,7 +286,7 @@ impl Assumed {
     }
 }
 
-/// Why a hub refuses the address of a GitRepository, whatever is behind it.
+/// Returns the reason why a hub refuses the URL of a GitRepository, or `None` if the URL is valid.
 fn refused_address(object: &Object) -> Option<String> {
     let url = object.pointer("/spec/url").and_then(Value::as_str)?;
     let refused = repository::place(url).err()?;
@@ -304,7 +304,7 @@ fn not_served(kind: FluxKind) -> Cause {
     )
 }
 
-/// What keeps a source or a chart from being looked at is the same for all of its host.
+/// Returns the diagnostic for the host in a message, because no source or chart of this host can be checked.
 fn of_host(message: &str) -> Option<Cause> {
     let (before, _) = message.split_once(&format!("' {BEHIND_THE_NETWORK}"))?;
     let (_, place) = before.rsplit_once('\'')?;
@@ -316,7 +316,7 @@ fn of_host(message: &str) -> Option<Cause> {
     ))
 }
 
-/// The status of an object that counts as ready.
+/// Renders the status of an object that is assumed to be ready.
 fn ready(object: &Object) -> Value {
     let generation = driftless_core::flux::generation(object);
     let attempted = object

@@ -1,33 +1,33 @@
-//! Why things could not be looked at, or what stands in for them: once for all objects that it concerns.
+//! Diagnostics of a check: errors and notes, each with all objects that it concerns.
 
 use crate::embedded::needs::{Place, Purpose};
 use crate::fleet::Place as File;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a note of something that could not be checked begins with.
+/// The prefix of a note about something that could not be checked.
 pub const UNCHECKED: &str = "not checked: ";
 
-/// What a note of a cluster that stands in for another one says.
+/// The part of a note between an embedded cluster and the reference that it was created for.
 pub const STANDS_IN: &str = " stands in for that of ";
 const CLUSTERS: &str =
     "clusters in this process stand in for those of kubeconfigs that are not here";
 
-/// What an error of something that driftless refuses begins with.
+/// The prefix of an error about something that driftless refuses to serve.
 pub const UNSERVED: &str = "not served: ";
 
-/// Something that a reader should know.
+/// An error or a note.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause {
-    /// The file.
+    /// The file, and the line if it is known.
     pub place: Option<File>,
-    /// What it is about: an object, a kind, a remote base.
+    /// The subject: an object, a kind or a remote base.
     pub about: Option<String>,
-    /// What there is to know.
+    /// The message without the subject.
     pub message: String,
 }
 
 impl Cause {
-    /// Something to know.
+    /// Creates a note.
     pub fn note(about: impl ToString, message: impl Into<String>) -> Self {
         Self {
             place: None,
@@ -36,22 +36,22 @@ impl Cause {
         }
     }
 
-    /// Something that could not be checked.
+    /// Creates a note about something that could not be checked.
     pub fn unchecked(about: impl ToString, why: impl std::fmt::Display) -> Self {
         Self::note(about, format!("{UNCHECKED}{why}"))
     }
 
-    /// Something that driftless refuses to serve.
+    /// Creates a diagnostic about something that driftless refuses to serve.
     pub fn unserved(about: impl ToString, why: impl std::fmt::Display) -> Self {
         Self::note(about, format!("{UNSERVED}{why}"))
     }
 
-    /// Whether it is about something that driftless refuses to serve.
+    /// Returns whether it is about something that driftless refuses to serve.
     pub fn is_unserved(&self) -> bool {
         self.message.starts_with(UNSERVED)
     }
 
-    /// A Secret, a ConfigMap or a service account that nothing makes.
+    /// Creates a note about a Secret, ConfigMap or service account that no applied object creates.
     pub fn missing(place: &Place, purpose: &Purpose) -> Self {
         match purpose {
             Purpose::Variables => Self::unchecked(
@@ -73,7 +73,7 @@ impl Cause {
         }
     }
 
-    /// `HUBS: OBJECT: MESSAGE` in one line, as far as there is each of them.
+    /// Renders `HUBS: OBJECT: MESSAGE` in one line, without the parts that are empty.
     pub fn text(&self, met: &Met) -> String {
         let hubs = met.hubs.iter().map(String::as_str).collect::<Vec<_>>();
         let message = self.message.replace('\n', " ");
@@ -83,39 +83,39 @@ impl Cause {
         parts.collect::<Vec<_>>().join(": ")
     }
 
-    /// What notes that are told in one line have in common.
+    /// Returns the message by which notes are grouped into one line.
     pub fn group(&self) -> &str {
-        // What stands in for one thing or another differs in names alone.
+        // Notes about embedded clusters differ only in names.
         match self.message.split_once(STANDS_IN) {
             Some(_) => CLUSTERS,
             None => &self.message,
         }
     }
 
-    /// Whether it is about something that was not checked.
+    /// Returns whether it is about something that was not checked.
     pub fn is_unchecked(&self) -> bool {
         self.message.starts_with(UNCHECKED)
     }
 }
 
-/// Where a cause was met.
+/// The hubs and objects that a diagnostic concerns.
 #[derive(Clone, Debug, Default)]
 pub struct Met {
-    /// On which hubs: what two hubs share is told once.
+    /// The hubs: a diagnostic of two hubs is one line.
     pub hubs: BTreeSet<String>,
-    /// What it concerns.
+    /// The objects that it concerns.
     pub users: BTreeSet<String>,
-    /// The entries of a Secret or ConfigMap that something stands in for.
+    /// The entries of a Secret or ConfigMap that have placeholders.
     pub keys: BTreeSet<String>,
 }
 
-/// Causes, and where each was met.
+/// Diagnostics with their occurrences.
 pub type Causes = BTreeMap<Cause, Met>;
 
-/// The most names that a line lists.
+/// The highest number of names that a line lists.
 const LISTED: usize = 3;
 
-/// `A, B, C and 9 more`.
+/// Renders `A, B, C and 9 more`.
 pub fn list(names: &BTreeSet<String>) -> String {
     let mut text = names
         .iter()
@@ -130,7 +130,7 @@ pub fn list(names: &BTreeSet<String>) -> String {
 }
 
 impl Met {
-    /// What a line says of it behind the message.
+    /// Renders the part of a line that follows the message.
     pub fn text(&self, cause: &Cause) -> String {
         let mut text = String::new();
         if !self.keys.is_empty() {

@@ -1,5 +1,4 @@
-//! Kinds that nothing defines: each gets a definition that allows everything, so that the objects beside it are checked, and is
-//! remembered.
+//! Kinds without a definition: each gets a definition that allows every field, so that the other objects are checked, and a note.
 
 use super::cause::{Cause, Causes};
 use super::scope;
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// The groups of Kubernetes' own kinds that are named like a domain. A definition cannot have one without a dot.
+/// The API groups of Kubernetes' own kinds that contain a dot. The group of a definition must contain one.
 const BUILTIN: [&str; 20] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -36,39 +35,39 @@ const BUILTIN: [&str; 20] = [
     "storagemigration.k8s.io",
 ];
 
-/// Whether definitions may bring kinds of a group.
+/// Checks whether a CustomResourceDefinition may define kinds of a group.
 fn is_custom(group: &str) -> bool {
     group.contains('.') && !BUILTIN.contains(&group)
 }
 
-/// The group of Flux Operator.
+/// The API group of Flux Operator.
 const FLUX_OPERATOR: &str = "fluxcd.controlplane.io";
 
-/// A kind on a cluster: the cluster, the group and the kind.
+/// The cluster, group and kind.
 type Key = (String, String, String);
 
-/// Kinds without a definition.
+/// The kinds that the check has defined.
 #[derive(Default)]
 pub struct Definitions(BTreeMap<Key, Missing>);
 
 struct Missing {
     hubs: BTreeSet<String>,
-    /// The objects that were refused for it.
+    /// The objects that were refused without the definition.
     objects: BTreeSet<String>,
     names: Names,
     versions: BTreeSet<String>,
 }
 
-/// How a definition names its kind.
+/// The plural and the scope of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// In paths.
+    /// The plural, as in URLs.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// True if the kind is namespaced.
     pub namespaced: bool,
 }
 
-/// A refusal for want of a definition.
+/// An object that was refused because its kind is not defined.
 struct Undefined<'r> {
     row: &'r Row,
     gvk: Gvk,
@@ -76,12 +75,12 @@ struct Undefined<'r> {
 }
 
 impl Definitions {
-    /// Whether there are none.
+    /// Returns whether no kind was defined.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether objects of a kind that was made up may make Flux objects of a hub.
+    /// Checks whether objects of a defined kind may create Flux objects on a hub.
     pub fn bring_objects(&self, hub: &str) -> bool {
         let mut sets = self.0.iter().filter(|((_, group, kind), _)| {
             group == FLUX_OPERATOR && kind.starts_with("ResourceSet")
@@ -89,10 +88,10 @@ impl Definitions {
         sets.any(|(_, missing)| missing.hubs.contains(hub))
     }
 
-    /// Defines what objects were refused for. Whether there was anything new.
+    /// Defines the kinds for which objects were refused. Returns whether it defined or changed any.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn add(
         &mut self,
         world: &World,
@@ -114,7 +113,7 @@ impl Definitions {
                 .versions(&group, &kind)
                 .await?;
             if !self.0.contains_key(&key) && !served.is_empty() {
-                // Something defines it, without this version: that is for its user to mend.
+                // A definition exists without this version: a mistake that the user must fix.
                 continue;
             }
             if !self.0.contains_key(&key) {
@@ -143,7 +142,7 @@ impl Definitions {
         Ok(any)
     }
 
-    /// Takes kinds for those of a cluster that were taken for those of namespaces, when an object turns up that has none.
+    /// Makes kinds cluster-scoped that were assumed to be namespaced, if an object without a namespace was refused.
     async fn rescope(&mut self, world: &World, rows: &[Row]) -> Result<bool, Error> {
         let mut any = false;
         for row in rows.iter().filter(|row| row.state == State::Failed) {
@@ -162,7 +161,7 @@ impl Definitions {
         Ok(any)
     }
 
-    /// Tells what was defined, and for which objects.
+    /// Adds a note for each defined kind, with its objects.
     pub fn tell(&self, rows: &[Row], causes: &mut Causes) {
         for ((cluster, group, kind), missing) in &self.0 {
             let versions = missing
@@ -214,7 +213,7 @@ impl Missing {
     }
 }
 
-/// Why a kind is not defined, as far as that is known.
+/// Returns the diagnostic for a kind that is not defined.
 fn cause(group: &str, kind: &str, about: String) -> Cause {
     match group {
         FLUX_OPERATOR => Cause::unchecked(
@@ -236,7 +235,7 @@ fn cause(group: &str, kind: &str, about: String) -> Cause {
     }
 }
 
-/// What the message of a row says that is not defined.
+/// Returns the kinds that the message of a row reports as not defined.
 fn undefined(row: &Row) -> Vec<Undefined<'_>> {
     static FORM: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"no matches for kind "([^"]+)" in version "([^"]+)""#).ok());
@@ -253,7 +252,7 @@ fn undefined(row: &Row) -> Vec<Undefined<'_>> {
     lines.filter(|one| is_custom(&one.gvk.group)).collect()
 }
 
-/// The kind of an object that a line says to have no namespace.
+/// Returns the kind of an object that a message line reports to have no namespace.
 fn without_namespace(line: &str) -> Option<String> {
     static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"\b([A-Z][A-Za-z0-9]*)/\S+ (?:namespace not specified|has no namespace, and its kind needs one)").ok()

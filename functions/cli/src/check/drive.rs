@@ -1,4 +1,4 @@
-//! Runs every step until nothing moves any more. Time jumps: a wait costs nothing.
+//! Runs every step until the state of the fleet no longer changes. The clock is simulated, so that waiting takes no time.
 
 use super::assume::{ASSUMED, Assumed};
 use super::cause::{Cause, Causes, Met, UNSERVED};
@@ -21,28 +21,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Between two rounds: longer than the timer gives a lost message, and than a failure waits for its first retry.
+/// The time between two rounds: longer than the timer's interval for lost messages, and than the first back-off of a failure.
 const ROUND: Duration = Duration::from_secs(60);
 /// Longer than any timeout of a health check.
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Rounds until a fleet that never comes to rest is told as it is.
+/// The number of rounds after which a fleet that still changes is reported unchanged.
 const ROUNDS: usize = 200;
-/// Rounds of a day each that wait for objects' health: one that fails begins anew, and is seen as failed in the round after.
+/// The rounds of one day each for objects that wait for health checks: a failed check restarts, and its failure is visible in the next round.
 const WAITS: usize = 3;
-/// Steps of one round.
+/// The highest number of steps in one round.
 const STEPS: usize = 100_000;
 
 type Id = (String, ObjectRef);
 
-/// A fleet on its way to rest.
+/// The run of a check: the queue, the clock, and the stand-ins so far.
 pub struct Drive<'a> {
     world: &'a World,
     fleet: &'a Fleet,
     queue: Arc<MemoryQueue>,
     clock: Arc<TestClock>,
-    /// What waits, and until when.
+    /// The queued requests by object, each with the time when it is due.
     waiting: BTreeMap<Id, (Duration, Request)>,
-    /// Every object that was asked for.
+    /// Every object that was ever queued.
     asked: BTreeSet<Id>,
     supply: Supply,
     assumed: Assumed,
@@ -53,24 +53,24 @@ pub struct Drive<'a> {
     steps: Steps,
 }
 
-/// What a drive goes by, beside its world.
+/// The inputs of a run.
 pub struct Plan<'a> {
-    /// The fleet.
+    /// The fleet repository and its hubs.
     pub fleet: &'a Fleet,
-    /// What the clusters have and the repository does not.
+    /// The objects of `--with`.
     pub supply: Supply,
-    /// What clusters refuse because of placeholders.
+    /// Writes that clusters refuse because of placeholders.
     pub refused: Refused,
-    /// Whether sources of the kind ExternalArtifact were allowed or refused.
+    /// The value of the feature gate ExternalArtifact, if it is set.
     pub external_artifacts: Option<bool>,
-    /// Whether what driftless refuses to serve is a note.
+    /// True if what driftless refuses to serve is a note, and not an error.
     pub allow_unserved: bool,
-    /// What stands in for files that are not fetched.
+    /// Placeholders for files that are not fetched.
     pub files: FileStandIns,
 }
 
 impl<'a> Drive<'a> {
-    /// A world where nothing has happened yet.
+    /// Creates a run before its first step.
     pub fn new(
         world: &'a World,
         plan: Plan<'a>,
@@ -94,13 +94,13 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Until two rounds end alike, and nothing more can be made up.
+    /// Runs rounds until two of them end in the same state and no stand-in is missing.
     ///
     /// # Errors
-    /// What a server of the world refuses, or a store.
+    /// A server of the world refuses a request, or a store fails.
     pub async fn run(&mut self) -> Result<(), Error> {
         self.supply.apply(self.world).await?;
-        // What is there from the beginning; every other object is asked for by whatever makes it.
+        // Queue the objects of the bootstrap; every other object is queued by the step that creates it.
         sweep::sweep(&self.world.ports).await?;
         let (mut before, mut waited) = (Vec::new(), 0);
         for _ in 0..ROUNDS {
@@ -125,7 +125,7 @@ impl<'a> Drive<'a> {
                 self.ask_open(&rows).await?;
                 continue;
             }
-            // What waits for its health gets the time that it allows itself.
+            // Give health checks the time of their own timeouts.
             let waits = rows.iter().any(|row| row.state == State::Progressing);
             if rests && (!waits || waited == WAITS) {
                 break;
@@ -137,13 +137,13 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Takes what cannot be looked at as ready. Whether there was any.
+    /// Assumes that objects which cannot be checked are ready. Returns whether there was any.
     async fn assume(&mut self, rows: &[Row], objects: &Objects) -> Result<bool, Error> {
         let (world, made, refused) = (self.world, &self.made, &self.refused);
         self.assumed.add(world, rows, objects, made, refused).await
     }
 
-    /// Makes up what objects failed for, and then excuses what still fails for it. Whether there was any.
+    /// Creates stand-ins for what objects failed for, then excuses objects that still fail because of stand-ins. Returns whether there was any.
     async fn make_up(&mut self, rows: &[Row], objects: &Objects) -> Result<bool, Error> {
         let world = self.world;
         if self.made.add(world, self.fleet, rows, objects).await? {
@@ -153,7 +153,7 @@ impl<'a> Drive<'a> {
         self.assumed.excuse(world, rows, objects, &self.made).await
     }
 
-    /// Asks for what is not at its end, and for what nobody asked for yet.
+    /// Queues the objects that are not ready, and those that were never queued.
     async fn ask_open(&mut self, rows: &[Row]) -> Result<(), Error> {
         for row in rows {
             let is_known = self.asked.contains(&(row.hub.clone(), row.id.clone()));
@@ -165,7 +165,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Time passes, and whatever waited for it is due.
+    /// Advances the clock and makes every queued request due.
     fn pass(&mut self, time: Duration) {
         self.clock.advance(time);
         let now = self.clock.now();
@@ -174,7 +174,7 @@ impl<'a> Drive<'a> {
             .for_each(|(at, _)| *at = now.min(*at));
     }
 
-    /// Every step that is due, and what follows from it.
+    /// Runs every step that is due, and those that follow from it.
     async fn drain(&mut self) -> Result<(), Error> {
         for _ in 0..STEPS {
             self.take();
@@ -196,28 +196,28 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Takes the queue over. Requests for one object are one, at the earliest of their times.
+    /// Takes the messages from the queue. Requests of one object are merged, at the earliest of their times.
     fn take(&mut self) {
         let now = self.clock.now();
         for (mut request, delay) in self.queue.take() {
-            // There is one request an object, none is stale; and time jumps, so that it may come before its time.
+            // Each object has one request, which is never stale; it may run before its time because the clock jumps.
             request.token = None;
             let key = (request.hub.clone(), request.object.clone());
             let at = now + delay;
             self.asked.insert(key.clone());
             let known = self.waiting.entry(key).or_insert((at, request.clone()));
             known.0 = known.0.min(at);
-            // The cause that looks at the cluster, too, and not at the files alone.
+            // This cause also reconciles the cluster, the others only read files.
             if request.cause == Why::Requeue {
                 known.1 = request;
             }
         }
     }
 
-    /// What came out.
+    /// Reports the results of the run.
     ///
     /// # Errors
-    /// What a server of the world refuses.
+    /// A server of the world refuses a request.
     pub async fn report(self) -> Result<Report, Error> {
         let objects = self.world.objects().await?;
         let rows = self.world.rows(&objects);
@@ -250,7 +250,7 @@ impl<'a> Drive<'a> {
                 .and_then(|source| charts.get(&(&*row.hub, source)));
             match row.state {
                 State::Ready => {}
-                // The release that asks for a chart is what stands in a file.
+                // The chart is not in a file: report it with the release that created it.
                 State::Failed if is_used_chart(row, &rows) => {}
                 State::Failed | State::Waiting if chart.is_some() => {
                     let message = chart.map(|chart| chart.message.clone());
@@ -273,7 +273,7 @@ impl<'a> Drive<'a> {
         Ok(report)
     }
 
-    /// What there is to say of an object instead of the message of its status.
+    /// Locates a message that replaces the one in an object's status.
     async fn tell(&self, row: &Row, message: String) -> Result<Vec<Finding>, Error> {
         let other = Row {
             message,
@@ -282,7 +282,7 @@ impl<'a> Drive<'a> {
         self.world.tell(&other).await
     }
 
-    /// What driftless refuses to serve, as errors or as notes.
+    /// Adds what driftless refuses to serve, as errors or as notes.
     async fn unserved(
         &self,
         rows: &[Row],
@@ -305,7 +305,7 @@ impl<'a> Drive<'a> {
             }
             all.insert(cause, met);
         }
-        // Kinds without a definition were noted where their objects are known.
+        // Kinds without a definition already have notes, with their objects.
         let of_kinds: Vec<Cause> = causes
             .keys()
             .filter(|cause| cause.is_unserved())
@@ -323,7 +323,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// The place of the first object of some that Kustomizations applied.
+    /// Returns the place of the first of these objects that a Kustomization applied.
     async fn place_of_users(&self, met: &Met, rows: &[Row]) -> Result<Option<Place>, Error> {
         for row in rows.iter().filter(|row| met.hubs.contains(&row.hub)) {
             let mut applied = row.inventory.iter().map(|(id, _)| id.to_string());
@@ -335,7 +335,7 @@ impl<'a> Drive<'a> {
         Ok(None)
     }
 
-    /// What is wrong with an object that failed.
+    /// Returns the errors of an object that failed.
     async fn errors(&self, row: &Row) -> Result<Vec<Finding>, Error> {
         let source = row
             .source
@@ -350,12 +350,12 @@ impl<'a> Drive<'a> {
             }
             return Ok(told);
         };
-        // As Flux's controllers say it where they do not allow the kind.
+        // The message of Flux's controllers when the feature gate is disabled.
         let message = format!("can't access '{source}', ExternalArtifact feature gate is disabled");
         self.tell(row, message).await
     }
 
-    /// What is taken although a cluster of its own may refuse it, and what is not fetched.
+    /// Adds notes about objects that need settings of an API server which are not known, and about files that are not fetched.
     fn unsaid(&self, causes: &mut Causes) {
         for (flag, objects) in self.refused.unsaid() {
             let cause = Cause::note(
@@ -372,7 +372,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Objects that clusters refuse because of placeholders, under what the values would come from.
+    /// Adds notes about objects that clusters refuse because of placeholders, by the Secret or ConfigMap that the values come from.
     fn refused_objects(&self, rows: &[Row], causes: &mut Causes) {
         for (id, text) in self.refused.objects() {
             let cause = self.made.values.in_text(&text);
@@ -388,7 +388,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Files that nobody can read here, as one; those that no key of age or OpenPGP can open, each with what it needs.
+    /// Adds one note about all encrypted files without a key, and a diagnostic for each file that no age or OpenPGP key can decrypt.
     fn encrypted(&self, causes: &mut Causes, report: &mut Report) -> Result<(), Error> {
         let mut places = Vec::new();
         for (root, tree) in self.world.git.all()? {
@@ -419,7 +419,7 @@ impl<'a> Drive<'a> {
             return Ok(());
         };
         if self.fleet.sops_keys.is_some() {
-            // What a key does not open is an error of its Kustomization.
+            // A file that the keys do not decrypt is an error of its Kustomization.
             return Ok(());
         }
         let why = "it is encrypted, placeholders stand in for its values (give --sops-key)";
@@ -434,7 +434,6 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The charts that failed.
 fn failed_charts(rows: &[Row]) -> BTreeMap<(&str, &ObjectRef), &Row> {
     let charts = rows
         .iter()
@@ -442,7 +441,7 @@ fn failed_charts(rows: &[Row]) -> BTreeMap<(&str, &ObjectRef), &Row> {
     charts.map(|row| ((&*row.hub, &row.id), row)).collect()
 }
 
-/// Whether a release that is not ready asks for a chart.
+/// Checks whether a release that is not ready uses a chart.
 fn is_used_chart(chart: &Row, rows: &[Row]) -> bool {
     chart.id.kind == FluxKind::HelmChart
         && rows.iter().any(|row| {
@@ -452,7 +451,7 @@ fn is_used_chart(chart: &Row, rows: &[Row]) -> bool {
         })
 }
 
-/// How the objects stand, to compare two rounds by. A health check that fails begins anew: it counts as one state.
+/// Returns the states of the objects, to compare two rounds. A failing health check restarts and therefore counts as one state.
 fn stand(rows: &[Row]) -> Vec<(Id, State, String, String)> {
     let stand = |row: &Row| {
         let id = (row.hub.clone(), row.id.clone());
@@ -466,7 +465,7 @@ fn stand(rows: &[Row]) -> Vec<(Id, State, String, String)> {
     rows.iter().map(stand).collect()
 }
 
-/// An object that waits for another one, with the others that do.
+/// Adds a note about an object that waits for another one; objects with the same message share it.
 fn waits(row: &Row, causes: &mut Causes) {
     let cause = Cause {
         about: None,
@@ -477,7 +476,7 @@ fn waits(row: &Row, causes: &mut Causes) {
     met.users.insert(row.id.to_string());
 }
 
-/// An object that was not checked, for a reason of its own.
+/// Adds a note about an object that was not checked.
 fn one(row: &Row, why: &str, causes: &mut Causes) {
     let met = causes.entry(Cause::unchecked(&row.id, why)).or_default();
     met.hubs.insert(row.hub.clone());

@@ -1,4 +1,4 @@
-//! The result of a check in the formats of CI systems.
+//! The output formats of a check for CI systems.
 
 use super::assume::ASSUMED;
 use super::cause::{Cause, Causes, Met};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Workflow commands of GitHub Actions (GitHub documentation, "Workflow commands for GitHub Actions": `error` and `notice`).
+/// Renders workflow commands of GitHub Actions (GitHub documentation, "Workflow commands for GitHub Actions": `error` and `notice`).
 pub fn github(errors: &Causes, notes: &Causes) -> String {
     let errors = errors.iter().map(|error| command("error", error));
     let notes = notes.iter().map(|note| command("notice", note));
@@ -30,25 +30,25 @@ fn command(name: &str, (cause, met): (&Cause, &Met)) -> String {
     format!("::{name} {}::{message}\n", properties.join(","))
 }
 
-/// The text of a command, as the runner of GitHub Actions reads it back.
+/// Escapes the message of a command for the runner of GitHub Actions.
 fn escaped(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// The value of a command's property.
+/// Escapes the value of a command's property.
 fn property(text: &str) -> String {
     escaped(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// A path with `/` between its parts, without a leading `./`.
+/// Renders a path with `/` between its parts, without a leading `./`.
 fn path(file: &Path) -> String {
     let text = file.to_string_lossy().replace('\\', "/");
     text.strip_prefix("./").unwrap_or(&text).to_owned()
 }
 
-/// A path as a relative reference of RFC 3986.
+/// Encodes a path as a relative reference of RFC 3986.
 fn encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -73,8 +73,7 @@ fn encoded(path: &str) -> String {
     out
 }
 
-/// JUnit's XML as Jenkins, GitLab and GitHub's reporters read it: a suite for each hub, a case for each Flux object. Errors of
-/// no object are cases of their own.
+/// Renders JUnit XML that Jenkins, GitLab and GitHub's reporters read: a suite for each hub, a case for each Flux object. An error without an object is a case itself.
 pub fn junit(objects: &[Checked], errors: &Causes, took: Duration) -> String {
     let mut suites: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
     for checked in objects {
@@ -106,7 +105,6 @@ pub fn junit(objects: &[Checked], errors: &Causes, took: Duration) -> String {
     out
 }
 
-/// A test case.
 struct Case {
     name: String,
     failures: Vec<String>,
@@ -162,7 +160,7 @@ fn suite(out: &mut String, hub: &str, cases: &[Case]) {
     out.push_str("  </testsuite>\n");
 }
 
-/// Text of XML 1.0: marks escaped, characters that XML cannot hold replaced.
+/// Escapes text for XML 1.0; characters that XML cannot contain are replaced.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -179,7 +177,7 @@ fn xml(text: &str) -> String {
     out
 }
 
-/// SARIF 2.1.0 (OASIS): one run, a result for each error and note.
+/// Renders SARIF 2.1.0 (OASIS): one run with a result for each error and note.
 pub fn sarif(errors: &Causes, notes: &Causes) -> Value {
     let errors = errors.iter().map(|error| ("error", error));
     let notes = notes.iter().map(|note| ("note", note));

@@ -1,16 +1,15 @@
-//! `--feature-gates`, as Flux's controllers take it.
+//! The flag `--feature-gates`, in the syntax of Flux's controllers.
 
 use driftless_core::hub::Settings;
 
-/// One gate and what it was set to.
+/// A feature gate and its value.
 #[derive(Clone)]
 pub struct Gate {
     name: &'static str,
     enabled: bool,
 }
 
-/// The feature gates of Flux's controllers. Those that say nothing of their effect change how the controllers work, and nothing
-/// that a check could find.
+/// The feature gates of Flux's controllers. Gates that this module does not apply change how the controllers work, but not what a check finds.
 const GATES: [&str; 24] = [
     "AdditiveCELDependencyCheck",
     "AdoptLegacyReleases",
@@ -41,7 +40,7 @@ const GATES: [&str; 24] = [
 /// Reads `NAME=true` or `NAME=false`.
 ///
 /// # Errors
-/// Another form, or a gate that Flux does not have.
+/// The form is different, or Flux does not have the gate.
 pub fn parse(text: &str) -> Result<Gate, String> {
     let (name, value) = text
         .split_once('=')
@@ -65,23 +64,23 @@ pub fn parse(text: &str) -> Result<Gate, String> {
     Ok(Gate { name, enabled })
 }
 
-/// What the gates change.
+/// The feature gates of the command line.
 pub struct Gates<'a>(&'a [Gate]);
 
 impl<'a> Gates<'a> {
-    /// Those that were given.
+    /// Wraps the gates of the command line.
     pub fn new(gates: &'a [Gate]) -> Self {
         Self(gates)
     }
 
-    /// Puts those into the settings of hubs that a step reads there.
+    /// Applies the gates to the settings that steps read from a hub.
     pub fn apply(&self, settings: &mut Settings) {
         settings.lenient_substitutions = self.get("StrictPostBuildSubstitutions") == Some(false);
         settings.helm3_defaults = self.get("UseHelm3Defaults") == Some(true);
         settings.additive_dependency_check = self.get("AdditiveCELDependencyCheck") == Some(true);
     }
 
-    /// Whether sources of the kind ExternalArtifact were allowed or refused; `None` when nothing was said.
+    /// Returns whether sources of the kind ExternalArtifact are allowed, or `None` if the gate is not set.
     pub fn external_artifacts(&self) -> Option<bool> {
         self.get("ExternalArtifact")
     }

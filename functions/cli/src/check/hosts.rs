@@ -1,4 +1,4 @@
-//! The hosts that a check asks: none, or those of remote bases and of the files that kustomizations name.
+//! The hosts that a check sends requests to: none, or with `--allow-remote-bases` those of remote bases and of files that kustomizations reference.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -13,15 +13,15 @@ use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What stands in for a file of a generator that is not fetched.
+/// The content of a generator's file that is not fetched.
 const PLACEHOLDER: &str = "placeholder";
 
-/// The addresses of files of generators that something stands in for.
+/// The URLs of generators' files that were replaced by placeholders.
 #[derive(Clone, Default)]
 pub struct FileStandIns(Arc<Mutex<BTreeSet<String>>>);
 
 impl FileStandIns {
-    /// All of them.
+    /// Returns the URLs.
     pub fn all(&self) -> BTreeSet<String> {
         self.lock().clone()
     }
@@ -31,19 +31,18 @@ impl FileStandIns {
     }
 }
 
-/// No host at all but, where that is allowed, those of files. An entry of a generated ConfigMap or Secret that is not fetched is
-/// a placeholder, so that the rest of its build is checked.
+/// Charts that are never fetched, and files that are fetched only if that is allowed. A file of a configMapGenerator or secretGenerator that is not fetched is a placeholder, so that the rest of the build is checked.
 pub struct FilesAlone {
-    /// The hosts of files.
+    /// The client for files, if fetching is allowed.
     pub hosts: Option<HttpCharts>,
-    /// The directories whose kustomizations name files.
+    /// The directories with the kustomizations.
     pub git: DirectoryGit,
-    /// What stands in.
+    /// The files that were replaced by placeholders.
     pub stand_ins: FileStandIns,
 }
 
 impl FilesAlone {
-    /// Whether a generator takes a file from this address.
+    /// Checks whether a generator reads a file from this URL.
     fn is_generated(&self, url: &str) -> bool {
         let trees = self.git.trees();
         trees.iter().any(|(_, tree)| {
@@ -59,7 +58,7 @@ impl FilesAlone {
     }
 }
 
-/// Whether a generator of a kustomization takes a file from this address.
+/// Checks whether a generator of this kustomization reads a file from this URL.
 fn generates(content: &str, path: &str, url: &str) -> bool {
     let documents = yaml::parse(content.as_bytes(), path, &Limits::default()).unwrap_or_default();
     let entries = |node: Option<&Node>| match node.map(|node| &node.kind) {

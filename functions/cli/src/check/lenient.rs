@@ -1,5 +1,4 @@
-//! Clusters that take an object with placeholders although they refuse it: whether the values that are not known fit is not
-//! known either.
+//! Clusters that accept an object with placeholders although the API server refuses it: the real values may be valid.
 
 use super::apiserver::{ApiServer, SCALE_TO_ZERO, off_by_default};
 use async_trait::async_trait;
@@ -14,28 +13,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Placeholders, and objects that were refused for them.
+/// The placeholders, and the objects that were refused because of them.
 #[derive(Clone, Default)]
 pub struct Refused(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
-    /// Objects that rely on what an API server is started with: by the flag that says it, where nothing does.
+    /// By flag, the objects that need this flag of an API server, where its value is not known.
     unsaid: BTreeMap<String, BTreeSet<String>>,
     /// Objects of versions that are off by default, by cluster.
     off: BTreeMap<(String, ObjectId), Object>,
     placeholders: BTreeSet<String>,
-    /// Each with its text.
+    /// The refused objects, each as JSON.
     objects: BTreeMap<ObjectId, String>,
 }
 
 impl Refused {
-    /// The objects, each with its text.
+    /// Returns the refused objects, each as JSON.
     pub fn objects(&self) -> BTreeMap<ObjectId, String> {
         self.lock().objects.clone()
     }
 
-    /// The flags of API servers that objects rely on and that nothing says, each with the objects.
+    /// Returns the flags of API servers whose values are not known, each with the objects that need it.
     pub fn unsaid(&self) -> BTreeMap<String, BTreeSet<String>> {
         self.lock().unsaid.clone()
     }
@@ -46,7 +45,7 @@ impl Refused {
         objects.insert(object.id().to_string());
     }
 
-    /// From now on these are placeholders.
+    /// Registers placeholders.
     pub fn expect(&self, placeholders: impl IntoIterator<Item = String>) {
         self.lock().placeholders.extend(placeholders);
     }
@@ -55,7 +54,7 @@ impl Refused {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a write of an object: that of the server, unless it refused placeholders.
+    /// Returns the server's result of a write, or success if the server refused an object with placeholders.
     fn answer(&self, object: &Object, answer: Result<Object>) -> Result<Object> {
         let Err(error) = answer else {
             return answer;
@@ -72,18 +71,18 @@ impl Refused {
     }
 }
 
-/// Missing rights, a namespace or a kind that is not there: nothing that another value would mend.
+/// Checks for missing rights, and for a namespace or kind that does not exist: other values would not fix these.
 fn is_about_something_else(error: &PortError) -> bool {
     matches!(error.kind, ErrorKind::Denied | ErrorKind::NotFound)
 }
 
-/// Clusters, and what they refused.
+/// Clusters that accept placeholders.
 pub struct Lenient {
-    /// The clusters themselves.
+    /// The clusters with their API servers.
     pub inner: Arc<dyn Clusters>,
-    /// What they refused and was taken.
+    /// The refused objects, shared with the check.
     pub refused: Refused,
-    /// What API servers are started with.
+    /// The settings of the API servers.
     pub servers: Arc<ApiServer>,
 }
 
@@ -108,12 +107,12 @@ struct LenientCluster {
     inner: Arc<dyn Cluster>,
     refused: Refused,
     servers: Arc<ApiServer>,
-    /// The cluster's address.
+    /// The cluster's URL.
     server: String,
 }
 
 impl LenientCluster {
-    /// An object as this API server takes it: without what needs a feature gate that may be on.
+    /// Returns the object without the fields that need a feature gate which may be enabled.
     fn admissible<'o>(&self, object: &'o Object) -> Cow<'o, Object> {
         let is_zero = object.kind() == "HorizontalPodAutoscaler"
             && object.pointer("/spec/minReplicas") == Some(&json!(0));
@@ -145,12 +144,12 @@ impl LenientCluster {
         (self.server.clone(), id)
     }
 
-    /// Whether the API server does not serve a kind in any version that is on by default.
+    /// Checks whether the API server serves no version of a kind, because all of them are off by default.
     async fn is_off(&self, gvk: &Gvk) -> Result<bool> {
         Ok(off_by_default(gvk).is_some() && self.inner.resource(gvk).await?.is_none())
     }
 
-    /// Keeps an object that is not validated.
+    /// Stores an object without validation.
     fn keep(&self, resource: &Resource, object: &Object, dry_run: bool) -> Object {
         if self.servers.version(&resource.gvk).is_none() {
             let flag = format!("--runtime-config {}=true", resource.gvk.api_version());

@@ -1,5 +1,4 @@
-//! What is made up when nothing moves any more: whatever objects failed for, that nothing made, and that a cluster has where the
-//! repository does not say so.
+//! Stand-ins for what objects failed for: things that no applied object creates and that a real cluster has without Git.
 
 use super::cause::{Cause, Causes, STANDS_IN};
 use super::define::Definitions;
@@ -17,22 +16,22 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// What was made up.
+/// The stand-ins of a check.
 pub struct MadeUp {
-    /// Definitions that allow everything.
+    /// Definitions that allow every field.
     pub definitions: Definitions,
     /// ConfigMaps and Secrets with placeholders.
     pub values: Values,
-    /// Logins, keys, and clusters.
+    /// Logins, keys and clusters.
     pub stand_ins: Vec<StandIn>,
-    /// By cluster and name, the hubs whose objects asked for them.
+    /// The hubs whose objects need a namespace, by cluster and name.
     namespaces: BTreeMap<(String, String), BTreeSet<String>>,
-    /// GitRepositories that are the fleet repository, by hub.
+    /// GitRepositories in place of the fleet repository's own, by hub.
     sources: BTreeSet<(String, ObjectRef)>,
 }
 
 impl MadeUp {
-    /// Nothing yet. Clusters are told of each placeholder.
+    /// Creates an empty set. `refused` learns each placeholder.
     pub fn new(refused: Refused) -> Self {
         Self {
             definitions: Definitions::default(),
@@ -43,10 +42,10 @@ impl MadeUp {
         }
     }
 
-    /// Makes up what objects failed for. Whether there was anything new.
+    /// Creates stand-ins for what objects failed for. Returns whether it created any.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn add(
         &mut self,
         world: &World,
@@ -54,7 +53,7 @@ impl MadeUp {
         rows: &[Row],
         objects: &Objects,
     ) -> Result<bool, Error> {
-        // What is applied once these are there may make what else is missing.
+        // The objects that are applied next may create what else is missing.
         let mut any = self.definitions.add(world, rows, objects).await?;
         any |= self.namespaces(world, rows).await?;
         if any {
@@ -75,7 +74,7 @@ impl MadeUp {
         let before = self.stand_ins.len();
         for row in rows.iter().filter(|row| row.state == State::Failed) {
             let hub = world.hub(&row.hub).await?;
-            // A chart is fetched with what its repository says.
+            // A chart is fetched with the login of its HelmRepository.
             let source = row
                 .source
                 .clone()
@@ -111,7 +110,7 @@ impl MadeUp {
         Ok(any)
     }
 
-    /// A fleet repository that no file names is there under the name that its Kustomizations have for it.
+    /// Creates a GitRepository of the fleet repository, with the name that its Kustomizations reference, if no file has one.
     async fn sources(
         &mut self,
         world: &World,
@@ -126,7 +125,7 @@ impl MadeUp {
         for hub in world.hubs.iter().map(|hub| hub.name.as_str()) {
             let is_made = self.sources.iter().any(|(of, _)| of == hub);
             if is_made || uses_fleet(hub, fleet, rows, objects) {
-                // Another name is a mistake.
+                // A reference to another name is a mistake in the fleet.
                 continue;
             }
             let Some(source) = missing_source(world, hub, rows, objects) else {
@@ -139,8 +138,7 @@ impl MadeUp {
         Ok(any)
     }
 
-    /// The cause that an object which failed all the same cannot be told to be wrong: it has values that are not known, or goes
-    /// by a login that was made up.
+    /// Returns the reason why an object's failure is not its own mistake: it uses values that are not known, or a login that is a stand-in.
     pub fn excuse(&self, row: &Row, objects: &Objects) -> Option<Cause> {
         let object = objects.get(&(row.hub.clone(), row.id.clone()))?;
         let spec = object.pointer("/spec").map(ToString::to_string);
@@ -160,14 +158,14 @@ impl MadeUp {
         }
     }
 
-    /// Tells what was made up, and for whom.
+    /// Adds a note for each stand-in, with the objects that use it.
     pub fn tell(&self, rows: &[Row], objects: &Objects, has_keys: bool, causes: &mut Causes) {
         self.definitions.tell(rows, causes);
         let all = values::users(objects);
         self.values.tell(&all, causes);
         for one in &self.stand_ins {
             if has_keys && one.what == Made::Keys {
-                // They were given.
+                // Real keys were given.
                 continue;
             }
             let cause = match &one.what {
@@ -227,7 +225,7 @@ impl MadeUp {
     }
 }
 
-/// Whether a source failed for what stands in a Secret.
+/// Checks whether a source failed because of the content of a Secret.
 fn is_about_login(row: &Row) -> bool {
     [reason::AUTHENTICATION_FAILED, reason::VERIFICATION_ERROR].contains(&&*row.reason)
 }
@@ -242,7 +240,7 @@ fn users(one: &StandIn, objects: &Objects, all: &Users) -> BTreeSet<String> {
     users.cloned().unwrap_or_default()
 }
 
-/// Whether a Kustomization of the files takes the fleet repository by a source that is there.
+/// Checks whether a Kustomization of the fleet uses an existing source of the fleet repository.
 fn uses_fleet(hub: &str, fleet: &Fleet, rows: &[Row], objects: &Objects) -> bool {
     let fleet = index::repository(&fleet.url);
     let of_hub = rows
@@ -255,7 +253,7 @@ fn uses_fleet(hub: &str, fleet: &Fleet, rows: &[Row], objects: &Objects) -> bool
     sources.any(|url| index::repository(url) == fleet)
 }
 
-/// The GitRepository that most Kustomizations of directories of the fleet name, and that is not there.
+/// Returns the missing GitRepository that most Kustomizations of the fleet's directories reference.
 fn missing_source(world: &World, hub: &str, rows: &[Row], objects: &Objects) -> Option<ObjectRef> {
     let mut named: BTreeMap<&ObjectRef, usize> = BTreeMap::new();
     let failed = |row: &&Row| row.hub == hub && row.state == State::Failed;
@@ -276,7 +274,7 @@ fn missing_source(world: &World, hub: &str, rows: &[Row], objects: &Objects) -> 
     most.map(|(source, _)| source.clone())
 }
 
-/// Whether a Kustomization's directory is one of the fleet repository.
+/// Checks whether a Kustomization's path is a directory of the fleet repository.
 fn is_directory(world: &World, owner: &Kustomization) -> bool {
     let Ok(path) = TreePath::secure_join(&owner.spec.path) else {
         return false;

@@ -1,4 +1,4 @@
-//! `driftless check`: a whole fleet repository, applied to API servers in this process.
+//! The command `driftless check`: applies a fleet repository to API servers in this process.
 
 mod apiserver;
 mod assume;
@@ -60,43 +60,42 @@ and what stands in, is a note, one line for all that it concerns. What driftless
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// The directory of the fleet repository, or one where it stands beside the repositories that it needs
+    /// Directory of the fleet repository, or its parent that also holds the repositories that it references
     #[arg(default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
     fleet: Options,
-    /// ConfigMaps, Secrets and definitions that the clusters have and the repository does not: a file or a directory of manifests;
-    /// may be given several times. Each hub gets them, in flux-system where they name no namespace
+    /// Files, or directories of manifests, with ConfigMaps, Secrets and definitions that the clusters have and Git does not; may be given several times. Each hub gets them, by default in the namespace flux-system
     #[arg(long = "with", value_name = "FILE|DIR")]
     supply: Vec<PathBuf>,
-    /// Fetch the remote bases and files that kustomizations name
+    /// Fetch the remote bases and files that kustomizations reference
     #[arg(long)]
     allow_remote_bases: bool,
-    /// Where GitHub's API is, for remote bases of GitHub Enterprise: HOST=URL
+    /// API of a GitHub Enterprise host, for remote bases: HOST=URL
     #[arg(long, value_name = "HOST=URL", requires = "allow_remote_bases", value_parser = remote::host)]
     github_api: Option<(String, String)>,
-    /// Feature gates of Flux's controllers, as they are set there
+    /// Feature gates of Flux's controllers, with the values that the controllers have
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = gates::parse)]
     feature_gates: Vec<Gate>,
-    /// Feature gates of the clusters' API servers; those in a Talos, k3s or kubeadm configuration of the repository are known
+    /// Feature gates of the clusters' API servers, in addition to those in Talos, k3s or kubeadm configurations of the repository
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = apiserver::parse)]
     api_feature_gates: Vec<apiserver::Setting>,
-    /// Versions that the clusters' API servers serve, as their runtime-config says; those in such a configuration are known
+    /// API versions that the clusters serve (runtime-config of the API server), in addition to those in such configurations
     #[arg(long, value_name = "VERSION=BOOL", value_delimiter = ',', value_parser = apiserver::parse)]
     runtime_config: Vec<apiserver::Setting>,
-    /// The version of Kubernetes that clusters say they have, and charts see
+    /// Kubernetes version that clusters report and charts see
     #[arg(long, value_name = "VERSION", value_parser = kube_version)]
     kube_version: Option<[u64; 3]>,
-    /// What could not be checked is an error, too
+    /// Treat unchecked objects as errors
     #[arg(long)]
     strict: bool,
-    /// What driftless refuses to serve is a note: the clusters keep Flux
+    /// Treat what driftless refuses to serve as a note, for fleets that keep Flux
     #[arg(long)]
     allow_not_served: bool,
-    /// A line for each note: without it, those that say the same are one line
+    /// Print a line for each note, and do not group notes with the same message
     #[arg(short, long)]
     verbose: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
@@ -107,7 +106,7 @@ enum Format {
     Text,
     /// A JSON document
     Json,
-    /// Workflow commands of GitHub Actions: each error and note becomes an annotation of its line
+    /// Workflow commands of GitHub Actions: an annotation of its line for each error and note
     Github,
     /// JUnit XML: a test suite for each hub, a test case for each Flux object
     Junit,
@@ -115,7 +114,7 @@ enum Format {
     Sarif,
 }
 
-/// Reads `1.33`, `v1.33.2`, or such a version with a suffix.
+/// Parses `1.33`, `v1.33.2`, or such a version with a suffix.
 fn kube_version(text: &str) -> Result<[u64; 3], String> {
     let wrong = || format!("'{text}' is not a version of Kubernetes, such as 1.33 or v1.33.2");
     let plain = text.strip_prefix('v').unwrap_or(text);
@@ -128,7 +127,7 @@ fn kube_version(text: &str) -> Result<[u64; 3], String> {
     }
 }
 
-/// Checks.
+/// Runs the command.
 pub async fn run(args: Args) -> Result<(), Error> {
     let start = Instant::now();
     let supply = Supply::read(&args.supply)?;
@@ -179,12 +178,12 @@ pub async fn run(args: Args) -> Result<(), Error> {
 }
 
 impl Args {
-    /// The fleet, with what only a check asks for.
+    /// Opens the fleet, with the settings that only a check has.
     async fn open(&self) -> Result<Fleet, Error> {
         let mut fleet = self.fleet.open(&self.dir, Duration::ZERO).await?;
         fleet.kube_version = self.kube_version;
         Gates::new(&self.feature_gates).apply(&mut fleet.rules);
-        // Those that --source stands in for are built in any case.
+        // Remote bases of `--source` are built in any case.
         fleet.rules.allow_remote_bases = true;
         if self.allow_remote_bases {
             let github = remote::git(self.github_api.as_ref())?;

@@ -1,10 +1,9 @@
-//! Admission policies of engines that this program does not have: named, so that a check without errors does not seem to cover
-//! them. Kubernetes' own are evaluated by the API server.
+//! Admission policies of engines that driftless does not evaluate. They get a note, so that a check without errors does not seem to cover them. The API server evaluates Kubernetes' own policies.
 
 use super::cause::{Cause, Causes};
 use crate::embedded::{Row, World};
 
-/// The groups of policies, and the engine that evaluates them on a cluster.
+/// The API groups of policies, and the engine that evaluates them.
 const ENGINES: [(&str, &str); 7] = [
     ("kyverno.io", "Kyverno"),
     ("policies.kyverno.io", "Kyverno"),

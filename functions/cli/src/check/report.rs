@@ -1,4 +1,4 @@
-//! What a check found, for people and for programs.
+//! The result of a check, for people and for programs.
 
 use super::Format;
 use super::assume::ASSUMED;
@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Kustomizations in files that are too few to say that hardly anything was reached.
+/// With fewer Kustomizations in the files, a low share of checked ones is not reported.
 const FEW: usize = 3;
 
-/// How to print, and what is an error.
+/// Options of the output.
 pub struct How {
-    /// What was not checked is an error.
+    /// True if an unchecked object is an error.
     pub strict: bool,
-    /// A line for each note.
+    /// True if each note has its own line.
     pub verbose: bool,
 }
 
-/// Everything.
+/// The result of a check.
 pub struct Report {
-    /// What a reader should know and that is no error.
+    /// The notes: they do not fail the check.
     pub notes: Causes,
-    /// The hubs, without their objects: for JSON.
+    /// The name, path and further directories of each hub, for JSON.
     hubs: Vec<(String, String, Vec<String>)>,
     objects: Vec<Checked>,
     steps: usize,
@@ -36,13 +36,13 @@ pub struct Report {
     unchecked: usize,
     applied: usize,
     clusters: usize,
-    /// What is wrong.
+    /// The errors.
     pub errors: Causes,
-    /// Why objects were not checked, each with how many.
+    /// The reasons why objects were not checked, each with the number of objects.
     why: Vec<(&'static str, usize)>,
 }
 
-/// An object that was checked, and its state in the end.
+/// An object of the fleet with its final state.
 pub struct Checked {
     /// The hub's name.
     pub hub: String,
@@ -55,7 +55,7 @@ pub struct Checked {
 }
 
 impl Report {
-    /// Nothing found yet.
+    /// Creates a report without diagnostics.
     pub fn new(rows: &[Row], world: &World, fleet: &Fleet, steps: usize) -> Self {
         let hub = |plan: &HubPlan| (plan.name.clone(), plan.path.clone(), plan.more.clone());
         let checked = |row: &Row| Checked {
@@ -78,9 +78,9 @@ impl Report {
         }
     }
 
-    /// Errors of an object.
+    /// Adds errors of an object.
     pub fn fail(&mut self, row: &Row, told: &[Finding]) {
-        // What waits for ever is an error, and not unchecked.
+        // An object that waits forever is an error, and does not count as unchecked.
         if let Some(reason) = why(row) {
             self.unchecked = self.unchecked.saturating_sub(1);
             let known = self.why.iter_mut().find(|(known, _)| *known == reason);
@@ -100,8 +100,7 @@ impl Report {
         }
     }
 
-    /// Notes that hardly anything of the files was checked, if that is so: more than three in four Kustomizations that stand in them were
-    /// not reached, or could not be looked at.
+    /// Adds a note if more than three in four Kustomizations of the files were not reached or could not be checked.
     pub fn reach(&self, world: &World, rows: &[Row], causes: &mut Causes) {
         let is_checked = |row: &&Row| {
             row.id.kind == FluxKind::Kustomization
@@ -132,10 +131,10 @@ impl Report {
         causes.entry(cause).or_default();
     }
 
-    /// Writes it to stdout.
+    /// Prints the report to stdout.
     ///
     /// # Errors
-    /// When there is an error in the fleet, or with `strict` something that was not checked.
+    /// The fleet has an error, or `strict` is set and an object was not checked.
     pub fn print(self, format: Format, how: &How, took: Duration) -> Result<(), Error> {
         let (objects, errors, notes) = (&self.objects, &self.errors, &self.notes);
         match format {
@@ -182,7 +181,7 @@ impl Report {
         })
     }
 
-    /// ` (2 wait for others, 1 suspended)`.
+    /// Renders the reasons, such as ` (2 wait for others, 1 suspended)`.
     fn reasons(&self) -> String {
         let why = self.why.iter().map(|(why, count)| format!("{count} {why}"));
         match self.why.is_empty() {
@@ -209,7 +208,7 @@ impl Report {
     }
 }
 
-/// How an object stands, with what only counts as ready apart.
+/// Returns the state of an object, with [`ASSUMED`] for one that is assumed to be ready.
 fn state(row: &Row) -> &'static str {
     match row.reason == ASSUMED {
         true => ASSUMED,
@@ -217,7 +216,7 @@ fn state(row: &Row) -> &'static str {
     }
 }
 
-/// Why an object was not checked.
+/// Returns the reason why an object was not checked.
 fn why(row: &Row) -> Option<&'static str> {
     match row.state {
         State::Ready if row.reason == ASSUMED => Some("cannot be looked at here"),
@@ -236,7 +235,7 @@ fn reasons(rows: &[Row]) -> Vec<(&'static str, usize)> {
     all.into_iter().collect()
 }
 
-/// The notes, those that say the same of several things in one line.
+/// Renders the notes; notes with the same message share a line.
 fn grouped(notes: &Causes) -> String {
     let mut groups: BTreeMap<&str, Vec<(&Cause, &Met)>> = BTreeMap::new();
     for (cause, met) in notes {
@@ -252,7 +251,7 @@ fn grouped(notes: &Causes) -> String {
     out
 }
 
-/// `note: HUBS: MESSAGE: 12 times: A, B, C and 9 more (--verbose lists them)`.
+/// Renders `note: HUBS: MESSAGE: 12 times: A, B, C and 9 more (--verbose lists them)`.
 fn line_of_many(group: &[(&Cause, &Met)]) -> String {
     let about = |cause: &Cause| {
         let place = cause.place.as_ref().map(ToString::to_string);
@@ -272,7 +271,7 @@ fn line_of_many(group: &[(&Cause, &Met)]) -> String {
     )
 }
 
-/// `FILE:LINE: error: HUBS: OBJECT: MESSAGE`, as far as there is each of them.
+/// Renders `FILE:LINE: error: HUBS: OBJECT: MESSAGE`, without the parts that are empty.
 fn line(word: &str, (cause, met): (&Cause, &Met)) -> String {
     let place = cause.place.as_ref().map(ToString::to_string);
     let parts = place.into_iter().chain([word.to_owned(), cause.text(met)]);

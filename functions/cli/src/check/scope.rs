@@ -1,4 +1,4 @@
-//! How a kind is named and whether its objects live in namespaces, for kinds that nothing on the cluster defines.
+//! The plural and scope of kinds that the cluster does not define.
 
 use super::define::Names;
 use crate::embedded::{Objects, World};
@@ -7,10 +7,10 @@ use driftless_manifest::yaml::Node;
 use driftless_manifest::{Gvk, ObjectId};
 use serde_json::Value;
 
-/// Groups all of whose kinds are those of a cluster.
+/// API groups with only cluster-scoped kinds.
 const CLUSTER_GROUPS: [&str; 2] = ["constraints.gatekeeper.sh", "templates.gatekeeper.sh"];
 
-/// Kinds of a cluster whose names do not begin with `Cluster` or end with `Class`.
+/// Cluster-scoped kinds whose names neither begin with `Cluster` nor end with `Class`.
 const CLUSTER_KINDS: [(&str, &str); 27] = [
     ("apiextensions.crossplane.io", "CompositeResourceDefinition"),
     ("apiextensions.crossplane.io", "Composition"),
@@ -41,7 +41,7 @@ const CLUSTER_KINDS: [(&str, &str); 27] = [
     ("trust.cert-manager.io", "Bundle"),
 ];
 
-/// Kinds that begin with `Cluster` or end with `Class` and live in namespaces all the same.
+/// API groups with namespaced kinds that begin with `Cluster` or end with `Class`.
 const NAMESPACED_GROUPS: [&str; 4] = [
     "cluster.x-k8s.io",
     "addons.cluster.x-k8s.io",
@@ -49,7 +49,7 @@ const NAMESPACED_GROUPS: [&str; 4] = [
     "operators.coreos.com",
 ];
 
-/// The names of a kind: as a definition in the files has them, else as its name and its objects suggest.
+/// Returns the plural and scope of a kind: from a definition in the files, else derived from its name and its objects.
 pub fn names(world: &World, gvk: &Gvk, objects: &[ObjectId], fleet: &Objects) -> Names {
     let files = world.definitions();
     let mut documents = files.iter().flat_map(|documents| documents.iter());
@@ -61,7 +61,7 @@ pub fn names(world: &World, gvk: &Gvk, objects: &[ObjectId], fleet: &Objects) ->
         })
 }
 
-/// What a definition says.
+/// Reads them from a definition of the kind.
 fn defined(document: &Node, gvk: &Gvk) -> Option<Names> {
     let text = |path: &[&str]| {
         let mut keys = path.iter();
@@ -77,7 +77,7 @@ fn defined(document: &Node, gvk: &Gvk) -> Option<Names> {
     })
 }
 
-/// Whether the name says that objects of a kind are those of a cluster.
+/// Checks whether the name of a kind suggests that it is cluster-scoped.
 fn is_of_cluster(gvk: &Gvk) -> bool {
     let (group, kind) = (gvk.group.as_str(), gvk.kind.as_str());
     if CLUSTER_GROUPS.contains(&group) || CLUSTER_KINDS.contains(&(group, kind)) {
@@ -89,7 +89,7 @@ fn is_of_cluster(gvk: &Gvk) -> bool {
     (of_cluster || kind.ends_with("Class")) && !NAMESPACED_GROUPS.contains(&group)
 }
 
-/// Whether an object of the kind, or a health check of one, has no namespace.
+/// Checks whether an object of the kind, or a health check of one, has no namespace.
 fn is_used_without(gvk: &Gvk, objects: &[ObjectId], fleet: &Objects) -> bool {
     let checked_without = |check: &Value| {
         let text = |field: &str| check.get(field).and_then(Value::as_str).unwrap_or_default();

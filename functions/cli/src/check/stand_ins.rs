@@ -1,4 +1,4 @@
-//! What stands in while a fleet runs for people, as `demo --fleet` has it: the same that a check makes up, and takes as ready.
+//! Stand-ins for a fleet in `demo --fleet`, the same as in a check.
 
 use super::apiserver::ApiServer;
 use super::assume::Assumed;
@@ -10,21 +10,21 @@ use crate::fleet::Fleet;
 use driftless_core::ports::Cause;
 use std::sync::Arc;
 
-/// What was made up for a fleet so far.
+/// The stand-ins of a running fleet.
 pub struct StandIns {
     fleet: Fleet,
     made: MadeUp,
     assumed: Assumed,
     refused: Refused,
-    /// What was not ready when everything was asked for the last time.
+    /// The objects that were not ready at the last request.
     asked: Vec<Row>,
 }
 
 impl StandIns {
-    /// Nothing yet. The world's clusters take objects with placeholders from now on, although they refuse them.
+    /// Creates an empty set. From now on the world's clusters accept objects with placeholders that they would refuse.
     ///
     /// # Errors
-    /// A directory that cannot be read.
+    /// A directory cannot be read.
     pub fn new(fleet: Fleet, world: &mut World) -> Result<Self, Error> {
         let refused = Refused::default();
         let servers = ApiServer::of_fleet(&fleet)?;
@@ -42,15 +42,14 @@ impl StandIns {
         })
     }
 
-    /// Makes up what objects of a world at rest failed for, takes as ready what cannot be looked at, and asks for what is not ready
-    /// once more. Whether anything may change by that.
+    /// Creates stand-ins for what objects of an idle world failed for, assumes that objects which cannot be checked are ready, and queues those that are not ready. Returns whether the world may change because of it.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn add(&mut self, world: &World) -> Result<bool, Error> {
         let objects = world.objects().await?;
         let rows = world.rows(&objects);
-        // A source that was taken as ready is looked at again in its interval, and fails again.
+        // A source that was assumed to be ready is reconciled again at its interval, and fails again.
         self.assumed.forget_open(&rows);
         let assumed = &mut self.assumed;
         let is_new = assumed

@@ -1,19 +1,19 @@
-//! What a check is doing, as one moving line on a terminal.
+//! The progress of a check, as one line on a terminal that is redrawn.
 
 use crate::embedded::{Row, State};
 use crate::progress::Progress;
 use driftless_core::ports::Request;
 
-/// The line, and what stands in it.
+/// The progress line and its numbers.
 pub struct Steps {
     line: Progress,
     count: usize,
-    /// How many objects are ready, of how many.
+    /// The number of ready objects, and of all objects.
     ready: Option<(usize, usize)>,
 }
 
 impl Steps {
-    /// Nothing is done yet.
+    /// Creates the line before the first step.
     pub fn new() -> Self {
         Self {
             line: Progress::new("checking"),
@@ -22,7 +22,7 @@ impl Steps {
         }
     }
 
-    /// A step begins. How many there will be is known only when nothing new follows from one.
+    /// Counts a step and shows it. The total number is not known before the last step.
     pub fn step(&mut self, request: &Request) {
         self.count += 1;
         let ready = match self.ready {
@@ -34,12 +34,12 @@ impl Steps {
             .say(format!("checking: {ready}step {step}: {object} on {hub}"));
     }
 
-    /// How many steps were begun.
+    /// Returns the number of steps.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How the objects stand.
+    /// Updates the number of ready objects.
     pub fn seen(&mut self, rows: &[Row]) {
         let ready = rows.iter().filter(|row| row.state == State::Ready);
         self.ready = Some((ready.count(), rows.len()));

@@ -1,4 +1,4 @@
-//! `--with`: what the clusters have and the repository does not.
+//! The flag `--with`: objects that the clusters have and the repository does not.
 
 use crate::embedded::World;
 use crate::error::Error;
@@ -8,16 +8,16 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The kinds that may be given.
+/// The kinds that `--with` accepts.
 const KINDS: [(&str, &str); 3] = [
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
 ];
-/// The namespace of what names none.
+/// The namespace of objects without one.
 const NAMESPACE: &str = "flux-system";
 
-/// The objects of the files, and the clusters that have them already.
+/// The objects of the files, and the clusters that already have them.
 pub struct Supply {
     objects: Vec<Object>,
     has: BTreeSet<String>,
@@ -27,7 +27,7 @@ impl Supply {
     /// Reads files, and the manifests of directories.
     ///
     /// # Errors
-    /// One that cannot be read, or that has other objects than those that may be given.
+    /// A file cannot be read, or has an object of another kind.
     pub fn read(paths: &[PathBuf]) -> Result<Self, Error> {
         let mut objects = Vec::new();
         for path in paths {
@@ -48,10 +48,10 @@ impl Supply {
         })
     }
 
-    /// Puts them on every cluster that has them not yet: definitions everywhere, the others on hubs.
+    /// Applies the objects to every cluster that does not have them yet: definitions everywhere, the others on hubs.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn apply(&mut self, world: &World) -> Result<(), Error> {
         if self.objects.is_empty() {
             return Ok(());
@@ -76,7 +76,7 @@ impl Supply {
     }
 }
 
-/// The file, or every manifest in the directory and below it.
+/// Returns the file, or every manifest in the directory and its subdirectories.
 fn manifests(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error| Error::usage(format!("--with: {}: {error}", path.display()));
     if !path.metadata().map_err(failed)?.is_dir() {
@@ -119,7 +119,7 @@ fn take(document: Value, objects: &mut Vec<Object>) -> Result<(), String> {
     Ok(())
 }
 
-/// Without what a cluster wrote into it.
+/// Removes the fields that a cluster sets.
 fn bare(object: Object, namespaced: bool) -> Result<Object, String> {
     let namespace = match object.namespace() {
         "" => NAMESPACE,

@@ -1,5 +1,4 @@
-//! ConfigMaps and Secrets that a fleet takes values from and that nothing makes: placeholders stand in for what the build of a
-//! Kustomization asks of them.
+//! ConfigMaps and Secrets that provide values and that no applied object creates: they get placeholders for the variables that a Kustomization's build uses.
 
 use super::cause::{Cause, Causes};
 use super::lenient::Refused;
@@ -14,12 +13,12 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How every placeholder begins.
+/// The prefix of every placeholder.
 const MARK: &str = "placeholder-";
-/// The longest placeholder: a label of DNS has room for more beside it.
+/// The maximum length of a placeholder: shorter than a DNS label, because it may be a part of one.
 const LONGEST: usize = 40;
 
-/// What stands in for a variable: a word that may be a name, or a part of one.
+/// Returns the placeholder of a variable: a word that is valid as a name or as a part of one.
 fn placeholder(variable: &str) -> String {
     let name: String = variable
         .chars()
@@ -36,7 +35,7 @@ fn placeholder(variable: &str) -> String {
     text.trim_end_matches('-').to_owned()
 }
 
-/// What was made up.
+/// The ConfigMaps and Secrets with placeholders.
 pub struct Values {
     made: BTreeMap<(String, Place), Made>,
     refused: Refused,
@@ -48,7 +47,7 @@ struct Made {
 }
 
 impl Values {
-    /// Nothing yet. Clusters are told of each placeholder.
+    /// Creates an empty set. `refused` learns each placeholder.
     pub fn new(refused: Refused) -> Self {
         Self {
             made: BTreeMap::new(),
@@ -56,10 +55,10 @@ impl Values {
         }
     }
 
-    /// Makes up what objects failed for. Whether there was anything new.
+    /// Creates placeholders for what objects failed for. Returns whether it created any.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn add(
         &mut self,
         world: &World,
@@ -103,7 +102,7 @@ impl Values {
         Ok(any)
     }
 
-    /// Adds entries to what stands in for an object. Whether they were new.
+    /// Adds entries to the stand-in of an object. Returns whether they are new.
     async fn put(
         &mut self,
         world: &World,
@@ -127,7 +126,7 @@ impl Values {
         Ok(true)
     }
 
-    /// The cause of what stands in a text: an entry that something was made up for.
+    /// Returns the diagnostic for the placeholder that a string contains.
     pub fn in_text(&self, text: &str) -> Option<Cause> {
         let found = self.made.iter().find(|(_, made)| {
             made.entries
@@ -137,7 +136,7 @@ impl Values {
         found.map(|((_, place), made)| Cause::missing(place, &made.purpose))
     }
 
-    /// The cause that something of an object's own values is not known.
+    /// Returns the diagnostic for values of a release that are not known.
     pub fn of_release(&self, row: &Row, objects: &Objects) -> Option<Cause> {
         let object = objects.get(&(row.hub.clone(), row.id.clone()))?;
         let needs = needs::of(object).into_iter();
@@ -148,7 +147,7 @@ impl Values {
         })
     }
 
-    /// Tells what was made up, and for whom.
+    /// Adds a note for each stand-in, with the objects that use it.
     pub fn tell(&self, users: &Users, causes: &mut Causes) {
         for (place, made) in &self.made {
             let cause = Cause::missing(&place.1, &made.purpose);
@@ -161,10 +160,10 @@ impl Values {
     }
 }
 
-/// Who needs what, by hub.
+/// By hub and needed object, the objects that need it.
 pub type Users = BTreeMap<(String, Place), BTreeSet<String>>;
 
-/// Who needs what.
+/// Returns the needed objects with the objects that need them.
 pub fn users(objects: &Objects) -> Users {
     let mut users = Users::new();
     for ((hub, id), object) in objects {
@@ -176,8 +175,7 @@ pub fn users(objects: &Objects) -> Users {
     users
 }
 
-/// A placeholder for each variable that the build of a Kustomization names and that has no value. What is wrong with the build is
-/// told by its step.
+/// Returns a placeholder for each variable without a value that the build of a Kustomization uses. Errors of the build are reported by its step.
 async fn unset(
     world: &World,
     row: &Row,

@@ -1,4 +1,4 @@
-//! Objects that wait for others for ever: for one that nothing makes, for themselves, or in a circle.
+//! Objects that wait forever: for an object that nothing creates, for themselves, or in a cycle.
 
 use super::assume::Assumed;
 use super::make::MadeUp;
@@ -8,17 +8,17 @@ use driftless_manifest::Object;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The objects of a world in the end, and what may bring more of them.
+/// The final state of a world, and what may create more objects.
 pub struct Dependencies<'a> {
     /// The servers and the files.
     pub world: &'a World,
-    /// How the objects are.
+    /// The state of the objects.
     pub rows: &'a [Row],
     /// The objects.
     pub objects: &'a Objects,
-    /// What was not checked.
+    /// The objects that were not checked.
     pub assumed: &'a Assumed,
-    /// What was made up.
+    /// The stand-ins.
     pub made: &'a MadeUp,
 }
 
@@ -48,7 +48,7 @@ impl Dependencies<'_> {
         messages
     }
 
-    /// Whether an object is absent, and nothing that could not be checked may make it.
+    /// Checks whether an object is absent, and no unchecked object may create it.
     fn never_comes(&self, hub: &str, id: &ObjectRef) -> bool {
         if self.objects.contains_key(&(hub.to_owned(), id.clone())) {
             return false;
@@ -61,11 +61,11 @@ impl Dependencies<'_> {
                 && row.id.kind == FluxKind::Kustomization
                 && !matches!(row.state, State::Ready)
         };
-        // What fails or waits may be what makes it, if a file has it at all.
+        // An object that fails or waits may be the one that creates it, if a file contains it at all.
         !(self.rows.iter().any(fails) && self.world.names(id))
     }
 
-    /// What an object depends on.
+    /// Returns the dependencies of an object.
     fn of(&self, hub: &str, id: &ObjectRef) -> Vec<ObjectRef> {
         let object = self.objects.get(&(hub.to_owned(), id.clone()));
         object
@@ -73,7 +73,7 @@ impl Dependencies<'_> {
             .unwrap_or_default()
     }
 
-    /// `A -> B -> A`: how dependencies lead from one object to another, if they do.
+    /// Returns the path of dependencies between two objects, such as `A -> B -> A`, if there is one.
     fn way_back(&self, hub: &str, from: &ObjectRef, to: &ObjectRef) -> Option<String> {
         let mut open = vec![vec![from.clone()]];
         let mut seen = BTreeSet::from([from.clone()]);

@@ -1,4 +1,4 @@
-//! One kubeconfig with a context for each cluster, for kubectl.
+//! A kubeconfig for kubectl with a context for each cluster.
 
 use crate::embedded::{Cluster, World};
 use crate::error::Error;
@@ -9,10 +9,10 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Writes `DIR/kubeconfig`, which only its owner may read, with the first hub as the current context.
+/// Writes `DIR/kubeconfig`, readable by its owner only, with the first hub as the current context.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// The file cannot be written.
 pub fn write(dir: &Path, world: &World) -> Result<PathBuf, Error> {
     let remotes = world.remotes();
     let clusters: Vec<&Cluster> = world.hubs.iter().chain(&remotes).collect();
@@ -37,7 +37,7 @@ pub fn write(dir: &Path, world: &World) -> Result<PathBuf, Error> {
     Ok(file)
 }
 
-/// The clusters' own kubeconfigs as one, each entry under the cluster's name.
+/// Merges the kubeconfigs of the clusters; the entries are named after the clusters.
 fn merged(clusters: &[&Cluster]) -> Result<String, Error> {
     let mut lists: Map<String, Value> = Map::new();
     for cluster in clusters {

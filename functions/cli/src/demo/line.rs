@@ -1,26 +1,26 @@
-//! A line of the screen, and how it is fitted to the terminal's width.
+//! A line of the screen, wrapped to the terminal's width.
 
 use crate::term::{self, Mark};
 use console::measure_text_width as width_of;
 
-/// Of a width that is narrower than a line's lead, this part at most is the lead.
+/// On a narrow terminal the prefix gets at most this part of the width.
 const LEAD_PART: usize = 2;
 
-/// A line that takes as many rows as it needs.
+/// A line that takes several rows if necessary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// What stands before the mark and the text.
+    /// The prefix of the first row, before the mark.
     pub lead: String,
-    /// What stands before the text's further rows.
+    /// The prefix of the further rows.
     pub next: String,
-    /// How the object stands.
+    /// The mark of an object's state.
     pub mark: Option<Mark>,
-    /// What is said.
+    /// The content.
     pub text: String,
 }
 
 impl Line {
-    /// A line that begins at the edge.
+    /// Creates a line without a prefix.
     pub fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -28,7 +28,7 @@ impl Line {
         }
     }
 
-    /// The rows of the line, each of `width` columns at most. Nothing of the text is lost.
+    /// Renders the rows of the line, each at most `width` columns wide, with the complete content.
     pub fn rows(&self, width: usize, colours: bool) -> Vec<String> {
         let most = width / LEAD_PART;
         let mark = self.mark.map_or(0, |_| 2);
@@ -46,15 +46,14 @@ impl Line {
     }
 }
 
-/// As much of a text's start as fits.
+/// Returns the longest start of a string that fits.
 fn cut(text: &str, width: usize) -> &str {
     let ends = text.char_indices().map(|(at, one)| at + one.len_utf8());
     let fits = |end: &usize| width_of(&text[..*end]) <= width;
     &text[..ends.take_while(fits).last().unwrap_or(0)]
 }
 
-/// A text in rows: the first of `first` columns, the others of `next`. Parts with two spaces between them stay whole where a row
-/// has the room, and words where they are not wider than a row.
+/// Wraps a string: the first row has `first` columns, the others `next`. Parts separated by two spaces are kept together if a row has room for them, and words unless they are wider than a row.
 fn wrap(text: &str, first: usize, next: usize) -> Vec<String> {
     let mut rows = Rows {
         rows: vec![String::new()],
@@ -77,7 +76,7 @@ fn wrap(text: &str, first: usize, next: usize) -> Vec<String> {
     rows.rows
 }
 
-/// The rows so far, and what is left of the last one.
+/// The rows so far, and the free columns of the last one.
 struct Rows {
     rows: Vec<String>,
     left: usize,
@@ -97,7 +96,7 @@ impl Rows {
         }
     }
 
-    /// Begins another row, unless the last one is empty.
+    /// Begins a new row, unless the last one is empty.
     fn end(&mut self) {
         if self.rows.last().is_some_and(|row| !row.is_empty()) {
             self.rows.push(String::new());
@@ -111,7 +110,7 @@ impl Rows {
         }
         self.end();
         while width_of(word) > self.left {
-            // A row too narrow for one character takes it all the same.
+            // A row that is too narrow for one character gets it anyway.
             let head = match cut(word, self.left) {
                 "" => &word[..word.chars().next().map_or(0, char::len_utf8)],
                 head => head,

@@ -1,4 +1,4 @@
-//! `driftless demo`: a hub, its remote clusters and a fleet, all in this process, and what happens to them.
+//! The command `driftless demo`: runs a hub, its remote clusters and a fleet in this process, and shows their state.
 
 mod kubeconfigs;
 mod line;
@@ -37,13 +37,13 @@ const EXAMPLES: &str = "Examples:
 Everything is in this process: the API servers are embedded ones, the repositories are directories. There are no nodes: the \
 status of workloads is simulated as if all pods ran.";
 
-/// How often everything is looked at.
+/// The interval of checks for changes.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long nothing may change until what is not ready counts as failed.
+/// The idle time after which objects that are not ready count as failed.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long a directory must be quiet until its content is a commit, and the fleet until what it lacks is made up.
+/// The idle time after which a directory's content is a commit, and stand-ins of the fleet are created.
 const SETTLED: Duration = Duration::from_millis(150);
-/// How often to look for what is due.
+/// The interval of sweeps.
 const SWEEP: Duration = Duration::from_secs(60);
 const WORKERS: usize = 8;
 
@@ -51,21 +51,21 @@ const WORKERS: usize = 8;
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// End when the fleet is synced: exit code 0 when all of it is ready
+    /// Exit when the fleet is synced, with code 0 if all of it is ready
     #[arg(long)]
     once: bool,
-    /// Where the sample fleet and the kubeconfig are written; a fleet that is there already is kept as it is
+    /// Directory for the sample fleet and the kubeconfig; an existing fleet is kept
     #[arg(long, value_name = "DIR", default_value = "driftless-demo")]
     dir: PathBuf,
-    /// A fleet repository of yours in place of the sample
+    /// Directory of a fleet repository in place of the sample
     #[arg(long, value_name = "DIR")]
     fleet: Option<PathBuf>,
     #[command(flatten)]
     options: fleet::Options,
-    /// How long the first sync may take with --once
+    /// Timeout of the first sync with --once
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     timeout: Duration,
-    /// What --once prints
+    /// Output format of --once
     #[arg(short, long, value_enum, default_value_t = Format::Table, requires = "once")]
     output: Format,
 }
@@ -78,7 +78,7 @@ enum Format {
     Json,
 }
 
-/// Runs until the end is asked for, or with `--once` until the fleet is synced.
+/// Runs until a signal, or with `--once` until the fleet is synced.
 pub fn run(args: Args) -> Result<(), Error> {
     let logs = log::start_if_asked()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -133,7 +133,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     done
 }
 
-/// The fleet and its directory: the user's own, or the sample.
+/// Returns the fleet and its directory: the user's fleet, or the sample.
 async fn prepare(args: &Args) -> Result<(Fleet, PathBuf), Error> {
     if let Some(directory) = &args.fleet {
         return Ok((
@@ -153,12 +153,12 @@ async fn prepare(args: &Args) -> Result<(Fleet, PathBuf), Error> {
     Ok((Fleet::sample(&directory, SETTLED)?, directory))
 }
 
-/// What a person sees.
+/// The output on the terminal.
 struct Show<'a> {
     args: &'a Args,
     directory: &'a Path,
     world: &'a World,
-    /// For a fleet of the user's own.
+    /// Present for the user's own fleet.
     stand_ins: Option<StandIns>,
     queue: LocalQueue,
     watch: Watch<'a>,
@@ -201,7 +201,7 @@ impl Show<'_> {
                 return summary::print(self.world, &rows, as_json, took).await;
             }
             if is_over && synced.is_none() {
-                // The time in which nothing moved any more was not needed.
+                // The idle time at the end is not part of the sync.
                 synced = Some(changed.duration_since(start));
             }
             let footer = synced.map(|took| self.footer(&rows, took, &kubeconfig));
@@ -210,9 +210,9 @@ impl Show<'_> {
         }
     }
 
-    /// What is said below the tree once the first sync is over: how it went, and what to do next.
+    /// Renders the lines below the tree after the first sync: its result, and the next steps.
     fn footer(&self, rows: &[Row], took: Duration, kubeconfig: &Path) -> Vec<Line> {
-        // The second terminal may stand in another directory.
+        // The second terminal may have another working directory.
         let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
         let lines = [
             format!("{}; ctrl-c ends it", told(rows, took)),
@@ -229,7 +229,7 @@ impl Show<'_> {
     }
 }
 
-/// How long the first sync took, and how many objects are not ready now.
+/// Renders the duration of the first sync, and the number of objects that are not ready now.
 fn told(rows: &[Row], took: Duration) -> String {
     let count = |state: &[State]| rows.iter().filter(|row| state.contains(&row.state)).count();
     let counts = [
@@ -243,7 +243,7 @@ fn told(rows: &[Row], took: Duration) -> String {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     if !counts.is_empty() {
-        // The time is that of the first sync, the counts are those of now.
+        // The duration is that of the first sync, the counts are current.
         text.push_str(&format!("; now {}", counts.join(", ")));
     }
     text

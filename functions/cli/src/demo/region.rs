@@ -1,11 +1,11 @@
-//! Lines at the end of a terminal that are drawn again in place.
+//! Lines at the end of a terminal that are redrawn in place.
 
 use std::io::Write;
 
-/// What a terminal has: rows and columns.
+/// The rows and columns of a terminal.
 pub type Size = (u16, u16);
 
-/// The lines, and what is known of the terminal.
+/// The lines, and the last known size of the terminal.
 pub struct Region<W> {
     out: W,
     drawn: usize,
@@ -13,7 +13,7 @@ pub struct Region<W> {
 }
 
 impl<W: Write> Region<W> {
-    /// Nothing is drawn yet. The cursor stands at the start of a row.
+    /// Creates an empty region. The cursor must be at the start of a row.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -22,14 +22,12 @@ impl<W: Write> Region<W> {
         }
     }
 
-    /// Draws rows in place of those before, in one write. None may be wider than the terminal, and all of them have to be lower: the
-    /// cursor stands below them, and what has left the screen cannot be drawn again.
+    /// Replaces the rows in one write. No row may be wider than the terminal, and their number must be below its height: the cursor is on the row below them, and rows that have left the screen cannot be redrawn.
     ///
-    /// A terminal of another size has broken the rows that were there at places that only it knows. So the whole screen is
-    /// drawn again, from its top.
+    /// A terminal of another size has wrapped the old rows in an unknown way. Therefore the whole screen is redrawn from its top.
     ///
     /// # Errors
-    /// The terminal's.
+    /// The terminal cannot be written.
     pub fn draw(&mut self, rows: &[String], size: Size) -> std::io::Result<()> {
         let mut frame = match self.size {
             Some(known) if known != size => "\u{1b}[H\u{1b}[2J".to_owned(),
@@ -37,7 +35,7 @@ impl<W: Write> Region<W> {
             _ => String::new(),
         };
         for row in rows {
-            // Erased before and not behind: in the last column of a row that is full, the cursor still stands on its character.
+            // Erase before the row and not after it: after a full row, the cursor is still on the last character.
             frame.push_str("\u{1b}[2K");
             frame.push_str(row);
             frame.push_str("\r\n");
@@ -88,7 +86,7 @@ mod tests {
         shows(&["one", "two"], (6, 10), "before\none\ntwo");
         shows(&["1"], (6, 10), "before\n1");
         shows(&["a", "b", "c", "d"], (6, 10), "before\na\nb\nc\nd");
-        // Five rows and the cursor's: what stood before leaves the screen.
+        // Five rows and the cursor's: the earlier row leaves the screen.
         shows(&["a", "b", "c", "d", "e"], (6, 10), "a\nb\nc\nd\ne");
         shows(&["x", "y"], (6, 10), "x\ny");
         shows(&["0123456789", "y"], (6, 10), "0123456789\ny");

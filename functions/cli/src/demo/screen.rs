@@ -1,4 +1,4 @@
-//! What happens, as a tree that is drawn again in place on a terminal, and as lines elsewhere.
+//! The state of the fleet, as a tree that is redrawn in place on a terminal, else as lines.
 
 use super::line::Line;
 use super::region::{Region, Size};
@@ -10,14 +10,14 @@ use driftless_core::flux::ObjectRef;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long an object must be not ready until a line says so: most of that is over at once.
+/// The time that an object must be not ready before a line reports it: most such states are short.
 const PASSING: Duration = Duration::from_millis(400);
-/// The size of a terminal that does not tell it.
+/// The size of a terminal that does not report one.
 const USUAL: Size = (24, 80);
-/// The smallest size that is drawn for.
+/// The smallest size of the drawing.
 const LEAST: Size = (4, 10);
 
-/// Where it is shown.
+/// The output for the state of the fleet.
 pub enum Screen {
     /// A tree, on a terminal.
     Live(Live),
@@ -25,14 +25,14 @@ pub enum Screen {
     Lines(Lines),
 }
 
-/// A tree, and what is said below it.
+/// A tree, and the lines below it.
 pub struct Live {
     term: Term,
     region: Region<Term>,
     drawn: Option<(Size, Vec<Row>, Vec<Line>)>,
 }
 
-/// What was told of each object, and since when it is as it is.
+/// The printed lines of each object, and the time of the last change.
 #[derive(Default)]
 pub struct Lines {
     objects: BTreeMap<(String, ObjectRef), Known>,
@@ -46,7 +46,7 @@ struct Known {
 }
 
 impl Screen {
-    /// On stderr. Where others write there, too, a tree that is drawn in place would be torn.
+    /// Creates the output on stderr. It is a list of lines if others write there, because they would break a tree that is redrawn in place.
     pub fn new(is_shared: bool) -> Self {
         if is_shared || !term::draws() {
             return Self::Lines(Lines::default());
@@ -58,8 +58,7 @@ impl Screen {
         })
     }
 
-    /// Shows what is there now, and says something below it. To be called again and again, also when nothing is new: the
-    /// terminal may have another size.
+    /// Shows the current state and the lines below it. Must be called repeatedly, also without changes, because the size of the terminal may change.
     pub fn draw(&mut self, rows: &[Row], footer: &[Line]) {
         match self {
             Self::Live(live) => live.draw(rows, footer),
@@ -79,10 +78,10 @@ impl Live {
         if is_drawn {
             return;
         }
-        // The cursor's own row stands below.
+        // The cursor has the row below.
         let (width, most) = (usize::from(size.1), usize::from(size.0) - 1);
         let shown = screen(rows, footer, width, most, term::colours());
-        // Nobody is left to draw for when stderr is gone.
+        // If stderr is closed, the output has no reader.
         if self.region.draw(&shown, size).is_ok() {
             self.drawn = Some((size, rows.to_vec(), footer.to_vec()));
         }
@@ -97,7 +96,7 @@ impl Lines {
             if let Some(first) = lines.next() {
                 term::success(&first.text);
             }
-            // What to do next is to be copied: without a mark.
+            // The next steps are printed without a mark, for copying.
             lines.for_each(|line| term::line(&line.text));
         }
     }

@@ -1,4 +1,4 @@
-//! What `--once` ends with: every object, its cluster, revision and state.
+//! The result of `--once`: every object with its cluster, revision and state.
 
 use crate::embedded::{Row, State, World};
 use crate::error::Error;
@@ -7,10 +7,10 @@ use crate::{output, table, term};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Prints it, and fails when an object is not ready.
+/// Prints the result.
 ///
 /// # Errors
-/// An object that is not ready; what a server refuses.
+/// An object is not ready, or a server refuses a request.
 pub async fn print(
     world: &World,
     rows: &[Row],
@@ -30,7 +30,7 @@ pub async fn print(
             });
         }
     }
-    // What is a Flux object itself, and applied by another one, stands here once.
+    // A Flux object that another one applied is listed once.
     let flux: Vec<String> = rows
         .iter()
         .map(|row| format!("{} {}", row.hub, row.id))
@@ -87,7 +87,6 @@ pub async fn print(
     }
 }
 
-/// A row of the table.
 struct Line {
     cluster: String,
     object: String,

@@ -1,4 +1,4 @@
-//! The objects below the Kustomizations that applied them, as lines.
+//! A tree of objects below the Kustomizations that applied them, as lines.
 
 use super::line::Line;
 use crate::embedded::{Row, State};
@@ -6,8 +6,7 @@ use crate::ready::shorten;
 use crate::term::Mark;
 use driftless_core::flux::ObjectRef;
 
-/// The rows of a screen of `width` columns: the tree, then the footer. Where they are more than `most`, objects that are ready
-/// are left out and counted, those at the ends of branches first.
+/// Renders the rows of a screen of `width` columns: the tree, then the footer. If they exceed `most`, ready objects are left out and counted, those at the ends of branches first.
 pub fn screen(
     rows: &[Row],
     footer: &[Line],
@@ -33,7 +32,7 @@ pub fn screen(
             continue;
         }
         if over > 0 {
-            // Nothing is left out that is not ready; a terminal that is too low for that shows its beginning.
+            // Objects that are not ready are never left out; a terminal that is too low shows the beginning.
             all.truncate(most.saturating_sub(footer.len() + 1));
             all.push("…".to_owned());
         }
@@ -43,7 +42,7 @@ pub fn screen(
     }
 }
 
-/// Leaves out up to `count` objects that are ready and have nothing below them. Whether there was any.
+/// Leaves out up to `count` objects that are ready and have no objects below them. Returns whether it left out any.
 fn leave_out(shown: &mut Vec<&Row>, count: usize) -> bool {
     let is_end = |at: &usize| {
         let row = shown[*at];
@@ -60,7 +59,7 @@ fn is_below(one: &Row, row: &Row) -> bool {
     one.hub == row.hub && one.owner.as_ref() == Some(&row.id)
 }
 
-/// The lines of the rows that are given.
+/// Renders the lines of rows.
 fn tree(rows: &[&Row]) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut hubs: Vec<&str> = rows.iter().map(|row| row.hub.as_str()).collect();
@@ -109,7 +108,7 @@ fn branch(lines: &mut Vec<Line>, all: &[&Row], rows: Vec<&Row>, indent: &str) {
     }
 }
 
-/// The sign of a state.
+/// Returns the mark of a state.
 pub fn mark(state: State) -> Mark {
     match state {
         State::Ready => Mark::Success,
@@ -126,7 +125,7 @@ fn arrow(row: &Row) -> String {
     }
 }
 
-/// What is to be told of an object behind its name. What is wrong with it has lines of its own.
+/// Renders the summary of an object behind its name. Its errors are separate lines.
 pub fn summary(row: &Row) -> String {
     let message = || shorten(row.message.lines().next().unwrap_or_default());
     match row.state {
@@ -247,7 +246,7 @@ pub mod tests {
             "the end",
         ];
         assert_eq!(shown, want);
-        // All that is ready is left out, and still it is too much.
+        // All ready objects are left out, and the tree is still too high.
         let shown = screen(&rows, &footer, 80, 4, false);
         assert_eq!(
             shown,

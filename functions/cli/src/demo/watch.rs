@@ -1,4 +1,4 @@
-//! Notices edits of the directories and changes on the clusters.
+//! Detects edits of the directories and changes on the clusters.
 
 use crate::embedded::World;
 use crate::error::Error;
@@ -6,14 +6,14 @@ use driftless_core::flux::{FluxKind, GitRepository};
 use driftless_core::ports::Cause;
 use driftless_core::source::index;
 
-/// What was seen the last time.
+/// The state at the last poll.
 pub struct Watch<'a> {
     world: &'a World,
     versions: Vec<u64>,
 }
 
 impl<'a> Watch<'a> {
-    /// Nothing was seen yet.
+    /// Creates a watch before its first poll.
     pub fn new(world: &'a World) -> Self {
         Self {
             world,
@@ -21,10 +21,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Queues what follows from edits, makes up what is missing, and says whether anything moved on a hub.
+    /// Queues the sources of edited directories, creates stand-ins, and returns whether a hub changed.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn look(&mut self) -> Result<bool, Error> {
         let edited = self.world.git.changed().await;
         if !edited.is_empty() {
@@ -45,7 +45,7 @@ impl<'a> Watch<'a> {
         Ok(moved)
     }
 
-    /// As a webhook does for a push: a request for each source that follows one of the repositories.
+    /// Queues each source that follows one of the repositories, as a webhook does for a push.
     async fn push(&self, repositories: &[String]) -> Result<(), Error> {
         for hub in &self.world.hubs {
             let sources = self

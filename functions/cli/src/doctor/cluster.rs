@@ -1,4 +1,4 @@
-//! The checks of one cluster.
+//! The checks of a cluster.
 
 use super::definitions;
 use super::report::Report;
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The oldest version that driftless is tested with: server-side apply, CEL in definitions, selectable fields.
+/// The oldest Kubernetes version that driftless is tested with: it has server-side apply, CEL in definitions and selectable fields.
 const OLDEST: (u64, u64) = (1, 31);
-/// How far a cluster's clock may differ. Times of annotations, leases and tokens are compared with it.
+/// The highest accepted difference of a cluster's clock, which is compared with times of annotations, leases and tokens.
 const SKEW: Duration = Duration::from_secs(30);
-/// Names that a line lists.
+/// The highest number of objects that a check lists.
 const LISTED: usize = 5;
 
-/// Checks a cluster; `of` names it.
+/// Checks a cluster; `of` is its name in the report.
 pub async fn check(hub: &Hub, of: &str, report: &mut Report) {
     let cluster = hub.cluster.as_ref();
     match cluster.abilities().await {
@@ -40,7 +40,7 @@ pub async fn check(hub: &Hub, of: &str, report: &mut Report) {
     objects(&found, of, report);
 }
 
-/// The Flux objects of a hub. Kinds that cannot be listed are told by the check of the definitions.
+/// Returns the Flux objects of a hub. Kinds that cannot be listed are reported by the check of the definitions.
 async fn listed(hub: &Hub) -> Vec<Object> {
     let mut all = Vec::new();
     for kind in FluxKind::ALL {
@@ -64,7 +64,7 @@ fn version(found: &str, of: &str, report: &mut Report) {
     }
 }
 
-/// Whether the user has the rights of cluster-admin, as the identity of Flux's controllers has: nobody else may bind that role.
+/// Checks that the user has the rights of cluster-admin, as Flux's controllers have: only such a user may bind that role.
 async fn rights(cluster: &dyn Cluster, of: &str, report: &mut Report) {
     let check = format!("{of}: rights");
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -79,7 +79,7 @@ async fn rights(cluster: &dyn Cluster, of: &str, report: &mut Report) {
     }
 }
 
-/// The cluster's clock, by the time of creation in the answer to a dry run.
+/// Checks the cluster's clock, by the creation time in the response to a dry run.
 async fn clock(cluster: &dyn Cluster, of: &str, report: &mut Report) {
     let check = format!("{of}: clock");
     let next = "set both clocks by NTP";
@@ -138,7 +138,7 @@ async fn installed(cluster: &dyn Cluster, of: &str, report: &mut Report) {
     }
 }
 
-/// What is not ready.
+/// Checks that all objects are ready or suspended.
 fn objects(all: &[Object], of: &str, report: &mut Report) {
     let check = format!("{of}: objects");
     let mut open = BTreeSet::new();

@@ -1,5 +1,4 @@
-//! Whether a cluster's Flux objects are as the definitions want them. An object that was there before its definition became as
-//! strict as it is stays; the next change of it is refused.
+//! Checks that a cluster's Flux objects are valid under the current definitions. An object that is older than a stricter definition stays on the cluster, but its next change is refused.
 
 use super::report::Report;
 use driftless_adapters::embedded::Embedded;
@@ -12,13 +11,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Who asks the embedded server.
+/// The user on the embedded server.
 const USER: &str = "driftless-doctor";
-/// Objects that are listed.
+/// The highest number of objects that the check lists.
 const LISTED: usize = 20;
 
-/// Names the objects that the definitions of this program refuse. An embedded API server judges them: on the cluster, a
-/// definition may be older, and what is stored is not judged again.
+/// Reports the objects that the definitions of this program refuse. An embedded API server validates them: the cluster may have older definitions, and does not validate stored objects.
 pub async fn check(objects: &[Object], of: &str, report: &mut Report) {
     let check = format!("{of}: fields");
     let refused = match refused(objects).await {
@@ -45,7 +43,7 @@ pub async fn check(objects: &[Object], of: &str, report: &mut Report) {
     report.fail(&check, found, next);
 }
 
-/// The refused objects, each with the API server's reason.
+/// Returns the refused objects, each with the API server's reason.
 async fn refused(objects: &[Object]) -> Result<Vec<String>> {
     let clock = Arc::new(SystemClock);
     let judge = Embedded::new(clock.clone()).cluster(User::admin(USER), "the definitions")?;
@@ -65,12 +63,12 @@ async fn refused(objects: &[Object]) -> Result<Vec<String>> {
     Ok(refused)
 }
 
-/// `Kind/namespace/name`.
+/// Returns `Kind/namespace/name`.
 pub(super) fn name_of(object: &Object) -> String {
     format!("{}/{}/{}", object.kind(), object.namespace(), object.name())
 }
 
-/// What a file says of an object.
+/// Returns the fields of an object that a file would have.
 fn as_written(object: &Object) -> Value {
     let mut written = json!({"apiVersion": object.api_version(), "kind": object.kind(),
         "metadata": {"name": object.name(), "namespace": object.namespace()}});

@@ -1,4 +1,4 @@
-//! The checks of an installation on AWS, as its functions see it.
+//! The checks of an installation on AWS, with the configuration of its functions.
 
 use super::cluster;
 use super::report::Report;
@@ -12,18 +12,18 @@ use driftless_core::hub::{self, Hub};
 use driftless_core::ports::{GitAuth, Ports, Precondition, Put};
 use driftless_core::webhook;
 
-/// Where the probe of conditional writes goes.
+/// The key of the object that probes conditional writes.
 const PROBE: &str = "doctor/probe";
 
-/// A queue of infra/template.yaml, as it is checked.
+/// The expected settings of a queue in infra/template.yaml.
 struct Expected {
-    /// What the check is called.
+    /// The name of the check.
     check: &'static str,
-    /// The variable with its address.
+    /// The environment variable with the queue's URL.
     variable: &'static str,
-    /// The time limit of the function that takes its messages; AWS asks for a visibility time-out of six times as much.
+    /// The timeout of the function that receives its messages, in seconds; AWS recommends a visibility timeout of six times as much.
     seconds: u64,
-    /// Whether the template has a queue for its dead letters.
+    /// True if the template has a dead-letter queue for it.
     keeps_dead_letters: bool,
 }
 
@@ -37,11 +37,11 @@ const SWEEPS: Expected = Expected {
     check: "queue of sweeps",
     variable: "DRIFTLESS_SWEEP_QUEUE_URL",
     seconds: 55,
-    // A sweep is not tried twice: the next minute asks again.
+    // A sweep is not retried: the next minute sends another one.
     keeps_dead_letters: false,
 };
 
-/// Checks everything.
+/// Runs all checks.
 pub async fn check(config: &Config, report: &mut Report) {
     let settings = aws::settings().await;
     let ports = match config::aws_ports_with(config, &settings) {
@@ -91,7 +91,7 @@ pub async fn check(config: &Config, report: &mut Report) {
     }
 }
 
-/// Whether the functions run the version of this command, as each wrote when it started.
+/// Checks that the functions have the version of this command. Each function stores its version when it starts.
 async fn versions(ports: &Ports, report: &mut Report) {
     const CHECK: &str = "functions";
     let found = match functions::versions(ports.blobs.as_ref()).await {
@@ -123,7 +123,7 @@ async fn versions(ports: &Ports, report: &mut Report) {
     }
 }
 
-/// Whether the Git host answers, and lets the installation's login read the fleet repository of a hub.
+/// Checks that the installation's login can read the fleet repository of a hub.
 async fn repository(ports: &Ports, hub: &Hub, report: &mut Report) {
     let Some(url) = &hub.settings.root_repository else {
         return;
@@ -156,7 +156,7 @@ async fn repository(ports: &Ports, hub: &Hub, report: &mut Report) {
     }
 }
 
-/// Records are written with conditions: a bucket that ignores them loses leases.
+/// Checks conditional writes: without them the bucket loses leases.
 async fn bucket(ports: &Ports, report: &mut Report) {
     let next = "check DRIFTLESS_BUCKET, and the rights on doctor/* of it";
     let blobs = ports.blobs.as_ref();

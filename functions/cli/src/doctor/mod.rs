@@ -1,4 +1,4 @@
-//! `driftless doctor`: checks a cluster, and an installation on AWS with its hubs; each failure with its remedy.
+//! The command `driftless doctor`: checks a cluster, or an installation on AWS with its hubs, and reports a remedy for each failure.
 
 mod cluster;
 mod definitions;
@@ -30,10 +30,10 @@ s3:PutObject and DeleteObject on doctor/*.";
 pub struct Args {
     #[command(flatten)]
     connection: Connection,
-    /// Check the installation on AWS that the environment names, and its hubs, instead of the kubeconfig's cluster
+    /// Check the installation on AWS that the environment configures, and its hubs, instead of the kubeconfig's cluster
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     installation: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
@@ -49,7 +49,7 @@ enum Format {
 /// Runs the checks.
 ///
 /// # Errors
-/// A check that fails.
+/// A check fails.
 pub async fn run(args: Args) -> Result<(), Error> {
     let mut report = Report::new(args.output == Format::Text);
     if args.installation {

@@ -1,20 +1,20 @@
-//! What the checks found.
+//! The results of the checks.
 
 use crate::error::Error;
 use crate::{output, term};
 use serde_json::{Value, json};
 use std::fmt::Display;
 
-/// The checks so far.
+/// The results so far.
 pub struct Report {
-    /// Whether each is told at once.
+    /// True if each result is printed at once.
     tells: bool,
     checks: Vec<Value>,
     failed: usize,
 }
 
 impl Report {
-    /// No check yet.
+    /// Creates an empty report.
     pub fn new(tells: bool) -> Self {
         Self {
             tells,
@@ -23,7 +23,7 @@ impl Report {
         }
     }
 
-    /// A check that holds.
+    /// Adds a check that passed.
     pub fn pass(&mut self, check: &str, found: impl Display) {
         if self.tells {
             term::success(&format!("{check}: {found}"));
@@ -31,7 +31,7 @@ impl Report {
         self.add(check, "ok", &found.to_string(), None);
     }
 
-    /// Something to know that is not wrong by itself.
+    /// Adds a result to note that is not an error.
     pub fn note(&mut self, check: &str, found: impl Display, next: &str) {
         if self.tells {
             term::waiting(&format!("{check}: {found}\n    {next}"));
@@ -39,7 +39,7 @@ impl Report {
         self.add(check, "note", &found.to_string(), Some(next));
     }
 
-    /// A check that fails, and its remedy.
+    /// Adds a check that failed, and its remedy.
     pub fn fail(&mut self, check: &str, found: impl Display, next: &str) {
         if self.tells {
             term::failure(&format!("{check}: {found}\n    {next}"));
@@ -53,10 +53,10 @@ impl Report {
         self.checks.push(check);
     }
 
-    /// Prints what was not printed yet.
+    /// Prints the results that were not printed yet.
     ///
     /// # Errors
-    /// A check has failed.
+    /// A check failed.
     pub fn finish(self) -> Result<(), Error> {
         if !self.tells {
             output::print_json(&json!({"checks": self.checks, "failed": self.failed}))?;

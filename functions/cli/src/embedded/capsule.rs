@@ -1,5 +1,4 @@
-//! Capsule on a hub of this process: the kubeconfig that an annotated account gets leads to the hub as that account, with the rights
-//! that Capsule gives the owner of a Tenant, and no more.
+//! Capsule on an embedded hub: the kubeconfig of an annotated account points to the hub, with exactly the rights that Capsule gives the owner of a Tenant.
 
 use super::{Row, World};
 use crate::error::Error;
@@ -15,13 +14,13 @@ const CAPSULE: &str = "capsule.clastix.io/v1beta2";
 /// The label of the namespaces of a Tenant.
 const TENANT: &str = "capsule.clastix.io/tenant";
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// What an owner has in each of its namespaces when its Tenant names no roles (Capsule's webhook for Tenants).
+/// The roles of an owner in each namespace of a Tenant without roles (Capsule's webhook for Tenants).
 const ROLES: [&str; 2] = ["admin", "capsule-namespace-deleter"];
-/// What every owner may do with namespaces: create them, and delete its own.
+/// The roles by which every owner creates namespaces and deletes its own.
 const PROVISIONER: &str = "capsule-namespace-provisioner";
 const DELETER: &str = "capsule-namespace-deleter";
 
-/// The address of the Capsule proxy of a hub.
+/// Returns the URL of the Capsule proxy of a hub.
 fn address(hub: &str) -> String {
     format!(
         "https://capsule-proxy.{}.internal",
@@ -29,7 +28,7 @@ fn address(hub: &str) -> String {
     )
 }
 
-/// The Capsule proxy that every hub is registered with.
+/// Returns the Capsule proxy that a hub is registered with.
 pub(super) fn proxy(hub: &str) -> CapsuleProxy {
     CapsuleProxy {
         url: address(hub),
@@ -38,11 +37,10 @@ pub(super) fn proxy(hub: &str) -> CapsuleProxy {
 }
 
 impl World {
-    /// Does what Capsule and its addon do on every hub with Tenants: the owners' kubeconfigs, their rights in the Tenants'
-    /// namespaces, and the Secrets that are spread over these. Whether anything is new.
+    /// Does the work of Capsule and its addon on every hub with Tenants: the owners' kubeconfigs, their rights in the Tenants' namespaces, and the Secrets that are replicated into these. Returns whether anything changed.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn capsule(&self, rows: &[Row]) -> Result<bool, Error> {
         let mut any = false;
         for cluster in &self.hubs {
@@ -63,7 +61,7 @@ impl World {
         Ok(any)
     }
 
-    /// The roles by which owners create and delete namespaces.
+    /// Creates the roles by which owners create and delete namespaces.
     async fn provision(&self, hub: &str, tenants: &[Object]) -> Result<bool, Error> {
         let mut any = false;
         for (name, verbs) in [
@@ -92,7 +90,7 @@ impl World {
         Ok(any)
     }
 
-    /// Gives the namespaces that an owner's objects made the label of the owner's Tenant, as Capsule's webhook does.
+    /// Adds the label of the owner's Tenant to the namespaces that an owner's objects created, as Capsule's webhook does.
     async fn adopt(&self, hub: &Hub, tenants: &[Object], rows: &[Row]) -> Result<bool, Error> {
         let name = hub.settings.name.as_str();
         let labelled: BTreeSet<String> = list(hub, "v1", "Namespace")
@@ -132,7 +130,7 @@ impl World {
         Ok(any)
     }
 
-    /// The account whose kubeconfig an object goes by.
+    /// Returns the account whose kubeconfig an object uses.
     async fn acts_as(&self, hub: &Hub, row: &Row) -> Result<Option<String>, Error> {
         let Some(object) = hub.get(&row.id).await? else {
             return Ok(None);
@@ -150,7 +148,7 @@ impl World {
         )))
     }
 
-    /// What the namespaces of a Tenant have.
+    /// Creates the role bindings and replicated objects in the namespaces of a Tenant.
     async fn serve(&self, hub: &Hub, tenant: &Object) -> Result<bool, Error> {
         let name = hub.settings.name.as_str();
         let mut any = false;
@@ -178,7 +176,7 @@ impl World {
         Ok(any)
     }
 
-    /// Applies an object as an administrator. Whether that changed anything.
+    /// Applies an object as an administrator. Returns whether that changed it.
     async fn ensure(&self, cluster: &str, object: Value) -> Result<bool, Error> {
         let object = Object::new(object).map_err(Error::new)?;
         let admin = self.admin(cluster)?;
@@ -213,7 +211,7 @@ fn owners(tenant: &Object) -> Vec<Value> {
     entries(tenant, "/spec/owners").cloned().collect()
 }
 
-/// The roles of a Tenant's namespaces, each with whom it is given to.
+/// Returns the roles in a Tenant's namespaces, each with its subjects.
 fn bindings(tenant: &Object) -> BTreeMap<String, Vec<Value>> {
     let mut all: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for owner in entries(tenant, "/spec/owners") {
@@ -243,7 +241,7 @@ fn role(name: &str) -> Value {
     json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": name})
 }
 
-/// An owner of a Tenant as the subject of a binding. A service account is named by its user.
+/// Renders an owner of a Tenant as the subject of a binding. A service account is the user of its name.
 fn subject(owner: &Value) -> Value {
     let name = owner["name"].as_str().unwrap_or_default();
     match owner["kind"].as_str() {
@@ -252,14 +250,14 @@ fn subject(owner: &Value) -> Value {
     }
 }
 
-/// What a GlobalTenantResource has for the namespaces of a Tenant.
+/// Returns the objects that a GlobalTenantResource replicates into the namespaces of a Tenant.
 fn raw_items(resource: &Object, tenant: &Object) -> Vec<Value> {
     let labels = resource.pointer("/spec/tenantSelector/matchLabels");
     let labels = labels.and_then(Value::as_object);
     let is_selected = labels.is_none_or(|labels| {
         labels.iter().all(|(key, value)| {
             let own = match key.as_str() {
-                // Kubernetes sets it on namespaces alone, Capsule on its Tenants.
+                // Kubernetes sets this label on namespaces only, Capsule also on its Tenants.
                 "kubernetes.io/metadata.name" => Some(tenant.name()),
                 key => tenant.label(key),
             };

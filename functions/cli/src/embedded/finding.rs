@@ -1,4 +1,4 @@
-//! What is wrong with an object, with the file and line where that is known.
+//! Errors of objects, with the file and line if they are known.
 
 use super::{Row, World};
 use crate::error::Error;
@@ -15,12 +15,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, PoisonError};
 
-/// One thing that is wrong.
+/// An error of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Where.
+    /// The file, and the line if it is known.
     pub place: Option<Place>,
-    /// What.
+    /// The error without the place.
     pub message: String,
 }
 
@@ -34,11 +34,10 @@ impl fmt::Display for Finding {
 }
 
 impl World {
-    /// What the `Ready` condition of an object says, one by one: each thing in the file that it is about, else in the file
-    /// of the object that it names, else in that of the Flux object itself.
+    /// Splits the message of an object's `Ready` condition into findings, each with the place that it is about: the file that it mentions, else the file of the object that it mentions, else the file of the Flux object.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn tell(&self, row: &Row) -> Result<Vec<Finding>, Error> {
         let hub = self.hub(&row.hub).await?;
         let own = self.files(&hub, &row.id).await?;
@@ -50,7 +49,7 @@ impl World {
             .as_ref()
             .and_then(|(files, near)| files.of_object(near, &id_of(&row.id), &row.message));
         let itself = owner.as_ref().zip(itself);
-        // Nothing in the fleet leads to a hub's root: it is where the repository has it.
+        // No object of the fleet applies a hub's root: search the repository for it.
         let root = match &row.owner {
             Some(_) => None,
             None => self.place_of(&row.id, &row.message),
@@ -85,7 +84,7 @@ impl World {
             .collect())
     }
 
-    /// The files that a Kustomization builds from, and where its build begins.
+    /// Returns the files of a Kustomization's source, and the directory that it builds.
     async fn files(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<(Arc<Files>, Build)>, Error> {
         if id.kind != FluxKind::Kustomization {
             return Ok(None);
@@ -103,10 +102,10 @@ impl World {
         let taken = match source.kind {
             FluxKind::GitRepository => GitRepository::from_object(object)
                 .ok()
-                .and_then(|source| self.git.taken(&source.spec.url, &source.reference())),
+                .and_then(|source| self.git.last_read(&source.spec.url, &source.reference())),
             FluxKind::OCIRepository => {
                 let url = object.pointer("/spec/url").and_then(Value::as_str);
-                url.and_then(|url| self.git.taken(url, &GitReference::default()))
+                url.and_then(|url| self.git.last_read(url, &GitReference::default()))
             }
             _ => None,
         };
@@ -117,7 +116,7 @@ impl World {
         Ok(taken.map(|(root, tree)| (self.files_of(&root, tree), build)))
     }
 
-    /// The place of an object in the files of all directories.
+    /// Searches the files of all directories for an object.
     fn place_of(&self, id: &ObjectRef, message: &str) -> Option<Place> {
         self.git.trees().into_iter().find_map(|(root, tree)| {
             let files = self.files_of(&root, tree);
@@ -126,7 +125,7 @@ impl World {
         })
     }
 
-    /// The documents of every file that may have a definition in it.
+    /// Returns the documents of every file that may contain a definition.
     pub fn definitions(&self) -> Vec<Arc<Vec<Node>>> {
         let mut all = Vec::new();
         for (root, tree) in self.git.trees() {
@@ -142,7 +141,7 @@ impl World {
         all
     }
 
-    /// The names of the Kustomizations in the files of all directories.
+    /// Returns the names of the Kustomizations in the files of all directories.
     pub fn kustomizations(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for (root, tree) in self.git.trees() {
@@ -151,14 +150,14 @@ impl World {
         names
     }
 
-    /// Whether a file has an object of this kind and name.
+    /// Checks whether a file contains an object of this kind and name.
     pub fn names(&self, id: &ObjectRef) -> bool {
         let id = id_of(id);
         let mut trees = self.git.trees().into_iter();
         trees.any(|(root, tree)| self.files_of(&root, tree).has(&id))
     }
 
-    /// The files of a tree, as they were read before.
+    /// Returns the files of a tree, from the cache if the tree is unchanged.
     fn files_of(&self, root: &Path, tree: Arc<FileTree>) -> Arc<Files> {
         let mut known = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = known.get(root).filter(|files| files.are_of(&tree)) {
@@ -183,7 +182,7 @@ fn told(place: Option<Place>, message: &str) -> Finding {
     }
 }
 
-/// Without the time that a health check would have taken: time jumps here.
+/// Removes the duration of a health check, because the clock is simulated.
 pub fn without_wait(message: &str) -> String {
     static FORM: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"health check failed after [0-9hms.]+").ok());
@@ -195,7 +194,7 @@ pub fn without_wait(message: &str) -> String {
     }
 }
 
-/// The field that a message is about which names none: that of a directory or a source that is not there.
+/// Returns the field of a message that mentions none, for a directory or source that does not exist.
 fn field_of(row: &Row) -> Option<&'static str> {
     if row.message.contains("path not found") {
         return Some("spec.path");
@@ -221,7 +220,7 @@ fn id_of(id: &ObjectRef) -> ObjectId {
     }
 }
 
-/// The object that a message begins with: `Kind/namespace/name what is wrong`.
+/// Returns the object that a message begins with: `Kind/namespace/name MESSAGE`.
 pub fn object_of(message: &str) -> Option<ObjectId> {
     static FORM: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^([A-Z][A-Za-z0-9]*)/(?:([a-z0-9.-]+)/)?([^\s/]+?):? ").ok());

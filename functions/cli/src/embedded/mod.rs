@@ -1,5 +1,4 @@
-//! A whole installation in this process: hubs and remote clusters are embedded API servers, repositories are directories.
-//! Nothing else is needed, and nothing of it outlives the process.
+//! A complete installation in this process: hubs and remote clusters are embedded API servers, repositories are directories. It needs nothing else and leaves nothing behind.
 
 mod capsule;
 mod finding;
@@ -34,26 +33,26 @@ pub use finding::{Finding, object_of, without_wait};
 pub use snapshot::{Objects, Row, State};
 pub use stand_in::{Made, StandIn};
 
-/// Who the installation and its user are on every cluster.
+/// The user of the installation on every cluster.
 const ADMIN: &str = "admin";
 
-/// Hubs, remote clusters and what serves them.
+/// Hubs, remote clusters and the adapters of steps.
 pub struct World {
-    /// What steps work with.
+    /// The adapters that steps use.
     pub ports: Ports,
-    /// The directories that stand in for repositories, as `ports` reads them.
+    /// The directories in place of repositories, shared with `ports`.
     pub git: DirectoryGit,
-    /// The hubs in their order.
+    /// The hubs in the order of the fleet.
     pub hubs: Vec<Cluster>,
-    /// Remote clusters, and where each way to one leads to.
+    /// Remote clusters, and the references that resolve to them.
     remotes: Mutex<Remotes>,
     clouds: Arc<Described>,
     clusters: Arc<EmbeddedClusters>,
     sops_keys: Option<Secret>,
     kube_version: Option<[u64; 3]>,
-    /// Clusters as an administrator has them.
+    /// Clients with the rights of an administrator, by cluster.
     admins: Mutex<BTreeMap<String, KubeCluster>>,
-    /// Files that messages were looked up in, by their directory.
+    /// Files in which places of messages were searched, by directory.
     files: Mutex<BTreeMap<PathBuf, Arc<Files>>>,
     listens: bool,
 }
@@ -61,32 +60,31 @@ pub struct World {
 #[derive(Default)]
 struct Remotes {
     clusters: BTreeMap<String, Cluster>,
-    /// By hub and what tells the way: `Secret/NAMESPACE/NAME`, `ConfigMap/NAMESPACE/NAME`.
+    /// The name of the cluster by hub and reference: `Secret/NAMESPACE/NAME` or `ConfigMap/NAMESPACE/NAME`.
     places: BTreeMap<(String, String), String>,
-    /// By address, of those that tokens open.
+    /// The name of the cluster by server URL, for clusters of `configMapRef`.
     addresses: BTreeMap<String, String>,
-    /// Who may do everything on a cluster: `NAMESPACE:SERVICE-ACCOUNT`.
+    /// By cluster, the accounts with all rights: `NAMESPACE:SERVICE-ACCOUNT`.
     admitted: BTreeSet<(String, String)>,
 }
 
-/// One API server.
+/// An embedded API server.
 #[derive(Clone)]
 pub struct Cluster {
-    /// Its name, different for each cluster of a world.
+    /// The name, unique in a world.
     pub name: String,
-    /// The server.
+    /// The API server.
     pub server: Embedded,
-    /// A kubeconfig of an administrator.
+    /// A kubeconfig with the rights of an administrator.
     pub kubeconfig: Secret,
     _listener: Option<Arc<Listener>>,
 }
 
 impl World {
-    /// Starts the hubs of a fleet, with what `driftless bootstrap` puts there, and registers them. With `listens` every
-    /// cluster can be reached by HTTPS on loopback.
+    /// Starts the hubs of a fleet with the objects of `driftless bootstrap`, and registers them. With `listens`, every cluster is served by HTTPS on loopback.
     ///
     /// # Errors
-    /// No socket to listen on; what a server refuses.
+    /// No socket can listen, or a server refuses a request.
     pub async fn start(
         fleet: &Fleet,
         charts: Arc<dyn Charts>,
@@ -169,36 +167,36 @@ impl World {
         Ok(())
     }
 
-    /// A hub as the core has it.
+    /// Connects to a hub as the core does.
     ///
     /// # Errors
-    /// Not one of this world.
+    /// This world does not have the hub.
     pub async fn hub(&self, name: &str) -> Result<Hub, Error> {
         Ok(hub::connect(&self.ports, name).await?)
     }
 
-    /// The hubs' newest resourceVersions: they move with whatever happens there.
+    /// Returns the newest resourceVersion of each hub, which changes with every write.
     pub fn versions(&self) -> Vec<u64> {
         let newest = |hub: &Cluster| *hub.server.versions().borrow();
         self.hubs.iter().map(newest).collect()
     }
 
-    /// Queues a look at an object, now.
+    /// Queues a step of an object without delay.
     ///
     /// # Errors
-    /// The queue's.
+    /// The queue refuses the message.
     pub async fn ask(&self, hub: &str, object: &ObjectRef, cause: Cause) -> Result<(), Error> {
         let request = Request::new(hub, object.clone(), cause);
         let sent = self.ports.queue.send(vec![(request, Duration::ZERO)]);
         Ok(sent.await?)
     }
 
-    /// The remote clusters so far.
+    /// Returns the remote clusters so far.
     pub fn remotes(&self) -> Vec<Cluster> {
         self.lock().clusters.values().cloned().collect()
     }
 
-    /// The remote cluster of that name, started when it is not there yet.
+    /// Returns the remote cluster of that name, and starts it if necessary.
     async fn remote(&self, name: &str) -> Result<Cluster, Error> {
         let known = self.lock().clusters.get(name).cloned();
         if let Some(known) = known {
@@ -212,11 +210,11 @@ impl World {
 
     fn tell_version(&self, cluster: &Cluster) {
         if let Some(version) = self.kube_version {
-            cluster.server.tell_version(version);
+            cluster.server.set_kubernetes_version(version);
         }
     }
 
-    /// The remote cluster that a Secret or ConfigMap leads to.
+    /// Returns the name of the remote cluster that a Secret or ConfigMap refers to.
     fn place(&self, hub: &str, told: &str) -> Option<String> {
         let place = (hub.to_owned(), told.to_owned());
         self.lock().places.get(&place).cloned()

@@ -1,27 +1,27 @@
-//! Which Secrets, ConfigMaps and service accounts a Flux object cannot do without.
+//! The Secrets, ConfigMaps and service accounts that a Flux object needs.
 
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_manifest::Object;
 use serde_json::Value;
 use std::fmt;
 
-/// Something that a Flux object names, in its own namespace on the hub.
+/// An object that a Flux object references in its own namespace on the hub.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
-    /// Which.
+    /// The referenced object.
     pub what: Place,
-    /// What for.
+    /// The use that the Flux object has for it.
     pub purpose: Purpose,
 }
 
-/// An object of the hub.
+/// The reference to an object on the hub.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// `Secret`, `ConfigMap` or `ServiceAccount`.
     pub kind: &'static str,
-    /// Its namespace.
+    /// The namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -31,29 +31,29 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a Flux object needs something for.
+/// The use that a Flux object has for an object that it references.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// A source logs in with it.
     Login,
-    /// A source trusts certificates by it.
+    /// A source verifies TLS certificates with it.
     Certificates,
     /// Files are decrypted with it.
     Keys,
-    /// It leads to a cluster.
+    /// It has the address and credentials of a cluster.
     Cluster,
-    /// Its entries are variables of a build.
+    /// Its entries are the variables of a build.
     Variables,
-    /// An entry of it has values of a release, or the one value of a path in them.
+    /// An entry of it has values of a release, or the value of one path in them.
     Values {
-        /// The entry.
+        /// The key of the entry.
         key: String,
-        /// Whether the entry is the value of a `targetPath`.
+        /// True if the entry is the value of a `targetPath`.
         is_one: bool,
     },
 }
 
-/// What an object names and cannot do without.
+/// Returns the objects that a Flux object references and needs.
 pub fn of(object: &Object) -> Vec<Need> {
     let Some(id) = ObjectRef::of(object) else {
         return Vec::new();
@@ -142,7 +142,7 @@ impl Names<'_> {
             .or_else(map)
     }
 
-    /// The entries of a list that are not optional.
+    /// Returns the entries of a list that are not optional.
     fn list(&self, field: &str, purpose: impl Fn(&Value) -> Purpose) -> Vec<Need> {
         let entries = self.object.pointer(field).and_then(Value::as_array);
         let needed = entries.into_iter().flatten().filter_map(|entry| {

@@ -1,5 +1,4 @@
-//! Clusters that tokens open: what a ConfigMap of `spec.kubeConfig.configMapRef` leads to. None of them is reached from here, so one
-//! in this process stands at the address, and takes every token.
+//! Clusters of `spec.kubeConfig.configMapRef`, which are opened with tokens. Since the real ones are not reachable offline, an embedded cluster is served at their address, which accepts every token.
 
 use super::World;
 use super::stand_in::{MANAGER, Made, StandIn, apply, stand_in};
@@ -22,10 +21,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a token lives.
+/// The lifetime of a token.
 const LIFE: Duration = Duration::from_secs(15 * 60);
 
-/// Clouds, as far as ConfigMaps tell of their clusters.
+/// Cloud providers that know the clusters described by ConfigMaps.
 #[derive(Default)]
 pub(super) struct Described(Mutex<BTreeMap<String, ClusterEndpoint>>);
 
@@ -44,7 +43,7 @@ impl Described {
     }
 }
 
-/// The name of a cluster that a cloud runs, as part of a host's; none when the text is no name of one.
+/// Returns the host name of a managed cluster of a cloud provider, or `None` if the cluster's name is not valid.
 fn managed(provider: &str, cluster: &str) -> Option<String> {
     match provider {
         "aws" => EksCluster::parse(cluster).map(|one| eks(&one)),
@@ -144,7 +143,7 @@ impl Google for Described {
 }
 
 impl World {
-    /// Sees to it that a server stands where a ConfigMap leads to. What is wrong with the ConfigMap is told by the step.
+    /// Starts a cluster at the address that a ConfigMap refers to. Errors in the ConfigMap are reported by the step.
     pub(super) async fn opened(
         &self,
         hub: &Hub,
@@ -203,7 +202,7 @@ impl World {
         Ok(Some(stand_in(&hub.settings.name, id, told, made)))
     }
 
-    /// The rules of an installation stand in no repository: it may work on this cluster with its own role.
+    /// Allows the installation to use its own role for a cluster: real settings are not in a repository.
     async fn allow(&self, hub: &Hub, cluster: &str) -> Result<(), Error> {
         let mut settings = hub.settings.clone();
         let is_open = settings.default_kubeconfig_service_account.is_some();
@@ -216,7 +215,7 @@ impl World {
     }
 }
 
-/// A ConfigMap that is not there, and the service account that it names.
+/// Creates a ConfigMap that does not exist, and the service account that it names.
 async fn made_up(hub: &Hub, namespace: &str, name: &str) -> Result<Object, Error> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": MANAGER, "namespace": namespace}});
     let account = Object::new(account).map_err(Error::new)?;

@@ -1,4 +1,4 @@
-//! What stands on the clusters of a world: Flux's objects, and what they applied.
+//! The state of a world's clusters: Flux objects, and the objects that they applied.
 
 use super::{Finding, World};
 use crate::error::Error;
@@ -18,47 +18,47 @@ use std::collections::BTreeMap;
 /// A Flux object of a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its hub.
+    /// The name of its hub.
     pub hub: String,
-    /// Which.
+    /// Its kind, namespace and name.
     pub id: ObjectRef,
     /// The Kustomization that applied it.
     pub owner: Option<ObjectRef>,
-    /// The cluster that it acts on: its hub, or a remote one.
+    /// The name of the cluster that it acts on: its hub, or a remote cluster.
     pub cluster: String,
-    /// Where its files come from.
+    /// The source of its files.
     pub source: Option<ObjectRef>,
-    /// How it stands.
+    /// The state, from its conditions.
     pub state: State,
     /// The reason of its `Ready` condition.
     pub reason: String,
     /// The message of its `Ready` condition.
     pub message: String,
-    /// The revision it has, empty before the first.
+    /// The revision in its status, empty before the first.
     pub revision: String,
-    /// What it applied, with the version to ask for it by.
+    /// The objects that it applied, each with its API version.
     pub inventory: Vec<(ObjectId, String)>,
-    /// What is wrong, where it failed.
+    /// The errors of an object that failed.
     pub told: Vec<Finding>,
 }
 
-/// How a Flux object stands.
+/// The state of a Flux object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// `Ready=True` for the newest generation.
     Ready,
-    /// Not looked at yet, or in progress.
+    /// Not reconciled yet, or in progress.
     Progressing,
     /// It waits for another object.
     Waiting,
     /// `Ready=False`.
     Failed,
-    /// Left alone.
+    /// `spec.suspend` is set.
     Suspended,
 }
 
 impl State {
-    /// As it is printed.
+    /// Returns the printed name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
@@ -72,7 +72,7 @@ impl State {
 
 /// An object that a Kustomization applied.
 pub struct Applied {
-    /// Which.
+    /// Its group, kind, namespace and name.
     pub id: ObjectId,
     /// Its health: `Current`, `InProgress`, `NotFound` and so on.
     pub health: String,
@@ -82,10 +82,10 @@ pub struct Applied {
 pub type Objects = BTreeMap<(String, ObjectRef), Object>;
 
 impl World {
-    /// Every Flux object of every hub, and what is wrong with those that failed.
+    /// Returns every Flux object of every hub, with the errors of those that failed.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn snapshot(&self) -> Result<Vec<Row>, Error> {
         let mut rows = self.rows(&self.objects().await?);
         for row in &mut rows {
@@ -96,10 +96,10 @@ impl World {
         Ok(rows)
     }
 
-    /// Every Flux object of every hub.
+    /// Returns every Flux object of every hub.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn objects(&self) -> Result<Objects, Error> {
         let mut all = Objects::new();
         for cluster in &self.hubs {
@@ -114,7 +114,7 @@ impl World {
         Ok(all)
     }
 
-    /// How they stand, hub by hub, without a word on what is wrong.
+    /// Returns the states of the objects, ordered by hub, without errors.
     pub fn rows(&self, objects: &Objects) -> Vec<Row> {
         let mut rows = Vec::new();
         for hub in self.hubs.iter().map(|cluster| &*cluster.name) {
@@ -162,10 +162,10 @@ impl World {
         })
     }
 
-    /// The objects that a Kustomization or HelmRelease applied, as they are now.
+    /// Returns the live objects that a Kustomization or HelmRelease applied.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn applied(&self, row: &Row) -> Result<Vec<Applied>, Error> {
         if row.inventory.is_empty() {
             return Ok(Vec::new());
@@ -207,10 +207,10 @@ impl World {
 }
 
 impl World {
-    /// Where a Kustomization or HelmRelease works; `None` when it is gone, or none that can be read.
+    /// Returns the target of a Kustomization or HelmRelease, or `None` if the object does not exist or is not valid.
     ///
     /// # Errors
-    /// There is no way to its cluster.
+    /// The target cannot be opened.
     pub async fn target_of(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<Target>, Error> {
         let Some(object) = hub.get(id).await? else {
             return Ok(None);
@@ -230,14 +230,14 @@ impl World {
     }
 }
 
-/// The Kustomization whose labels stand on an object; not the object itself, as with a root that applies itself.
+/// Returns the Kustomization whose labels an object has, except the object itself: a root may apply itself.
 fn owner(object: &Object) -> Option<ObjectRef> {
     let (name, namespace) = (object.label(OWNER_NAME)?, object.label(OWNER_NAMESPACE)?);
     let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
     (ObjectRef::of(object).as_ref() != Some(&owner)).then_some(owner)
 }
 
-/// The source that an object names: a Kustomization's or a chart's; that of a release is its chart.
+/// Returns the source of a Kustomization or chart. The source of a release is its chart.
 fn source(object: &Object) -> Option<ObjectRef> {
     let chart = object.pointer("/status/helmChart").and_then(Value::as_str);
     if let Some((namespace, name)) = chart.and_then(|chart| chart.split_once('/')) {
@@ -275,7 +275,7 @@ fn state(object: &Object) -> State {
     let Some(ready) = conditions.ready() else {
         return State::Progressing;
     };
-    // A source that is there and has no artifact yet; a source or a directory that is not there is a failure.
+    // A source without an artifact: wait for it. A source or directory that does not exist is a failure.
     let no_artifact =
         ready.reason == reason::ARTIFACT_FAILED && ready.message.starts_with("Source artifact");
     let waits = [reason::DEPENDENCY_NOT_READY, reason::NO_SOURCE_ARTIFACT]

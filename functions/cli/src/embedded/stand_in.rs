@@ -1,5 +1,4 @@
-//! What a fleet expects on its hub and no repository has: Secrets with kubeconfigs, keys and credentials, which a platform
-//! team puts there by hand. Each that is missing is made up, and so is the remote cluster behind a kubeconfig.
+//! Secrets that a fleet expects on its hub and that are not in Git: kubeconfigs, keys and credentials, which a platform team creates by hand. Each missing one gets a stand-in, and each kubeconfig an embedded remote cluster.
 
 use super::World;
 use super::needs::{self, Place, Purpose};
@@ -20,35 +19,35 @@ use std::sync::PoisonError;
 
 pub(super) const MANAGER: &str = "driftless-stand-in";
 
-/// What was missing.
+/// A stand-in for a missing object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandIn {
-    /// The hub.
+    /// The name of the hub.
     pub hub: String,
-    /// The object that asks for it.
+    /// The object that needs it.
     pub object: ObjectRef,
-    /// What the object names: `Secret/NAMESPACE/NAME`, or a ConfigMap.
+    /// The missing object: `Secret/NAMESPACE/NAME` or `ConfigMap/NAMESPACE/NAME`.
     pub told: String,
-    /// What stands in.
+    /// The kind of stand-in.
     pub what: Made,
 }
 
-/// What was made up.
+/// The kind of a stand-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// An embedded API server, and the way to it.
+    /// An embedded API server of this name, and a kubeconfig for it.
     Cluster(String),
-    /// The keys that were given, or none.
+    /// The keys of `--sops-key`, or none.
     Keys,
-    /// A login that nobody checks.
+    /// A login that no host verifies.
     Login,
 }
 
 impl World {
-    /// Makes up every Secret that objects of the hub refer to and that is not there.
+    /// Creates every missing Secret that objects of the hub reference.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn stand_in(&self, hub: &str) -> Result<Vec<StandIn>, Error> {
         let handle = self.hub(hub).await?;
         let mut made = Vec::new();
@@ -60,10 +59,10 @@ impl World {
         Ok(made)
     }
 
-    /// The same for one object: logins, keys and ways to clusters. What an object takes values from is not made up here.
+    /// Creates the missing logins, keys and clusters of one object. Values and variables are not created here.
     ///
     /// # Errors
-    /// What a server refuses.
+    /// A server refuses a request.
     pub async fn stand_in_for(&self, hub: &Hub, object: &Object) -> Result<Vec<StandIn>, Error> {
         let Some(id) = ObjectRef::of(object) else {
             return Ok(Vec::new());
@@ -158,7 +157,7 @@ impl World {
             .filter(|key| !key.is_empty())
             .unwrap_or("value");
         if let Some(there) = there {
-            // The server that a kubeconfig of Git names is not reached from here.
+            // The server of a kubeconfig in Git is not reachable offline.
             let text = credentials::entry(&there, key);
             let Some(Ok((server, _))) = text.map(|text| kubeconfig::place(text.expose())) else {
                 return Ok(None);
@@ -183,8 +182,7 @@ impl World {
         Ok(Some(stand_in(&hub.settings.name, id, told, made)))
     }
 
-    /// Lets whom an object acts as do everything on a remote cluster: what a tenant may do there is said there, not in the
-    /// fleet's repository.
+    /// Gives the account that an object acts as all rights on a remote cluster: the rights of a tenant are configured on that cluster, not in the fleet repository.
     pub(super) async fn admit(
         &self,
         hub: &Hub,
@@ -204,34 +202,34 @@ impl World {
             .await
     }
 
-    /// Whether something stands at a place of a hub.
+    /// Checks whether an object exists on a hub.
     ///
     /// # Errors
-    /// What the server refuses.
+    /// The server refuses the request.
     pub async fn has(&self, hub: &str, place: &Place) -> Result<bool, Error> {
         Ok(find(&self.hub(hub).await?, place).await?.is_some())
     }
 
-    /// Makes up a Secret or ConfigMap of a hub, or changes the one that was made up.
+    /// Creates or changes the stand-in for a Secret or ConfigMap of a hub.
     ///
     /// # Errors
-    /// What the server refuses.
+    /// The server refuses the request.
     pub async fn put(&self, hub: &str, place: &Place, data: Value) -> Result<(), Error> {
         self.give(hub, &made_up(place, data)?).await
     }
 
-    /// Puts an object on a cluster, as an administrator.
+    /// Applies an object to a cluster, as an administrator.
     ///
     /// # Errors
-    /// What the server refuses; no such cluster.
+    /// The server refuses the request, or the cluster does not exist.
     pub async fn give(&self, cluster: &str, object: &Object) -> Result<(), Error> {
         apply(&self.admin(cluster)?, object).await
     }
 
-    /// Takes an object away and puts another one in its place.
+    /// Deletes an object and creates another one in its place.
     ///
     /// # Errors
-    /// What the server refuses; no such cluster.
+    /// The server refuses the request, or the cluster does not exist.
     pub async fn replace(&self, cluster: &str, object: &Object) -> Result<(), Error> {
         let admin = self.admin(cluster)?;
         if let Some(resource) = admin.resource(&object.gvk()).await? {
@@ -248,10 +246,10 @@ impl World {
         Ok(())
     }
 
-    /// Makes a namespace that is not there; whether it did.
+    /// Creates a namespace that does not exist. Returns whether it did.
     ///
     /// # Errors
-    /// What the server refuses; no such cluster.
+    /// The server refuses the request, or the cluster does not exist.
     pub async fn ensure_namespace(&self, cluster: &str, name: &str) -> Result<bool, Error> {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -269,10 +267,10 @@ impl World {
         Ok(true)
     }
 
-    /// A cluster as an administrator, who is nobody of the fleet.
+    /// Returns a client for a cluster with the rights of an administrator, who is not a user of the fleet.
     ///
     /// # Errors
-    /// No such cluster.
+    /// The cluster does not exist.
     pub fn admin(&self, cluster: &str) -> Result<KubeCluster, Error> {
         let mut known = self.admins.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(admin) = known.get(cluster) {
@@ -288,8 +286,7 @@ impl World {
         Ok(admin)
     }
 
-    /// The cluster of a Secret or ConfigMap. One name is one cluster, whichever namespace asks for it; a hub's clusters are its
-    /// own.
+    /// Returns the cluster name for a Secret or ConfigMap. The same name in two namespaces is one cluster; hubs do not share clusters.
     pub(super) fn named(&self, hub: &Hub, name: &str) -> String {
         let name = name.strip_suffix("-kubeconfig").unwrap_or(name);
         match self.hubs.len() {
@@ -299,7 +296,7 @@ impl World {
     }
 }
 
-/// A Kustomization of a directory of the fleet repository that its hub's own root does not lead to.
+/// Creates a Kustomization for a directory of the fleet repository that no other Kustomization of the hub applies.
 pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
     let name = path.replace(['/', '_', '.'], "-").to_lowercase();
     let kustomization = json!({
@@ -312,7 +309,7 @@ pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
     apply(hub.cluster.as_ref(), &kustomization).await
 }
 
-/// The source of a hub that follows an OCI artifact, as the FluxInstance of Flux Operator makes it.
+/// Creates the source of a hub that follows an OCI artifact, as the FluxInstance of Flux Operator does.
 pub(super) async fn artifact(hub: &Hub, url: &str) -> Result<(), Error> {
     let repository = json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository",
@@ -351,12 +348,12 @@ async fn login(hub: &Hub, place: &Place, kind: FluxKind) -> Result<bool, Error> 
     create(hub, place, data).await
 }
 
-/// What stands at a place of the hub.
+/// Reads an object of the hub.
 async fn find(hub: &Hub, place: &Place) -> Result<Option<Object>, Error> {
     Ok(credentials::read(hub, place.kind, &place.namespace, &place.name).await?)
 }
 
-/// Creates what is not there, a Secret with this data; whether it did.
+/// Creates a missing object, a Secret with this data. Returns whether it did.
 async fn create(hub: &Hub, place: &Place, data: Value) -> Result<bool, Error> {
     if find(hub, place).await?.is_some() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Directories in place of repositories of charts and of OCI artifacts, as `--source` names them.
+//! Directories of `--source` in place of chart repositories and OCI artifacts.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,22 +16,21 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The file of a repository of charts that lists them.
+/// The file of a chart repository that lists its charts.
 const INDEX: &str = "index.yaml";
 /// The file that makes a directory a chart.
 const CHART: &str = "Chart.yaml";
-/// How the name of a packaged chart ends.
+/// The file extension of a packaged chart.
 const PACKAGE: &str = ".tgz";
 /// The media type of the layer with a chart (Helm), and with the files of an artifact (Flux).
 const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const FILES_LAYER: &str = "application/vnd.cncf.flux.content.v1.tar+gzip";
-/// The tag of files that have no version.
+/// The tag of files without a version.
 const LATEST: &str = "latest";
 
-/// The hosts of charts and artifacts, with directories in place of some.
+/// The hosts of charts and artifacts, some of them replaced by directories.
 ///
-/// A directory in place of a repository of charts (`https://HOST/PATH`) has charts as directories, or packaged. One in place of an OCI
-/// repository is the chart or the files themselves; one in place of a registry's path has a directory for each chart below it.
+/// A directory in place of a chart repository (`https://HOST/PATH`) holds charts as directories or packaged. A directory in place of an OCI repository is the chart or the files themselves; one in place of a registry path has a subdirectory for each chart below it.
 pub struct DirectoryCharts {
     git: DirectoryGit,
     others: Arc<dyn Charts>,
@@ -45,12 +44,12 @@ struct Chart {
 }
 
 impl DirectoryCharts {
-    /// What has no directory is asked of `others`.
+    /// Creates the adapter. Requests without a directory are passed to `others`.
     pub fn new(git: DirectoryGit, others: Arc<dyn Charts>) -> Self {
         Self { git, others }
     }
 
-    /// The files that stand in for a URL, when a directory does.
+    /// Returns the files of the directory in place of a URL, if there is one.
     async fn files(&self, url: &str) -> Result<Option<FileTree>> {
         let reference = GitReference::default();
         if !self.git.has(url) {
@@ -62,7 +61,7 @@ impl DirectoryCharts {
         Ok(Some(self.git.fetch(url, &commit, &auth, limits).await?))
     }
 
-    /// The charts of the repository at a URL, when a directory stands in for it.
+    /// Returns the charts of the directory in place of a chart repository, if there is one.
     async fn charts(&self, url: &str) -> Result<Option<Vec<Chart>>> {
         let Some(tree) = self.files(url).await? else {
             return Ok(None);
@@ -91,7 +90,7 @@ impl DirectoryCharts {
         Ok(Some(charts))
     }
 
-    /// The artifact of an OCI repository, when a directory stands in for it: its version, the kind of its layer, and the layer.
+    /// Returns the artifact of the directory in place of an OCI repository, if there is one: its version, the media type of its layer, and the layer.
     async fn artifact(&self, repository: &str) -> Result<Option<(String, &'static str, Bytes)>> {
         let url = format!("oci://{repository}");
         if let Some(tree) = self.files(&url).await? {
@@ -120,7 +119,7 @@ fn invalid(place: impl std::fmt::Display, what: impl std::fmt::Display) -> PortE
     PortError::new(ErrorKind::Invalid, format!("{place}: {what}"))
 }
 
-/// A chart that is a directory.
+/// Packs a chart that is a directory.
 fn chart(tree: &FileTree, directory: &TreePath) -> Result<Chart> {
     let file = directory
         .join(CHART)
@@ -146,7 +145,7 @@ fn chart(tree: &FileTree, directory: &TreePath) -> Result<Chart> {
     })
 }
 
-/// A chart that is packaged already.
+/// Reads a chart that is already packaged.
 fn packaged(path: &TreePath, content: &Bytes) -> Result<Chart> {
     let files = archive::unpack(content, true, FetchLimits::default())?;
     let file = TreePath::new(CHART).map_err(|error| invalid(path, error))?;
@@ -160,7 +159,7 @@ fn packaged(path: &TreePath, content: &Bytes) -> Result<Chart> {
     })
 }
 
-/// The name and the version that a Chart.yaml says.
+/// Reads the name and version in a Chart.yaml.
 fn named(place: &TreePath, content: &[u8]) -> Result<(String, String)> {
     let documents = yaml::parse(content, place.as_str(), &Limits::default());
     let documents = documents.map_err(|error| invalid(place, error))?;
@@ -183,7 +182,7 @@ fn body(bytes: Bytes) -> Fetched {
     }
 }
 
-/// The index of a repository of charts.
+/// Renders the index of a chart repository.
 fn index(charts: &[Chart]) -> Bytes {
     let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for chart in charts {
@@ -235,7 +234,7 @@ impl Charts for DirectoryCharts {
 
     async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>> {
         match self.artifact(repository).await? {
-            // Helm writes the + of a version as _ in a tag.
+            // Helm writes the `+` of a version as `_` in a tag.
             Some((version, ..)) => Ok(vec![version.replace('+', "_")]),
             None => self.others.tags(repository, how).await,
         }

@@ -1,4 +1,4 @@
-//! SOPS files whose keys are not here: their form is kept, their values are placeholders.
+//! SOPS files that no given key can decrypt: their structure is kept, their values are placeholders.
 
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use driftless_sops::{Format, KeyService, is_encrypted, master_keys};
@@ -6,19 +6,19 @@ use regex::{Captures, Regex};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// What stands in for a text: a word that may be a name.
+/// The placeholder of a value: a word that is valid as a name.
 const PLACEHOLDER: &str = "placeholder";
-/// The same in base64, for the `data` of a Secret.
+/// The placeholder in base64, for the `data` of a Secret.
 const ENCODED: &str = "cGxhY2Vob2xkZXI=";
-/// A file of age identities without any, `# placeholder`, plain and in base64: a key that is itself encrypted opens nothing.
+/// A file without age identities, `# placeholder`, plain and in base64. An entry with a key that is itself encrypted becomes this file, which decrypts nothing.
 const NO_KEY: (&str, &str) = ("# placeholder", "IyBwbGFjZWhvbGRlcg==");
-/// How the name of an entry with age identities ends.
+/// The file extension of an entry with age identities.
 const AGE_KEY: &str = ".agekey";
-/// How the name of an entry with an OpenPGP key ends, and what it becomes: no placeholder is such a key.
+/// The file extension of an entry with an OpenPGP key, and its replacement: a placeholder is not a valid key.
 const PGP_KEY: &str = ".asc";
 const NO_PGP_KEY: &str = ".asc.placeholder";
 
-/// What stands in for the text of an entry, in `data` or elsewhere.
+/// Returns the placeholder of an entry's value.
 fn stand_in(key: &str, in_data: bool) -> &'static str {
     match (key.ends_with(AGE_KEY), in_data) {
         (true, true) => NO_KEY.1,
@@ -28,7 +28,7 @@ fn stand_in(key: &str, in_data: bool) -> &'static str {
     }
 }
 
-/// Takes the encryption out of every file that has it. Lines stay where they are.
+/// Replaces the encrypted values of every SOPS file with placeholders. Line numbers do not change.
 pub fn hide(tree: &mut FileTree) {
     for (path, format) in files(tree) {
         let Some(content) = tree
@@ -45,12 +45,12 @@ pub fn hide(tree: &mut FileTree) {
         };
         let kept = path.clone();
         tree.retain(|path| *path != kept);
-        // It was there a moment ago, so there is room for it.
+        // The file was removed just now, so that the limits allow it.
         let _ = tree.insert(path, EntryKind::File, plain);
     }
 }
 
-/// Every file that is encrypted.
+/// Returns every encrypted file.
 pub fn files(tree: &FileTree) -> Vec<(TreePath, Format)> {
     let all = tree.index().iter().filter_map(|(path, _)| {
         let content = tree.content(path)?;
@@ -60,7 +60,7 @@ pub fn files(tree: &FileTree) -> Vec<(TreePath, Format)> {
     all.collect()
 }
 
-/// The key services that a file is encrypted for, if there is neither age nor OpenPGP among them.
+/// Returns the key services that a file is encrypted for, if neither age nor OpenPGP is one of them.
 pub fn other_services(tree: &FileTree, path: &TreePath, format: Format) -> Option<String> {
     let groups = master_keys(tree.content(path)?, format, path.as_str()).ok()?;
     let mut services = BTreeSet::new();
@@ -74,7 +74,7 @@ pub fn other_services(tree: &FileTree, path: &TreePath, format: Format) -> Optio
     (!services.is_empty()).then(|| services.join(", "))
 }
 
-/// A line with encrypted values, and what stands in for each of its texts.
+/// Replaces each encrypted value of a line with a placeholder.
 fn values(text: &str, placeholder: &str) -> String {
     static VALUE: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"("?)ENC\[[A-Z0-9_]+,[^\]]*type:([a-z]+)\]("?)"#).ok());
@@ -90,7 +90,7 @@ fn values(text: &str, placeholder: &str) -> String {
     value.replace_all(text, plain).into_owned()
 }
 
-/// Without the top-level `sops`, its lines left empty.
+/// Replaces the values of YAML, and the lines of the top-level `sops` with empty lines.
 fn yaml(text: &str) -> String {
     let mut field = String::new();
     let lines = text.lines().map(|line| {
@@ -124,7 +124,7 @@ fn json(text: &str) -> String {
     serde_json::Value::Object(map).to_string()
 }
 
-/// Puts placeholders into a value of JSON and below it.
+/// Replaces the encrypted values in a JSON value.
 fn decrypted(value: &mut serde_json::Value, key: &str, in_data: bool) {
     use serde_json::Value;
     match value {
@@ -146,7 +146,7 @@ fn decrypted(value: &mut serde_json::Value, key: &str, in_data: bool) {
     }
 }
 
-/// Without the lines of SOPS, which are left empty.
+/// Replaces the values of a dotenv or INI file, and the lines of SOPS with empty lines.
 fn lines(text: &str) -> String {
     let mut inside = false;
     let text = values(text, PLACEHOLDER);

@@ -11,44 +11,44 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The file that `flux bootstrap` writes into a hub's directory.
 const SYNC: &str = "gotk-sync.yaml";
-/// Where hubs are by convention when no such file says it.
+/// The directory of hubs by convention, if no such file names one.
 const CLUSTERS: &str = "clusters";
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
 const SOURCE: &str = "source.toolkit.fluxcd.io/";
-/// What the names of Flux's API groups end in.
+/// The common suffix of Flux's API groups.
 const TOOLKIT: &str = ".toolkit.fluxcd.io/";
 const OPERATOR: &str = "fluxcd.controlplane.io/";
 const FLUX_SYSTEM: &str = "flux-system";
 
-/// What the files say.
+/// The hubs and addresses that the files define.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The directories that are hubs.
     pub hubs: Vec<TreePath>,
     /// The repository's own address and branch.
     pub origin: Option<(String, String)>,
-    /// The address of the OCI artifact that hubs follow in its place.
+    /// The address of the OCI artifact that hubs follow instead of the repository.
     pub artifact: Option<String>,
 }
 
-/// What a FluxInstance synchronises from.
+/// The source of a FluxInstance.
 enum Sync {
-    /// A repository's address, and its branch.
+    /// The URL and branch of a repository.
     Git(String, String),
-    /// The address of an OCI artifact.
+    /// The URL of an OCI artifact.
     Artifact(String),
 }
 
-/// The documents of every YAML file that can be read; what cannot is told by the build that reads it.
+/// The documents of every valid YAML file. Invalid files are reported by the build that reads them.
 pub struct Documents<'t> {
     tree: &'t FileTree,
     by_file: BTreeMap<TreePath, Vec<Node>>,
-    /// Files that are not YAML, and name Flux's API groups.
+    /// Files that are not valid YAML and mention Flux's API groups.
     broken: BTreeSet<TreePath>,
 }
 
 impl<'t> Documents<'t> {
-    /// Reads a tree.
+    /// Reads the YAML files of a tree.
     pub fn of(tree: &'t FileTree) -> Self {
         let (mut by_file, mut broken) = (BTreeMap::new(), BTreeSet::new());
         for (path, _) in tree.index().iter() {
@@ -75,19 +75,19 @@ impl<'t> Documents<'t> {
         }
     }
 
-    /// The tree.
+    /// Returns the tree that the documents were read from.
     pub fn tree(&self) -> &'t FileTree {
         self.tree
     }
 
-    /// Whether a GitRepository is the repository at this address.
+    /// Checks whether a GitRepository has the repository at this URL.
     pub fn states(&self, url: &str) -> bool {
         let repository = index::repository(url);
         self.sources()
             .any(|(_, other, _)| index::repository(&other) == repository)
     }
 
-    /// The hubs and the repository's address.
+    /// Returns the hubs and the repository's address.
     pub fn find(&self) -> Found {
         let mut found = Found::default();
         for (file, documents) in &self.by_file {
@@ -120,8 +120,7 @@ impl<'t> Documents<'t> {
         found
     }
 
-    /// Directories in a hub's directory that its kustomization leaves out and that bring Kustomizations of their own: somebody
-    /// else's root on the same hub.
+    /// Returns subdirectories of a hub that its kustomization does not include and that have Kustomizations: roots that another team manages on the same hub.
     pub fn left_out(&self, hub: &TreePath) -> Vec<TreePath> {
         if !self.has_kustomization(hub) {
             return Vec::new();
@@ -136,7 +135,7 @@ impl<'t> Documents<'t> {
         own.filter(|directory| self.is_flux(directory)).collect()
     }
 
-    /// The directory that a `gotk-sync.yaml` names, else the one above its own.
+    /// Returns the path of a `gotk-sync.yaml`, by default the parent of its directory.
     fn bootstrapped(&self, file: &TreePath, documents: &[Node]) -> TreePath {
         let paths = documents
             .iter()
@@ -148,7 +147,7 @@ impl<'t> Documents<'t> {
         path.unwrap_or_else(|| file.parent().parent())
     }
 
-    /// The directories of `clusters/` that no other kustomization takes its resources from.
+    /// Returns the subdirectories of `clusters/` that no other kustomization includes.
     fn of_convention(&self, known: &[TreePath]) -> Vec<TreePath> {
         let used = self.used();
         let Ok(clusters) = TreePath::new(CLUSTERS) else {
@@ -164,7 +163,7 @@ impl<'t> Documents<'t> {
         directories.filter(is_hub).collect()
     }
 
-    /// Whether a Flux object stands in a directory or below it.
+    /// Checks whether a directory or a subdirectory contains a Flux object.
     fn is_flux(&self, directory: &TreePath) -> bool {
         if self.broken.iter().any(|file| file.is_within(directory)) {
             return true;
@@ -192,7 +191,7 @@ impl<'t> Documents<'t> {
         self.by_file.keys().map(TreePath::parent).collect()
     }
 
-    /// The directories that kustomizations take something from.
+    /// Returns the directories that kustomizations include.
     fn used(&self) -> BTreeSet<TreePath> {
         let mut used = BTreeSet::new();
         for (file, documents) in &self.by_file {
@@ -204,8 +203,7 @@ impl<'t> Documents<'t> {
         used
     }
 
-    /// The directory that a FluxInstance of Flux Operator synchronises, and what it is taken from: in the object, or in the values
-    /// of its chart.
+    /// Returns the path and source of each FluxInstance of Flux Operator: from the object, or from the values of its chart.
     fn instances(&self) -> Vec<(TreePath, Sync)> {
         let places: [(&str, &[&str]); 3] = [
             ("FluxInstance", &["spec", "sync"]),
@@ -233,8 +231,7 @@ impl<'t> Documents<'t> {
         self.by_file.values().flatten().filter_map(sync).collect()
     }
 
-    /// The files of Flux Kustomizations, each with the directory of this tree that it names. The whole of a repository may be that of
-    /// another one.
+    /// Returns the files of Flux Kustomizations, each with the directory of this tree in its path. The path `.` is ignored, because it may be that of another repository.
     fn ways(&self) -> Vec<(TreePath, TreePath)> {
         let mut ways = Vec::new();
         for (file, documents) in &self.by_file {
@@ -248,12 +245,12 @@ impl<'t> Documents<'t> {
         ways
     }
 
-    /// Whether Flux Kustomizations name directories of this tree.
+    /// Checks whether the path of a Flux Kustomization is a directory of this tree.
     pub fn leads_on(&self) -> bool {
         !self.ways().is_empty()
     }
 
-    /// The directories that Flux Kustomizations lead from, and that none leads to.
+    /// Returns the directories with Flux Kustomizations that no other Kustomization applies.
     fn roots(&self) -> Vec<TreePath> {
         let all = roots::of(&self.ways(), &self.used());
         let (templates, roots): (Vec<_>, Vec<_>) = all
@@ -265,7 +262,7 @@ impl<'t> Documents<'t> {
         }
     }
 
-    /// Whether Flux's objects in a directory have variables for their own names or addresses: nothing fills them in at the root.
+    /// Checks whether Flux objects in a directory have variables in their names or addresses: a root has no substitution.
     fn is_template(&self, directory: &TreePath) -> bool {
         const OWN: [&[&str]; 3] = [&["metadata", "name"], &["spec", "url"], &["spec", "path"]];
         let mut below = self.by_file.iter();
@@ -280,7 +277,7 @@ impl<'t> Documents<'t> {
         })
     }
 
-    /// The directories that may be hubs: where Flux's objects stand that nothing leads to, or else that stand anywhere.
+    /// Returns the directories that may be hubs: the roots, else every top directory with a Flux object.
     pub fn candidates(&self) -> Vec<TreePath> {
         let roots = self.roots();
         if !roots.is_empty() {
@@ -306,7 +303,7 @@ impl<'t> Documents<'t> {
             .collect()
     }
 
-    /// Name, address and branch of each GitRepository.
+    /// Returns the name, URL and branch of each GitRepository.
     pub fn sources(&self) -> impl Iterator<Item = (String, String, String)> {
         let all = self
             .by_file
@@ -320,7 +317,7 @@ impl<'t> Documents<'t> {
         })
     }
 
-    /// The one address whose Kustomizations name directories of this tree.
+    /// Returns the URL and branch of the repository, if exactly one GitRepository is the source of the Kustomizations of this tree's directories.
     fn guess(&self) -> Option<(String, String)> {
         let kustomizations = self
             .by_file
@@ -356,7 +353,7 @@ fn text<'n>(node: &'n Node, path: &[&str]) -> Option<&'n str> {
         .text()
 }
 
-/// A plan for each directory, named after it: by its last part, or by all of them where two are alike.
+/// Creates a plan for each directory. Its name is the last part of the path, or the whole path where two last parts are equal.
 pub fn plans(directories: &[TreePath]) -> Vec<HubPlan> {
     let last = |directory: &TreePath| match directory.file_name() {
         "" => "hub".to_owned(),
@@ -379,7 +376,7 @@ pub fn plans(directories: &[TreePath]) -> Vec<HubPlan> {
     directories.iter().map(plan).collect()
 }
 
-/// A directory's path as the name of a hub, which is a part of an address.
+/// Converts a path to the name of a hub, which is a part of a URL.
 fn name(path: &str) -> String {
     let part = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
         true => c,

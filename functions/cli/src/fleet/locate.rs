@@ -1,4 +1,4 @@
-//! Where in the files something stands that a message speaks of.
+//! Finds the place in the files that a message is about.
 
 use super::reach::{self, Build};
 use driftless_kustomize::FILE_NAMES;
@@ -13,12 +13,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 /// The group of Flux's Kustomizations.
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
 
-/// A place in a directory of files.
+/// A file or directory, and a line of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file or directory, as a path from the working directory where it lies below it.
+    /// The path, relative to the working directory if it is below it.
     pub file: PathBuf,
-    /// The line, from 1, where it is known.
+    /// The line, from 1, if it is known.
     pub line: Option<usize>,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The files of one source. Each is read as YAML once.
+/// The files of one source. Each is parsed as YAML once.
 pub struct Files {
     root: PathBuf,
     tree: Arc<FileTree>,
@@ -40,7 +40,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files that stand in the directory `root`.
+    /// Wraps the files of the directory `root`.
     pub fn new(root: &Path, tree: Arc<FileTree>) -> Self {
         Self {
             root: shown(root),
@@ -49,12 +49,12 @@ impl Files {
         }
     }
 
-    /// Whether these are the files of that tree.
+    /// Returns whether these are the files of that tree.
     pub fn are_of(&self, tree: &Arc<FileTree>) -> bool {
         Arc::ptr_eq(&self.tree, tree)
     }
 
-    /// The documents of a file; none when it cannot be read.
+    /// Returns the documents of a file; an empty list if it cannot be parsed.
     pub fn documents(&self, path: &TreePath) -> Arc<Vec<Node>> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = read.get(path) {
@@ -69,7 +69,7 @@ impl Files {
         documents
     }
 
-    /// The place of a file or directory.
+    /// Returns the place of a file or directory.
     pub fn place_in(root: &Path, path: &TreePath) -> Place {
         Place {
             file: shown(root).join(path.as_str()),
@@ -77,7 +77,7 @@ impl Files {
         }
     }
 
-    /// The place of `FILE:LINE:COLUMN: text` or `FILE: text`, and the text.
+    /// Splits `FILE:LINE:COLUMN: MESSAGE` or `FILE: MESSAGE` into the place and the message.
     pub fn of_message<'m>(&self, message: &'m str) -> Option<(Place, &'m str)> {
         static FORM: LazyLock<Option<Regex>> =
             LazyLock::new(|| Regex::new(r"(?s)^([^:\n]+?)(?::(\d+))?(?::\d+)?: (.*)$").ok());
@@ -97,7 +97,7 @@ impl Files {
         Some((self.place(&path, line), text))
     }
 
-    /// The namespace that the kustomization of a file's directory sets; empty when it sets none.
+    /// Returns the namespace that the kustomization in a file's directory sets, or an empty string.
     fn namespace_of(&self, file: &TreePath) -> String {
         let namespace = FILE_NAMES.iter().find_map(|name| {
             let path = file.parent().join(name).ok()?;
@@ -109,7 +109,7 @@ impl Files {
         namespace.unwrap_or_default()
     }
 
-    /// The place in the patch that a kustomization refuses: `patch: FILE: ...`, with `FILE:LINE:` in it where it cannot be read.
+    /// Returns the place in a patch that a kustomization refuses: `patch: FILE: ...`, with `FILE:LINE:` in it for an invalid file.
     fn of_patch(&self, text: &str) -> Option<Place> {
         let rest = text.strip_prefix("patch: ")?;
         let file = rest.split([':', ' ']).next()?;
@@ -122,9 +122,7 @@ impl Files {
         Some(self.place(&path, line.or(Some(1))))
     }
 
-    /// The place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix, hash
-    /// or variable by the name it is made of. Of several, such as an object and its patches: one that the build reads, in a file
-    /// that has what the message is about, and the one nearest to the build's directory.
+    /// Returns the place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix, hash or variable by the name in the file. Among several, such as an object and its patches, it prefers one that the build reads, in a file that contains what the message is about, and the one nearest to the build's directory.
     pub fn of_object(&self, build: &Build, id: &ObjectId, message: &str) -> Option<Place> {
         let read = reach::files(self, self.tree.index(), build);
         let is_missing = message.contains("Required value");
@@ -145,7 +143,7 @@ impl Files {
                     continue;
                 };
                 let in_namespace = in_namespace || self.namespace_of(path) == id.namespace;
-                // An object lacks a field, and not a patch of it.
+                // A missing field is missing in the object, not in its patch.
                 let size = if is_missing { content.len() } else { 0 };
                 let near = nearness(path, &build.directory);
                 let score = (read.contains(path), named, in_namespace, has, size, near);
@@ -157,8 +155,7 @@ impl Files {
         best.map(|(_, place)| place)
     }
 
-    /// The place of the field that a message names (`.spec.replicas: expected ...`, `spec.selector: Required value`) in the
-    /// object that stands at a place, as far as the fields are there; else the object's own place.
+    /// Returns the place of the field that a message mentions (`.spec.replicas: expected ...`, `spec.selector: Required value`), as far as the object at a place has it; else the object's own place.
     pub fn of_field(&self, object: Place, message: &str) -> Place {
         static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
             Regex::new(
@@ -175,7 +172,7 @@ impl Files {
         }
     }
 
-    /// The line of the last key of a path that is there; of the entry that the message names, if it is a list of named ones.
+    /// Returns the line of the last key of a path that exists, or of the named list entry that the message mentions.
     fn line_of_path(&self, object: &Place, fields: &str, message: &str) -> Option<usize> {
         let path = object.file.strip_prefix(&self.root).ok()?.to_str()?;
         let documents = self.documents(&TreePath::new(path).ok()?);
@@ -206,7 +203,7 @@ impl Files {
         line
     }
 
-    /// The names of Flux's Kustomizations that need no variable.
+    /// Returns the names of Flux Kustomizations, without names that have variables.
     pub fn kustomizations(&self) -> Vec<String> {
         let mut names = Vec::new();
         for (path, _) in self.tree.index().iter() {
@@ -231,7 +228,7 @@ impl Files {
         names
     }
 
-    /// Whether a document has an object of this kind and name.
+    /// Checks whether a document contains an object of this kind and name.
     pub fn has(&self, id: &ObjectId) -> bool {
         self.tree.index().iter().any(|(path, _)| {
             let content = self.tree.content(path).filter(|_| reach::is_manifest(path));
@@ -247,7 +244,7 @@ impl Files {
         })
     }
 
-    /// What to add to a message of a file that is not there: that the directory has it, and sources leave it out.
+    /// Returns a hint for a message about a missing file that the directory has, but its source excludes.
     pub fn left_out(&self, text: &str) -> String {
         let is_missing = text.contains("does not exist") || text.contains("is not there");
         let quoted = text.split('\'').nth(1).filter(|_| is_missing);
@@ -263,7 +260,7 @@ impl Files {
         }
     }
 
-    /// The first line with something that the text quotes: the entry that names a missing file, for one.
+    /// Returns the first line with a string that the message quotes, such as the entry that names a missing file.
     fn line_of_quoted(&self, path: &TreePath, text: &str) -> Option<usize> {
         let content = std::str::from_utf8(self.tree.content(path)?).ok()?;
         let words = text
@@ -277,7 +274,7 @@ impl Files {
         })
     }
 
-    /// The line of the field that the text begins with, as a transformer's refusal does: `namespace: two objects ...`.
+    /// Returns the line of the field that the message begins with, such as `namespace: two objects ...` of a transformer.
     fn line_of_key(&self, path: &TreePath, text: &str) -> Option<usize> {
         let (field, _) = text.split_once(':')?;
         let fields: &[&str] = match field {
@@ -300,14 +297,14 @@ impl Files {
     }
 }
 
-/// A directory as a person would name it here.
+/// Shortens a path to one relative to the working directory, if possible.
 fn shown(root: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let short = here.ok().and_then(|here| root.strip_prefix(here).ok());
     short.unwrap_or(root).to_owned()
 }
 
-/// What a message is about beside the object itself: what it quotes, and the last part of the field that it names.
+/// Returns the words of a message that are not about the object's own name: what it quotes, and the last part of the field.
 fn words<'m>(message: &'m str, id: &ObjectId) -> BTreeSet<&'m str> {
     let quoted = message.split(['\'', '"']).skip(1).step_by(2);
     let field = message
@@ -320,33 +317,32 @@ fn words<'m>(message: &'m str, id: &ObjectId) -> BTreeSet<&'m str> {
         .collect()
 }
 
-/// `a/b/c`, `b/c`, `c`.
+/// Returns `a/b/c`, `b/c` and `c` for `a/b/c`.
 fn tails(path: &str) -> impl Iterator<Item = &str> {
     let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
     starts.map(|at| &path[at..]).filter(|tail| !tail.is_empty())
 }
 
-/// Whether a file may have an object of a kind in it, without reading it as YAML.
+/// Checks whether a file may contain an object of a kind, without parsing it.
 fn mentions(content: &[u8], kind: &str) -> bool {
     let text = String::from_utf8_lossy(content);
     text.contains(kind) || text.contains("Generator")
 }
 
-/// How likely an object is made from a document: whether the build reads its file, how the names compare, whether the namespace is the
-/// same, how many words of the message the file has, its size where a field is missing, and its nearness to the build's directory.
+/// The rank of a document as the origin of an object: whether the build reads its file, how the names compare, whether the namespaces are equal, how many words of the message the file contains, its size if a field is missing, and its nearness to the build's directory.
 type Score = (bool, Named, bool, usize, usize, usize);
 
-/// How well a document fits an object: by its name, and whether the namespace is the same.
+/// The match of a document with an object: by name, and whether the namespaces are equal.
 type Fit = (Named, bool);
 
-/// What the name of a document has to do with that of an object.
+/// The match of the name in a document with the name of an object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Named {
-    /// It is a part of it: the rest is a prefix, a suffix or a hash.
+    /// It is a part of the name: the rest is a prefix, a suffix or a hash.
     Part,
-    /// It has variables, and the rest of it stands in the object's name.
+    /// It has variables, and its other parts are in the name.
     Template,
-    /// It is the same.
+    /// It is the same name.
     Same,
 }
 
@@ -368,7 +364,7 @@ fn named(pattern: &str, name: &str) -> Option<Named> {
     Some(Named::Template)
 }
 
-/// How well a document fits an object, and its line.
+/// Returns the match of a document with an object, and the line of the document.
 fn fits(document: &Node, id: &ObjectId) -> Option<(Fit, usize)> {
     let text = |node: &Node, key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
     if text(document, "kind").as_deref() != Some(&id.kind) {
@@ -384,7 +380,7 @@ fn fits(document: &Node, id: &ObjectId) -> Option<(Fit, usize)> {
     same_group.then_some(((named, namespace == id.namespace), document.line))
 }
 
-/// A kustomization that generates a ConfigMap or Secret.
+/// Returns the match of a kustomization's generator with a ConfigMap or Secret.
 fn generated(document: &Node, id: &ObjectId) -> Option<(Fit, usize)> {
     let field = match id.kind.as_str() {
         "ConfigMap" => "configMapGenerator",
@@ -401,7 +397,7 @@ fn generated(document: &Node, id: &ObjectId) -> Option<(Fit, usize)> {
     Some(((Named::Part, true), found.line))
 }
 
-/// How many directories two paths have in common.
+/// Returns the number of leading directories that two paths share.
 fn nearness(path: &TreePath, near: &TreePath) -> usize {
     let common = path
         .parts()

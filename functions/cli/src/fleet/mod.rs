@@ -1,4 +1,4 @@
-//! A fleet in directories: which directory stands in for which repository, and which directories are hubs.
+//! A fleet in directories: the directories in place of repositories, and those that are hubs.
 
 mod directories;
 pub mod encrypted;
@@ -24,27 +24,27 @@ pub use origin::of as origin_of;
 pub use reach::Build;
 pub use sample::write as write_sample;
 
-/// A fleet repository, and what else its hubs need.
+/// A fleet repository, and the settings of its hubs.
 pub struct Fleet {
-    /// The fleet repository's address.
+    /// The fleet repository's URL.
     pub url: String,
-    /// Its branch.
+    /// The fleet repository's branch.
     pub branch: String,
-    /// The address of the OCI artifact that holds the same files, when the hubs follow one.
+    /// The URL of the OCI artifact with the same files, if the hubs follow one.
     pub artifact: Option<String>,
-    /// Whether a GitRepository in its files is the fleet repository itself.
+    /// True if a GitRepository in its files is the fleet repository itself.
     pub is_stated: bool,
-    /// Directories in place of repositories.
+    /// The directories in place of repositories.
     pub git: DirectoryGit,
-    /// The hubs.
+    /// The hubs of the fleet.
     pub hubs: Vec<HubPlan>,
-    /// What every hub is registered with, but for its name.
+    /// The settings of every hub, except the name.
     pub rules: Settings,
-    /// age keys for every namespace that asks for keys.
+    /// The age or OpenPGP keys for every namespace that needs keys.
     pub sops_keys: Option<Secret>,
-    /// The version of Kubernetes that its clusters say they have; that of the embedded server when absent.
+    /// The Kubernetes version that clusters report; that of the embedded server if absent.
     pub kube_version: Option<[u64; 3]>,
-    /// What was found out about the directory that its user should know, one line each.
+    /// Messages for the user about how the directory was read, one line each.
     pub told: Vec<String>,
 }
 
@@ -54,15 +54,15 @@ pub struct HubPlan {
     pub name: String,
     /// Its directory in the fleet repository.
     pub path: String,
-    /// Directories of others that lead to more on the same hub.
+    /// Further root directories on the same hub, which others manage.
     pub more: Vec<String>,
 }
 
 impl Fleet {
-    /// The sample fleet, as it stands in a directory now.
+    /// Opens the sample fleet in a directory.
     ///
     /// # Errors
-    /// The directory is not there, or has another content.
+    /// The directory does not exist, or is not a sample fleet.
     pub fn sample(directory: &Path, quiet: Duration) -> Result<Self, Error> {
         let key = directory.join("age.agekey");
         let key = std::fs::read(&key)

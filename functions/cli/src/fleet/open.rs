@@ -1,4 +1,4 @@
-//! A fleet repository of the user's own, in a directory.
+//! Opens a fleet repository that the user has in a directory.
 
 use super::find::{Documents, Found, plans};
 use super::{Fleet, HubPlan, encrypted, origin};
@@ -13,28 +13,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The address of a repository that nothing says the address of.
+/// The URL of a repository whose URL is not known.
 const NOWHERE: &str = "https://fleet.internal/this/repository";
 
-/// Where a fleet is, and what stands in for the rest.
+/// Options about the fleet repository and what replaces external services.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The directory of a hub in the repository; may be given several times. Without it the hubs are found: directories with a
-    /// gotk-sync.yaml, that a FluxInstance synchronises, those of clusters/, or the one that leads to all other Kustomizations
+    /// Directory of a hub in the repository; may be given several times. By default hubs are the directories with a gotk-sync.yaml, those that a FluxInstance synchronises, those of clusters/, or the one from which all other Kustomizations are reached
     #[arg(long = "path", value_name = "DIRECTORY")]
     paths: Vec<String>,
-    /// The repository's own address, if its files do not tell it
+    /// URL of the repository, if its files do not name it
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// A directory in place of another repository (of one branch or tag: URL@NAME=DIR), of a repository of charts (the address of
-    /// its HelmRepository; the directory holds charts as directories or packaged), or of an OCI repository; may be given several times
+    /// Directory in place of another repository (one branch or tag of it: URL@NAME=DIR), of a chart repository (the URL of its HelmRepository; the directory holds charts as directories or packaged), or of an OCI repository; may be given several times
     #[arg(long = "source", value_name = "URL=DIR", value_parser = source)]
     sources: Vec<Source>,
-    /// Keys for the SOPS files, age identities or armored OpenPGP secret keys; without them encrypted values are replaced by
-    /// placeholders
+    /// Keys for SOPS files: age identities or armored OpenPGP secret keys. Without them encrypted values are replaced by placeholders
     #[arg(long, alias = "age-key", value_name = "FILE")]
     sops_key: Option<PathBuf>,
-    /// The service account of objects that name none
+    /// Service account of objects that do not name one
     #[arg(long, value_name = "NAME")]
     default_service_account: Option<String>,
     /// Refuse references to other namespaces
@@ -42,7 +39,7 @@ pub struct Options {
     no_cross_namespace_refs: bool,
 }
 
-/// A directory that stands in for a repository.
+/// A directory in place of a repository.
 #[derive(Clone)]
 struct Source {
     url: String,
@@ -55,7 +52,7 @@ fn source(text: &str) -> Result<Source, String> {
         .rsplit_once('=')
         .ok_or("expected URL=DIR or URL@BRANCH=DIR")?;
     let scheme = url.find("://").map_or(0, |at| at + 3);
-    // A user before the host has an @, too: the name of a branch stands behind the path.
+    // A user before the host is also followed by an @: the branch follows the path.
     let path = url[scheme..].find('/').map_or(url.len(), |at| scheme + at);
     let (url, reference) = match url[path..].split_once('@') {
         Some((rest, name)) => (format!("{}{rest}", &url[..path]), Some(name.to_owned())),
@@ -69,10 +66,10 @@ fn source(text: &str) -> Result<Source, String> {
 }
 
 impl Options {
-    /// Refuses options that say something about a fleet that was not given.
+    /// Refuses options of a fleet when none was given.
     ///
     /// # Errors
-    /// One of them was given.
+    /// One of the options was given.
     pub fn refuse(&self, without: &str) -> Result<(), Error> {
         let none = self.paths.is_empty()
             && self.sources.is_empty()
@@ -87,10 +84,10 @@ impl Options {
         }
     }
 
-    /// Reads the directory: a fleet repository, or one that stands beside the repositories that it needs.
+    /// Opens a directory: a fleet repository, or the parent of one and of the repositories that it references.
     ///
     /// # Errors
-    /// A directory that is not there, a key that cannot be read, no hub.
+    /// The directory does not exist, a key cannot be read, or no hub was found.
     pub async fn open(&self, dir: &Path, quiet: Duration) -> Result<Fleet, Error> {
         if dir.is_file() {
             let what = format!("{} is a file, and not a directory", dir.display());
@@ -161,7 +158,7 @@ impl Options {
                 told.push(format!("{} stands in for {url}", directory.display()));
             }
         }
-        // Last: --source may name another directory for one of its branches.
+        // This comes last: --source may name another directory for a branch of it.
         git = git.with(&url, branch.as_deref(), dir)?;
         if let Some(cloned) =
             cloned.filter(|cloned| index::repository(cloned) != index::repository(&url))
@@ -186,7 +183,7 @@ impl Options {
         })
     }
 
-    /// The hubs that were named, or else found.
+    /// Returns the hubs of `--path`, else those that were found.
     fn hubs(
         &self,
         dir: &Path,
@@ -213,7 +210,7 @@ impl Options {
         Ok(hubs)
     }
 
-    /// The one directory in a directory that is a fleet repository, as it was asked for; the others are repositories beside it.
+    /// Returns the workspace in a directory with exactly one fleet repository; its other subdirectories are further repositories.
     fn beside(&self, dir: &Path, files: &FileTree) -> Option<Beside> {
         let children = files.index().children(&TreePath::root());
         let (directories, rest): (Vec<_>, Vec<_>) = children
@@ -243,16 +240,16 @@ impl Options {
     }
 }
 
-/// A fleet repository in a directory, and what else stands there.
+/// A directory with a fleet repository, further repositories and keys.
 struct Beside {
     fleet: PathBuf,
-    /// The other directories by name.
+    /// The other subdirectories by name.
     others: BTreeMap<String, PathBuf>,
     sops_key: Option<PathBuf>,
 }
 
 impl Beside {
-    /// The repositories that the fleet names and that one of the directories is called after.
+    /// Returns the repositories that the fleet references, each with the directory of the same name.
     fn sources(&self, documents: &Documents<'_>) -> Vec<(String, PathBuf)> {
         let urls: BTreeSet<String> = documents.sources().map(|(_, url, _)| url).collect();
         let stands_in = |url: String| {
@@ -266,7 +263,7 @@ impl Beside {
     }
 }
 
-/// The root of the repository that a directory stands below, if it is not the root itself.
+/// Returns the root of the repository that contains a directory, or `None` if the directory is the root.
 fn root_above(dir: &Path) -> Option<PathBuf> {
     let dir = dir.canonicalize().ok()?;
     if dir.join(".git").exists() {
@@ -288,10 +285,10 @@ fn below_root(dir: &Path, root: &Path) -> Error {
     ))
 }
 
-/// The most directories that an error lists.
+/// The highest number of directories that an error lists.
 const LISTED: usize = 12;
 
-/// The first directories of some, and how many more there are.
+/// Renders the first directories, and the number of the others.
 fn list(directories: &[String]) -> String {
     let listed = &directories[..directories.len().min(LISTED)];
     let mut list = listed.join(", ");
@@ -324,7 +321,7 @@ fn no_hub(dir: &Path, candidates: &[TreePath]) -> Error {
         .next("name the directory of a hub with --path; each cluster is a --path of its own")
 }
 
-/// The files of a directory of a tree.
+/// Returns the files of a subdirectory.
 fn below(files: &FileTree, name: &str) -> Option<FileTree> {
     let directory = TreePath::new(name).ok()?;
     let mut part = FileTree::new();
@@ -340,7 +337,7 @@ fn is_directory(path: &str, files: &FileTree) -> bool {
     TreePath::new(path).is_ok_and(|path| path.is_root() || files.index().is_dir(&path))
 }
 
-/// The files of a directory as a source has them.
+/// Reads the files of a directory as a source does, with its exclusions.
 async fn files(dir: &Path) -> Result<FileTree, Error> {
     let git = DirectoryGit::new(Duration::ZERO).with(NOWHERE, None, dir)?;
     let auth = GitAuth::Anonymous;
@@ -352,7 +349,7 @@ async fn files(dir: &Path) -> Result<FileTree, Error> {
         .await?)
 }
 
-/// What to do about a directory that does not exist: the directories beside it, from the first part of its path that does not exist.
+/// Returns a remedy for a path that does not exist: the directories that exist at the first missing part of it.
 fn beside(path: &TreePath, files: &FileTree) -> String {
     let mut above = path.parent();
     while !above.is_root() && !files.index().is_dir(&above) {

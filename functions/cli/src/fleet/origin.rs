@@ -1,9 +1,9 @@
-//! The address that a clone was made from.
+//! The URL that a clone was made from.
 
 use driftless_core::source::index;
 use std::path::Path;
 
-/// The address of the remote `origin` in the directory's `.git/config`, as a GitRepository would name it.
+/// Returns the URL of the remote `origin` in the directory's `.git/config`, in the form of a GitRepository.
 pub fn of(dir: &Path) -> Option<String> {
     let config = std::fs::read_to_string(dir.join(".git/config")).ok()?;
     let url = url(&config)?;
@@ -26,7 +26,7 @@ fn url(config: &str) -> Option<String> {
     None
 }
 
-/// The short form of SSH, `git@HOST:PATH`, as an address.
+/// Converts the short form of SSH, `git@HOST:PATH`, to a URL.
 fn with_scheme(address: &str) -> String {
     match address.split_once(':') {
         Some((host, path)) if !address.contains("://") && !host.contains('/') => {

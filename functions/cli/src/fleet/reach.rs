@@ -1,4 +1,4 @@
-//! Which files a build reads, as far as its kustomizations tell.
+//! The files that a build reads, according to its kustomizations.
 
 use super::locate::Files;
 use driftless_kustomize::FILE_NAMES;
@@ -6,7 +6,7 @@ use driftless_manifest::yaml::{Node, NodeKind};
 use driftless_manifest::{TreeIndex, TreePath};
 use std::collections::BTreeSet;
 
-/// Its fields that name files or directories: a list of paths, or of entries with a `path`.
+/// The fields of a kustomization that name files or directories: a list of paths, or of entries with a `path`.
 const FIELDS: [&str; 8] = [
     "resources",
     "bases",
@@ -18,16 +18,16 @@ const FIELDS: [&str; 8] = [
     "patchesJson6902",
 ];
 
-/// Where a build begins.
+/// The start of a build.
 pub struct Build {
-    /// Its directory.
+    /// The directory of the build.
     pub directory: TreePath,
-    /// Components that the Flux object adds, relative to the directory.
+    /// Components of the Flux object, relative to the directory.
     pub components: Vec<String>,
 }
 
 impl Build {
-    /// The build of a directory; of the whole tree when it is not one inside it.
+    /// Creates the build of a directory, or of the whole tree if the path is not valid.
     pub fn of(directory: &str) -> Self {
         Self {
             directory: TreePath::secure_join(directory).unwrap_or_else(|_| TreePath::root()),
@@ -36,7 +36,7 @@ impl Build {
     }
 }
 
-/// The files that a build reads.
+/// Returns the files that a build reads.
 pub fn files(files: &Files, index: &TreeIndex, build: &Build) -> BTreeSet<TreePath> {
     let added = build.components.iter();
     let mut open: Vec<TreePath> = added
@@ -52,7 +52,7 @@ pub fn files(files: &Files, index: &TreeIndex, build: &Build) -> BTreeSet<TreePa
             let own = FILE_NAMES.iter().filter_map(|name| path.join(name).ok());
             let own: Vec<_> = own.filter(|file| index.get(file).is_some()).collect();
             if own.is_empty() {
-                // Flux takes every manifest below.
+                // Without a kustomization.yaml Flux includes every manifest below.
                 let all = index.below(&path).map(|(file, _)| file);
                 read.extend(all.filter(|file| is_manifest(file)).cloned());
             }
@@ -67,7 +67,7 @@ pub fn files(files: &Files, index: &TreeIndex, build: &Build) -> BTreeSet<TreePa
     read
 }
 
-/// What a kustomization names.
+/// Returns the files and directories that a kustomization includes.
 pub fn entries(document: &Node) -> impl Iterator<Item = &str> {
     let lists = FIELDS.iter().filter_map(|field| document.get(field));
     let entries = lists.flat_map(|list| match &list.kind {
@@ -77,7 +77,7 @@ pub fn entries(document: &Node) -> impl Iterator<Item = &str> {
     entries.filter_map(|entry| entry.text().or_else(|| entry.get("path")?.text()))
 }
 
-/// Whether a file may hold objects.
+/// Checks whether a file may contain objects.
 pub fn is_manifest(path: &TreePath) -> bool {
     [".yaml", ".yml", ".json"]
         .iter()

@@ -1,14 +1,13 @@
-//! Where a fleet begins, told by where its Kustomizations lead.
+//! Finds the roots of a fleet: the directories that no Kustomization applies.
 
 use driftless_manifest::TreePath;
 use std::collections::BTreeSet;
 
-/// The directories that Kustomizations stand in and that nothing leads to. Each way is the file of a Kustomization and the directory
-/// that it names; `used` are the directories that `kustomization.yaml` files take something from.
+/// Returns the directories that contain Kustomizations and that nothing else includes. Each way is the file of a Kustomization and the directory in its path; `used` are the directories that `kustomization.yaml` files include.
 pub fn of(ways: &[(TreePath, TreePath)], used: &BTreeSet<TreePath>) -> Vec<TreePath> {
     let mut directories = BTreeSet::new();
     for (file, path) in ways {
-        // One that applies itself begins where its own directory does.
+        // The root of a Kustomization that applies itself is its path.
         let directory = if file.is_within(path) {
             path.clone()
         } else {
@@ -34,7 +33,7 @@ pub fn of(ways: &[(TreePath, TreePath)], used: &BTreeSet<TreePath>) -> Vec<TreeP
     roots
 }
 
-/// These directories, if they can only be the hubs of the fleet: a single one, or one a cluster, which differ in one part alone.
+/// Returns the roots if they must be the hubs: a single root, or one for each cluster that differs in one part of the path.
 pub fn unambiguous(roots: &[TreePath]) -> Vec<TreePath> {
     let parts = |root: &TreePath| root.parts().map(str::to_owned).collect::<Vec<_>>();
     let Some(first) = roots.first().map(parts) else {

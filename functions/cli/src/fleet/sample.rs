@@ -1,4 +1,4 @@
-//! The sample fleet of tests/fleet/, in the program: the demo runs in any directory, from an installed binary, too.
+//! The sample fleet of tests/fleet/, compiled into the binary: the demo runs in any directory, also from an installed binary.
 
 use crate::error::Error;
 use std::fs;
@@ -10,7 +10,7 @@ macro_rules! sample {
     };
 }
 
-/// Each file of the directory and its content.
+/// The path and content of each file.
 const FILES: [(&str, &str); 37] = sample![
     "README.md",
     "age.agekey",
@@ -51,10 +51,10 @@ const FILES: [(&str, &str); 37] = sample![
     "team-b/apps/rules/limits.yaml",
 ];
 
-/// Writes the sample into a directory that is not there yet.
+/// Writes the sample into a directory that does not exist yet.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// A file cannot be written.
 pub fn write(directory: &Path) -> Result<(), Error> {
     for (file, content) in FILES {
         let path = directory.join(file);
