@@ -89,7 +89,7 @@ pub type Result<T, E = PortError> = std::result::Result<T, E>;
 pub struct Secret(Bytes);
 
 impl Secret {
-    /// Wraps secret bytes.
+    /// Returns a secret of these bytes.
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         Self(bytes.into())
     }
@@ -111,7 +111,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The version of a stored blob, as the store names it.
+/// The version of a stored blob, in the store's format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version(pub String);
 
@@ -173,7 +173,7 @@ pub enum Cause {
     Push,
     /// The timer: the interval is over, or a message may be lost.
     Timer,
-    /// The live objects differ from what was applied.
+    /// The live objects differ from those that were applied.
     Drift,
     /// The source has a new artifact.
     Source,

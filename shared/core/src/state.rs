@@ -34,7 +34,7 @@ pub fn decode_key_part(part: &str) -> Option<String> {
 /// Reads a document and its version. Where a lost document may be created again, use [`recall`].
 ///
 /// # Errors
-/// The store's, or `Unreadable` if the bytes are not such a document.
+/// The errors of the store, or `Unreadable` if the bytes are not such a document.
 pub async fn read<T: DeserializeOwned>(
     blobs: &dyn Blobs,
     key: &str,
@@ -138,7 +138,7 @@ pub async fn save<T: Serialize + PartialEq + Sync>(
 /// Writes a document as JSON, if the precondition holds.
 ///
 /// # Errors
-/// The store's.
+/// The errors of the store.
 pub async fn write<T: Serialize>(
     blobs: &dyn Blobs,
     key: &str,

@@ -86,7 +86,7 @@ pub async fn connect(
 /// Connects to the same cluster as another user, or as the identity of the hub or the kubeconfig itself.
 ///
 /// # Errors
-/// See [`connect`].
+/// Those of [`connect`].
 pub async fn open(
     ports: &Ports,
     hub: &Hub,
@@ -214,7 +214,7 @@ pub fn remedy(hub: &Hub, object: &impl TargetsCluster, error: &PortError) -> Opt
 /// Returns an error if the hub does not have the account that an object acts as: then the object's work cannot be done.
 ///
 /// # Errors
-/// The hub's, or the name of the service account is not valid.
+/// The errors of the hub, or the name of the service account is not valid.
 pub async fn missing_account(
     hub: &Hub,
     object: &impl TargetsCluster,

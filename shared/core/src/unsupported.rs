@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Writes `Ready=False` with the reason `NotSupported`, and sends an event: not every client shows the status of such an object.
 ///
 /// # Errors
-/// The cluster's.
+/// The errors of the cluster.
 pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
     if !object.meta("deletionTimestamp").is_empty()
         || object.pointer("/spec/suspend") == Some(&Value::Bool(true))

@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 8] = [
 /// Parses a duration to nanoseconds, by Go's `time.ParseDuration`.
 ///
 /// # Errors
-/// Go's message.
+/// The message of Go.
 pub fn parse(text: &str) -> Result<i64, String> {
     let quoted = || quote(text.as_bytes());
     let invalid = || format!("time: invalid duration {}", quoted());

@@ -9,7 +9,7 @@
 //! | nodes | a value in memory: a scalar, a list; a map is five; 64 bytes of a string are one more where strings are kept |
 //! | depth | a level of nesting: deeper values are never created, so that values can be walked and dropped by recursion |
 //!
-//! The limits of the engines, all of them defaults of the types named:
+//! The limits of the engines, which are the defaults of these types:
 //!
 //! | input or result | steps | bytes | nodes | depth | other limits |
 //! | --- | --- | --- | --- | --- | --- |

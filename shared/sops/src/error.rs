@@ -58,7 +58,7 @@ pub enum SopsError {
         /// The name of the file.
         file: String,
     },
-    /// None of the keys opens the file.
+    /// No key opens the file.
     #[error("{file}: no key opens the file{}", no_key(recipients, unsupported, *groups))]
     NoKey {
         /// The name of the file.

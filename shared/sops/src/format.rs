@@ -11,7 +11,7 @@ pub enum Format {
     Dotenv,
     /// INI, which is known but not supported: [`decrypt`](crate::decrypt) refuses it.
     Ini,
-    /// Anything else: JSON with the encrypted bytes in `data`.
+    /// Any other file: JSON with the encrypted bytes in `data`.
     Binary,
 }
 

@@ -1,4 +1,4 @@
-//! SOPS documents: parse, verify the MAC, decrypt.
+//! Decryption of SOPS files, with verification of the MAC.
 //!
 //! A SOPS file is a YAML, JSON or dotenv file whose values are encrypted individually with a data key. Under `sops` it has the data key (encrypted for each recipient), the rules that decide which values are encrypted, and a MAC over all values in the order of the file. [`decrypt`] decrypts it like `sops decrypt` v3:
 //!

@@ -169,7 +169,7 @@ fn openpgp_keys_open_files() {
         error.to_string(),
         format!("f: no key opens the file; encrypted for PGP {recipient}")
     );
-    // A part of a key in each of two groups, of two kinds of keys.
+    // Two groups with different kinds of keys, each with a part of the data key.
     let (groups, format) = case("pgp-groups.enc.yaml");
     for pair in [
         ["pgp-rsa.asc", "pgp-ed25519.asc"],

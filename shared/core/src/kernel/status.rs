@@ -26,7 +26,7 @@ const TRIES: usize = 5;
 /// If people edit or annotate the object while a step works, its status is still the one that the step read, and the write is repeated. A different status is from another worker, and is not overwritten.
 ///
 /// # Errors
-/// The cluster's; a conflict means that the object is gone or that another worker wrote its status: read it again.
+/// The errors of the cluster; a conflict means that the object is gone or that another worker wrote its status: read it again.
 pub async fn write(
     context: &Context<'_>,
     object: &Object,
@@ -139,7 +139,7 @@ impl Context<'_> {
     /// Removes Flux's finalizer.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The errors of the cluster.
     pub async fn remove_finalizer(&self, object: &Object, manager: &str) -> Result<(), Failure> {
         let finalizers = object
             .pointer("/metadata/finalizers")
@@ -162,7 +162,7 @@ impl Context<'_> {
     /// Adds Flux's finalizer; returns the updated object, or `None` if the finalizer was already there.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The errors of the cluster.
     pub async fn add_finalizer(
         &self,
         object: &Object,
@@ -213,7 +213,7 @@ impl Context<'_> {
     /// Writes `Ready=False` and `Stalled=True` to the status of an object whose fields could not be read.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The errors of the cluster.
     pub async fn stall(
         &self,
         object: &Object,

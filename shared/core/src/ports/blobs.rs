@@ -50,7 +50,7 @@ impl Ports {
     /// Reads every blob whose key starts with `prefix`, and returns them by key. Of the blobs that this process read before, only those that have changed are read. A blob that is deleted before it is read is left out.
     ///
     /// # Errors
-    /// The store's.
+    /// The errors of the store.
     pub async fn read_all(&self, prefix: &str) -> Result<BTreeMap<String, Bytes>> {
         let entries = self.blobs.list(prefix).await?;
         let known = self.read.take(prefix);

@@ -295,7 +295,7 @@ impl GkeCluster {
         else {
             return None;
         };
-        // An old project has its organisation's domain in its name.
+        // The id of an old project may have its organization's domain as a prefix.
         let fits = is_plain(project, b"-.:", 200) && project.as_bytes()[0] != b'.';
         (fits && is_plain(location, b"-", 200) && is_plain(cluster, b"-", 200)).then(|| Self {
             name: name.to_owned(),

@@ -89,7 +89,7 @@ impl Lease {
     /// Stores the memory now.
     ///
     /// # Errors
-    /// The store's; another worker has taken the object.
+    /// The errors of the store, or a conflict if another worker has taken the object.
     pub async fn checkpoint(&mut self, ports: &Ports) -> Result<()> {
         for _ in 0..TRIES {
             let when = Precondition::Is(self.version.clone());
@@ -124,7 +124,7 @@ impl Lease {
 /// Returns an object's lease without taking it, for a step that changes nothing.
 ///
 /// # Errors
-/// The store's.
+/// The errors of the store.
 pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Lease> {
     let record = read_record(ports, hub, object).await?.unwrap_or_default();
     Ok(Lease {
@@ -138,7 +138,7 @@ pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Lease>
 /// Takes the lease of a request's object, or decides that no step is needed.
 ///
 /// # Errors
-/// The store's or the queue's: the message must come back.
+/// The errors of the store and the queue: the message must come back.
 pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
     let key = key(&request.hub, &request.object);
     for _ in 0..TRIES {
@@ -185,7 +185,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
 /// Releases the lease, and adds requests to the outcome: for the object itself, if it is requeued, and for the objects that wait for it. The caller sends them.
 ///
 /// # Errors
-/// The store's: the message must come back. The requests that the outcome has can still be sent.
+/// The errors of the store: the message must come back. The requests that the outcome has can still be sent.
 pub async fn end(
     ports: &Ports,
     mut held: Lease,
@@ -248,7 +248,7 @@ impl Records {
     /// Reads the records that have changed since this process read them last.
     ///
     /// # Errors
-    /// The store's.
+    /// The errors of the store.
     pub async fn read(ports: &Ports, hub: &str) -> Result<Self> {
         Ok(Self(ports.read_all(&record::directory(hub)).await?))
     }
@@ -263,7 +263,7 @@ impl Records {
 /// Reads the record of an object; `None` if it does not exist or cannot be read.
 ///
 /// # Errors
-/// The store's.
+/// The errors of the store.
 pub async fn read_record(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Option<Record>> {
     match state::read::<Record>(ports.blobs.as_ref(), &key(hub, object)).await {
         Ok(found) => Ok(found.map(|(record, _)| record)),

@@ -16,7 +16,7 @@ const CONCURRENT: usize = 16;
 /// Writes a note that the object of this step waits for another one. The caller must read the other object again afterwards: if it became ready before the note was written, it does not requeue this one.
 ///
 /// # Errors
-/// The bucket's.
+/// The errors of the bucket.
 pub(crate) async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()> {
     let hub = &context.hub.settings.name;
     let key = format!("{}{}", directory(hub, on), context.id.key());
@@ -31,7 +31,7 @@ pub(crate) async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()
 /// Adds a request for every object that waits for the object of a step whose status is written. The caller deletes the notes after the requests are sent.
 ///
 /// # Errors
-/// The bucket's.
+/// The errors of the bucket.
 pub(super) async fn notify(ports: &Ports, request: &Request, outcome: &mut Outcome) -> Result<()> {
     let directory = directory(&request.hub, &request.object);
     for BlobEntry { key, .. } in ports.blobs.list(&directory).await? {
@@ -47,7 +47,7 @@ pub(super) async fn notify(ports: &Ports, request: &Request, outcome: &mut Outco
 /// Deletes the notes of objects that were requeued.
 ///
 /// # Errors
-/// The bucket's.
+/// The errors of the bucket.
 pub(crate) async fn forget(ports: &Ports, notes: &[String]) -> Result<()> {
     let blobs = ports.blobs.as_ref();
     let work = notes.iter().map(|key| blobs.delete(key).boxed());

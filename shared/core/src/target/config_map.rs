@@ -48,13 +48,13 @@ pub(super) async fn access(
     }
 }
 
-/// A ConfigMap that leads to a cluster.
+/// A ConfigMap with the access to a cluster.
 pub(super) struct ClusterConfig<'a> {
     pub ports: &'a Ports,
     pub hub: &'a Hub,
     /// The namespace of the object and of everything that it names.
     pub namespace: &'a str,
-    /// The ConfigMap, for messages.
+    /// The name of the ConfigMap in messages.
     id: String,
     object: Object,
 }

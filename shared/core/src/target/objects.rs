@@ -18,7 +18,7 @@ const TRIES: usize = 5;
 /// An object, with the API resource of its kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    /// The object.
+    /// The object to apply or delete.
     pub object: Object,
     /// The API resource of its kind.
     pub resource: Resource,
@@ -48,7 +48,7 @@ pub(crate) enum Denied {
 /// Reads the live objects of items, by id: a LIST with a label selector for each kind with several objects, and a GET for each object that the LIST does not have.
 ///
 /// # Errors
-/// The cluster's.
+/// The errors of the cluster.
 pub(crate) async fn read<'i>(
     target: &Target,
     items: impl IntoIterator<Item = &'i Item>,
@@ -117,7 +117,7 @@ pub(crate) fn by_kind(items: &[Item]) -> Vec<&[Item]> {
 /// Deletes the object that was read, and not a later one of the same name. If it was changed meanwhile, it is read again, and deleted if it still `is_ours`. An object that is gone is not an error.
 ///
 /// # Errors
-/// The cluster's; a conflict if the object changes continually.
+/// The errors of the cluster; a conflict if the object changes continually.
 pub(crate) async fn delete(
     target: &Target,
     resource: &Resource,

@@ -21,7 +21,7 @@ pub(crate) struct Pauses {
 /// The next action of a wait for an object that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paused {
-    /// Poll again.
+    /// Poll the object again.
     Poll,
     /// Continue in the next step: this one has no more time to wait.
     StepEnds,

@@ -1,4 +1,4 @@
-//! FLUX-API.md against the types: a row for each kind and each field, and what the code refuses is marked as refused.
+//! Compares FLUX-API.md with the types: there is a row for each kind and each field, and fields that the code refuses are marked as refused.
 
 use driftless_core::flux::{
     Bucket, FluxKind, GitRepository, HelmChart, OCIRepository, custom_resource_definitions,
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const DOCUMENT: &str = include_str!("../../FLUX-API.md");
 const REFUSED: &str = "**refused**";
 
-/// The rows of the first table below a heading: the name of the first column, without its quotes, and the rest.
+/// Returns the rows of the first table below a heading: the name in the first column, without its quotes, and the rest.
 fn rows(heading: &str) -> BTreeMap<String, String> {
     let mut lines = DOCUMENT.lines();
     assert!(lines.any(|line| line == heading), "no '{heading}'");
@@ -29,7 +29,7 @@ fn rows(heading: &str) -> BTreeMap<String, String> {
     rows.collect()
 }
 
-/// The properties of `spec` in the definition of a kind.
+/// Returns the properties of `spec` in the CRD of a kind.
 fn properties(kind: FluxKind) -> Map<String, Value> {
     let definitions = custom_resource_definitions();
     let name = format!("{}.{}", kind.plural(), kind.group());
@@ -56,7 +56,7 @@ fn refused(kind: FluxKind, spec: &Value) -> Option<String> {
     .unwrap_or_else(|error| panic!("{kind} {spec}: {error}"))
 }
 
-/// A spec of the kind with what it must have.
+/// Returns a spec of a kind with its required fields.
 fn smallest(kind: FluxKind) -> Value {
     match kind {
         FluxKind::Bucket => json!({"interval": "1m", "bucketName": "a", "endpoint": "s3.example"}),
@@ -66,7 +66,7 @@ fn smallest(kind: FluxKind) -> Value {
     }
 }
 
-/// A value that a field of this schema takes.
+/// Returns a value that a field of this schema accepts.
 fn sample(schema: &Value) -> Value {
     match schema["type"].as_str() {
         Some("boolean") => json!(true),
@@ -137,7 +137,7 @@ fn what_the_types_refuse_is_marked() {
                     spec["sourceRef"]["kind"] = json!("GitRepository");
                     spec["verify"] = json!({});
                 }
-                // A name of a provider is not needed, and decides.
+                // The name of a provider is optional, and decides which fields are valid.
                 "verify" if kind == FluxKind::OCIRepository => {
                     spec["verify"] = json!({"provider": "else"});
                 }

@@ -1,4 +1,4 @@
-//! Holds health against the answers of the code that Flux runs (`tests/oracle/kstatus`).
+//! Compares health with the results of the code that Flux runs (`tests/oracle/kstatus`).
 
 use driftless_core::health::{
     Assessment, HealthCheck, HealthError, HealthExprs, ReadyExpr, assess, kstatus,
@@ -47,14 +47,14 @@ struct ReadyCase {
     dep: Value,
 }
 
-/// Expressions that get another answer than from Flux. A gap that closes fails the test.
+/// Expressions whose result differs from Flux's. A difference that no longer exists fails the test.
 const GAPS: &[&str] = &[
     // `has(status.phase.x)` of a string is an error here, and false in Flux.
     "478", "480", // google.protobuf.Struct{}: protobuf messages.
     "713", "714",
 ];
 
-/// Flux checks the types of a readyExpr before it runs; here it only has to be true or false in the end.
+/// Flux checks the types of a readyExpr before it runs; here only its result must be a boolean.
 fn is_type_error(answer: &Answer) -> bool {
     let words = [
         "output type mismatch",

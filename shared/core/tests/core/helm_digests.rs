@@ -68,7 +68,7 @@ fn snapshots_of_records() {
     }
 }
 
-/// Kubernetes' zero times.
+/// The zero times of Kubernetes.
 fn drop_nulls(value: &mut Value) {
     if let Some(map) = value.as_object_mut() {
         map.retain(|_, value| !value.is_null());

@@ -1,4 +1,4 @@
-//! Holds the substitution against the answers of Flux's own code (`tests/oracle/envsubst`).
+//! Compares the substitution with the results of Flux's own code (`tests/oracle/envsubst`).
 
 use driftless_core::substitute::{SubstituteOptions, object, text};
 use driftless_manifest::Object;
@@ -66,7 +66,7 @@ fn texts_as_flux_substitutes_them() {
         let got = text(&input, case.vars.as_ref().unwrap_or(&shared), options);
         let same = match (&got, &answer.text, &answer.error) {
             (Ok(got), Some(expected), _) => got == expected,
-            // A character cut in half: Flux writes the bytes, and its YAML reader refuses them.
+            // A split UTF-8 character: Flux writes the bytes, and its YAML parser refuses them.
             (Err(error), Some(expected), _) => {
                 expected.contains('\u{FFFD}') && error.to_string().contains("inside a character")
             }
@@ -104,7 +104,7 @@ fn objects_as_flux_substitutes_them() {
         let got = object(input, case.vars.as_ref().unwrap_or(&shared), options);
         let same = match (&got, &answer.object, &answer.error) {
             (Ok(got), Some(expected), _) => same_value(&got.to_value(), expected),
-            // What Flux drops or fails on later is refused at once: an object that lost its kind or its name.
+            // An object that lost its kind or its name is refused at once: Flux drops it, or fails later.
             (Err(_), Some(expected), _) => Object::new(expected.clone()).is_err(),
             (Err(error), None, Some(expected)) => {
                 let known = ["var name is invalid", "not set", "missing closing"];
@@ -125,7 +125,7 @@ fn objects_as_flux_substitutes_them() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Equal, with `1` and `1.0` the same number.
+/// Compares values, with `1` and `1.0` as the same number.
 fn same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),

@@ -50,16 +50,16 @@ pub enum YamlErrorKind {
     /// An alias whose anchor is not defined before it.
     #[error("an alias to an anchor that was not defined before it")]
     UnknownAnchor,
-    /// A key that JSON cannot hold.
+    /// A key that cannot be a JSON key.
     #[error("a mapping key that is {0}, expected a string, a number or a boolean")]
     Key(&'static str),
     /// A `<<` with a value that is not a mapping.
     #[error("a merge key (<<) needs a mapping or a list of mappings")]
     Merge,
-    /// A tag that does not fit its value, or that JSON cannot hold.
+    /// A tag that does not match its value, or that has no JSON form.
     #[error("the value does not fit its tag {0}")]
     Tag(String),
-    /// A number that JSON cannot hold.
+    /// A number that has no JSON form.
     #[error("infinity or not-a-number, which JSON cannot hold")]
     NotFinite,
 }

@@ -42,7 +42,7 @@ impl Default for Limits {
 /// A YAML node with its written order, styles and tags; aliases are replaced by a copy of their anchor's node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The line, from 1. A copy made for an alias has the place of its anchor's node.
+    /// The line, from 1. A copy for an alias has the position of its anchor's node.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,

@@ -10,7 +10,7 @@ pub(crate) struct Timestamp {
     minute: u32,
     second: u32,
     nanos: u32,
-    /// Minutes east of UTC; `None` is UTC.
+    /// The offset in minutes east of UTC; `None` for UTC.
     offset: Option<i32>,
 }
 

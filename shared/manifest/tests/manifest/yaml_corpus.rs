@@ -1,12 +1,11 @@
-//! Holds the YAML reader and writer against what the Go libraries made of the same inputs: `tests/corpus/yaml`, written by
-//! `tests/oracle/yaml`.
+//! Compares the YAML parser and writer with the outputs of the Go libraries for the same inputs: `tests/corpus/yaml`, written by `tests/oracle/yaml`.
 
 use std::path::Path;
 
 use driftless_manifest::yaml::{Dialect, Limits, documents, node_to_value, parse, to_string};
 use serde_json::Value;
 
-/// Texts that Go reads and driftless refuses on purpose.
+/// Inputs that Go reads and driftless refuses on purpose.
 const REFUSED: &[(&str, Dialect, &str)] = &[
     (
         "1: a\n\"1\": b",

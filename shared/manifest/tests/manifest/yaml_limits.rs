@@ -142,7 +142,7 @@ fn texts_spend_the_fuel_of_the_caller() {
         let before = tank.nodes_spent();
         let values = documents_within(text, "in.yaml", Dialect::V2, &limits, &tank).unwrap();
         assert_eq!(values.len(), 1);
-        // Five of the mapping, a list of three, three keys, two scalars, and the copy for the anchor.
+        // Five for the mapping, a list of three, three keys, two scalars, and the copy for the anchor.
         assert_eq!(tank.nodes_spent() - before, 5 + 4 + 3 + 2 + 1);
         tank.give_back(tank.nodes_spent() - before, 0);
     }

@@ -21,7 +21,7 @@ trait Sink: Sync {
     /// Sends an event about the object of the step; `source` is Flux's controller for its kind.
     ///
     /// # Errors
-    /// The port's: the event is lost.
+    /// The errors of the port: the event is lost.
     async fn send(
         &self,
         context: &Context<'_>,

@@ -39,8 +39,7 @@ fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Ca
     )
 }
 
-/// While a source's consumers are worked through, they are not queued again; and if they are, files that did not change are
-/// not built anew.
+/// While a source's consumers are processed, they are not queued again; and if they are, unchanged files are not built again.
 #[test]
 fn what_a_source_has_queued_is_given_time() {
     let behind = |o: &mut Value| o["status"]["lastAttemptedRevision"] = "main@sha1:0".into();
@@ -98,7 +97,7 @@ fn the_record_says_who_is_looked_at_anyway() {
     assert_eq!(settled(None, &failed, Some(&known), &late, now), timer);
     let rest = record(Value::Null);
     assert_eq!(settled(None, &failed, Some(&known), &rest, now), None);
-    // Looked at before the timer saw it.
+    // A step reconciled the object before the timer saw it.
     let (_, seen) = object(|o| o["status"]["conditions"][0]["observedGeneration"] = 2.into());
     assert_eq!(settled(timer.clone(), &seen, None, &rest, now), None);
     assert_eq!(

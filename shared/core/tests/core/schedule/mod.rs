@@ -60,7 +60,7 @@ mod one_chain_an_object {
             for cause in [Cause::Push, Cause::Push, Cause::Changed, Cause::Timer] {
                 world.ask(cause);
             }
-            // Other workers take them all.
+            // Other workers receive all of them.
             while world.work() {}
         });
         world.run_until(Duration::from_secs(120), |_| {});

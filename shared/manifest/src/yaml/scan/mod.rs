@@ -38,9 +38,9 @@ impl Mark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token<'t> {
     StreamEnd,
-    /// `%YAML 1.1`
+    /// The directive `%YAML 1.1`.
     Version(u8, u8),
-    /// `%TAG !handle! prefix`
+    /// The directive `%TAG !handle! prefix`.
     TagDirective(&'t str, String),
     DocumentStart,
     DocumentEnd,
@@ -83,7 +83,7 @@ pub(crate) struct Scanner<'t> {
     tokens: VecDeque<(Token<'t>, Mark)>,
     /// The number of tokens that were taken out of the queue.
     taken: usize,
-    /// One for the block context and one for each open `[` and `{`.
+    /// One key for the block context, and one for each open `[` and `{`.
     keys: Vec<SimpleKey>,
     key_allowed: bool,
     /// The column of the current block collection, -1 outside of any.
@@ -286,7 +286,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// `---` or `...` in the first column.
+    /// Returns whether `---` or `...` is in the first column.
     fn is_document_indicator(&self) -> bool {
         self.mark.column == 0
             && matches!(
