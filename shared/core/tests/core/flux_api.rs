@@ -137,7 +137,7 @@ fn what_the_types_refuse_is_marked() {
                     spec["sourceRef"]["kind"] = json!("GitRepository");
                     spec["verify"] = json!({});
                 }
-                // The name of a provider is optional, and decides which fields are valid.
+                // The provider is optional, and decides whether the object is refused.
                 "verify" if kind == FluxKind::OCIRepository => {
                     spec["verify"] = json!({"provider": "else"});
                 }
