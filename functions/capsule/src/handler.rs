@@ -1,22 +1,22 @@
-//! The timer's event, answered by a look at each hub that has a Capsule proxy.
+//! Handles the timer's event: reconciles the kubeconfigs of Tenant owners on each hub that has a Capsule proxy.
 
 use driftless_core::capsule::{self, Report};
 use driftless_core::ports::Ports;
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
 
-/// Looks at the accounts of every hub that has a Capsule proxy. The event says only that a minute is over.
+/// Reconciles the accounts of every hub that has a Capsule proxy. The event has no content that is used.
 ///
 /// # Errors
-/// The registry cannot be read, or something could not be done on a hub, after all else was: the metric of this function's errors
-/// says so. The next minute tries again.
+/// Fails if the registry cannot be read, and after all work if something failed on a hub, so that the metric of this function's
+/// errors counts it. The next event tries again.
 pub async fn handle(ports: &Ports, _event: LambdaEvent<Value>) -> Result<Value, Error> {
     let reports = capsule::run(ports).await?;
     let failed: Vec<String> = reports.iter().flat_map(failures).collect();
     if !failed.is_empty() {
         return Err(failed.join("; ").into());
     }
-    Ok(json!({"hubs": reports.iter().map(shown).collect::<Vec<_>>()}))
+    Ok(json!({"hubs": reports.iter().map(summarize).collect::<Vec<_>>()}))
 }
 
 fn failures(report: &Report) -> impl Iterator<Item = String> {
@@ -26,12 +26,12 @@ fn failures(report: &Report) -> impl Iterator<Item = String> {
         .map(|failure| format!("{}: {}", report.hub, failure.message))
 }
 
-fn shown(report: &Report) -> Value {
+fn summarize(report: &Report) -> Value {
     tracing::info!(
         hub = report.hub,
         applied = report.applied.len(),
         deleted = report.deleted.len(),
-        "looked at the owners of Capsule Tenants"
+        "reconciled the owners of Capsule Tenants"
     );
     json!({"hub": report.hub, "applied": report.applied, "deleted": report.deleted})
 }

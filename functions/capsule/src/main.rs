@@ -1,4 +1,4 @@
-//! The capsule function: owners of Capsule Tenants get their kubeconfigs, and lose them when they own none any more.
+//! The capsule function: creates the kubeconfigs of owners of Capsule Tenants, and deletes those of former owners.
 
 mod handler;
 

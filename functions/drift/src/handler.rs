@@ -1,4 +1,4 @@
-//! The drift function: the timer's event becomes a message for each hub, and each message a sweep.
+//! Handles the timer's event, which becomes a message for each hub, and these messages, each of which starts a sweep.
 
 use aws_lambda_events::sqs::SqsEvent;
 use driftless_core::ports::{Ports, SweepRequest};
@@ -6,17 +6,17 @@ use driftless_core::sweep::{self, Report, Started};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
 
-/// Answers the timer with a message for each hub, and each such message with a sweep of that hub.
+/// Handles an event: queues a message for each hub for the timer's event, and sweeps the hub of such a message.
 ///
 /// # Errors
-/// The registry or the queue does not answer, a message cannot be read, or not all of a hub could be looked at, after all others
-/// were: the metric of this function's errors says so. The next minute tries again.
+/// Fails if the registry or the queue does not answer, or if a message is not valid. Fails after all other hubs if a part of a hub
+/// could not be swept, so that the metric of this function's errors counts it. The next event tries again.
 pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, Error> {
     if event.payload.get("Records").is_some() {
         let messages = serde_json::from_value(event.payload)?;
         return answer(&sweeps(ports, messages).await?);
     }
-    // The timer's event says only that a minute is over.
+    // The timer's event has no content that is used.
     match sweep::start(ports).await? {
         Started::Swept(reports) => answer(&reports),
         Started::Queued(hubs) => {
@@ -26,16 +26,16 @@ pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, E
     }
 }
 
-/// Sweeps the hubs of messages.
+/// Sweeps the hub of each message.
 async fn sweeps(ports: &Ports, messages: SqsEvent) -> Result<Vec<Report>, Error> {
     let mut reports = Vec::with_capacity(messages.records.len());
     for message in messages.records {
         let body = message.body.unwrap_or_default();
-        let asked: SweepRequest = serde_json::from_str(&body).map_err(|error| {
+        let request: SweepRequest = serde_json::from_str(&body).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             format!("the message is not {{\"sweep\": \"HUB\"}}: line {line}, column {column}")
         })?;
-        reports.push(sweep::sweep_hub(ports, asked.sweep).await);
+        reports.push(sweep::sweep_hub(ports, request.sweep).await);
     }
     Ok(reports)
 }
@@ -86,7 +86,7 @@ mod tests {
     const MINUTE: &str = include_str!("../../../events/drift-schedule.json");
     const SWEEP: &str = include_str!("../../../events/drift-sweep.json");
 
-    /// Hubs with one GitRepository that nobody looked at yet. The hub at `dark` does not answer, the one at `hanging` never does, the
+    /// Hubs with one new GitRepository each. The hub at `dark` refuses connections, the one at `hanging` never answers, and the
     /// one at `forbidding` refuses a kind.
     struct Hubs(Arc<TestClock>);
 
@@ -102,7 +102,7 @@ mod tests {
             _: Option<&Impersonation>,
         ) -> Result<Arc<dyn Cluster>> {
             if access.server.contains("hanging") {
-                // The time goes by, but not that of the whole sweep.
+                // Longer than the time limit of the hub, but not of the whole sweep.
                 self.0.advance(Duration::from_secs(21));
                 std::future::pending::<()>().await;
             }
@@ -186,7 +186,7 @@ mod tests {
         ))
     }
 
-    /// A queue that carries sweeps, too, and notes for which hubs.
+    /// A queue that accepts sweeps and records their hubs.
     #[derive(Default)]
     struct SweepQueue(Mutex<Vec<String>>);
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_hub_has_a_message_and_a_sweep_of_its_own() {
+    async fn each_hub_has_its_own_message_and_sweep() {
         let (mut ports, queue) = world(&["dark", "hanging", "staging"]).await;
         let sweeps = Arc::<SweepQueue>::default();
         let work = std::mem::replace(&mut ports.queue, sweeps.clone());
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_minute_queues_what_is_due_and_says_so() {
+    async fn each_minute_queues_and_reports_the_due_objects() {
         let (ports, queue) = world(&["staging"]).await;
         let name = "GitRepository/flux-system/flux-system";
         let report = |queued: &[&str]| json!({"hubs": [{"hub": "staging", "queued": queued, "failure": null}]});
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_document_of_the_registry_is_the_trouble_of_its_hub() {
+    async fn a_broken_document_of_the_registry_fails_only_its_hub() {
         let (ports, queue) = world(&["staging"]).await;
         let put = ports
             .blobs
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kind_that_may_not_be_listed_does_not_stop_the_others() {
+    async fn a_forbidden_kind_does_not_stop_the_others() {
         let (ports, queue) = world(&["forbidding"]).await;
         let failed = invoke(&ports).await.unwrap_err();
         assert_eq!(
@@ -309,13 +309,13 @@ mod tests {
             "1 of 1 hubs failed: forbidding: not listed: Alert: no answer"
         );
         assert_eq!(queue.take().len(), 1);
-        // What is not listed is not forgotten, and what was queued is.
+        // The kind that was not listed is still an error, and the queued object is not queued again.
         assert!(invoke(&ports).await.is_err());
         assert!(queue.take().is_empty());
     }
 
     #[tokio::test]
-    async fn a_hub_that_hangs_keeps_nobody_waiting() {
+    async fn a_hanging_hub_does_not_delay_the_others() {
         let (ports, queue) = world(&["hanging", "staging"]).await;
         let failed = invoke(&ports).await.unwrap_err();
         assert!(failed.starts_with(
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_queue_that_takes_nothing_is_told_and_tried_again_in_a_minute() {
+    async fn a_broken_queue_is_an_error_and_the_next_event_tries_again() {
         let (ports, queue) = world(&["staging"]).await;
         queue.set_broken(true);
         let failed = invoke(&ports).await.unwrap_err();

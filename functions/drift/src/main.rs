@@ -1,4 +1,4 @@
-//! The drift function: what is due, lost or drifted goes into the queue.
+//! The drift function: queues the objects that are due, lost or drifted.
 
 mod handler;
 

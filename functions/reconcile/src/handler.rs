@@ -1,4 +1,4 @@
-//! The reconcile function: each message of a batch is one step.
+//! Handles a batch of messages: runs one step for each of them.
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use driftless_core::ports::{Ports, Request};
@@ -7,22 +7,23 @@ use futures::StreamExt as _;
 use lambda_runtime::{Error, LambdaEvent};
 use std::time::{Duration, SystemTime};
 
-/// How many messages of a batch are worked on at once.
+/// The number of messages of a batch that are handled concurrently.
 const CONCURRENCY: usize = 10;
-/// How long a step may wait for health before it puts itself back.
+/// The time for which a step may wait for health before it requeues itself.
 const WAIT_BUDGET: Duration = Duration::from_secs(8);
-/// What is left of the function's time for the writes behind a wait.
+/// The part of the function's time that is reserved for the writes after a wait.
 const RESERVE: Duration = Duration::from_secs(60);
-/// What is left of it to say which messages are done: a function that is cut off says nothing, and all of them come again.
+/// The part of the function's time that is reserved for the response with the failed messages: without a response, SQS delivers all
+/// messages again.
 const RESPONSE_MARGIN: Duration = Duration::from_secs(5);
 
-/// How soon a message that was given back comes again; each time four times later, and at last after what the queue gives a
-/// function for it (its visibility time-out). The fifth time it is a dead letter.
+/// The delay of the first redelivery of a failed message. Each further delay is four times as long, up to the visibility timeout of
+/// the queue. After the fifth attempt the message goes to the dead-letter queue.
 const REDELIVERY: Duration = Duration::from_secs(15);
-/// See [`REDELIVERY`].
-const LONGEST_REDELIVERY: Duration = Duration::from_secs(720);
+/// The longest delay of a redelivery: the visibility timeout of the queue.
+const MAX_REDELIVERY: Duration = Duration::from_secs(720);
 
-/// Runs the step of each message; the messages whose step could not even be tried, or did not end in time, go back to the
+/// Runs the step of each message. Messages whose step could not be started or did not end in time return to the
 /// queue.
 pub async fn handle(
     ports: &Ports,
@@ -31,13 +32,13 @@ pub async fn handle(
     let left = left(event.context.deadline());
     let steps = event.payload.records.into_iter().map(|message| async move {
         let id = message.message_id.clone().unwrap_or_default();
-        let step = one(ports, &message, wait_budget(left));
+        let step = run_step(ports, &message, wait_budget(left));
         let done = tokio::time::timeout(left.saturating_sub(RESPONSE_MARGIN), step).await;
         match done.unwrap_or_else(|_| Err("the step did not end in time".to_owned())) {
             Ok(()) => None,
-            Err(why) => {
-                tracing::error!(message = id, "{why}: the message goes back to the queue");
-                give_back(ports, &message).await;
+            Err(reason) => {
+                tracing::error!(message = id, "{reason}: the message returns to the queue");
+                redeliver(ports, &message).await;
                 let mut failure = BatchItemFailure::default();
                 failure.item_identifier = id;
                 Some(failure)
@@ -53,27 +54,31 @@ pub async fn handle(
     Ok(response)
 }
 
-/// Lets a message come again soon: a reported failure alone leaves it hidden for the whole visibility time-out (AWS Lambda
+/// Sets the delay of a message's redelivery: a reported failure alone leaves it hidden for the whole visibility timeout (AWS Lambda
 /// Developer Guide, "Handling errors for an SQS event source").
-async fn give_back(ports: &Ports, message: &SqsMessage) {
+async fn redeliver(ports: &Ports, message: &SqsMessage) {
     let Some(receipt) = &message.receipt_handle else {
         return;
     };
     let received = message.attributes.get("ApproximateReceiveCount");
     let received = received.and_then(|count| count.parse::<u32>().ok());
     let times = received.unwrap_or(1).saturating_sub(1).min(8);
-    let after = (REDELIVERY * 4_u32.pow(times)).min(LONGEST_REDELIVERY);
+    let after = (REDELIVERY * 4_u32.pow(times)).min(MAX_REDELIVERY);
     if let Err(error) = ports.queue.redeliver(receipt, after).await {
-        tracing::warn!(%error, "the message comes back late");
+        tracing::warn!(%error, "the message is redelivered only after the visibility timeout");
     }
 }
 
-async fn one(ports: &Ports, message: &SqsMessage, wait_budget: Duration) -> Result<(), String> {
+async fn run_step(
+    ports: &Ports,
+    message: &SqsMessage,
+    wait_budget: Duration,
+) -> Result<(), String> {
     let body = message.body.as_deref().unwrap_or_default();
-    // Where it is broken, and not what stands there: the message may be anybody's.
+    // Report the position only: the untrusted body must not be logged.
     let request: Request = serde_json::from_str(body).map_err(|error| {
         format!(
-            "not a request: line {}, column {}",
+            "the message is not a request: line {}, column {}",
             error.line(),
             error.column()
         )
@@ -84,7 +89,7 @@ async fn one(ports: &Ports, message: &SqsMessage, wait_budget: Duration) -> Resu
         .map_err(|error| format!("{}: {error}", request.object))
 }
 
-/// How much of the function's time is left. `cargo lambda watch` 1.9 names the time itself and not its end: ten minutes
+/// Returns the rest of the function's time. `cargo lambda watch` 1.9 sets the deadline to the time limit itself: ten minutes
 /// after 1970.
 fn left(deadline: SystemTime) -> Duration {
     let since_1970 = deadline
@@ -98,7 +103,7 @@ fn left(deadline: SystemTime) -> Duration {
         .unwrap_or_default()
 }
 
-/// A wait must leave time for what comes after it.
+/// Returns the time for which a step may wait, so that enough time is left for the writes after the wait.
 fn wait_budget(left: Duration) -> Duration {
     left.saturating_sub(RESERVE).min(WAIT_BUDGET)
 }
@@ -158,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_message_becomes_the_step_of_its_object() {
+    async fn every_message_runs_the_step_of_its_object() {
         let world = world();
         let settings = Settings {
             name: "staging".into(),
@@ -166,7 +171,7 @@ mod tests {
         };
         hub::register(&world.ports, &settings).await.unwrap();
         assert!(invoke(&world, BATCH, 120).await.is_empty());
-        // Each step found no kubeconfig for the hub, and tries again later by itself.
+        // Each step found no kubeconfig for the hub, and requeued itself.
         let mut sent = world.queue.take();
         sent.sort_by_key(|(request, _)| request.object.clone());
         let expected = [
@@ -185,11 +190,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_object_that_another_worker_holds_is_not_bounced() {
+    async fn an_object_with_another_workers_lease_is_requeued_once() {
         let world = world();
         let apps = object(FluxKind::Kustomization, "apps");
-        let asked = Request::new("staging", apps.clone(), Cause::Changed);
-        let held = schedule::begin(&world.ports, &asked).await.unwrap();
+        let request = Request::new("staging", apps.clone(), Cause::Changed);
+        let held = schedule::begin(&world.ports, &request).await.unwrap();
         assert!(matches!(held, Begin::Run(_)));
         for expected in [1, 0] {
             assert!(invoke(&world, BATCH, 120).await.is_empty());
@@ -204,16 +209,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_is_no_request_fails_alone() {
+    async fn an_invalid_message_fails_alone() {
         let world = world();
         assert_eq!(invoke(&world, BROKEN, 120).await, [SECOND]);
-        // The others were worked on.
+        // The steps of the other messages ran.
         let records = world.ports.blobs.list("objects/").await.unwrap();
         assert_eq!(records.len(), 2, "{records:?}");
     }
 
     #[tokio::test]
-    async fn a_write_without_an_answer_is_made_again() {
+    async fn a_write_without_an_answer_is_repeated() {
         let world = world();
         world.blobs.fail_next(Fault::Before);
         assert!(invoke(&world, BATCH, 120).await.is_empty());
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_goes_back_comes_again_soon() {
+    async fn a_failed_message_is_redelivered_soon() {
         let world = world();
         let seconds = |event: &str| {
             let receipts = world.queue.take_redelivered();
@@ -239,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_queue_that_takes_nothing_brings_the_messages_back() {
+    async fn with_a_broken_queue_all_messages_are_redelivered() {
         let world = world();
         let settings = Settings {
             name: "staging".into(),
@@ -250,7 +255,7 @@ mod tests {
         assert_eq!(invoke(&world, BATCH, 120).await.len(), 2);
     }
 
-    /// A cluster whose address swallows every connection.
+    /// Clusters whose connections hang.
     struct Dark;
 
     #[async_trait::async_trait]
@@ -266,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_without_end_fails_before_the_function_is_cut_off() {
+    async fn an_endless_step_fails_before_the_function_times_out() {
         let mut world = world();
         let settings = Settings {
             name: "staging".into(),

@@ -1,4 +1,4 @@
-//! The reconcile function: one step a message.
+//! The reconcile function: runs one step for each message.
 
 mod handler;
 

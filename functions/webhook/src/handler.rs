@@ -1,17 +1,17 @@
-//! The webhook function: a delivery of a Git host becomes messages of the queue.
+//! Handles a delivery of a Git host: queues a request for each source that follows the pushed reference.
 
 use driftless_core::ports::Ports;
 use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance, Refusal};
 use lambda_http::{Body, Error, Request, Response};
 use serde_json::{Value, json};
 
-/// A function URL: Lambda hands over no event of more than 6 MB, and answers a larger one itself.
+/// The entrance by a function URL: Lambda passes on events of at most 6 MB, and answers larger ones itself.
 const ENTRANCE: Entrance = Entrance {
     max_body: 6 << 20,
     secret: "the secret manager under 'github/webhook'",
 };
 
-/// Turns an HTTP event into a delivery and its answer back into HTTP.
+/// Converts an HTTP event to a delivery, and its result to an HTTP response.
 pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, Error> {
     let header = |name: &str| {
         request
@@ -31,7 +31,7 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
             } else {
                 200
             },
-            told(&answer),
+            render(&answer),
         ),
         Err(refusal) => (refusal.status(), json!({"error": explain(&refusal)})),
     };
@@ -42,11 +42,11 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
     Ok(response.body(Body::from(body.to_string()))?)
 }
 
-/// What was queued, for the person who looks at GitHub's list of deliveries.
-fn told(answer: &DeliveryResult) -> Value {
+/// Renders the result for people who read GitHub's list of deliveries.
+fn render(answer: &DeliveryResult) -> Value {
     match answer {
         DeliveryResult::Pong => json!({"pong": true}),
-        DeliveryResult::Ignored(why) => json!({"queued": [], "ignored": why}),
+        DeliveryResult::Ignored(reason) => json!({"queued": [], "ignored": reason}),
         DeliveryResult::Queued(requests) => {
             let queued = requests
                 .iter()
@@ -57,7 +57,7 @@ fn told(answer: &DeliveryResult) -> Value {
     }
 }
 
-/// A stranger learns nothing of the installation from a failure inside it.
+/// Renders a refusal. An internal error is only logged, because the sender may be a stranger.
 fn explain(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unavailable(error) => {
@@ -85,7 +85,7 @@ mod tests {
     const PING: &str = include_str!("../../../events/webhook-ping.json");
     const FOREIGN: &str = include_str!("../../../events/webhook-foreign.json");
     const BAD_SIGNATURE: &str = include_str!("../../../events/webhook-bad-signature.json");
-    /// As events/README.md says.
+    /// The secret of the samples in `events`: see events/README.md.
     const SECRET: &str = "It's a Secret to Everybody";
 
     struct World {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_push_is_queued_for_every_hub_that_follows_it_and_the_answer_says_so() {
+    async fn a_push_is_queued_for_every_hub_that_follows_it_and_the_answer_lists_them() {
         let world = world().await;
         let (status, body) = invoke(&world, PUSH).await;
         assert_eq!(status, 202);
@@ -148,23 +148,23 @@ mod tests {
             let expected = ObjectRef::new(FluxKind::GitRepository, "flux-system", "flux-system");
             assert_eq!(request.object, expected);
         }
-        // GitHub delivers again what it thinks was lost: the work is level-triggered.
+        // GitHub may deliver a push again. That is harmless, because the work is level-triggered.
         assert_eq!(invoke(&world, PUSH).await.0, 202);
         assert_eq!(world.queue.take().len(), 2);
     }
 
     #[tokio::test]
-    async fn what_is_not_a_push_to_a_followed_repository_queues_nothing() {
+    async fn only_a_push_to_a_followed_repository_is_queued() {
         let world = world().await;
         assert_eq!(invoke(&world, PING).await, (200, json!({"pong": true})));
-        let why = "no source follows refs/heads/main of github.com/acme/unknown";
-        let ignored = json!({"queued": [], "ignored": why});
+        let reason = "no source follows refs/heads/main of github.com/acme/unknown";
+        let ignored = json!({"queued": [], "ignored": reason});
         assert_eq!(invoke(&world, FOREIGN).await, (200, ignored));
         assert!(world.queue.take().is_empty());
     }
 
     #[tokio::test]
-    async fn nothing_is_believed_without_the_right_signature() {
+    async fn deliveries_without_a_valid_signature_are_refused() {
         let mut world = world().await;
         let tampered = PUSH.replace("refs/heads/main", "refs/heads/dev");
         let unsigned = PUSH.replace("x-hub-signature-256", "x-hub-signature");
@@ -185,16 +185,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_queue_that_takes_nothing_is_no_success() {
+    async fn a_broken_queue_is_an_error() {
         let world = world().await;
         world.queue.set_broken(true);
         let answer = (503, json!({"error": "not queued, try again"}));
         assert_eq!(invoke(&world, PUSH).await, answer);
     }
 
-    /// A Function URL hands bytes over as Base64 when the content type is no text.
+    /// A function URL passes on the body as Base64 if its content type is not a text type.
     #[tokio::test]
-    async fn the_signature_is_over_the_bytes_whatever_their_envelope() {
+    async fn the_signature_is_over_the_bytes_in_any_encoding() {
         let world = world().await;
         let mut event: Value = serde_json::from_str(PUSH).unwrap();
         let body = event["body"].as_str().unwrap().to_owned();

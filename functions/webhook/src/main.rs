@@ -1,4 +1,4 @@
-//! The webhook function: a GitHub delivery in, requests into the queue.
+//! The webhook function: receives GitHub's deliveries and queues requests.
 
 mod handler;
 

@@ -1,20 +1,20 @@
-//! What is a key of a blob, for every store.
+//! Validates the keys of blobs, for every store.
 
 use driftless_core::ports::{ErrorKind, PortError, Result};
 
-/// Bytes of a key, as S3 has it.
-const LENGTH: usize = 1024;
+/// The longest key in bytes: S3's limit.
+const MAX_LENGTH: usize = 1024;
 
-/// Passes 1 to 1,024 bytes without an empty part between slashes: the keys that S3 and a directory both have.
+/// Checks that a key has 1 to 1,024 bytes and no empty part between slashes: S3 and a directory can both store such keys.
 ///
 /// # Errors
-/// `Invalid` for any other.
+/// Fails with `Invalid` for any other key.
 pub fn check(key: &str) -> Result<()> {
-    if key.len() <= LENGTH && key.split('/').all(|part| !part.is_empty()) {
+    if key.len() <= MAX_LENGTH && key.split('/').all(|part| !part.is_empty()) {
         return Ok(());
     }
-    let what = format!(
-        "'{key}' is not a valid blob key: expected 1 to {LENGTH} bytes, without empty parts"
+    let message = format!(
+        "'{key}' is not a valid blob key: expected 1 to {MAX_LENGTH} bytes, without empty parts"
     );
-    Err(PortError::new(ErrorKind::Invalid, what))
+    Err(PortError::new(ErrorKind::Invalid, message))
 }

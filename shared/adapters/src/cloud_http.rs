@@ -1,4 +1,4 @@
-//! Services of clouds, whose hosts no user names: asked once, without a redirect, and their answers are short.
+//! Requests to cloud services, whose hosts are not named by users: without retries and redirects, with short answers.
 
 use crate::tenant_http::{self, Clients};
 use bytes::Bytes;
@@ -7,15 +7,17 @@ use reqwest::{Request, Response, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long a service may take to answer.
+/// The time limit for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an answer.
-const ANSWER: u64 = 1 << 20;
+/// The limit of an answer, in bytes.
+const ANSWER_LIMIT: u64 = 1 << 20;
 
-/// The answer to a request. `allow_local`: the address is the operator's own word, such as an emulator's.
+/// Sends a request and returns the body of the answer. `allow_local` is true if the operator configured the address, such as an
+/// emulator's.
 ///
 /// # Errors
-/// No answer, or a refusal: with its code, and without its text, which may repeat what was sent.
+/// Fails without an answer, and for an answer without success: the error has the answer's code but not its message, which may
+/// repeat what was sent.
 pub(crate) async fn ask(
     clients: &Clients,
     request: http::Request<Vec<u8>>,
@@ -25,15 +27,18 @@ pub(crate) async fn ask(
     let place = place.split('?').next().unwrap_or_default();
     let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is not a valid URL"));
     let request = Request::try_from(request).map_err(|_| broken())?;
-    let how = Connection {
+    let connection = Connection {
         timeout: TIMEOUT,
         allow_local,
         ..Connection::default()
     };
-    let sent = clients.client(request.url(), &how)?.execute(request).await;
+    let sent = clients
+        .client(request.url(), &connection)?
+        .execute(request)
+        .await;
     let response = sent.map_err(|error| tenant_http::unreachable(&error, place))?;
     if response.status().is_success() {
-        return tenant_http::body(response, ANSWER, place).await;
+        return tenant_http::body(response, ANSWER_LIMIT, place).await;
     }
     Err(refusal(response, place).await)
 }
@@ -41,7 +46,7 @@ pub(crate) async fn ask(
 async fn refusal(response: Response, place: &str) -> PortError {
     let status = response.status();
     let mut error = tenant_http::refusal(&response, place);
-    let body = tenant_http::body(response, ANSWER, place).await;
+    let body = tenant_http::body(response, ANSWER_LIMIT, place).await;
     let body = body
         .ok()
         .and_then(|body| serde_json::from_slice(&body).ok());
@@ -54,29 +59,29 @@ async fn refusal(response: Response, place: &str) -> PortError {
     error
 }
 
-/// What a service calls its refusal: Amazon in `__type`, OAuth in `error`, Google and Azure in `error.status` or `error.code`,
-/// registries in `errors`. Entra ID has a number that says more.
+/// Returns the code of a refusal: Amazon has it in `__type`, OAuth in `error`, Google and Azure in `error.status` or `error.code`,
+/// registries in `errors`. Entra ID's more specific number is appended.
 fn code(body: &Value) -> Option<String> {
     let error = &body["error"];
-    let told = [
+    let codes = [
         &body["__type"],
         error,
         &error["status"],
         &error["code"],
         &body["errors"][0]["code"],
     ];
-    let told = told.into_iter().find_map(Value::as_str)?;
-    let told = told.rsplit('#').next().unwrap_or_default();
+    let code = codes.into_iter().find_map(Value::as_str)?;
+    let code = code.rsplit('#').next().unwrap_or_default();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    let fits = (1..=64).contains(&told.len()) && told.bytes().all(is_plain);
+    let is_code = (1..=64).contains(&code.len()) && code.bytes().all(is_plain);
     let number = body["error_codes"][0].as_u64();
-    fits.then(|| match number {
-        Some(number) => format!("{told}, AADSTS{number}"),
-        None => told.to_owned(),
+    is_code.then(|| match number {
+        Some(number) => format!("{code}, AADSTS{number}"),
+        None => code.to_owned(),
     })
 }
 
-/// Services of Amazon and token services say 400 to who may not.
+/// Returns whether the code of an answer with status 400 is a denial: Amazon's services and token services do not use 403.
 fn is_denial(code: &str) -> bool {
     [
         "AccessDenied",

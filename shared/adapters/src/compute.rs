@@ -1,12 +1,12 @@
-//! Computations that block, on threads of their own.
+//! Runs blocking computations on separate threads.
 
 use async_trait::async_trait;
 use driftless_core::ports::Compute;
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 
-/// The threads of the runtime for work that blocks: as many computations at once as there are processors. More would take
-/// memory and end no sooner.
+/// The runtime's threads for blocking work, with as many concurrent computations as processors: more would need
+/// memory without finishing sooner.
 #[derive(Debug)]
 pub struct Threads(Semaphore);
 
@@ -20,10 +20,10 @@ impl Default for Threads {
 #[async_trait]
 impl Compute for Threads {
     async fn run(&self, work: Box<dyn FnOnce() + Send>) {
-        // Nobody closes it: without a permit there would be no computation at all.
+        // The semaphore is never closed, so this is always a permit.
         let _permit = self.0.acquire().await;
         if let Err(error) = tokio::task::spawn_blocking(work).await {
-            tracing::error!(%error, "a computation was cut off");
+            tracing::error!(%error, "a computation was aborted");
         }
     }
 }
@@ -34,18 +34,18 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    /// The only worker of this runtime ends what a computation waits for.
+    /// The only worker thread of this runtime must send what the computation waits for.
     #[tokio::test]
-    async fn a_computation_keeps_nobody_waiting() {
-        let (answer, asked) = mpsc::channel();
+    async fn a_computation_does_not_block_other_tasks() {
+        let (sender, receiver) = mpsc::channel();
         let (done, mut result) = tokio::sync::oneshot::channel();
         let work = Box::new(move || {
-            let answered = asked.recv_timeout(Duration::from_secs(20));
-            let _ = done.send(answered);
+            let received = receiver.recv_timeout(Duration::from_secs(20));
+            let _ = done.send(received);
         });
         let elsewhere = async {
             tokio::task::yield_now().await;
-            answer.send("an answer").expect("somebody waits");
+            sender.send("an answer").expect("the computation waits");
         };
         let threads = Threads::default();
         tokio::join!(threads.run(work), elsewhere);

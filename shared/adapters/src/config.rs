@@ -1,4 +1,4 @@
-//! Which adapters a process works with: read from the environment once, wired once.
+//! Reads the configuration from the environment and wires the adapters of a process.
 
 use crate::aws::{self, AwsLogins, S3Blobs, S3Buckets, SecretsManager, SqsQueue};
 use crate::charts::HttpCharts;
@@ -13,49 +13,49 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the functions are told by their environment.
+/// The configuration of the functions on AWS.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `DRIFTLESS_BUCKET`: the bucket's name.
+    /// The name of the bucket, from `DRIFTLESS_BUCKET`.
     pub bucket: String,
-    /// `DRIFTLESS_QUEUE_URL`: the queue's address.
+    /// The URL of the queue, from `DRIFTLESS_QUEUE_URL`.
     pub queue_url: String,
-    /// `DRIFTLESS_SWEEP_QUEUE_URL`: the address of the queue with the sweeps of hubs. Without one the function that is started by
-    /// the timer sweeps all hubs itself.
+    /// The URL of the queue for the sweeps of hubs, from `DRIFTLESS_SWEEP_QUEUE_URL`. Without one, the function that the timer
+    /// starts sweeps all hubs itself.
     pub sweep_queue_url: Option<String>,
-    /// `DRIFTLESS_SECRETS_PREFIX`: what the names of secrets start with, `driftless/` when absent.
+    /// The prefix of the names of secrets, from `DRIFTLESS_SECRETS_PREFIX`; the default is `driftless/`.
     pub secrets_prefix: String,
-    /// The hosts with GitHub's API: `DRIFTLESS_GITHUB_API` is github.com's address when it is not the public one,
-    /// `DRIFTLESS_GITHUB_HOSTS` adds others (`git.acme.example=https://git.acme.example/api/v3`, separated by commas).
+    /// The hosts with GitHub's API: `DRIFTLESS_GITHUB_API` replaces the public API of github.com,
+    /// `DRIFTLESS_GITHUB_HOSTS` adds hosts (`git.acme.example=https://git.acme.example/api/v3`, separated by commas).
     pub hosts: Hosts,
-    /// Put the bucket into the path: an endpoint is set by `AWS_ENDPOINT_URL` or `AWS_ENDPOINT_URL_S3`.
+    /// True if the bucket is put into the path, because `AWS_ENDPOINT_URL` or `AWS_ENDPOINT_URL_S3` sets an endpoint.
     pub path_style: bool,
 }
 
-/// Why the environment is no configuration.
+/// An error of the configuration in the environment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Variables that have no default.
+    /// Required variables are not set.
     #[error("not set in the environment: {}", .0.join(", "))]
     Missing(Vec<&'static str>),
-    /// `DRIFTLESS_GITHUB_HOSTS` has another form.
+    /// An entry of `DRIFTLESS_GITHUB_HOSTS` is not valid.
     #[error("DRIFTLESS_GITHUB_HOSTS is not a list of HOST=URL: '{0}'")]
     Hosts(String),
 }
 
 impl Config {
-    /// Reads the process's environment.
+    /// Reads the configuration from the environment of the process.
     ///
     /// # Errors
-    /// Every missing variable, in one error.
+    /// Fails with all missing variables in one error.
     pub fn from_env() -> std::result::Result<Self, ConfigError> {
         Self::from(|name| std::env::var(name).ok())
     }
 
-    /// Reads variables from `get`; an empty one counts as absent.
+    /// Reads the configuration from the variables that `get` returns; an empty one counts as absent.
     ///
     /// # Errors
-    /// Every missing variable, in one error.
+    /// Fails with all missing variables in one error.
     pub fn from(get: impl Fn(&str) -> Option<String>) -> std::result::Result<Self, ConfigError> {
         let get = |name| get(name).filter(|value| !value.is_empty());
         let mut missing = Vec::new();
@@ -87,10 +87,10 @@ impl Config {
     }
 }
 
-/// The hosts with GitHub's API, from github.com's address and a list of `HOST=URL`.
+/// Parses the hosts with GitHub's API, from the URL of github.com's API and a list of `HOST=URL`.
 ///
 /// # Errors
-/// An entry of another form.
+/// Fails if an entry has another form.
 pub fn hosts(
     github_api: Option<&str>,
     list: Option<&str>,
@@ -113,18 +113,18 @@ pub fn hosts(
     Ok(hosts)
 }
 
-/// The ports of a function on AWS, with the environment's region and credentials.
+/// Returns the ports of a function on AWS, with the environment's region and credentials.
 ///
 /// # Errors
-/// An address of GitHub's API that is none.
+/// Fails if the URL of a GitHub API is not valid.
 pub async fn aws_ports(config: &Config) -> Result<Ports> {
     aws_ports_with(config, &aws::settings().await)
 }
 
-/// The same, with settings that are loaded.
+/// Returns the ports of a function on AWS, with loaded settings.
 ///
 /// # Errors
-/// An address of GitHub's API that is none.
+/// Fails if the URL of a GitHub API is not valid.
 pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports> {
     let secrets: Arc<dyn SecretStore> = Arc::new(SecretsManager::new(
         settings,
@@ -165,14 +165,14 @@ fn clouds(aws: AwsLogins) -> Clouds {
     }
 }
 
-/// The ports of a function, as its environment says.
+/// Returns the ports of a function, according to its environment.
 ///
-/// On AWS see [`Config`]. A function that runs alone on a developer's machine is given `DRIFTLESS_STORE` instead of a
+/// On AWS it reads [`Config`]. A single function on a developer's machine has `DRIFTLESS_STORE` instead of a
 /// bucket and a queue: a directory with `store/` in place of the bucket, `secrets/` with a file for each secret
-/// (`secrets/github/webhook`, `secrets/hubs/staging`), and `queue/` where [`OutboxQueue`] puts what the function queues.
+/// (`secrets/github/webhook`, `secrets/hubs/staging`), and `queue/`, to which [`OutboxQueue`] writes the queued messages.
 ///
 /// # Errors
-/// What is missing or wrong in the environment; a directory that cannot be used.
+/// Fails if a variable is missing or not valid, or if a directory cannot be used.
 pub async fn function_ports(
     name: &'static str,
 ) -> std::result::Result<Ports, Box<dyn std::error::Error + Send + Sync>> {
@@ -187,11 +187,11 @@ pub async fn function_ports(
             directory_ports(&PathBuf::from(directory), hosts)?
         }
     };
-    // Beside the first event: nobody waits for it.
+    // In the background, so that it does not delay the first event.
     let blobs = ports.blobs.clone();
     tokio::spawn(async move {
         if let Err(error) = functions::register(blobs.as_ref(), name).await {
-            tracing::warn!("the version of this function was not written: {error}");
+            tracing::warn!("cannot write the version of this function: {error}");
         }
     });
     Ok(ports)
@@ -210,25 +210,25 @@ fn directory_ports(directory: &Path, hosts: Hosts) -> Result<Ports> {
     })
 }
 
-/// What a process on one machine works with.
+/// The options of a process on one machine.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// The directory in place of the bucket.
+    /// The directory that replaces the bucket.
     pub store: PathBuf,
-    /// A directory with a file for each secret.
+    /// The directory with a file for each secret, if there is one.
     pub secrets: Option<PathBuf>,
-    /// Secrets by name, which win over the directory's.
+    /// The secrets by name; they take precedence over those of the directory.
     pub given_secrets: BTreeMap<String, Secret>,
-    /// Directories of Git repositories that may be read, as [`driftless_core::repository::directory_url`] names them.
+    /// The directories of Git repositories that may be read, as [`driftless_core::repository::directory_url`] names them.
     pub git_repositories: Vec<PathBuf>,
     /// The hosts with GitHub's API.
     pub hosts: Hosts,
-    /// How many requests may wait.
+    /// The number of requests that may wait in the queue.
     pub queue_capacity: usize,
 }
 
 impl LocalOptions {
-    /// A store and nothing else: public repositories of github.com, no secrets.
+    /// Creates options with only a store: public repositories of github.com, no secrets.
     pub fn new(store: impl Into<PathBuf>) -> Self {
         Self {
             store: store.into(),
@@ -241,10 +241,10 @@ impl LocalOptions {
     }
 }
 
-/// The ports of a process on one machine, and the queue for its workers.
+/// Returns the ports of a process on one machine, and the queue for its workers.
 ///
 /// # Errors
-/// A directory that cannot be used, an address of GitHub's API that is none.
+/// Fails if a directory cannot be used, or if the URL of a GitHub API is not valid.
 pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let queue = LocalQueue::new(options.queue_capacity);
     let secrets: Arc<dyn SecretStore> =

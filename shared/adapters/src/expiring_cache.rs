@@ -1,4 +1,4 @@
-//! Answers with an end: made once for all who ask at the same time, and given again while enough of their life is left.
+//! A cache of values that expire. Concurrent callers share one computation; a value is used until a fifth of its life is left.
 
 use driftless_core::ports::Result;
 use futures::FutureExt as _;
@@ -6,21 +6,21 @@ use futures::future::{BoxFuture, Shared};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many answers are kept; the one unused for longest goes first.
-const KEPT: usize = 1024;
+/// The number of cached values; the least recently used one is evicted first.
+const CAPACITY: usize = 1024;
 
 type Making<V> = Shared<BoxFuture<'static, Result<Entry<V>>>>;
 
 #[derive(Clone)]
 struct Entry<V> {
     value: V,
-    /// Until when it is given away, since 1970.
+    /// The time until which the value is used, since 1970.
     until: Duration,
 }
 
-/// Answers by their questions.
+/// A cache of values by key.
 pub(crate) struct ExpiringCache<K, V> {
-    /// The most recently used first.
+    /// The entries, the most recently used first.
     known: Mutex<Vec<(K, Making<V>)>>,
 }
 
@@ -33,11 +33,11 @@ impl<K, V> Default for ExpiringCache<K, V> {
 }
 
 impl<K: PartialEq, V: Clone + Send + Sync + 'static> ExpiringCache<K, V> {
-    /// The answer to `key`, made anew when there is none with a fifth of its life left at `now`. `make` gives it with its end
-    /// (both since 1970); a failure is told to all who wait for it, and to nobody later.
+    /// Returns the value of `key`, and computes it unless a cached one has more than a fifth of its life left at `now`. `make` returns
+    /// the value with its expiry (both times since 1970). All concurrent callers get its error, which is not cached.
     ///
     /// # Errors
-    /// What `make` says.
+    /// Fails if `make` does.
     pub async fn get(
         &self,
         key: K,
@@ -68,12 +68,12 @@ impl<K: PartialEq, V: Clone + Send + Sync + 'static> ExpiringCache<K, V> {
         };
         let making = made.boxed().shared();
         known.insert(0, (key, making.clone()));
-        known.truncate(KEPT);
+        known.truncate(CAPACITY);
         making
     }
 }
 
-/// Whether it is under way, or answered and not too old.
+/// Returns whether a value is being computed, or is not too old.
 fn is_good<V: Clone>(making: &Making<V>, now: Duration) -> bool {
     match making.peek() {
         None => true,
@@ -91,7 +91,7 @@ mod tests {
 
     const HOUR: u64 = 3600;
 
-    /// Gives the number of its answer, which lives for an hour; the failing ones say so.
+    /// Makes values that live for an hour: the number of the call, or an error.
     #[derive(Clone, Default)]
     struct Maker {
         made: Arc<AtomicU64>,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_serves_all_until_a_fifth_of_its_life_is_left() {
+    async fn a_value_is_shared_until_a_fifth_of_its_life_is_left() {
         let (fresh, maker) = (ExpiringCache::default(), Maker::default());
         let at_once = futures::join!(ask(&fresh, &maker, "a", 0), ask(&fresh, &maker, "a", 0));
         assert_eq!((at_once.0.unwrap(), at_once.1.unwrap()), (0, 0));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_told_to_who_waits_and_tried_again_later() {
+    async fn a_failure_reaches_all_waiting_callers_and_is_not_cached() {
         let (fresh, mut maker) = (ExpiringCache::default(), Maker::default());
         maker.fails = true;
         let at_once = futures::join!(ask(&fresh, &maker, "a", 0), ask(&fresh, &maker, "a", 0));

@@ -1,7 +1,7 @@
-//! The only I/O of driftless: GitHub, AWS, Kubernetes, and their local stand-ins.
+//! All I/O of driftless: GitHub, AWS, Kubernetes, and their local replacements.
 //!
-//! Every module implements traits of [`driftless_core::ports`] and knows no other module here, but for [`embedded`],
-//! whose servers are reached by [`cluster`]'s client; [`config`] wires them.
+//! Every module implements traits of [`driftless_core::ports`] and depends on no other module here, except [`embedded`],
+//! whose servers are reached through [`cluster`]'s client. [`config`] wires them.
 
 pub mod aws;
 mod blob_key;

@@ -1,15 +1,15 @@
-//! Where log lines go.
+//! Sets up logging for functions and terminals.
 
 use tracing_subscriber::EnvFilter;
 
-/// The variable that says what is logged.
+/// The environment variable with the log levels.
 const VARIABLE: &str = "DRIFTLESS_LOG";
 
-/// What is logged when `DRIFTLESS_LOG` says nothing: the clients' own spans and failures are left out, because whoever calls
-/// them decides what a failure means and logs it once.
+/// The default levels. The clients' own spans and failures are left out, because their callers decide what a failure means and
+/// log it once.
 const DEFAULT: &str = "info,kube_client=off,octocrab=off,tower_http=off,hyper=off,aws_config=warn,aws_smithy_runtime=off";
 
-/// The directives of `given` come after the defaults, and win over them. One that cannot be read changes nothing: a
+/// Returns the filter with the directives of `given` after the defaults, which they override. Invalid directives are ignored: a
 /// function with a misspelled log level still works.
 fn filter(given: Option<String>) -> EnvFilter {
     let given = given.unwrap_or_default();
@@ -25,7 +25,7 @@ fn from_env() -> EnvFilter {
     )
 }
 
-/// JSON lines without times, for a function: the runtime adds the time itself. A second call changes nothing.
+/// Logs JSON lines without times, for a function: the runtime adds the time itself. A second call has no effect.
 pub fn init_lambda() {
     let lines = tracing_subscriber::fmt()
         .json()
@@ -35,7 +35,7 @@ pub fn init_lambda() {
     let _already_set = lines.try_init();
 }
 
-/// Plain lines on the standard error stream, for a terminal. A second call changes nothing.
+/// Logs plain lines to stderr, for a terminal. A second call has no effect.
 pub fn init_terminal() {
     let lines = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)

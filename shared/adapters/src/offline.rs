@@ -1,26 +1,26 @@
-//! Ports that the network is not behind.
+//! Adapters for commands that work without the network: they refuse every request.
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Bucket, BucketAddress, Buckets, Charts,
-    Clouds, ClusterEndpoint, Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, Fetched,
-    GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin,
-    Result, Token, Validator,
+    Clouds, ClusterEndpoint, Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind,
+    Fetched, GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer,
+    RegistryLogin, Result, Token, Validator,
 };
 use driftless_core::source::shown;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hosts that users name where no network is used: each question is refused, and the refusal says so.
+/// An adapter that refuses every request to a host that users name.
 pub struct Offline;
 
-/// What is said of a place that is not reached.
+/// The end of the message of a refused request.
 pub const BEHIND_THE_NETWORK: &str = "is behind the network, which is not used here";
 
 fn refused<T>(place: &str) -> Result<T> {
-    let what = format!("'{place}' {BEHIND_THE_NETWORK}");
-    Err(PortError::new(ErrorKind::Unsupported, what))
+    let message = format!("'{place}' {BEHIND_THE_NETWORK}");
+    Err(PortError::new(ErrorKind::Unsupported, message))
 }
 
 #[async_trait]
@@ -54,7 +54,7 @@ impl Buckets for Offline {
 }
 
 impl Offline {
-    /// Every cloud.
+    /// Returns adapters that refuse every cloud.
     pub fn clouds() -> Clouds {
         Clouds {
             aws: Arc::new(Self),

@@ -1,5 +1,5 @@
-//! HTTP clients for hosts that tenants name: no address of the machine itself, where a name is looked up or a redirect leads,
-//! unless the connection allows it; no proxy of the environment; no more bytes than were asked for.
+//! HTTP clients for hosts that tenants name. Local addresses are refused, also in answers of DNS and in redirects,
+//! unless the connection allows them; the environment's proxy is not used; answers have a limit of bytes.
 
 use crate::resolver;
 use bytes::{Bytes, BytesMut};
@@ -13,54 +13,54 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
-/// How long a connection may take to come about.
+/// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Redirects that are followed.
+/// The number of redirects that are followed.
 const REDIRECTS: usize = 10;
-/// Clients that are kept; the one unused for longest goes first.
-const KEPT: usize = 32;
+/// The number of cached clients; the least recently used one is evicted first.
+const CAPACITY: usize = 32;
 
-/// What is allocated for an answer before its bytes are there, whatever length it announces.
-const FIRST: u64 = 1 << 20;
+/// The greatest buffer that is allocated for an answer before its bytes arrive, in bytes.
+const INITIAL_CAPACITY: u64 = 1 << 20;
 
-/// A question to a host.
+/// A GET request for a file.
 pub(crate) struct FileRequest<'a> {
-    /// The address.
+    /// The URL of the file.
     pub url: Url,
-    /// How to talk to it.
-    pub how: &'a Connection,
-    /// What goes along, wherever a redirect leads.
+    /// The certificates, the proxy and the limits of the connection.
+    pub connection: &'a Connection,
+    /// The headers, which are also sent to the targets of redirects.
     pub headers: HeaderMap,
-    /// The login: for the host of `url`.
+    /// The login for the host of `url`.
     pub login: Login<'a>,
-    /// Give the login to the hosts of redirects, too.
+    /// True if the login is also sent to the hosts of redirects.
     pub everywhere: bool,
-    /// The place in messages.
+    /// The URL for messages, without secrets.
     pub place: &'a str,
 }
 
-/// What goes into `Authorization`.
+/// The content of the header `Authorization`.
 #[derive(Clone, Copy)]
 pub(crate) enum Login<'a> {
-    Nobody,
+    Anonymous,
     Basic(&'a str, &'a Secret),
     Bearer(&'a str),
 }
 
 impl<'a> Login<'a> {
-    /// User and password of a connection.
-    pub fn of(how: &'a Connection) -> Self {
-        match &how.login {
+    /// Returns the login with the user and password of a connection.
+    pub fn of(connection: &'a Connection) -> Self {
+        match &connection.login {
             Some((user, password)) => Self::Basic(user, password),
-            None => Self::Nobody,
+            None => Self::Anonymous,
         }
     }
 }
 
-/// Clients by what is particular about them: certificates, and which addresses they may reach.
+/// A cache of HTTP clients by their settings: certificates, proxy, timeout, and which addresses they may reach.
 #[derive(Default)]
 pub(crate) struct Clients {
-    /// The most recently used first.
+    /// The clients, the most recently used first.
     known: Mutex<Vec<(Key, Client)>>,
 }
 
@@ -74,16 +74,16 @@ struct Key {
 }
 
 impl Clients {
-    /// Asks, and follows redirects: each address goes through the same gate, none leads out of TLS.
+    /// Sends a request and follows redirects, with the same checks for each address; redirects from HTTPS to HTTP are refused.
     ///
     /// # Errors
-    /// No answer in time; an address that may not be reached; certificates that cannot be used.
+    /// Fails without an answer in time, for an address that may not be reached, and for certificates that cannot be used.
     pub async fn ask(&self, ask: FileRequest<'_>) -> Result<Response> {
         let late = || {
-            let what = format!("'{}': no answer in time", ask.place);
-            PortError::new(ErrorKind::Unavailable, what)
+            let message = format!("'{}': no answer in time", ask.place);
+            PortError::new(ErrorKind::Unavailable, message)
         };
-        match tokio::time::timeout(ask.how.timeout, self.follow(&ask)).await {
+        match tokio::time::timeout(ask.connection.timeout, self.follow(&ask)).await {
             Ok(answer) => answer,
             Err(_) => Err(late()),
         }
@@ -92,7 +92,7 @@ impl Clients {
     async fn follow(&self, ask: &FileRequest<'_>) -> Result<Response> {
         let mut url = ask.url.clone();
         for _ in 0..=REDIRECTS {
-            let client = self.client(&url, ask.how)?;
+            let client = self.client(&url, ask.connection)?;
             let request = client.get(url.clone()).headers(ask.headers.clone());
             let is_home = url.origin() == ask.url.origin();
             let request = match ask.login {
@@ -107,37 +107,37 @@ impl Clients {
             match target(&url, &response) {
                 None => return Ok(response),
                 Some(Ok(next)) => url = next,
-                Some(Err(what)) => {
-                    let what = format!("'{}' {what}", ask.place);
-                    return Err(PortError::new(ErrorKind::Invalid, what));
+                Some(Err(reason)) => {
+                    let message = format!("'{}' {reason}", ask.place);
+                    return Err(PortError::new(ErrorKind::Invalid, message));
                 }
             }
         }
-        let what = format!("'{}' redirects more than {REDIRECTS} times", ask.place);
-        Err(PortError::new(ErrorKind::Invalid, what))
+        let message = format!("'{}' redirects more than {REDIRECTS} times", ask.place);
+        Err(PortError::new(ErrorKind::Invalid, message))
     }
 
-    /// A client for an address.
+    /// Returns a client for a URL.
     ///
     /// # Errors
-    /// An address that may not be reached, certificates that cannot be used.
-    pub fn client(&self, url: &Url, how: &Connection) -> Result<Client> {
-        if !how.allow_local && is_local(url) {
-            let what = format!(
+    /// Fails for an address that may not be reached, and for certificates that cannot be used.
+    pub fn client(&self, url: &Url, connection: &Connection) -> Result<Client> {
+        if !connection.allow_local && is_local(url) {
+            let message = format!(
                 "'{}' is loopback or link-local, and leads back into this installation",
                 url.host_str().unwrap_or_default()
             );
-            return Err(PortError::new(ErrorKind::Invalid, what));
+            return Err(PortError::new(ErrorKind::Invalid, message));
         }
         let key = Key {
-            authority: how.certificate_authority.clone(),
-            identity: how
+            authority: connection.certificate_authority.clone(),
+            identity: connection
                 .client_certificate
                 .as_ref()
                 .map(|(certificate, key)| [certificate.as_slice(), b"\n", key.expose()].concat()),
-            proxy: how.proxy.clone(),
-            allow_local: how.allow_local,
-            timeout: how.timeout,
+            proxy: connection.proxy.clone(),
+            allow_local: connection.allow_local,
+            timeout: connection.timeout,
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = known.iter().position(|(have, _)| *have == key) {
@@ -145,7 +145,7 @@ impl Clients {
         } else {
             let client = build(&key)?;
             known.insert(0, (key, client));
-            known.truncate(KEPT);
+            known.truncate(CAPACITY);
         }
         match known.first() {
             Some((_, client)) => Ok(client.clone()),
@@ -155,8 +155,8 @@ impl Clients {
 }
 
 fn build(key: &Key) -> Result<Client> {
-    let invalid = |what: &str| PortError::new(ErrorKind::Invalid, what);
-    // Without one in the process the library panics. One that is there already serves as well.
+    let invalid = |message: &str| PortError::new(ErrorKind::Invalid, message);
+    // The library panics without a default provider in the process. An already installed provider is kept.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(AGENT)
@@ -187,13 +187,13 @@ fn build(key: &Key) -> Result<Client> {
         .map_err(|_| invalid("the certificates cannot be used for TLS"))
 }
 
-/// A proxy as the client takes it.
+/// Parses the URL of a proxy.
 ///
 /// # Errors
-/// No address; one that may not be reached.
+/// Fails if the URL is not valid or may not be reached.
 fn through(proxy: &Secret, allow_local: bool) -> Result<reqwest::Proxy> {
     let invalid =
-        |what: &str| PortError::new(ErrorKind::Invalid, format!("the proxy's address {what}"));
+        |reason: &str| PortError::new(ErrorKind::Invalid, format!("the proxy's address {reason}"));
     let address = proxy.expose_str().unwrap_or_default();
     let url = Url::parse(address).map_err(|_| invalid("cannot be used"))?;
     if !allow_local && is_local(&url) {
@@ -201,12 +201,12 @@ fn through(proxy: &Secret, allow_local: bool) -> Result<reqwest::Proxy> {
             "is loopback or link-local, and leads back into this installation",
         ));
     }
-    // With `h` the proxy looks names up, as with Go's client.
+    // With `socks5h` the proxy resolves names, as with Go's client.
     let address = address.replacen("socks5://", "socks5h://", 1);
     reqwest::Proxy::all(address).map_err(|_| invalid("cannot be used"))
 }
 
-/// Where an answer redirects to.
+/// Returns the target of a redirect; `None` if the answer is not a redirect.
 fn target(from: &Url, response: &Response) -> Option<Result<Url, &'static str>> {
     use StatusCode as S;
     let redirects = [
@@ -227,16 +227,16 @@ fn target(from: &Url, response: &Response) -> Option<Result<Url, &'static str>> 
     Some(match (from.scheme(), next.scheme()) {
         (_, "https") | ("http", "http") => Ok(next),
         ("https", "http") => Err("redirects from https to http, which is not followed"),
-        _ => Err("redirects to what is neither http nor https"),
+        _ => Err("redirects to a URL that is neither http nor https"),
     })
 }
 
-/// Whether the host of an address is written as one of this machine.
+/// Returns whether the host of a URL is a local address or name.
 fn is_local(url: &Url) -> bool {
     url.host_str().is_none_or(address::is_local_host)
 }
 
-/// Looks names up, and passes over addresses of this machine.
+/// A DNS resolver that leaves out local addresses.
 struct PublicOnlyResolver;
 
 impl Resolve for PublicOnlyResolver {
@@ -248,13 +248,13 @@ impl Resolve for PublicOnlyResolver {
     }
 }
 
-/// No answer, or half of one.
+/// Converts an error of sending a request or of reading an answer.
 pub(crate) fn unreachable(error: &reqwest::Error, place: &str) -> PortError {
-    let what = format!("'{place}': {}", reason(error));
-    PortError::new(ErrorKind::Unavailable, what)
+    let message = format!("'{place}': {}", reason(error));
+    PortError::new(ErrorKind::Unavailable, message)
 }
 
-/// The innermost reason of an error, without the address: it may hold a token.
+/// Returns the innermost cause of an error, without the URL, which may contain a token.
 pub(crate) fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
@@ -266,10 +266,10 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
     inner.to_string()
 }
 
-/// An answer that is a success.
+/// Returns an answer if its status is a success.
 ///
 /// # Errors
-/// What the host refused, by its status.
+/// Fails for any other status.
 pub(crate) fn accepted(response: Response, place: &str) -> Result<Response> {
     match response.status().is_success() {
         true => Ok(response),
@@ -277,7 +277,7 @@ pub(crate) fn accepted(response: Response, place: &str) -> Result<Response> {
     }
 }
 
-/// What an answer that is no success says by its status.
+/// Converts an answer without success to an error, by its status.
 pub(crate) fn refusal(response: &Response, place: &str) -> PortError {
     let status = response.status();
     let kind = match status {
@@ -294,20 +294,20 @@ pub(crate) fn refusal(response: &Response, place: &str) -> PortError {
     error
 }
 
-/// The bytes of an answer, at most `limit`.
+/// Reads the body of an answer.
 ///
 /// # Errors
-/// More than that, or it broke off.
+/// Fails if the body has more than `limit` bytes or is incomplete.
 pub(crate) async fn body(mut response: Response, limit: u64, place: &str) -> Result<Bytes> {
     let too_long = || {
-        let what = format!("'{place}' is larger than {limit} bytes, which is the limit");
-        PortError::new(ErrorKind::Invalid, what)
+        let message = format!("'{place}' is larger than {limit} bytes, which is the limit");
+        PortError::new(ErrorKind::Invalid, message)
     };
     let announced = response.content_length();
     if announced.is_some_and(|length| length > limit) {
         return Err(too_long());
     }
-    let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0).min(FIRST) as usize);
+    let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0).min(INITIAL_CAPACITY) as usize);
     loop {
         let chunk = response.chunk().await;
         let chunk = chunk.map_err(|error| unreachable(&error, place))?;

@@ -1,4 +1,4 @@
-//! Files from objects.
+//! Checks out the files of a commit from the objects of a pack.
 
 use crate::error::{Error, Limit, Result};
 use crate::limits::{Deadline, Limits};
@@ -8,7 +8,7 @@ use driftless_manifest::{EntryKind, FileTree, TreePath};
 use gix_hash::{Kind as Hash, ObjectId};
 use gix_object::{Kind, TreeRefIter};
 
-/// A submodule as a tree names it.
+/// An entry of a tree that names the commit of a submodule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gitlink {
     pub path: TreePath,
@@ -22,7 +22,7 @@ pub(crate) struct Checkout {
     deadline: Deadline,
     bytes: u64,
     entries: usize,
-    /// The directories that are wanted; all of them if there is none.
+    /// The directories to read; an empty list means all of them.
     directories: Vec<TreePath>,
 }
 
@@ -38,10 +38,10 @@ impl Checkout {
         }
     }
 
-    /// Puts a tree at a path, and gives the submodules that it names.
+    /// Adds a tree's files below a path and returns the submodules that the tree names.
     ///
     /// # Errors
-    /// A limit; a name that is not one of a file; a name that stands twice; an object that is not there.
+    /// Fails if a limit is exceeded, a file name is not valid, an entry is duplicated, or an object is missing.
     pub fn add(
         &mut self,
         objects: &Objects,
@@ -53,7 +53,7 @@ impl Checkout {
         Ok(links)
     }
 
-    /// A file directly in a tree, whether it is wanted or not.
+    /// Returns the content of a file at the top of a tree, regardless of the directories to read.
     pub fn file_of<'a>(objects: &'a Objects, tree: ObjectId, name: &str) -> Option<&'a Bytes> {
         let bytes = objects.get(&tree, Kind::Tree).ok()?;
         let mut entries = TreeRefIter::from_bytes(bytes, Hash::Sha1).flatten();
@@ -73,7 +73,7 @@ impl Checkout {
         if depth > self.limits.depth {
             return Err(Error::Limit(Limit::Depth(self.limits.depth)));
         }
-        // git has no object for the tree of nothing where nobody wrote one.
+        // Git knows the empty tree without an object for it, and a pack need not contain one.
         if tree == ObjectId::empty_tree(Hash::Sha1) {
             return Ok(());
         }
@@ -86,7 +86,9 @@ impl Checkout {
                 .join(name)
                 .map_err(|error| Error::Content(error.to_string()))?;
             if !names.insert(name) {
-                return Err(Error::Content(format!("'{path}' stands twice in a tree")));
+                return Err(Error::Content(format!(
+                    "duplicate entry '{path}' in a tree"
+                )));
             }
             self.entries += 1;
             if self.entries > self.limits.files {
@@ -105,13 +107,14 @@ impl Checkout {
                     links.push(Gitlink { path, commit: id });
                     continue;
                 }
-                // git wrote 100664 of old.
+                // Old versions of git wrote 100664.
                 0o100_644 | 0o100_664 => EntryKind::File,
                 0o100_755 => EntryKind::Executable,
                 0o120_000 => EntryKind::Link,
                 mode => {
-                    let what = format!("'{path}' has mode {mode:06o}, which is not one of git's");
-                    return Err(Error::Content(what));
+                    let message =
+                        format!("'{path}' has the mode {mode:06o}, which git does not use");
+                    return Err(Error::Content(message));
                 }
             };
             if self.is_inside(&path) {
@@ -137,7 +140,7 @@ impl Checkout {
         put.map_err(|error| Error::Content(error.to_string()))
     }
 
-    /// Whether a path is in a wanted directory, or leads to one.
+    /// Returns whether a path is in one of the directories to read, or is a parent of one.
     fn is_wanted(&self, path: &TreePath) -> bool {
         self.is_inside(path)
             || self
@@ -155,11 +158,11 @@ impl Checkout {
     }
 }
 
-/// A name that is one of a file and not of git's own directory.
+/// Checks that an entry's name is a valid file name and not `.git`.
 fn name<'a>(name: &'a [u8], at: &TreePath) -> Result<&'a str> {
-    let refuse = |name: &str, what: &str| {
+    let refuse = |name: &str, reason: &str| {
         let shown = crate::error::quoted(name.as_bytes());
-        Err(Error::Content(format!("'{shown}' in '{at}' {what}")))
+        Err(Error::Content(format!("'{shown}' in '{at}' {reason}")))
     };
     let Ok(name) = std::str::from_utf8(name) else {
         return refuse(&String::from_utf8_lossy(name), "is not UTF-8");
@@ -168,7 +171,7 @@ fn name<'a>(name: &'a [u8], at: &TreePath) -> Result<&'a str> {
         return refuse(name, "is not a valid file name");
     }
     match name.eq_ignore_ascii_case(".git") {
-        true => refuse(name, "is a name of git's own directory"),
+        true => refuse(name, "has the name of Git's own directory"),
         false => Ok(name),
     }
 }

@@ -1,5 +1,5 @@
-//! A conversation with `git-upload-pack`: protocol version 2 (<https://git-scm.com/docs/protocol-v2>), and version 0 and 1
-//! (<https://git-scm.com/docs/pack-protocol>) with servers that know no other.
+//! A connection to `git-upload-pack`: protocol version 2 (<https://git-scm.com/docs/protocol-v2>), and versions 0 and 1
+//! (<https://git-scm.com/docs/pack-protocol>) for servers without version 2.
 
 use crate::error::{Error, Limit, Result, protocol, quoted};
 use crate::limits::{Deadline, Limits};
@@ -12,19 +12,19 @@ use gix_packetline::{BandRef, PacketLineRef};
 
 const AGENT: &str = concat!("agent=driftless/", env!("CARGO_PKG_VERSION"));
 
-/// A reference of a repository.
+/// A reference of a repository: a branch, a tag or `HEAD`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The full name: `refs/heads/main`, or `HEAD`.
+    /// The full name, for example `refs/heads/main` or `HEAD`.
     pub name: String,
-    /// The object: a commit, or an annotated tag.
+    /// The id of the object: a commit or an annotated tag.
     pub object: ObjectId,
-    /// What the annotated tag leads to.
+    /// The id of the object that the annotated tag points to.
     pub peeled: Option<ObjectId>,
 }
 
 impl Reference {
-    /// The commit, unless the reference leads to another kind of object.
+    /// Returns the id of the commit; of another object if the reference points to one.
     pub fn target(&self) -> ObjectId {
         self.peeled.unwrap_or(self.object)
     }
@@ -93,7 +93,7 @@ impl Connection {
         Ok(&mut self.packets)
     }
 
-    /// The references whose names start with one of these.
+    /// Lists the references whose names start with one of these prefixes.
     pub async fn references(&mut self, prefixes: &[&str]) -> Result<Vec<Reference>> {
         let wanted = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let capabilities = match &self.advertisement {
@@ -114,17 +114,17 @@ impl Connection {
         let mut found = Vec::new();
         loop {
             match packets.next().await? {
-                Packet::Data(line) => found.extend(listed(&line)?),
+                Packet::Data(line) => found.extend(parse_reference(&line)?),
                 Packet::Flush => break,
-                _ => return protocol("the list of references breaks off"),
+                _ => return protocol("the list of references is incomplete"),
             }
         }
-        // A server may send more than was asked for.
+        // A server may send references that were not requested.
         found.retain(|reference| wanted(&reference.name));
         Ok(found)
     }
 
-    /// A pack with these objects and all that they lead to: without earlier commits if `shallow`.
+    /// Fetches a pack with these objects and all objects that they refer to, but without earlier commits if `shallow`.
     pub async fn pack(&mut self, wants: &[ObjectId], shallow: bool) -> Result<Vec<u8>> {
         let request = match &self.advertisement {
             Advertisement::V2(capabilities) => fetch_v2(capabilities, wants, shallow),
@@ -142,13 +142,13 @@ impl Connection {
             let line = match packets.next().await? {
                 Packet::Data(line) => line,
                 Packet::Flush | Packet::ResponseEnd => return Ok(pack),
-                Packet::End if pack.is_empty() => return protocol("it sends no pack"),
-                _ => return protocol("the pack breaks off"),
+                Packet::End if pack.is_empty() => return protocol("the pack is missing"),
+                _ => return protocol("the pack is incomplete"),
             };
             match PacketLineRef::Data(&line).decode_band() {
                 Ok(BandRef::Data(bytes)) => pack.extend_from_slice(bytes),
                 Ok(BandRef::Progress(_)) => {}
-                Ok(BandRef::Error(said)) => return Err(Error::Refused(quoted(said))),
+                Ok(BandRef::Error(message)) => return Err(Error::Refused(quoted(message))),
                 Err(_) => return protocol("a packet of the pack has no side band"),
             }
         }
@@ -172,7 +172,7 @@ async fn advertisement(packets: &mut Packets) -> Result<Advertisement> {
             match packets.next().await? {
                 Packet::Data(line) => capabilities.push(text(&line)?.to_owned()),
                 Packet::Flush => return Ok(Advertisement::V2(capabilities)),
-                _ => return protocol("the list of capabilities breaks off"),
+                _ => return protocol("the list of capabilities is incomplete"),
             }
         }
     }
@@ -181,11 +181,11 @@ async fn advertisement(packets: &mut Packets) -> Result<Advertisement> {
         let line = match first {
             Packet::Data(line) => line,
             Packet::Flush => break,
-            Packet::End => return protocol("there is no list of references"),
-            _ => return protocol("the list of references breaks off"),
+            Packet::End => return protocol("the list of references is missing"),
+            _ => return protocol("the list of references is incomplete"),
         };
         first = packets.next().await?;
-        refused(&line)?;
+        check_refusal(&line)?;
         let (line, given) = match line.iter().position(|byte| *byte == 0) {
             Some(at) => (&line[..at], &line[at + 1..]),
             None => (&line[..], &[][..]),
@@ -215,9 +215,9 @@ async fn advertisement(packets: &mut Packets) -> Result<Advertisement> {
     })
 }
 
-/// A line of `ls-refs`.
-fn listed(line: &[u8]) -> Result<Option<Reference>> {
-    refused(line)?;
+/// Parses a line of the answer to `ls-refs`.
+fn parse_reference(line: &[u8]) -> Result<Option<Reference>> {
+    check_refusal(line)?;
     let mut parts = text(line)?.split(' ');
     let (Some(object), Some(name)) = (parts.next(), parts.next()) else {
         return protocol(format!("'{}' is not a reference", quoted(line)));
@@ -238,7 +238,7 @@ fn listed(line: &[u8]) -> Result<Option<Reference>> {
     }))
 }
 
-/// The start of a command, up to its arguments.
+/// Renders the start of a command, up to its arguments.
 fn command(name: &str, capabilities: &[String]) -> Vec<u8> {
     let mut request = Vec::new();
     push(&mut request, &format!("command={name}\n"));
@@ -270,18 +270,18 @@ fn fetch_v2(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Vec<u
 fn fetch_v0(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Result<Vec<u8>> {
     let has = |name: &str| value(capabilities, name).is_some();
     if !has("side-band-64k") {
-        return protocol("it does not know side-band-64k, which is needed");
+        return protocol("the capability side-band-64k is missing");
     }
     let known = ["side-band-64k", "ofs-delta", "no-progress"];
-    let mut asked: Vec<&str> = known.into_iter().filter(|name| has(name)).collect();
+    let mut requested: Vec<&str> = known.into_iter().filter(|name| has(name)).collect();
     if has("agent") {
-        asked.push(AGENT);
+        requested.push(AGENT);
     }
-    let asked = asked.join(" ");
+    let requested = requested.join(" ");
     let mut request = Vec::new();
     for (index, want) in wants.iter().enumerate() {
         match index {
-            0 => push(&mut request, &format!("want {want} {asked}\n")),
+            0 => push(&mut request, &format!("want {want} {requested}\n")),
             _ => push(&mut request, &format!("want {want}\n")),
         }
     }
@@ -293,19 +293,19 @@ fn fetch_v0(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Resul
     Ok(request)
 }
 
-/// Reads up to the pack.
+/// Reads the packets before the pack.
 async fn packfile_v2(packets: &mut Packets) -> Result<()> {
     loop {
         match packets.next().await? {
             Packet::Data(line) if line.trim_ascii() == b"packfile" => return Ok(()),
-            Packet::Data(line) => refused(&line)?,
+            Packet::Data(line) => check_refusal(&line)?,
             Packet::Delimiter => {}
-            _ => return protocol("it sends no pack"),
+            _ => return protocol("the pack is missing"),
         }
     }
 }
 
-/// Reads up to the pack.
+/// Reads the packets before the pack.
 async fn packfile_v0(packets: &mut Packets) -> Result<()> {
     loop {
         match packets.next().await? {
@@ -313,20 +313,20 @@ async fn packfile_v0(packets: &mut Packets) -> Result<()> {
             Packet::Data(line) if line.starts_with(b"shallow ") => {}
             Packet::Data(line) if line.starts_with(b"unshallow ") => {}
             Packet::Data(line) => {
-                refused(&line)?;
-                return protocol(format!("'{}' is not expected", quoted(&line)));
+                check_refusal(&line)?;
+                return protocol(format!("unexpected line '{}'", quoted(&line)));
             }
-            // It ends the list of shallow commits.
+            // A flush ends the list of shallow commits.
             Packet::Flush => {}
-            _ => return protocol("it sends no pack"),
+            _ => return protocol("the pack is missing"),
         }
     }
 }
 
-/// Passes on what a server says against the request.
-fn refused(line: &[u8]) -> Result<()> {
+/// Returns the server's error message as an error, if the line is one.
+fn check_refusal(line: &[u8]) -> Result<()> {
     match line.strip_prefix(b"ERR ") {
-        Some(said) => Err(Error::Refused(quoted(said))),
+        Some(message) => Err(Error::Refused(quoted(message))),
         None => Ok(()),
     }
 }
@@ -348,7 +348,7 @@ fn id(text: &str) -> Result<ObjectId> {
     }
 }
 
-/// The value of a capability; empty where it has none.
+/// Returns the value of a capability; an empty string if the capability has no value.
 fn value<'a>(capabilities: &'a [String], name: &str) -> Option<&'a str> {
     capabilities
         .iter()
@@ -358,7 +358,7 @@ fn value<'a>(capabilities: &'a [String], name: &str) -> Option<&'a str> {
         })
 }
 
-/// The features of a command.
+/// Returns the features that the server announces for a command.
 fn features<'a>(capabilities: &'a [String], name: &str) -> impl Iterator<Item = &'a str> {
     let features = value(capabilities, name).unwrap_or_default();
     features.split(' ')

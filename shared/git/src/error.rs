@@ -1,52 +1,52 @@
-//! Why a repository was not read.
+//! The errors of reading a repository.
 
 use std::time::Duration;
 
-/// What the caller's client or connector failed with.
+/// An error of the caller's HTTP client or connector.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a repository was not read. No message holds a login, a key, or a control character of the server.
+/// An error of reading a repository. No message contains a login, a key, or control characters from the server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URL is not one of a repository that can be read here.
+    /// The URL is not valid or not supported.
     #[error("the repository's URL {0}")]
     Url(String),
     /// The login, the private key or the known_hosts cannot be used.
     #[error("{0}")]
     Login(String),
-    /// The server knows no such repository, reference or commit.
+    /// The repository, the reference or the commit does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The server refuses the login, or asks for one.
+    /// The server refuses the login or requires one.
     #[error("{0}")]
     Unauthorised(String),
     /// The SSH server's key is not in the known_hosts.
     #[error("{0}")]
     HostKey(String),
-    /// The repository crosses a limit.
+    /// The repository exceeds a limit.
     #[error("the repository is over the limit of {0}")]
     Limit(Limit),
     /// The server's answer is not valid.
     #[error("the server's answer is not valid: {0}")]
     Protocol(String),
-    /// The server says that it does not do this.
+    /// The server refused the request with a message.
     #[error("the server refuses: {0}")]
     Refused(String),
-    /// The files of the commit cannot be taken.
+    /// The content of the repository is not acceptable.
     #[error("the repository is refused: {0}")]
     Content(String),
-    /// There is no connection, or it broke off.
+    /// The connection could not be opened, or was lost.
     #[error("no connection to '{place}'")]
     Unreachable {
-        /// The server.
+        /// The repository's URL without a user.
         place: String,
-        /// What the caller's client or connector said.
+        /// The error of the caller's HTTP client or connector.
         source: BoxError,
     },
 }
 
-/// A limit that a repository crossed.
+/// The limit that a repository exceeded, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
@@ -59,22 +59,22 @@ pub enum Limit {
     /// Bytes of the objects, unpacked.
     #[error("{0} unpacked bytes")]
     Unpacked(u64),
-    /// Files, links and directories.
+    /// The number of files, links and directories.
     #[error("{0} files and directories")]
     Files(usize),
-    /// Objects in a pack.
+    /// The number of objects in a pack.
     #[error("{0} objects")]
     Objects(usize),
-    /// Deltas that stand on each other.
+    /// The length of a chain of deltas.
     #[error("{0} deltas on one object")]
     Deltas(usize),
-    /// Directories in each other.
-    #[error("{0} directories in each other")]
+    /// The depth of nested directories.
+    #[error("{0} nested directories")]
     Depth(usize),
-    /// Submodules, in each other or in all.
+    /// The number of submodules, including nested ones.
     #[error("{0} submodules")]
     Submodules(usize),
-    /// Time.
+    /// The time for the whole read.
     #[error("{0:?}")]
     Time(Duration),
 }
@@ -82,7 +82,7 @@ pub enum Limit {
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a server wrote, for a message: without control characters, and short.
+/// Shortens a server's text and removes its control characters, for use in a message.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     const LONGEST: usize = 200;
     let text = String::from_utf8_lossy(bytes);
@@ -93,6 +93,6 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     text.trim().chars().filter(is_shown).take(LONGEST).collect()
 }
 
-pub(crate) fn protocol<T>(what: impl Into<String>) -> Result<T> {
-    Err(Error::Protocol(what.into()))
+pub(crate) fn protocol<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::Protocol(message.into()))
 }

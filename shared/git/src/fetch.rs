@@ -1,4 +1,4 @@
-//! The steps of one read: list references, choose a commit, fetch its objects, write its files.
+//! The steps of one read: list the references, choose a commit, fetch its objects, check out its files.
 
 use crate::checkout::{Checkout, Gitlink};
 use crate::connection::{Connection, Reference};
@@ -12,42 +12,42 @@ use driftless_manifest::{FileTree, TreePath};
 use gix_hash::{Kind as Hash, ObjectId};
 use gix_object::{CommitRefIter, Kind, TagRefIter};
 
-/// Tags that may lead to each other.
+/// The greatest number of annotated tags in a chain of tags.
 const TAGS: usize = 10;
 
-/// What to read of a commit.
+/// Options of [`Remote::fetch`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FetchOptions {
-    /// The full names of references of which one may lead to the commit, or to a later one: asked for where the server does not
-    /// give a commit by its hash.
+    /// The full names of references whose history may contain the commit. They are fetched if the server does not
+    /// serve commits by hash.
     pub references: Vec<String>,
-    /// The annotated tag that leads to the commit: its object is given along with the files.
+    /// The annotated tag that points to the commit: its object is returned with the files.
     pub tag: Option<ObjectId>,
-    /// The directories to read; all of them if there is none.
+    /// The directories to read; an empty list means all of them.
     pub directories: Vec<TreePath>,
-    /// Read the submodules, too, and theirs: those that `.gitmodules` names, as Flux does. A submodule of the same server is
-    /// read with the same login, and one of another server without any.
+    /// True if the submodules that `.gitmodules` names are read recursively, as Flux does. A submodule on the same server is
+    /// read with the same login, and one on another server without a login.
     pub submodules: bool,
 }
 
-/// A commit.
+/// A commit with its files.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Fetched {
-    /// The commit object, as it is signed.
+    /// The bytes of the commit object, over which it is signed.
     pub commit: Bytes,
-    /// The tag objects that lead to it, the outermost first; each as it is signed.
+    /// The ids and bytes of the tag objects that point to the commit, the outermost first.
     pub tags: Vec<(ObjectId, Bytes)>,
-    /// The files. Each tree and each file has the id that the commit names.
+    /// The files. The hash of each tree and file was verified.
     pub files: FileTree,
 }
 
 impl Remote {
-    /// The references whose full names start with one of these prefixes.
+    /// Lists the references whose full names start with one of these prefixes.
     ///
     /// # Errors
-    /// The server's, or a limit.
+    /// Fails if the server does, or if a limit is exceeded.
     pub async fn references(&self, prefixes: &[&str]) -> Result<Vec<Reference>> {
         let deadline = Deadline::after(self.limits.time);
         let mut connection = Connection::open(self, deadline).await?;
@@ -57,7 +57,8 @@ impl Remote {
     /// Reads a commit without its history.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the server does not give the commit; limits; what it sends is not valid.
+    /// [`Error::NotFound`] if the server does not have the commit; [`Error::Limit`] if a limit is exceeded; other errors if the
+    /// answer or the content is not valid.
     pub async fn fetch(&self, commit: ObjectId, options: &FetchOptions) -> Result<Fetched> {
         let deadline = Deadline::after(self.limits.time);
         let checkout = Checkout::new(self.limits, deadline, options.directories.clone());
@@ -78,7 +79,7 @@ impl Remote {
             if count > self.limits.submodules {
                 return Err(Error::Limit(Limit::Submodules(self.limits.submodules)));
             }
-            // The branch that is checked out leads to the commit where nothing else does.
+            // The server may refuse the commit's hash: the history of its default branch is then the only candidate.
             let options = FetchOptions {
                 references: vec!["HEAD".to_owned()],
                 ..FetchOptions::default()
@@ -97,7 +98,7 @@ impl Remote {
         })
     }
 
-    /// Puts the files of a commit at a path.
+    /// Fetches a commit and adds its files below a path.
     async fn read(
         &self,
         commit: ObjectId,
@@ -134,16 +135,16 @@ impl Remote {
     ) -> Result<Vec<u8>> {
         let mut connection = Connection::open(self, deadline).await?;
         let wants: Vec<ObjectId> = options.tag.into_iter().chain([commit]).collect();
-        let said = match connection.pack(&wants, true).await {
-            Err(Error::Refused(said)) => said,
+        let refusal = match connection.pack(&wants, true).await {
+            Err(Error::Refused(refusal)) => refusal,
             answer => return answer,
         };
-        let missing = |said: &str| {
-            let what = format!("the server does not give commit {commit}: {said}");
-            Err(Error::NotFound(what))
+        let missing = |refusal: &str| {
+            let message = format!("the server does not serve commit {commit}: {refusal}");
+            Err(Error::NotFound(message))
         };
         if options.references.is_empty() {
-            return missing(&said);
+            return missing(&refusal);
         }
         let mut connection = Connection::open(self, deadline).await?;
         let names: Vec<&str> = options.references.iter().map(String::as_str).collect();
@@ -151,51 +152,52 @@ impl Remote {
         found.retain(|found| names.contains(&found.name.as_str()));
         let tip = found.iter().position(|found| found.target() == commit);
         if found.is_empty() {
-            return missing(&said);
+            return missing(&refusal);
         }
         let found = found.swap_remove(tip.unwrap_or(0));
-        // The commit itself, or one with the commit somewhere in its history.
+        // If the reference does not point to the commit itself, the commit may be in its history.
         let is_tip = found.target() == commit;
         match connection.pack(&[found.object], is_tip).await {
-            Err(Error::Refused(said)) => missing(&said),
+            Err(Error::Refused(refusal)) => missing(&refusal),
             answer => answer,
         }
     }
 }
 
-/// What a commit has beside its files.
+/// The parts of a fetched commit other than its files.
 pub(crate) struct Found {
     commit: Bytes,
     tags: Vec<(ObjectId, Bytes)>,
-    /// Where its files are put.
+    /// The path below which its files are checked out.
     pub at: TreePath,
     pub links: Vec<Gitlink>,
-    /// Its `.gitmodules`.
+    /// The content of its `.gitmodules`.
     pub modules: Option<Bytes>,
 }
 
-/// Does what keeps a processor busy.
+/// Runs CPU-bound work on a blocking thread, so that it does not delay other tasks.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(_) => protocol("it cannot be unpacked"),
+        Err(_) => protocol("the pack cannot be unpacked"),
     }
 }
 
-/// The tree of a commit.
+/// Returns the id of a commit's tree.
 fn tree(objects: &Objects, commit: ObjectId) -> Result<ObjectId> {
     if objects.kind(&commit).is_none() {
-        let what = format!("the server does not give commit {commit}: it is not in the pack");
-        return Err(Error::NotFound(what));
+        let message =
+            format!("the server does not serve commit {commit}: the pack does not contain it");
+        return Err(Error::NotFound(message));
     }
     let bytes = objects.get(&commit, Kind::Commit)?;
     let tree = CommitRefIter::from_bytes(bytes, Hash::Sha1).tree_id();
     tree.map_err(|_| Error::Content(format!("commit {commit} is damaged")))
 }
 
-/// The tags from the outermost to the commit.
+/// Returns the chain of tags that ends at the commit, the outermost first.
 fn tags(
     objects: &Objects,
     tag: Option<ObjectId>,
@@ -208,7 +210,7 @@ fn tags(
     while at != commit {
         if tags.len() >= TAGS {
             return Err(Error::Content(format!(
-                "more than {TAGS} tags lead to each other"
+                "the chain of tags is longer than {TAGS}"
             )));
         }
         let bytes = objects.get(&at, Kind::Tag)?;
@@ -216,8 +218,8 @@ fn tags(
         let target = TagRefIter::from_bytes(bytes, Hash::Sha1).target_id();
         at = target.map_err(|_| Error::Content(format!("tag {at} is damaged")))?;
         if objects.kind(&at) == Some(Kind::Commit) && at != commit {
-            let what = format!("the tag leads to commit {at} and not to {commit}");
-            return Err(Error::Content(what));
+            let message = format!("the tag points to commit {at} and not to {commit}");
+            return Err(Error::Content(message));
         }
     }
     Ok(tags)

@@ -6,10 +6,10 @@ use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, Marker};
 use russh::keys::{Algorithm, PublicKey};
 use sha1::Sha1;
 
-/// Starts what Flux says of a host key.
+/// The prefix of Flux's messages about a host key.
 const FAILED: &str = "ssh: handshake failed: knownhosts:";
 
-/// The keys of one host.
+/// The known and the revoked keys of one host.
 #[derive(Clone)]
 pub(crate) struct HostKeys {
     keys: Vec<PublicKey>,
@@ -17,10 +17,10 @@ pub(crate) struct HostKeys {
 }
 
 impl HostKeys {
-    /// The keys of a host and port.
+    /// Reads the keys of a host and port.
     ///
     /// # Errors
-    /// A line that is not one of a `known_hosts`; a host that has no key.
+    /// Fails if a line is not valid, or if the host has no key.
     pub fn read(text: &str, host: &str, port: u16) -> Result<Self> {
         let (mut keys, mut revoked) = (Vec::new(), Vec::new());
         for (index, line) in text.lines().enumerate() {
@@ -29,8 +29,8 @@ impl HostKeys {
                 continue;
             }
             let entry: Entry = words.join(" ").parse().map_err(|_| {
-                let what = format!("known_hosts: line {} is not valid", index + 1);
-                Error::Login(what)
+                let message = format!("known_hosts: line {} is not valid", index + 1);
+                Error::Login(message)
             })?;
             if !is_host(entry.host_patterns(), host, port) {
                 continue;
@@ -39,7 +39,7 @@ impl HostKeys {
             match entry.marker() {
                 None => keys.push(key),
                 Some(Marker::Revoked) => revoked.push(key),
-                // The server is asked for no certificate.
+                // Host certificates are not supported.
                 Some(Marker::CertAuthority) => {}
             }
         }
@@ -49,32 +49,32 @@ impl HostKeys {
         }
     }
 
-    /// The kinds of keys that the host has: the server is asked for no other.
+    /// Returns whether the host has a key of this algorithm: only such algorithms are offered to the server.
     pub fn has(&self, algorithm: &Algorithm) -> bool {
         let is_same = |key: &PublicKey| match (key.algorithm(), algorithm) {
-            // SHA-1 signs nothing here.
+            // Signatures with SHA-1 are not accepted.
             (Algorithm::Rsa { .. }, Algorithm::Rsa { hash }) => hash.is_some(),
             (known, algorithm) => known == *algorithm,
         };
         self.keys.iter().any(is_same)
     }
 
-    /// Whether this is the host's key.
+    /// Checks that a key is one of the host's keys.
     ///
     /// # Errors
-    /// It is another, or it is revoked.
+    /// Fails if the key is unknown or revoked.
     pub fn check(&self, key: &PublicKey) -> Result<()> {
         let is_in =
             |keys: &[PublicKey]| keys.iter().any(|known| known.key_data() == key.key_data());
-        let what = match (is_in(&self.revoked), is_in(&self.keys)) {
+        let reason = match (is_in(&self.revoked), is_in(&self.keys)) {
             (true, _) => "key is revoked",
             (false, false) => "key mismatch",
             (false, true) => return Ok(()),
         };
-        Err(Error::HostKey(format!("{FAILED} {what}")))
+        Err(Error::HostKey(format!("{FAILED} {reason}")))
     }
 
-    /// The server has no key of a kind that is known.
+    /// Returns the error for a server that has no key of a known algorithm.
     pub fn mismatch() -> Error {
         Error::HostKey(format!("{FAILED} key mismatch"))
     }
@@ -120,10 +120,10 @@ fn is_host(patterns: &HostPatterns, host: &str, port: u16) -> bool {
     }
 }
 
-/// Whether a text has the form of a pattern with `*` and `?`, in time of the product of their lengths.
+/// Returns whether a string matches a pattern with `*` and `?`. The time is at most the product of their lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where the last `*` is, and the text that it stands for ends.
+    // The position of the last `*`, and the end of the part of `text` that it matches.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

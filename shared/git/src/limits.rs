@@ -4,7 +4,7 @@ use crate::error::{Error, Limit, Result};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Caps on what one reading may take. Each that is crossed is an [`Error::Limit`] that names it.
+/// Limits of one read. An exceeded limit is an [`Error::Limit`] that names it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
@@ -14,17 +14,17 @@ pub struct Limits {
     pub packed: u64,
     /// Bytes of the objects of a pack, unpacked; bytes of the files as well.
     pub unpacked: u64,
-    /// Files, links and directories.
+    /// The number of files, links and directories.
     pub files: usize,
-    /// Objects of a pack.
+    /// The number of objects in a pack.
     pub objects: usize,
-    /// Deltas that stand on each other.
+    /// The length of a chain of deltas.
     pub deltas: usize,
-    /// Directories in each other.
+    /// The depth of nested directories.
     pub depth: usize,
-    /// Submodules in all.
+    /// The number of submodules, including nested ones.
     pub submodules: usize,
-    /// Time for all of it.
+    /// The time for the whole read.
     pub time: Duration,
 }
 
@@ -36,7 +36,7 @@ impl Default for Limits {
             unpacked: 256 << 20,
             files: 100_000,
             objects: 300_000,
-            // git makes chains of 50, and of 250 with gc --aggressive of old.
+            // git makes chains of 50; older versions made chains of 250 with gc --aggressive.
             deltas: 500,
             depth: 256,
             submodules: 32,
@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// When the time is over.
+/// The end of the time for one read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     at: Instant,
@@ -54,7 +54,7 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     pub fn after(time: Duration) -> Self {
-        // A time that no clock reaches is a day.
+        // A time that overflows the clock is replaced by one day.
         let at = Instant::now();
         let at = at
             .checked_add(time)

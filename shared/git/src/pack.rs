@@ -1,4 +1,4 @@
-//! Unpacks what a server sends. Nothing that the pack announces is believed: neither a size nor a base nor an id.
+//! Unpacks a server's pack. The sizes, bases and ids that it announces are not trusted.
 
 use crate::error::{Error, Limit, Result, protocol};
 use crate::limits::{Deadline, Limits};
@@ -13,12 +13,12 @@ use gix_zlib::Inflate;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// The objects of a pack, by the ids that their bytes have.
+/// The objects of a pack, by the ids that are computed from their bytes.
 #[derive(Default)]
 pub(crate) struct Objects(HashMap<ObjectId, (Kind, Bytes)>);
 
 impl Objects {
-    /// The bytes of an object of a kind.
+    /// Returns the bytes of an object. Fails if it is missing or of another kind.
     pub fn get(&self, id: &ObjectId, kind: Kind) -> Result<&Bytes> {
         match self.0.get(id) {
             Some((found, bytes)) if *found == kind => Ok(bytes),
@@ -27,19 +27,19 @@ impl Objects {
         }
     }
 
-    /// What kind of object this is.
+    /// Returns the kind of an object.
     pub fn kind(&self, id: &ObjectId) -> Option<Kind> {
         self.0.get(id).map(|(kind, _)| *kind)
     }
 }
 
-/// Unpacks a pack.
+/// Unpacks all objects of a pack.
 ///
 /// # Errors
-/// It crosses a limit, is damaged, or needs an object that it does not have.
+/// Fails if the pack exceeds a limit, is damaged, or needs an object that it does not contain.
 pub(crate) fn unpack(pack: Vec<u8>, limits: &Limits, deadline: Deadline) -> Result<Objects> {
     if !is_whole(&pack) {
-        return protocol("the pack's checksum does not fit its bytes");
+        return protocol("the pack's checksum is wrong");
     }
     let file = File::from_data(pack, PathBuf::new(), Hash::Sha1).map_err(damaged)?;
     let mut unpacking = Unpacking {
@@ -61,7 +61,7 @@ pub(crate) fn unpack(pack: Vec<u8>, limits: &Limits, deadline: Deadline) -> Resu
     }
 }
 
-/// Whether a pack ends with the SHA-1 of what is before it.
+/// Returns whether a pack ends with the SHA-1 of the bytes before it.
 fn is_whole(pack: &[u8]) -> bool {
     let Some(at) = pack.len().checked_sub(Hash::Sha1.len_in_bytes()) else {
         return false;
@@ -74,18 +74,18 @@ fn is_whole(pack: &[u8]) -> bool {
         .is_ok_and(|found| found.as_slice() == checksum)
 }
 
-/// What a delta says its base is.
+/// The base that a delta names.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 enum Base {
     Offset(u64),
     Id(ObjectId),
 }
 
-/// An object that is unpacked, and that deltas may stand on.
+/// An unpacked object that deltas may have as their base.
 struct Ready {
     offset: u64,
     id: ObjectId,
-    /// The deltas below it.
+    /// The number of deltas from which it was unpacked.
     depth: usize,
 }
 
@@ -97,12 +97,12 @@ struct Unpacking<'a> {
     left: u64,
     inflate: Inflate,
     objects: Objects,
-    /// The deltas that wait for their base.
+    /// The deltas whose base is not yet unpacked.
     deltas: HashMap<Base, Vec<(u64, Entry)>>,
 }
 
 impl Unpacking<'_> {
-    /// Reads every entry once, in order: nothing but its header says how long it is.
+    /// Reads every entry once, in order: the start of an entry is known only after the entry before it was read.
     fn entries(&mut self) -> Result<Vec<Ready>> {
         let count = self.file.num_objects() as usize;
         if count > self.limits.objects {
@@ -155,7 +155,7 @@ impl Unpacking<'_> {
         self.deltas.entry(base).or_default().push((offset, entry));
     }
 
-    /// Unpacks the deltas that stand on an object.
+    /// Unpacks the deltas that have this object as their base.
     fn apply(&mut self, base: Ready, ready: &mut Vec<Ready>) -> Result<()> {
         let places = [Base::Offset(base.offset), Base::Id(base.id)];
         let waiting = places
@@ -175,7 +175,7 @@ impl Unpacking<'_> {
         };
         for (offset, mut entry) in waiting {
             self.deadline.check()?;
-            // By id, whatever the pack says: the decoder then takes the base that is here and follows no chain.
+            // Refer to the base by id in every case: the decoder then takes the base from `resolve` and follows no chain.
             entry.header = Header::RefDelta { base_id: base.id };
             let known = |_: &gix_hash::oid| {
                 Ok(Some(KnownBase::OutOfPack {
@@ -204,7 +204,7 @@ impl Unpacking<'_> {
                 &mut gix_pack::cache::Never,
             );
             decoded.map_err(damaged)?;
-            // It is cut to the object, and keeps what it was cut from.
+            // The decoder truncates the buffer to the object but keeps its larger capacity.
             out.shrink_to_fit();
             let id = self.keep(kind, out)?;
             ready.push(Ready { offset, id, depth });
@@ -226,6 +226,6 @@ impl Unpacking<'_> {
 }
 
 fn damaged(error: impl std::fmt::Display) -> Error {
-    let said = crate::error::quoted(error.to_string().as_bytes());
-    Error::Protocol(format!("the pack is damaged: {said}"))
+    let message = crate::error::quoted(error.to_string().as_bytes());
+    Error::Protocol(format!("the pack is damaged: {message}"))
 }

@@ -1,4 +1,4 @@
-//! Packet lines of a stream of bytes.
+//! Reads and writes packet lines, the framing of Git's protocol.
 
 use crate::error::{Error, Limit, Result, protocol, quoted};
 use crate::limits::Deadline;
@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 use gix_packetline::PacketLineRef;
 use gix_packetline::decode::{PacketLineOrWantedSize, hex_prefix};
 
-/// The bytes of an answer, as they come.
+/// The bytes of an HTTP answer as a stream.
 pub type Body = BoxStream<'static, Result<Bytes, crate::BoxError>>;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub(crate) enum Packet {
     Flush,
     Delimiter,
     ResponseEnd,
-    /// The stream ends between two packets.
+    /// The stream ended between two packets.
     End,
 }
 
-/// Reads packets, at most a number of bytes, until the time is over.
+/// A reader of packets, with a limit of bytes and a deadline.
 pub(crate) struct Packets {
     body: Body,
     buffer: BytesMut,
@@ -47,7 +47,7 @@ impl Packets {
         packets
     }
 
-    /// Counts anew, against this limit.
+    /// Restarts the count of bytes, with this limit.
     pub fn allow(&mut self, limit: Limit) {
         self.left = match limit {
             Limit::References(bytes) | Limit::Packed(bytes) => bytes,
@@ -60,7 +60,7 @@ impl Packets {
         if !self.fill(4).await? {
             return match self.buffer.is_empty() {
                 true => Ok(Packet::End),
-                false => protocol("it breaks off"),
+                false => protocol("unexpected end of the response"),
             };
         }
         let prefix = [
@@ -90,7 +90,7 @@ impl Packets {
             PacketLineOrWantedSize::Wanted(size) => {
                 let size = usize::from(size);
                 if !self.fill(4 + size).await? {
-                    return protocol("it breaks off within a packet");
+                    return protocol("unexpected end of the response within a packet");
                 }
                 self.buffer.advance(4);
                 Ok(Packet::Data(self.buffer.split_to(size).freeze()))
@@ -98,7 +98,7 @@ impl Packets {
         }
     }
 
-    /// Whether so many bytes are there.
+    /// Reads until the buffer holds this many bytes, and returns whether it does.
     async fn fill(&mut self, wanted: usize) -> Result<bool> {
         while self.buffer.len() < wanted && !self.ended {
             match self.deadline.wait(self.body.next()).await? {
@@ -119,7 +119,7 @@ impl Packets {
     }
 }
 
-/// Appends a packet to a request. Requests are written here alone, and have no line that is too long.
+/// Appends a packet to a request. The lines of our own requests are never longer than a packet may be.
 pub(crate) fn push(request: &mut Vec<u8>, line: &str) {
     request.extend_from_slice(format!("{:04x}{line}", line.len() + 4).as_bytes());
 }

@@ -1,4 +1,4 @@
-//! A remote repository: its URL, the login, and the connections that the caller gives.
+//! A remote repository: its URL, the login, and the caller's means to open connections.
 
 use crate::error::{BoxError, Error, Result};
 use crate::limits::Limits;
@@ -11,17 +11,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 use zeroize::Zeroizing;
 
-/// A password, token or private key. It is not shown, and is wiped when it is dropped.
+/// A password, token or private key. Its debug output is redacted, and its memory is zeroed when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Takes the bytes.
+    /// Creates a secret from bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(Zeroizing::new(bytes.into()))
     }
 
-    /// The bytes.
+    /// Returns the bytes of the secret.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -33,26 +33,26 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How to log in.
+/// A login for a Git server.
 #[derive(Clone, Debug, Default)]
 pub enum Auth {
-    /// Without a login.
+    /// Anonymous access without a login.
     #[default]
     None,
-    /// User and password, over HTTP.
+    /// Basic authentication over HTTP.
     Basic {
-        /// The user.
+        /// The name of the user.
         user: String,
         /// The password or token.
         password: Secret,
     },
-    /// A token, over HTTP.
+    /// A bearer token over HTTP.
     Bearer(Secret),
-    /// A private key, over SSH.
+    /// A private key over SSH.
     Ssh(SshLogin),
 }
 
-/// A login over SSH.
+/// A private key for SSH, with the known hosts.
 #[derive(Clone, Debug)]
 pub struct SshLogin {
     /// The private key: PEM (PKCS#1, PKCS#8, SEC1) or OpenSSH's format.
@@ -63,18 +63,18 @@ pub struct SshLogin {
     pub known_hosts: String,
 }
 
-/// A connection, as SSH needs it.
+/// A bidirectional stream of bytes, as SSH needs it.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// How this crate reaches servers: it opens no connection of its own.
+/// The caller's HTTP client and connector: this crate opens no connections itself.
 #[async_trait]
 pub trait Network: Send + Sync {
-    /// Sends a request, and gives the answer whatever its status is. Redirects are not followed here.
+    /// Sends a request and returns the answer with any status. It must not follow redirects.
     ///
     /// # Errors
-    /// There is no answer.
+    /// Fails if the server does not answer.
     async fn request(
         &self,
         request: http::Request<Bytes>,
@@ -83,38 +83,38 @@ pub trait Network: Send + Sync {
     /// Opens a connection to a host and port, for SSH.
     ///
     /// # Errors
-    /// There is no connection.
+    /// Fails if the connection cannot be opened.
     async fn connect(&self, host: &str, port: u16) -> Result<Box<dyn Duplex>, BoxError>;
 }
 
-/// A repository of a server.
+/// A repository on a server.
 #[derive(Clone)]
 pub struct Remote {
-    /// Where it is.
+    /// The URL of the repository.
     pub url: RemoteUrl,
-    /// How to log in.
+    /// The login for the server.
     pub auth: Auth,
-    /// How to reach the server.
+    /// The client and connector for the server.
     pub network: Arc<dyn Network>,
-    /// What a reading may take.
+    /// The limits of one read.
     pub limits: Limits,
 }
 
-/// `https://HOST/PATH`, `http://HOST/PATH`, `ssh://USER@HOST/PATH`.
+/// The URL of a repository: `https://HOST/PATH`, `http://HOST/PATH` or `ssh://USER@HOST/PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteUrl(Url);
 
 impl RemoteUrl {
-    /// Reads a URL, also in SSH's short form `USER@HOST:PATH`.
+    /// Parses a URL, also in SSH's short form `USER@HOST:PATH`.
     ///
     /// # Errors
-    /// Another scheme; a login, a query or a fragment in it; no path.
+    /// Fails for another scheme; for a URL with a login, a query or a fragment; for a URL without a path.
     pub fn parse(text: &str) -> Result<Self> {
-        let refuse = |what: &str| Err(Error::Url(what.to_owned()));
+        let refuse = |reason: &str| Err(Error::Url(reason.to_owned()));
         let long = match text.split_once("://") {
             Some(_) => text.to_owned(),
             None => match text.split_once(':') {
-                // `NAME::ADDRESS` is a program of git's that is run.
+                // git runs a remote helper program for `NAME::ADDRESS`.
                 Some((host, path))
                     if !host.contains('/') && !host.starts_with('-') && !path.starts_with(':') =>
                 {
@@ -133,7 +133,7 @@ impl RemoteUrl {
             return refuse("has no host");
         }
         if url.password().is_some() || (url.scheme() != "ssh" && !url.username().is_empty()) {
-            return refuse("has a login in it");
+            return refuse("contains a login");
         }
         if url.query().is_some() || url.fragment().is_some() {
             return refuse("has a query or a fragment");
@@ -148,12 +148,12 @@ impl RemoteUrl {
         Ok(Self(url))
     }
 
-    /// Whether it is read over SSH.
+    /// Returns whether the repository is read over SSH.
     pub fn is_ssh(&self) -> bool {
         self.0.scheme() == "ssh"
     }
 
-    /// Scheme, host and port are the same: a login for one is a login for the other.
+    /// Returns whether scheme, host and port are the same, so that a login for one is valid for the other.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let server = |url: &Url| {
             let port = url.port_or_known_default().or(Some(22));
@@ -166,10 +166,10 @@ impl RemoteUrl {
         server(&self.0) == server(&other.0)
     }
 
-    /// Resolves a submodule's URL: one that starts with `./` or `../` is relative to this one, as git has it.
+    /// Resolves a submodule's URL: as in git, one that starts with `./` or `../` is relative to this URL.
     ///
     /// # Errors
-    /// See [`RemoteUrl::parse`]; a relative URL that climbs over the host.
+    /// Fails as [`RemoteUrl::parse`] does, and for a relative URL with too many `../`.
     pub fn join(&self, text: &str) -> Result<Self> {
         if !text.starts_with("./") && !text.starts_with("../") {
             return Self::parse(text);
@@ -180,7 +180,9 @@ impl RemoteUrl {
             match part {
                 "." | "" => {}
                 ".." if parts.pop().is_none() => {
-                    return Err(Error::Url("climbs over its host with ../".to_owned()));
+                    return Err(Error::Url(
+                        "has more ../ than the parent's URL has segments".to_owned(),
+                    ));
                 }
                 ".." => {}
                 part => parts.push(part),
@@ -191,10 +193,10 @@ impl RemoteUrl {
         Self::parse(url.as_str())
     }
 
-    /// The server and the path, without a user: for messages.
+    /// Returns the URL without a user, for messages.
     pub fn place(&self) -> String {
         let mut url = self.0.clone();
-        // A host stays there, so that neither fails.
+        // Neither fails, because the URL has a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.to_string()
@@ -229,7 +231,7 @@ impl RemoteUrl {
         }
     }
 
-    /// The path as `git-upload-pack` takes it: `/~user/x` is `~user/x`.
+    /// Returns the path in the form that `git-upload-pack` takes: `/~user/x` becomes `~user/x`.
     pub(crate) fn ssh_path(&self) -> Vec<u8> {
         let path = decoded(self.0.path());
         match path.strip_prefix(b"/") {
@@ -239,7 +241,7 @@ impl RemoteUrl {
     }
 }
 
-/// Percent-decoded.
+/// Decodes the percent-encoding of a URL.
 fn decoded(text: &str) -> Vec<u8> {
     let hex = |byte: Option<&u8>| byte.and_then(|byte| (*byte as char).to_digit(16));
     let bytes = text.as_bytes();

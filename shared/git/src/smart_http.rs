@@ -12,31 +12,31 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use url::Url;
 
 const AGENT: &str = concat!("git/driftless-", env!("CARGO_PKG_VERSION"));
-/// Redirects of the first request that are followed.
+/// The number of redirects of the first request that are followed.
 const REDIRECTS: usize = 10;
 const QUERY: &str = "service=git-upload-pack";
 
-/// A repository behind HTTP.
+/// A repository that is read over HTTP.
 pub(crate) struct SmartHttp {
     remote: Remote,
-    /// Where the first request ended, without `/info/refs`.
+    /// The URL after the redirects of the first request, without `/info/refs`.
     base: Url,
     deadline: Deadline,
 }
 
 impl SmartHttp {
-    /// Asks for the advertisement. Redirects are followed here and nowhere later, as git does: into TLS and never out of it,
-    /// and the login does not go along to another server.
+    /// Requests the advertisement. As in git, redirects are followed only here: from HTTP to HTTPS but never back, and
+    /// the login is not sent to another server.
     pub async fn open(remote: &Remote, deadline: Deadline) -> Result<(Self, Packets)> {
         let mut url = remote.url.url().clone();
-        let what = match (&remote.auth, url.scheme()) {
+        let refusal = match (&remote.auth, url.scheme()) {
             (Auth::Ssh(_), _) => "a login over SSH cannot be sent over HTTP",
             (Auth::Basic { .. }, "http") => "basic auth cannot be sent over HTTP",
             (Auth::Bearer(_), "http") => "bearer token cannot be sent over HTTP",
             _ => "",
         };
-        if !what.is_empty() {
-            return Err(Error::Login(what.to_owned()));
+        if !refusal.is_empty() {
+            return Err(Error::Login(refusal.to_owned()));
         }
         url.set_path(&format!("{}/info/refs", url.path().trim_end_matches('/')));
         url.set_query(Some(QUERY));
@@ -53,17 +53,17 @@ impl SmartHttp {
             }
             let answer = http.accept(response, "application/x-git-upload-pack-advertisement")?;
             let Some(path) = url.path().strip_suffix("/info/refs") else {
-                return protocol("it redirects to what is not a repository");
+                return protocol("redirect to a URL that does not end in /info/refs");
             };
             http.base.set_path(path);
             http.base.set_query(None);
             let packets = http.packets(answer, Limit::References(remote.limits.references));
             return Ok((http, packets));
         }
-        protocol(format!("it redirects more than {REDIRECTS} times"))
+        protocol(format!("more than {REDIRECTS} redirects"))
     }
 
-    /// Sends a command.
+    /// Sends a command and returns the packets of its answer.
     pub async fn command(&self, body: Vec<u8>, limit: Limit) -> Result<Packets> {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/git-upload-pack", url.path()));
@@ -126,19 +126,19 @@ impl SmartHttp {
         match status {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let what = match self.remote.auth {
-                    Auth::None | Auth::Ssh(_) => "asks for a login",
+                let refusal = match self.remote.auth {
+                    Auth::None | Auth::Ssh(_) => "requires a login",
                     _ => "refuses the login",
                 };
-                let what = format!("the server {what}: '{place}' answered {status}");
-                return Err(Error::Unauthorised(what));
+                let message = format!("the server {refusal}: '{place}' answered {status}");
+                return Err(Error::Unauthorised(message));
             }
             StatusCode::NOT_FOUND | StatusCode::GONE => {
-                let what = format!("there is no repository: '{place}' answered {status}");
-                return Err(Error::NotFound(what));
+                let message = format!("the repository does not exist: '{place}' answered {status}");
+                return Err(Error::NotFound(message));
             }
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                let source = format!("it answered {status}");
+                let source = format!("the server answered {status}");
                 return Err(self.unreachable(source.into()));
             }
             status => return protocol(format!("'{place}' answered {status}")),
@@ -149,7 +149,7 @@ impl SmartHttp {
         match kind.trim_ascii().eq_ignore_ascii_case(expected.as_bytes()) {
             true => Ok(response.into_body()),
             false => protocol(format!(
-                "'{place}' is '{}' and not {expected}, so that it is not a Git repository",
+                "'{place}' is not a Git repository: its Content-Type is '{}' and not {expected}",
                 quoted(given)
             )),
         }
@@ -161,7 +161,7 @@ impl SmartHttp {
     }
 }
 
-/// Where an answer redirects to.
+/// Returns the target of a redirect; `None` if the answer is not a redirect.
 fn redirect(from: &Url, response: &Response<Body>) -> Option<Result<Url>> {
     use StatusCode as S;
     let redirects = [
@@ -177,14 +177,14 @@ fn redirect(from: &Url, response: &Response<Body>) -> Option<Result<Url>> {
     let place = response.headers().get(LOCATION);
     let place = place.and_then(|place| place.to_str().ok());
     let Some(next) = place.and_then(|place| from.join(place).ok()) else {
-        return Some(protocol("it redirects without a valid Location"));
+        return Some(protocol("redirect without a valid Location"));
     };
     Some(match (from.scheme(), next.scheme()) {
         _ if !next.username().is_empty() || next.password().is_some() => {
-            protocol("it redirects to a URL with a login")
+            protocol("redirect to a URL with a login")
         }
-        _ if next.query() != Some(QUERY) => protocol("it redirects to what is not a repository"),
+        _ if next.query() != Some(QUERY) => protocol("redirect to a URL that is not a repository"),
         (_, "https") | ("http", "http") => Ok(next),
-        _ => protocol("it redirects out of https, which is not followed"),
+        _ => protocol("redirect from https to another scheme, which is not followed"),
     })
 }

@@ -1,4 +1,4 @@
-//! `git-upload-pack` over SSH.
+//! Runs `git-upload-pack` over SSH.
 
 use crate::error::{BoxError, Error, Limit, Result, quoted};
 use crate::known_hosts::HostKeys;
@@ -15,9 +15,9 @@ use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of what the server says beside its answer that are kept.
-const SAID: usize = 1000;
-/// What servers say if there is no such repository: git, GitHub, GitLab, Bitbucket, Gitea, Azure DevOps.
+/// The bytes of the server's stderr that are kept.
+const STDERR_LIMIT: usize = 1000;
+/// Parts of the messages for a repository that does not exist: git, GitHub, GitLab, Bitbucket, Gitea, Azure DevOps.
 const ABSENT: [&str; 5] = [
     "not appear to be a git repository",
     "not found",
@@ -28,10 +28,10 @@ const ABSENT: [&str; 5] = [
 
 /// A running `git-upload-pack`.
 pub(crate) struct Ssh {
-    // The connection ends with it.
+    // Dropping the session closes the connection.
     _session: Handle<Client>,
     write: ChannelWriteHalf<Msg>,
-    said: Arc<Mutex<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
     place: String,
     deadline: Deadline,
 }
@@ -39,8 +39,8 @@ pub(crate) struct Ssh {
 impl Ssh {
     pub async fn open(remote: &Remote, deadline: Deadline) -> Result<(Self, Packets)> {
         let Auth::Ssh(login) = &remote.auth else {
-            let what = "a repository over SSH needs a Secret with identity and known_hosts";
-            return Err(Error::Login(what.to_owned()));
+            let message = "a repository over SSH needs a Secret with identity and known_hosts";
+            return Err(Error::Login(message.to_owned()));
         };
         let (url, place) = (&remote.url, remote.url.place());
         let (host, port) = (url.host(), url.ssh_port());
@@ -62,32 +62,32 @@ impl Ssh {
             .wait(client::connect_stream(config, stream, client))
             .await?;
         let failed = |error: russh::Error| {
-            let said = refused
+            let host_key_error = refused
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
-            said.unwrap_or_else(|| failure(error, &place))
+            host_key_error.unwrap_or_else(|| failure(error, &place))
         };
         let mut session = session.map_err(failed)?;
         let user = url.ssh_user();
         let entered = deadline.wait(enter(&mut session, &user, key)).await?;
         if !entered.map_err(|error| failure(error, &place))? {
-            let what = format!(
+            let message = format!(
                 "the server refuses the key for user '{}' of '{place}'",
                 quoted(user.as_bytes())
             );
-            return Err(Error::Unauthorised(what));
+            return Err(Error::Unauthorised(message));
         }
         let started = deadline.wait(start(&session, &url.ssh_path())).await?;
         let (read, write) = started.map_err(|error| failure(error, &place))?;
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let body = futures::stream::unfold((read, said.clone()), next).boxed();
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let body = futures::stream::unfold((read, stderr.clone()), next).boxed();
         let limit = Limit::References(remote.limits.references);
         let packets = Packets::new(body, &place, limit, deadline);
         let ssh = Self {
             _session: session,
             write,
-            said,
+            stderr,
             place,
             deadline,
         };
@@ -99,27 +99,27 @@ impl Ssh {
         sent.map_err(|error| failure(error, &self.place))
     }
 
-    /// What the server said beside an answer that is none.
+    /// Returns the error that the server wrote to stderr, if any, for an answer that is not valid.
     pub fn failure(&self) -> Option<Error> {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = quoted(&said);
-        if said.is_empty() {
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = quoted(&stderr);
+        if stderr.is_empty() {
             return None;
         }
-        let lower = said.to_lowercase();
+        let lower = stderr.to_lowercase();
         Some(match ABSENT.iter().any(|absent| lower.contains(absent)) {
             true => Error::NotFound(format!(
-                "there is no repository at '{}': {said}",
+                "the repository '{}' does not exist: {stderr}",
                 self.place
             )),
-            false => Error::Refused(said),
+            false => Error::Refused(stderr),
         })
     }
 }
 
-/// The private key.
+/// Decodes the private key of a login.
 fn identity(login: &SshLogin) -> Result<PrivateKey> {
-    let invalid = |what: &str| Error::Login(format!("identity: {what}"));
+    let invalid = |reason: &str| Error::Login(format!("identity: {reason}"));
     let Ok(text) = std::str::from_utf8(login.identity.expose()) else {
         return Err(invalid("is not a private key in PEM"));
     };
@@ -127,24 +127,22 @@ fn identity(login: &SshLogin) -> Result<PrivateKey> {
     if is_old
         && !(text.contains("BEGIN RSA PRIVATE KEY") && text.contains("DEK-Info: AES-128-CBC,"))
     {
-        let what = "is encrypted in PEM's old way, which is read for RSA and AES-128-CBC alone: ssh-keygen -p -f FILE \
-                    writes it anew";
-        return Err(invalid(what));
+        let reason = "is encrypted in the old PEM format, which is supported only for RSA with AES-128-CBC: convert it with \
+                            ssh-keygen -p -f FILE";
+        return Err(invalid(reason));
     }
-    // A password for a key that has none is not asked for.
+    // Try without the password first: a password for an unencrypted key is ignored.
     let open = decode_secret_key(text, None);
     let open = open.ok().filter(|key| !key.is_encrypted());
     if let Some(key) = open {
         return Ok(key);
     }
     let Some(password) = &login.password else {
-        return Err(invalid(
-            "is not a private key that can be read, or needs a password",
-        ));
+        return Err(invalid("is not a valid private key, or needs a password"));
     };
     let password = std::str::from_utf8(password.expose());
     let password = password.map_err(|_| invalid("the password is not UTF-8"))?;
-    // The library's message may quote what it read.
+    // The library's message is not used: it may quote the key.
     decode_secret_key(text, Some(password))
         .map_err(|_| invalid("cannot be decrypted with the password"))
 }
@@ -167,7 +165,7 @@ async fn enter(
         false => vec![None],
         true => match session.best_supported_rsa_hash().await? {
             Some(Some(hash)) => vec![Some(hash)],
-            // It does not say, or says that it knows SHA-1 alone, which signs nothing here.
+            // The server announces no hash, or only SHA-1, which is not used here.
             _ => vec![Some(HashAlg::Sha512), Some(HashAlg::Sha256)],
         },
     };
@@ -185,14 +183,14 @@ async fn start(
     path: &[u8],
 ) -> Result<(ChannelReadHalf, ChannelWriteHalf<Msg>), russh::Error> {
     let channel = session.channel_open_session().await?;
-    // A server that does not take it speaks version 0.
+    // A server that does not accept the variable uses version 0.
     channel.set_env(false, "GIT_PROTOCOL", "version=2").await?;
     let command = [b"git-upload-pack ".as_slice(), &shell_quoted(path)].concat();
     channel.exec(true, command).await?;
     Ok(channel.split())
 }
 
-/// In single quotes, as git's `sq_quote` writes them.
+/// Quotes a path with single quotes, as git's `sq_quote` does.
 fn shell_quoted(text: &[u8]) -> Vec<u8> {
     let mut out = vec![b'\''];
     for byte in text {
@@ -207,21 +205,21 @@ fn shell_quoted(text: &[u8]) -> Vec<u8> {
 
 type Reading = (ChannelReadHalf, Arc<Mutex<Vec<u8>>>);
 
-/// The next bytes of the answer.
-async fn next((mut read, said): Reading) -> Option<(Result<Bytes, BoxError>, Reading)> {
+/// Returns the next bytes of the answer, and collects stderr.
+async fn next((mut read, stderr): Reading) -> Option<(Result<Bytes, BoxError>, Reading)> {
     loop {
         match read.wait().await? {
-            ChannelMsg::Data { data } => return Some((Ok(data), (read, said))),
+            ChannelMsg::Data { data } => return Some((Ok(data), (read, stderr))),
             ChannelMsg::ExtendedData { data, .. } => {
-                let mut kept = said.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = SAID.saturating_sub(kept.len()).min(data.len());
+                let mut kept = stderr.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = STDERR_LIMIT.saturating_sub(kept.len()).min(data.len());
                 kept.extend_from_slice(&data[..room]);
             }
             ChannelMsg::Failure => {
                 let error = "the server does not run git-upload-pack";
-                return Some((Err(error.into()), (read, said)));
+                return Some((Err(error.into()), (read, stderr)));
             }
-            // Not at its end of file: what it says beside the answer may follow.
+            // Do not end at Eof: stderr may follow.
             ChannelMsg::Close => return None,
             _ => {}
         }
@@ -241,7 +239,7 @@ fn failure(error: russh::Error, place: &str) -> Error {
     }
 }
 
-/// Checks the server's key.
+/// The SSH client that checks the server's key.
 struct Client {
     known: HostKeys,
     refused: Arc<Mutex<Option<Error>>>,

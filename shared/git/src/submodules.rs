@@ -1,4 +1,4 @@
-//! `.gitmodules`: <https://git-scm.com/docs/gitmodules>.
+//! Reads the submodules from `.gitmodules`: <https://git-scm.com/docs/gitmodules>.
 
 use crate::error::{Error, Result};
 use crate::fetch::Found;
@@ -7,21 +7,21 @@ use driftless_manifest::TreePath;
 use gix_config::File;
 use gix_hash::ObjectId;
 
-/// A submodule that is to be read.
+/// A submodule to read.
 pub(crate) struct Submodule {
     pub remote: Remote,
-    /// Where its files are put.
+    /// The path below which its files are checked out.
     pub path: TreePath,
     pub commit: ObjectId,
 }
 
-/// The submodules of a commit: each that its tree has and its `.gitmodules` names.
+/// Returns the submodules of a commit that are in its tree and in its `.gitmodules`.
 pub(crate) fn named(parent: &Remote, found: &Found) -> Result<Vec<Submodule>> {
     let mut submodules = Vec::new();
     let Some(modules) = found.modules.as_ref().filter(|_| !found.links.is_empty()) else {
         return Ok(submodules);
     };
-    let invalid = |what: &str| Error::Content(format!(".gitmodules in '{}' {what}", found.at));
+    let invalid = |reason: &str| Error::Content(format!(".gitmodules in '{}' {reason}", found.at));
     let text = std::str::from_utf8(modules).map_err(|_| invalid("is not UTF-8"))?;
     let file = File::try_from(text).map_err(|_| invalid("is not valid"))?;
     for section in file.sections_by_name("submodule").into_iter().flatten() {

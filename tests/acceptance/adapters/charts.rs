@@ -294,7 +294,7 @@ async fn a_registry_that_helm_pushed_to() {
         .await
         .unwrap_err();
     assert!(
-        other.message.contains("its digest is another one"),
+        other.message.contains("unexpected digest"),
         "{other}"
     );
 }

@@ -610,7 +610,7 @@ async fn refusals_in_all_their_forms() {
     }
     assert!(messages[&401].contains("these credentials are not valid"));
     assert!(messages[&403].contains("these credentials are not enough"));
-    assert!(messages[&404].contains("it does not exist, or these credentials may not see it"));
+    assert!(messages[&404].contains("the resource does not exist, or these credentials may not see it"));
 }
 
 #[tokio::test]

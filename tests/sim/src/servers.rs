@@ -70,7 +70,7 @@ impl ApiServer {
         checker: Arc<Checker>,
         bug: Option<Bug>,
     ) -> Self {
-        let embedded = Embedded::holding(content.clone(), clock);
+        let embedded = Embedded::with_server(content.clone(), clock);
         Self {
             name: name.to_owned(),
             url: format!("https://{name}.internal:443"),

@@ -1,9 +1,9 @@
 //! A complete installation in this process: hubs and remote clusters are embedded API servers, repositories are directories. It needs nothing else and leaves nothing behind.
 
 mod capsule;
-mod finding;
+mod findings;
 pub mod needs;
-mod opened;
+mod config_map_clusters;
 mod snapshot;
 mod stand_in;
 
@@ -27,9 +27,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use opened::Described;
+use config_map_clusters::DescribedClusters;
 
-pub use finding::{Finding, object_of, without_wait};
+pub use findings::{Finding, object_of, without_wait};
 pub use snapshot::{Objects, Row, State};
 pub use stand_in::{Made, StandIn};
 
@@ -46,7 +46,7 @@ pub struct World {
     pub hubs: Vec<Cluster>,
     /// Remote clusters, and the references that resolve to them.
     remotes: Mutex<Remotes>,
-    clouds: Arc<Described>,
+    clouds: Arc<DescribedClusters>,
     clusters: Arc<EmbeddedClusters>,
     sops_keys: Option<Secret>,
     kube_version: Option<[u64; 3]>,
@@ -98,7 +98,7 @@ impl World {
         for plan in &fleet.hubs {
             hubs.push(Cluster::start(&plan.name, &clock, &clusters, listens).await?);
         }
-        let described = Arc::<Described>::default();
+        let described = Arc::<DescribedClusters>::default();
         let secret = |hub: &Cluster| (format!("hubs/{}", hub.name), hub.kubeconfig.clone());
         let ports = Ports {
             git: Arc::new(fleet.git.clone()),
@@ -133,7 +133,7 @@ impl World {
             listens,
         };
         for hub in &world.hubs {
-            world.tell_version(hub);
+            world.set_version(hub);
         }
         for plan in &fleet.hubs {
             world.install(plan, fleet).await?;
@@ -185,7 +185,7 @@ impl World {
     ///
     /// # Errors
     /// The queue refuses the message.
-    pub async fn ask(&self, hub: &str, object: &ObjectRef, cause: Cause) -> Result<(), Error> {
+    pub async fn queue(&self, hub: &str, object: &ObjectRef, cause: Cause) -> Result<(), Error> {
         let request = Request::new(hub, object.clone(), cause);
         let sent = self.ports.queue.send(vec![(request, Duration::ZERO)]);
         Ok(sent.await?)
@@ -203,20 +203,20 @@ impl World {
             return Ok(known);
         }
         let new = Cluster::start(name, &self.ports.clock, &self.clusters, self.listens).await?;
-        self.tell_version(&new);
+        self.set_version(&new);
         self.lock().clusters.insert(name.to_owned(), new.clone());
         Ok(new)
     }
 
-    fn tell_version(&self, cluster: &Cluster) {
+    fn set_version(&self, cluster: &Cluster) {
         if let Some(version) = self.kube_version {
             cluster.server.set_kubernetes_version(version);
         }
     }
 
     /// Returns the name of the remote cluster that a Secret or ConfigMap refers to.
-    fn place(&self, hub: &str, told: &str) -> Option<String> {
-        let place = (hub.to_owned(), told.to_owned());
+    fn place(&self, hub: &str, reference: &str) -> Option<String> {
+        let place = (hub.to_owned(), reference.to_owned());
         self.lock().places.get(&place).cloned()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::term;
-use driftless_adapters::local::{OF_A_PROCESS, set_aside};
+use driftless_adapters::local::{VOLATILE_PREFIXES, set_aside};
 use driftless_core::ports::{BlobEntry, Ports, Result as PortResult};
 use driftless_core::state::key_part;
 use std::fs::{File, TryLockError};
@@ -63,7 +63,7 @@ fn state() -> Option<PathBuf> {
 
 /// Forgets what an earlier process left behind: nothing is in the queue now, and nobody works.
 pub async fn forget(ports: &Ports) -> PortResult<()> {
-    for prefix in OF_A_PROCESS {
+    for prefix in VOLATILE_PREFIXES {
         for BlobEntry { key, .. } in ports.blobs.list(prefix).await? {
             ports.blobs.delete(&key).await?;
         }

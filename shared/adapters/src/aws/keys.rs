@@ -1,6 +1,6 @@
-//! Secrets on AWS Secrets Manager.
+//! The secret store on AWS Secrets Manager.
 
-use super::error::{said, to_error};
+use super::error::{status_and_code, to_error};
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::Client;
@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an answer is used again by a warm function: a rotated secret is seen after this time.
-const FRESH: Duration = Duration::from_secs(120);
-/// A secret that is not there may come any moment.
-const FRESH_ABSENT: Duration = Duration::from_secs(15);
-/// Answers kept.
-const KEPT: usize = 500;
+/// The time for which a warm function caches a secret: a rotated secret is read after at most this time.
+const TTL: Duration = Duration::from_secs(120);
+/// The time for which a missing secret is cached: short, because it may be created at any moment.
+const TTL_ABSENT: Duration = Duration::from_secs(15);
+/// The number of cached answers.
+const CAPACITY: usize = 500;
 
 /// Secrets below one prefix of Secrets Manager.
 pub struct SecretsManager {
@@ -24,7 +24,7 @@ pub struct SecretsManager {
 }
 
 impl SecretsManager {
-    /// With the prefix `driftless/`, the secret `hubs/staging` is `driftless/hubs/staging`.
+    /// Creates a store with a prefix: with `driftless/`, the secret `hubs/staging` is `driftless/hubs/staging`.
     pub fn new(settings: &SdkConfig, prefix: impl Into<String>) -> Self {
         Self {
             client: Client::new(settings),
@@ -33,16 +33,19 @@ impl SecretsManager {
         }
     }
 
-    /// Writes a secret: a new value of one that is there, or a new secret.
+    /// Writes a secret: a new value of an existing secret, or a new secret.
     ///
     /// # Errors
-    /// Secrets Manager's.
+    /// Fails if Secrets Manager does, or if the value is not UTF-8.
     pub async fn store(&self, name: &str, value: &Secret) -> Result<()> {
         let id = format!("{}{name}", self.prefix);
-        let what = format!("write the secret '{id}'");
-        let text = value
-            .expose_str()
-            .ok_or_else(|| PortError::new(ErrorKind::Invalid, format!("{what}: not text")))?;
+        let operation = format!("write the secret '{id}'");
+        let text = value.expose_str().ok_or_else(|| {
+            PortError::new(
+                ErrorKind::Invalid,
+                format!("{operation}: the value is not UTF-8"),
+            )
+        })?;
         let written = self
             .client
             .put_secret_value()
@@ -52,7 +55,12 @@ impl SecretsManager {
             .await;
         match written {
             Ok(_) => Ok(()),
-            Err(error) if matches!(said(&error), Some((_, "ResourceNotFoundException"))) => {
+            Err(error)
+                if matches!(
+                    status_and_code(&error),
+                    Some((_, "ResourceNotFoundException"))
+                ) =>
+            {
                 let created = self
                     .client
                     .create_secret()
@@ -60,25 +68,23 @@ impl SecretsManager {
                     .secret_string(text)
                     .send()
                     .await;
-                created.map(|_| ()).map_err(|error| to_error(&what, &error))
+                created
+                    .map(|_| ())
+                    .map_err(|error| to_error(&operation, &error))
             }
-            Err(error) => Err(to_error(&what, &error)),
+            Err(error) => Err(to_error(&operation, &error)),
         }
     }
 
-    fn known(&self, name: &str) -> Option<Option<Secret>> {
+    fn cached(&self, name: &str) -> Option<Option<Secret>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, secret) = known.get(name)?;
-        let fresh = if secret.is_some() {
-            FRESH
-        } else {
-            FRESH_ABSENT
-        };
+        let fresh = if secret.is_some() { TTL } else { TTL_ABSENT };
         (at.elapsed() < fresh).then(|| secret.clone())
     }
 
-    async fn ask(&self, name: &str) -> Result<Option<Secret>> {
-        let what = format!("read the secret '{}{name}'", self.prefix);
+    async fn fetch(&self, name: &str) -> Result<Option<Secret>> {
+        let operation = format!("read the secret '{}{name}'", self.prefix);
         let request = self
             .client
             .get_secret_value()
@@ -86,9 +92,9 @@ impl SecretsManager {
         let answer = match request.send().await {
             Ok(answer) => answer,
             Err(error) => {
-                return match said(&error) {
+                return match status_and_code(&error) {
                     Some((_, "ResourceNotFoundException")) => Ok(None),
-                    _ => Err(to_error(&what, &error)),
+                    _ => Err(to_error(&operation, &error)),
                 };
             }
         };
@@ -98,7 +104,7 @@ impl SecretsManager {
             (None, None) => {
                 return Err(PortError::new(
                     ErrorKind::Unreadable,
-                    format!("{what}: it has no value"),
+                    format!("{operation}: the secret has no value"),
                 ));
             }
         };
@@ -109,12 +115,12 @@ impl SecretsManager {
 #[async_trait]
 impl SecretStore for SecretsManager {
     async fn secret(&self, name: &str) -> Result<Option<Secret>> {
-        if let Some(secret) = self.known(name) {
+        if let Some(secret) = self.cached(name) {
             return Ok(secret);
         }
-        let secret = self.ask(name).await?;
+        let secret = self.fetch(name).await?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KEPT {
+        if known.len() >= CAPACITY {
             known.clear();
         }
         known.insert(name.to_owned(), (Instant::now(), secret.clone()));

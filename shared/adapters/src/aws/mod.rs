@@ -1,5 +1,5 @@
-//! Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the keys; buckets of others
-//! that speak S3, and logins to clusters (EKS) and registries (ECR).
+//! Adapters for Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the secret store; other buckets
+//! with S3's API; logins to clusters (EKS) and registries (ECR).
 
 mod buckets;
 mod error;
@@ -22,12 +22,12 @@ use std::time::Duration;
 
 pub use aws_config::SdkConfig as Settings;
 
-/// Region, credentials and endpoints as the environment gives them, once for all services.
+/// Loads the region, credentials and endpoints for all services from the environment.
 pub async fn settings() -> Settings {
     loader().load().await
 }
 
-/// The services of one endpoint, such as an emulator's, with these credentials; the environment is not asked.
+/// Returns settings for one endpoint, such as an emulator's, with these credentials; the environment is not read.
 pub async fn settings_at(endpoint: &str, region: &str, key_id: &str, key: &str) -> Settings {
     let credentials = Credentials::new(key_id, key, None, None, "given");
     let loader = loader()

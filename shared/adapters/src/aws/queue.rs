@@ -1,4 +1,4 @@
-//! A queue on SQS.
+//! The queue on SQS.
 
 use super::error::to_error;
 use async_trait::async_trait;
@@ -11,15 +11,16 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Messages of one call.
+/// The number of messages of one call.
 const BATCH: usize = 10;
-/// Calls at a time.
-const AT_ONCE: usize = 8;
-/// How often messages are sent that the queue did not take, and the wait before the second time; it doubles.
+/// The number of concurrent calls.
+const CONCURRENT_CALLS: usize = 8;
+/// The number of attempts for messages that the queue did not accept.
 const TRIES: u32 = 4;
-const WAIT: Duration = Duration::from_millis(100);
-/// The longest delay of SQS.
-const LONGEST: i32 = 900;
+/// The delay before the second attempt; it doubles for each further one.
+const BACKOFF: Duration = Duration::from_millis(100);
+/// The longest delay of SQS, in seconds.
+const MAX_DELAY: i32 = 900;
 
 /// A standard queue of SQS.
 #[derive(Clone, Debug)]
@@ -29,16 +30,16 @@ pub struct SqsQueue {
     sweeps: Option<String>,
 }
 
-/// How a queue stands. Numbers of messages are approximate.
+/// The state of a queue. Numbers of messages are approximate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
-    /// Messages that can be received.
+    /// The number of messages that can be received.
     pub waiting: u64,
-    /// Messages that were received and not deleted.
+    /// The number of messages that were received and not deleted.
     pub in_flight: u64,
-    /// The visibility time-out.
+    /// The visibility timeout in seconds.
     pub visibility_seconds: u64,
-    /// Messages in the dead-letter queue; `None` where there is no such queue.
+    /// The number of messages in the dead-letter queue; `None` without such a queue.
     pub dead_letters: Option<u64>,
 }
 
@@ -48,13 +49,13 @@ fn number(
 ) -> Result<u64> {
     let value = attributes.get(&name).and_then(|text| text.parse().ok());
     value.ok_or_else(|| {
-        let what = format!("the queue's attribute {} is not a number", name.as_str());
-        PortError::new(ErrorKind::Unreadable, what)
+        let message = format!("the queue's attribute {} is not a number", name.as_str());
+        PortError::new(ErrorKind::Unreadable, message)
     })
 }
 
 impl SqsQueue {
-    /// The queue at an address.
+    /// Creates a client of the queue at a URL.
     pub fn new(settings: &SdkConfig, url: impl Into<String>) -> Self {
         Self {
             client: Client::new(settings),
@@ -63,7 +64,7 @@ impl SqsQueue {
         }
     }
 
-    /// With the address of a second queue, for the sweeps of hubs: `{"sweep": "HUB"}`.
+    /// Adds the URL of a second queue, for the sweeps of hubs: `{"sweep": "HUB"}`.
     #[must_use]
     pub fn with_sweeps(self, url: impl Into<String>) -> Self {
         Self {
@@ -72,10 +73,10 @@ impl SqsQueue {
         }
     }
 
-    /// How the queue stands, and its dead-letter queue.
+    /// Reads the state of the queue and of its dead-letter queue.
     ///
     /// # Errors
-    /// The service's, and attributes that cannot be read.
+    /// Fails if the service does, or if an attribute is not valid.
     pub async fn state(&self) -> Result<QueueState> {
         let attributes = self.attributes(&self.url).await?;
         let dead = attributes.get(&QueueAttributeName::RedrivePolicy);
@@ -94,7 +95,7 @@ impl SqsQueue {
         })
     }
 
-    /// Messages in the queue that a redrive policy names.
+    /// Returns the number of messages in the queue that a redrive policy names.
     async fn dead_letters(&self, policy: &str) -> Result<u64> {
         let unreadable = || {
             PortError::new(
@@ -126,19 +127,19 @@ impl SqsQueue {
         Ok(answer.attributes.unwrap_or_default())
     }
 
-    /// Sends messages with their delays until the queue has them all.
+    /// Sends messages with their delays until the queue has accepted all of them.
     async fn send_all(&self, url: &str, messages: &[(String, i32)]) -> Result<()> {
         let batches: Vec<Vec<_>> = messages.chunks(BATCH).map(<[_]>::to_vec).collect();
         futures::stream::iter(batches)
             .map(|batch| self.batch(url, batch))
-            .buffer_unordered(AT_ONCE)
+            .buffer_unordered(CONCURRENT_CALLS)
             .try_collect()
             .await
     }
 
-    /// Sends at most ten messages until the queue has them all.
+    /// Sends at most ten messages until the queue has accepted all of them.
     async fn batch(&self, url: &str, mut messages: Vec<(String, i32)>) -> Result<()> {
-        let mut wait = WAIT;
+        let mut wait = BACKOFF;
         for attempt in 1..=TRIES {
             let mut entries = Vec::with_capacity(messages.len());
             for (at, (body, delay)) in messages.iter().enumerate() {
@@ -148,7 +149,10 @@ impl SqsQueue {
                     .delay_seconds(*delay)
                     .build()
                     .map_err(|_| {
-                        PortError::new(ErrorKind::Invalid, "a message for the queue cannot be made")
+                        PortError::new(
+                            ErrorKind::Invalid,
+                            "send to the queue: a message is not valid",
+                        )
                     })?;
                 entries.push(entry);
             }
@@ -162,10 +166,10 @@ impl SqsQueue {
                 .await
                 .map_err(|error| to_error("send to the queue", &error))?;
             if let Some(failed) = answer.failed.iter().find(|failed| failed.sender_fault) {
-                let what = format!("send to the queue: a message is refused: {}", failed.code);
-                return Err(PortError::new(ErrorKind::Invalid, what));
+                let message = format!("send to the queue: a message was refused: {}", failed.code);
+                return Err(PortError::new(ErrorKind::Invalid, message));
             }
-            // Only what the queue says it has counts as sent.
+            // Only messages that the answer lists as successful are sent.
             let sent: Vec<&str> = answer
                 .successful
                 .iter()
@@ -184,11 +188,11 @@ impl SqsQueue {
                 wait *= 2;
             }
         }
-        let what = format!(
-            "send to the queue: {} messages are not taken after {TRIES} tries",
+        let message = format!(
+            "send to the queue: {} messages were not accepted after {TRIES} attempts",
             messages.len()
         );
-        Err(PortError::new(ErrorKind::Unavailable, what))
+        Err(PortError::new(ErrorKind::Unavailable, message))
     }
 }
 
@@ -223,21 +227,21 @@ impl Queue for SqsQueue {
             .receipt_handle(receipt)
             .visibility_timeout(seconds(after));
         let answer = request.send().await;
-        answer.map_err(|error| to_error("give a message back to the queue", &error))?;
+        answer.map_err(|error| to_error("return a message to the queue", &error))?;
         Ok(())
     }
 }
 
-/// The body of a message.
+/// Serializes the body of a message.
 fn body(request: &impl Serialize) -> Result<String> {
     serde_json::to_string(request).map_err(|error| {
-        let what = format!("write a request as JSON: {error}");
-        PortError::new(ErrorKind::Invalid, what)
+        let message = format!("write a request as JSON: {error}");
+        PortError::new(ErrorKind::Invalid, message)
     })
 }
 
-/// Whole seconds, rounded up, as far as SQS goes.
+/// Converts a delay to whole seconds, rounded up and capped at the longest delay of SQS.
 fn seconds(delay: Duration) -> i32 {
     let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
-    i32::try_from(seconds).unwrap_or(LONGEST).min(LONGEST)
+    i32::try_from(seconds).unwrap_or(MAX_DELAY).min(MAX_DELAY)
 }

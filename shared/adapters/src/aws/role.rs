@@ -6,30 +6,30 @@ use driftless_core::ports::{ErrorKind, PortError, Result};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// What the environment says of AWS, asked when it is needed.
+/// The AWS settings of the environment, loaded when they are first needed.
 #[derive(Clone, Default)]
 pub struct Installation(Arc<OnceCell<SdkConfig>>);
 
 impl Installation {
-    /// One that is known.
-    pub fn known(settings: &SdkConfig) -> Self {
+    /// Creates an installation with loaded settings.
+    pub fn from_settings(settings: &SdkConfig) -> Self {
         Self(Arc::new(OnceCell::new_with(Some(settings.clone()))))
     }
 
-    /// Region, endpoints and how requests are sent.
+    /// Returns the settings: region, endpoints and how requests are sent.
     pub async fn settings(&self) -> &SdkConfig {
         self.0.get_or_init(super::settings).await
     }
 
-    /// Who the installation is.
+    /// Returns the credentials of the installation's role.
     ///
     /// # Errors
-    /// Nobody on AWS.
+    /// Fails if the environment has no AWS credentials.
     pub async fn role(&self) -> Result<SharedCredentialsProvider> {
         let role = self.settings().await.credentials_provider();
         role.ok_or_else(|| {
-            let what = "this installation has no AWS credentials of its own";
-            PortError::new(ErrorKind::Denied, what)
+            let message = "this installation has no AWS credentials";
+            PortError::new(ErrorKind::Denied, message)
         })
     }
 }

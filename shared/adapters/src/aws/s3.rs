@@ -1,6 +1,6 @@
-//! Blobs on S3.
+//! The blob store on S3.
 
-use super::error::{said, to_error};
+use super::error::{status_and_code, to_error};
 use crate::blob_key;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -20,7 +20,7 @@ pub struct S3Blobs {
 }
 
 impl S3Blobs {
-    /// `path_style` puts the bucket into the path, as S3's emulators want it.
+    /// Creates a store. `path_style` puts the bucket into the path, as S3's emulators need it.
     pub fn new(settings: &SdkConfig, bucket: impl Into<String>, path_style: bool) -> Self {
         let config = aws_sdk_s3::config::Builder::from(settings)
             .force_path_style(path_style)
@@ -31,7 +31,7 @@ impl S3Blobs {
         }
     }
 
-    fn what(&self, verb: &str, key: &str) -> String {
+    fn operation(&self, verb: &str, key: &str) -> String {
         format!("{verb} {}", self.url(key))
     }
 }
@@ -40,7 +40,7 @@ impl S3Blobs {
 impl Blobs for S3Blobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         blob_key::check(key)?;
-        let what = self.what("read", key);
+        let operation = self.operation("read", key);
         let answer = match self
             .client
             .get_object()
@@ -50,18 +50,18 @@ impl Blobs for S3Blobs {
             .await
         {
             Ok(answer) => answer,
-            // Not for a bucket that is not there.
-            Err(error) if said(&error).is_some_and(|(_, code)| code == "NoSuchKey") => {
+            // A missing bucket has another code.
+            Err(error) if status_and_code(&error).is_some_and(|(_, code)| code == "NoSuchKey") => {
                 return Ok(None);
             }
-            Err(error) => return Err(to_error(&what, &error)),
+            Err(error) => return Err(to_error(&operation, &error)),
         };
-        let version = version(&what, answer.e_tag)?;
+        let version = version(&operation, answer.e_tag)?;
         let content = answer.body.collect().await;
         let content = content.map_err(|_| {
             PortError::new(
                 ErrorKind::Unavailable,
-                format!("{what}: the body broke off"),
+                format!("{operation}: the body is incomplete"),
             )
         })?;
         Ok(Some((content.into_bytes(), version)))
@@ -69,7 +69,7 @@ impl Blobs for S3Blobs {
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
         blob_key::check(key)?;
-        let what = self.what("write", key);
+        let operation = self.operation("write", key);
         let mut request = self
             .client
             .put_object()
@@ -83,17 +83,17 @@ impl Blobs for S3Blobs {
             Precondition::Is(Version(etag)) => request = request.if_match(etag),
         }
         if when != Precondition::None {
-            // A retry after an unclear answer would find its own write and take it for somebody else's.
+            // A retry after an unclear answer would find its own write and mistake it for another writer's.
             overrides = overrides.retry_config(RetryConfig::disabled());
         }
         match request.customize().config_override(overrides).send().await {
-            Ok(answer) => Ok(Put::Done(version(&what, answer.e_tag)?)),
-            Err(error) => match (said(&error), &when) {
+            Ok(answer) => Ok(Put::Done(version(&operation, answer.e_tag)?)),
+            Err(error) => match (status_and_code(&error), &when) {
                 (Some((412, _)), _) => Ok(Put::PreconditionFailed),
                 (Some((404, code)), Precondition::Is(_)) if code != "NoSuchBucket" => {
                     Ok(Put::PreconditionFailed)
                 }
-                _ => Err(to_error(&what, &error)),
+                _ => Err(to_error(&operation, &error)),
             },
         }
     }
@@ -109,37 +109,42 @@ impl Blobs for S3Blobs {
             .await;
         answer
             .map(|_| ())
-            .map_err(|error| to_error(&self.what("delete", key), &error))
+            .map_err(|error| to_error(&self.operation("delete", key), &error))
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>> {
         blob_key::check(key)?;
-        let what = self.what("look at", key);
+        let operation = self.operation("read the size of", key);
         let request = self.client.head_object().bucket(&self.bucket).key(key);
         match request.send().await {
-            Ok(answer) => size(&what, answer.content_length).map(Some),
-            // The answer to a HEAD has no body, so it does not tell a missing object from a missing bucket.
-            Err(error) if said(&error).is_some_and(|(status, _)| status == 404) => Ok(None),
-            Err(error) => Err(to_error(&what, &error)),
+            Ok(answer) => size(&operation, answer.content_length).map(Some),
+            // The answer to a HEAD has no body, so it does not distinguish a missing object from a missing bucket.
+            Err(error) if status_and_code(&error).is_some_and(|(status, _)| status == 404) => {
+                Ok(None)
+            }
+            Err(error) => Err(to_error(&operation, &error)),
         }
     }
 
-    /// The bucket keeps superseded versions for a while: a deleted object is one of them.
+    /// Deletes the object: the bucket keeps superseded versions, and so deleted objects, for a while.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
         blob_key::check(key)?;
         let request = self.client.delete_object().bucket(&self.bucket).key(key);
         match request.if_match(&version.0).send().await {
             Ok(_) => Ok(()),
-            // Gone, or another one by now.
-            Err(error) if said(&error).is_some_and(|(status, _)| matches!(status, 404 | 412)) => {
+            // The object is gone or has been replaced.
+            Err(error)
+                if status_and_code(&error)
+                    .is_some_and(|(status, _)| matches!(status, 404 | 412)) =>
+            {
                 Ok(())
             }
-            Err(error) => Err(to_error(&self.what("set aside", key), &error)),
+            Err(error) => Err(to_error(&self.operation("set aside", key), &error)),
         }
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
-        let what = self.what("list", prefix);
+        let operation = self.operation("list", prefix);
         let mut found = Vec::new();
         let mut next = None;
         loop {
@@ -152,17 +157,17 @@ impl Blobs for S3Blobs {
             let page = request
                 .send()
                 .await
-                .map_err(|error| to_error(&what, &error))?;
+                .map_err(|error| to_error(&operation, &error))?;
             for object in page.contents.unwrap_or_default() {
                 let key = object.key.ok_or_else(|| {
                     PortError::new(
                         ErrorKind::Unreadable,
-                        format!("{what}: an entry has no key"),
+                        format!("{operation}: an entry has no key"),
                     )
                 })?;
                 found.push(BlobEntry {
                     key,
-                    size: size(&what, object.size)?,
+                    size: size(&operation, object.size)?,
                     version: object.e_tag.map(Version),
                 });
             }
@@ -171,8 +176,9 @@ impl Blobs for S3Blobs {
                 (false, _) => return Ok(found),
                 (true, Some(_)) => {}
                 (true, None) => {
-                    let what = format!("{what}: the list goes on, and does not say where");
-                    return Err(PortError::new(ErrorKind::Unreadable, what));
+                    let operation =
+                        format!("{operation}: the list is truncated but has no continuation token");
+                    return Err(PortError::new(ErrorKind::Unreadable, operation));
                 }
             }
         }
@@ -183,21 +189,21 @@ impl Blobs for S3Blobs {
     }
 }
 
-fn version(what: &str, etag: Option<String>) -> Result<Version> {
+fn version(operation: &str, etag: Option<String>) -> Result<Version> {
     etag.map(Version).ok_or_else(|| {
         PortError::new(
             ErrorKind::Unreadable,
-            format!("{what}: the answer has no ETag"),
+            format!("{operation}: the answer has no ETag"),
         )
     })
 }
 
-fn size(what: &str, size: Option<i64>) -> Result<u64> {
+fn size(operation: &str, size: Option<i64>) -> Result<u64> {
     let size = size.and_then(|size| u64::try_from(size).ok());
     size.ok_or_else(|| {
         PortError::new(
             ErrorKind::Unreadable,
-            format!("{what}: the answer has no size"),
+            format!("{operation}: the answer has no size"),
         )
     })
 }

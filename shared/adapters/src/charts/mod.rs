@@ -1,7 +1,7 @@
-//! Hosts of charts and OCI artifacts, over HTTP.
+//! Reads Helm repositories and OCI registries over HTTP.
 //!
-//! Tenants name these hosts. So addresses of the machine itself (loopback, link-local) are refused where a name is looked up and
-//! where a redirect leads, unless the connection allows them; no proxy of the environment is used; nothing is unpacked on the way.
+//! Tenants name these hosts. So local addresses (loopback, link-local) are refused, also in answers of DNS and in
+//! redirects, unless the connection allows them; the environment's proxy is not used; content encodings are not decoded.
 
 mod registry;
 
@@ -17,14 +17,14 @@ use reqwest::header::{
 };
 use reqwest::{StatusCode, Url};
 
-/// Repositories of charts and registries.
+/// The adapter of the port [`Charts`].
 #[derive(Default)]
 pub struct HttpCharts {
     clients: Clients,
 }
 
 impl HttpCharts {
-    /// No host known yet.
+    /// Creates an adapter without connections.
     pub fn new() -> Self {
         Self::default()
     }
@@ -35,7 +35,7 @@ impl Charts for HttpCharts {
     async fn get(
         &self,
         url: &str,
-        how: &Connection,
+        connection: &Connection,
         known: &Validator,
         limit: u64,
     ) -> Result<Fetched> {
@@ -44,10 +44,10 @@ impl Charts for HttpCharts {
             .map_err(|error| PortError::new(ErrorKind::Invalid, format!("'{place}': {error}")))?;
         let ask = FileRequest {
             url: address,
-            how,
+            connection,
             headers: conditions(known),
-            login: Login::of(how),
-            everywhere: how.pass_credentials,
+            login: Login::of(connection),
+            everywhere: connection.pass_credentials,
             place: &place,
         };
         let response = self.clients.ask(ask).await?;
@@ -67,8 +67,8 @@ impl Charts for HttpCharts {
         Ok(Fetched::Body { bytes, validator })
     }
 
-    async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>> {
-        registry::Repository::new(&self.clients, repository, how)?
+    async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {
+        registry::Repository::new(&self.clients, repository, connection)?
             .tags()
             .await
     }
@@ -77,9 +77,9 @@ impl Charts for HttpCharts {
         &self,
         repository: &str,
         reference: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Manifest> {
-        registry::Repository::new(&self.clients, repository, how)?
+        registry::Repository::new(&self.clients, repository, connection)?
             .manifest(reference)
             .await
     }
@@ -88,9 +88,9 @@ impl Charts for HttpCharts {
         &self,
         repository: &str,
         digest: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Vec<Referrer>> {
-        registry::Repository::new(&self.clients, repository, how)?
+        registry::Repository::new(&self.clients, repository, connection)?
             .referrers(digest)
             .await
     }
@@ -99,16 +99,16 @@ impl Charts for HttpCharts {
         &self,
         repository: &str,
         layer: &Layer,
-        how: &Connection,
+        connection: &Connection,
         limit: u64,
     ) -> Result<Bytes> {
-        registry::Repository::new(&self.clients, repository, how)?
+        registry::Repository::new(&self.clients, repository, connection)?
             .layer(layer, limit)
             .await
     }
 }
 
-/// The headers of a conditional question; what is no header is left out, which costs a download.
+/// Returns the headers of a conditional request. A value that is not valid in a header is left out, at the cost of a download.
 fn conditions(known: &Validator) -> HeaderMap {
     let pairs = [
         (IF_NONE_MATCH, &known.etag),

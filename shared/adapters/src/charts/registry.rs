@@ -1,6 +1,6 @@
-//! OCI registries: the parts of the distribution specification 1.1 that reading an artifact takes.
+//! OCI registries: the parts of the distribution specification 1.1 that are needed to read an artifact.
 //!
-//! Own code, because the registry names the address of its token service: every address must go through the same gate.
+//! This is not left to a library, because the registry names the URL of its token service, and every URL must pass the same checks.
 
 use crate::tenant_http::{self, Clients, FileRequest, Login};
 use bytes::Bytes;
@@ -12,77 +12,77 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tokio::sync::OnceCell;
 
-/// Bytes of a manifest, as registries have it.
-const MANIFEST: u64 = 4 << 20;
-/// Bytes of a page of tags, or of a token.
-const SMALL: u64 = 4 << 20;
-/// Pages of tags.
+/// The limit of a manifest in bytes: the one of registries.
+const MANIFEST_LIMIT: u64 = 4 << 20;
+/// The limit of a page of tags or of a token, in bytes.
+const PAGE_LIMIT: u64 = 4 << 20;
+/// The limit of the number of pages.
 const PAGES: usize = 100;
-/// Manifests that refer to one: far more than anybody looks at.
+/// The limit of the number of manifests that refer to one manifest: far more than are read.
 const REFERRERS: usize = 1000;
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
 
-/// One repository of a registry.
+/// A client of one repository of a registry.
 pub(super) struct Repository<'a> {
     clients: &'a Clients,
-    how: &'a Connection,
-    /// `https://HOST/v2/PATH/`
+    connection: &'a Connection,
+    /// The base URL, `https://HOST/v2/PATH/`.
     base: Url,
-    /// For messages.
+    /// The name `oci://HOST/PATH`, for messages.
     name: String,
-    /// Once the registry said how it wants it.
+    /// The login, after the registry has requested one.
     login: OnceCell<RegistryAuth>,
 }
 
-/// How the registry lets us in.
+/// The login that a registry accepts.
 enum RegistryAuth {
-    /// It wants something that we do not have.
-    Nobody,
-    /// By user and password.
+    /// The registry requires a login that the connection does not have.
+    Anonymous,
+    /// The user and password of the connection.
     Basic,
-    /// By a token of its token service.
+    /// A token of the registry's token service.
     Token(String),
 }
 
 impl<'a> Repository<'a> {
-    /// A repository by its name, `HOST/PATH`.
+    /// Creates a client of the repository `HOST/PATH`.
     ///
     /// # Errors
-    /// No such name.
-    pub fn new(clients: &'a Clients, name: &str, how: &'a Connection) -> Result<Self> {
+    /// Fails if the name has another form.
+    pub fn new(clients: &'a Clients, name: &str, connection: &'a Connection) -> Result<Self> {
         let fail = || {
-            let what = format!("'oci://{name}' is not a repository, expected oci://HOST/PATH");
-            PortError::new(ErrorKind::Invalid, what)
+            let message = format!("'oci://{name}' is not a repository, expected oci://HOST/PATH");
+            PortError::new(ErrorKind::Invalid, message)
         };
         let (host, path) = name.split_once('/').ok_or_else(fail)?;
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-/".contains(&b);
         if path.is_empty() || !path.bytes().all(plain) || path.contains("..") {
             return Err(fail());
         }
-        // Docker Hub's registry has another name than the one people write.
+        // The host of Docker Hub's registry differs from the name in references.
         let host = match host {
             "docker.io" | "index.docker.io" => "registry-1.docker.io",
             host => host,
         };
-        let scheme = if how.insecure { "http" } else { "https" };
+        let scheme = if connection.insecure { "http" } else { "https" };
         let base = Url::parse(&format!("{scheme}://{host}/v2/{path}/")).map_err(|_| fail())?;
         if base.host_str().is_none() || !base.username().is_empty() {
             return Err(fail());
         }
         Ok(Self {
             clients,
-            how,
+            connection,
             base,
             name: format!("oci://{name}"),
             login: OnceCell::new(),
         })
     }
 
-    /// Every tag.
+    /// Lists all tags.
     ///
     /// # Errors
-    /// The registry's.
+    /// Fails if the registry does, or if there are too many pages.
     pub async fn tags(&self) -> Result<Vec<String>> {
         let mut url = self.at("tags/list")?;
         url.set_query(Some("n=1000"));
@@ -90,7 +90,7 @@ impl<'a> Repository<'a> {
         for _ in 0..PAGES {
             let response = self.get(url, None).await?;
             let next = self.next_page(&response);
-            let page = tenant_http::body(response, SMALL, &self.name).await?;
+            let page = tenant_http::body(response, PAGE_LIMIT, &self.name).await?;
             let page: Value = serde_json::from_slice(&page).map_err(|_| self.unreadable("tags"))?;
             let names = page.get("tags").and_then(Value::as_array);
             let names = names.into_iter().flatten().filter_map(Value::as_str);
@@ -100,29 +100,29 @@ impl<'a> Repository<'a> {
                 None => return Ok(tags),
             }
         }
-        let what = format!("'{}' has more than {PAGES} pages of tags", self.name);
-        Err(PortError::new(ErrorKind::Invalid, what))
+        let message = format!("'{}' has more than {PAGES} pages of tags", self.name);
+        Err(PortError::new(ErrorKind::Invalid, message))
     }
 
-    /// The address of the page behind this one. A registry's pages are its own.
+    /// Returns the URL of the next page, which must be on the same host.
     fn next_page(&self, page: &Response) -> Option<Url> {
         let link = page.headers().get(LINK)?;
         let next = self.base.join(&next_page(link.to_str().ok()?)?).ok()?;
         (next.origin() == self.base.origin()).then_some(next)
     }
 
-    /// What refers to the manifest of `digest`: from the referrers API, or where a registry has none from the tag of the same
-    /// name as the digest.
+    /// Lists the manifests that refer to the one of `digest`: from the referrers API, or from the referrers tag of a registry
+    /// without that API.
     ///
     /// # Errors
-    /// The registry's; lists that cannot be read, or have no end.
+    /// Fails if the registry does, or if a list is not valid or too long.
     pub async fn referrers(&self, digest: &str) -> Result<Vec<Referrer>> {
         let page = self
             .get(self.at(&format!("referrers/{digest}"))?, Some(INDEX))
             .await;
         let first = match page {
             Ok(page) if is_index(&page) => page,
-            // Of registries that know no such address some say so, and some answer it with something else.
+            // Some registries without the API do not answer 404 but something other than an index.
             Ok(_) => return self.tagged_referrers(digest).await,
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Invalid) => {
                 return self.tagged_referrers(digest).await;
@@ -141,11 +141,11 @@ impl<'a> Repository<'a> {
                 None => return Ok(found),
             }
         }
-        let what = format!(
+        let message = format!(
             "'{}' lists more than {REFERRERS} manifests, or {PAGES} pages of them, that refer to {digest}",
             self.name
         );
-        Err(PortError::new(ErrorKind::Invalid, what))
+        Err(PortError::new(ErrorKind::Invalid, message))
     }
 
     async fn tagged_referrers(&self, digest: &str) -> Result<Vec<Referrer>> {
@@ -158,7 +158,7 @@ impl<'a> Repository<'a> {
     }
 
     async fn read_referrers(&self, page: Response) -> Result<Vec<Referrer>> {
-        let page = tenant_http::body(page, MANIFEST, &self.name).await?;
+        let page = tenant_http::body(page, MANIFEST_LIMIT, &self.name).await?;
         let page = serde_json::from_slice::<Value>(&page).ok();
         let list = page
             .as_ref()
@@ -168,34 +168,35 @@ impl<'a> Repository<'a> {
         referrers.ok_or_else(|| self.unreadable("list of referrers"))
     }
 
-    /// The manifest of a tag or digest.
+    /// Reads the manifest of a tag or digest.
     ///
     /// # Errors
-    /// The registry's; a manifest with another digest than was asked for; an index of several artifacts.
+    /// Fails if the registry does, if the manifest has another digest than the requested one, or if it is an index of several
+    /// artifacts.
     pub async fn manifest(&self, reference: &str) -> Result<Manifest> {
         let url = self.at(&format!("manifests/{reference}"))?;
         let response = self.get(url, Some(MANIFESTS)).await?;
-        let bytes = tenant_http::body(response, MANIFEST, &self.name).await?;
+        let bytes = tenant_http::body(response, MANIFEST_LIMIT, &self.name).await?;
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
         if reference.contains(':') && reference != digest {
-            return Err(self.unreadable("manifest (its digest is another one)"));
+            return Err(self.unreadable("manifest (unexpected digest)"));
         }
         let manifest: Value =
             serde_json::from_slice(&bytes).map_err(|_| self.unreadable("manifest"))?;
         if manifest.get("manifests").is_some() {
-            let what = format!(
+            let message = format!(
                 "'{}' with '{reference}' is an index of several artifacts: name one by its digest",
                 self.name
             );
-            return Err(PortError::new(ErrorKind::Unsupported, what));
+            return Err(PortError::new(ErrorKind::Unsupported, message));
         }
         let layers = manifest.get("layers").and_then(Value::as_array);
         let layers = layers.ok_or_else(|| self.unreadable("manifest"))?;
-        let artifact_type = match read_text(&manifest, "artifactType") {
+        let artifact_type = match read_string(&manifest, "artifactType") {
             "" => manifest
                 .get("config")
-                .map_or("", |config| read_text(config, "mediaType")),
-            told => told,
+                .map_or("", |config| read_string(config, "mediaType")),
+            artifact_type => artifact_type,
         };
         Ok(Manifest {
             layers: layers
@@ -208,17 +209,17 @@ impl<'a> Repository<'a> {
         })
     }
 
-    /// The bytes of a layer.
+    /// Reads the bytes of a layer.
     ///
     /// # Errors
-    /// The registry's; more than `limit`; other bytes than the digest stands for.
+    /// Fails if the registry does, or if the layer has more than `limit` bytes or another digest.
     pub async fn layer(&self, layer: &Layer, limit: u64) -> Result<Bytes> {
         let url = self.at(&format!("blobs/{}", layer.digest))?;
         let response = self.get(url, None).await?;
         let bytes = tenant_http::body(response, limit, &self.name).await?;
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
         if digest != layer.digest {
-            return Err(self.unreadable("layer (its digest is another one)"));
+            return Err(self.unreadable("layer (unexpected digest)"));
         }
         Ok(bytes)
     }
@@ -228,17 +229,17 @@ impl<'a> Repository<'a> {
         joined
             .filter(|url| url.path().starts_with(self.base.path()))
             .ok_or_else(|| {
-                let what = format!("'{}': '{path}' is not a tag or digest", self.name);
-                PortError::new(ErrorKind::Invalid, what)
+                let message = format!("'{}': '{path}' is not a tag or digest", self.name);
+                PortError::new(ErrorKind::Invalid, message)
             })
     }
 
-    fn unreadable(&self, what: &str) -> PortError {
-        let what = format!("'{}': the registry's {what} cannot be used", self.name);
-        PortError::new(ErrorKind::Unreadable, what)
+    fn unreadable(&self, part: &str) -> PortError {
+        let message = format!("'{}': the registry's {part} cannot be used", self.name);
+        PortError::new(ErrorKind::Unreadable, message)
     }
 
-    /// Asks; logs in as the registry wants it when it says so.
+    /// Sends a request, and logs in if the registry requires it.
     async fn get(&self, url: Url, accept: Option<&'static str>) -> Result<Response> {
         let known = self.login.get();
         let answer = self.ask(url.clone(), accept, known).await?;
@@ -252,7 +253,7 @@ impl<'a> Repository<'a> {
             .login
             .get_or_try_init(|| self.log_in(&challenge))
             .await?;
-        if matches!(login, RegistryAuth::Nobody) {
+        if matches!(login, RegistryAuth::Anonymous) {
             return tenant_http::accepted(answer, &self.name);
         }
         let again = self.ask(url, accept, Some(login)).await?;
@@ -268,14 +269,14 @@ impl<'a> Repository<'a> {
         let accept = accept.map(|kinds| (ACCEPT, HeaderValue::from_static(kinds)));
         let ask = FileRequest {
             url,
-            how: self.how,
+            connection: self.connection,
             headers: accept.into_iter().collect(),
             login: match login {
                 Some(RegistryAuth::Token(token)) => Login::Bearer(token),
-                Some(RegistryAuth::Basic) => Login::of(self.how),
-                Some(RegistryAuth::Nobody) | None => Login::Nobody,
+                Some(RegistryAuth::Basic) => Login::of(self.connection),
+                Some(RegistryAuth::Anonymous) | None => Login::Anonymous,
             },
-            // A layer's bytes are often at another host, whose address is all it takes.
+            // A layer's bytes are often on another host, whose URL contains the authorization.
             everywhere: false,
             place: &self.name,
         };
@@ -285,19 +286,19 @@ impl<'a> Repository<'a> {
     async fn log_in(&self, challenge: &str) -> Result<RegistryAuth> {
         let (scheme, rest) = challenge.split_once(' ').unwrap_or((challenge, ""));
         if scheme.eq_ignore_ascii_case("basic") {
-            return Ok(match self.how.login {
+            return Ok(match self.connection.login {
                 Some(_) => RegistryAuth::Basic,
-                None => RegistryAuth::Nobody,
+                None => RegistryAuth::Anonymous,
             });
         }
         if !scheme.eq_ignore_ascii_case("bearer") {
-            return Ok(RegistryAuth::Nobody);
+            return Ok(RegistryAuth::Anonymous);
         }
         let realm = parameter(rest, "realm").and_then(|realm| Url::parse(&realm).ok());
         let mut realm = realm.ok_or_else(|| self.unreadable("login"))?;
-        if realm.scheme() != "https" && !self.how.insecure {
-            let what = format!("'{}': its token service is not https", self.name);
-            return Err(PortError::new(ErrorKind::Denied, what));
+        if realm.scheme() != "https" && !self.connection.insecure {
+            let message = format!("'{}': the URL of the token service is not https", self.name);
+            return Err(PortError::new(ErrorKind::Denied, message));
         }
         for name in ["service", "scope"] {
             if let Some(value) = parameter(rest, name) {
@@ -307,14 +308,14 @@ impl<'a> Repository<'a> {
         let place = format!("{} (token service)", self.name);
         let ask = FileRequest {
             url: realm,
-            how: self.how,
+            connection: self.connection,
             headers: HeaderMap::new(),
-            login: Login::of(self.how),
+            login: Login::of(self.connection),
             everywhere: false,
             place: &place,
         };
         let response = tenant_http::accepted(self.clients.ask(ask).await?, &place)?;
-        let token = tenant_http::body(response, SMALL, &place).await?;
+        let token = tenant_http::body(response, PAGE_LIMIT, &place).await?;
         let token: Value = serde_json::from_slice(&token).map_err(|_| self.unreadable("token"))?;
         let token = token.get("token").or_else(|| token.get("access_token"));
         let token = token.and_then(Value::as_str);
@@ -341,7 +342,7 @@ fn read_layer(layer: &Value) -> Option<Layer> {
 fn read_referrer(descriptor: &Value) -> Option<Referrer> {
     Some(Referrer {
         digest: read_digest(descriptor)?,
-        artifact_type: read_text(descriptor, "artifactType").to_owned(),
+        artifact_type: read_string(descriptor, "artifactType").to_owned(),
     })
 }
 
@@ -352,8 +353,8 @@ fn read_digest(descriptor: &Value) -> Option<String> {
     whole.then(|| digest.to_owned())
 }
 
-/// A text of a manifest; empty when absent.
-fn read_text<'v>(value: &'v Value, key: &str) -> &'v str {
+/// Returns a string of a manifest; an empty one if it is absent.
+fn read_string<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -365,13 +366,13 @@ fn read_annotations(value: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// `</v2/a/tags/list?last=x>; rel="next"`
+/// Returns the URL of a header such as `</v2/a/tags/list?last=x>; rel="next"`.
 fn next_page(link: &str) -> Option<String> {
     let (address, rest) = link.trim().strip_prefix('<')?.split_once('>')?;
     rest.contains("next").then(|| address.to_owned())
 }
 
-/// A parameter of a challenge: `realm="https://…",service="…"`.
+/// Returns a parameter of a challenge such as `realm="https://…",service="…"`.
 fn parameter(text: &str, name: &str) -> Option<String> {
     let mut rest = text;
     loop {
@@ -418,9 +419,9 @@ mod tests {
     #[test]
     fn names() {
         let clients = Clients::default();
-        let how = Connection::default();
+        let connection = Connection::default();
         let base = |name: &str| {
-            let repository = Repository::new(&clients, name, &how);
+            let repository = Repository::new(&clients, name, &connection);
             repository
                 .map(|repository| repository.base.to_string())
                 .ok()
@@ -440,7 +441,7 @@ mod tests {
         ] {
             assert_eq!(base(bad), None, "{bad}");
         }
-        let repository = Repository::new(&clients, "ghcr.io/a/b", &how).unwrap();
+        let repository = Repository::new(&clients, "ghcr.io/a/b", &connection).unwrap();
         assert!(repository.at("manifests/1.0").is_ok());
         assert!(repository.at("manifests/../../../c/manifests/1.0").is_err());
     }

@@ -1,9 +1,9 @@
-//! Microsoft's: tokens of Entra ID for a service account's token, logins of registries (ACR), and where clusters (AKS) are.
+//! Microsoft Azure: tokens of Entra ID for a service account's token, logins to registries (ACR), and endpoints of clusters (AKS).
 //!
 //! The requests are those of azidentity's client assertions, azcontainerregistry's exchange and armcontainerservice, as
 //! github.com/fluxcd/pkg/auth 0.54 uses them.
 
-use super::{CloudHosts, Given, LoginQuery, PLACE_LIFE, Services, unreadable};
+use super::{CloudHosts, ENDPOINT_TTL, LoginQuery, Services, TokenResponse, unreadable};
 use crate::expiring_cache::ExpiringCache;
 use async_trait::async_trait;
 use base64::Engine;
@@ -18,13 +18,13 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What every cluster's API server is to Entra ID.
+/// The scope of a token for the API server of any cluster.
 const AKS: &str = "6dae42f8-4368-4678-94ff-3960e28e3630/.default";
 const ACR: &str = "https://containerregistry.azure.net/.default";
-/// The user of whoever logs in to a registry with a token.
+/// The user name for a login to a registry with a token.
 const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
 
-/// A cloud of Azure: its Entra ID, and its resource manager.
+/// A cloud of Azure: the hosts of its Entra ID and its resource manager.
 #[derive(Debug, PartialEq, Eq)]
 struct Cloud {
     authority: &'static str,
@@ -48,7 +48,7 @@ const GOVERNMENT: Cloud = Cloud {
     manager_scope: "https://management.core.usgovcloudapi.net//.default",
 };
 
-/// The cloud of an Entra ID.
+/// Returns the cloud of an authority host of Entra ID; the public cloud if it is unknown.
 fn cloud_of(authority: Option<&str>) -> &'static Cloud {
     let authority = authority.unwrap_or_default();
     let known = [&CHINA, &GOVERNMENT].into_iter();
@@ -58,7 +58,7 @@ fn cloud_of(authority: Option<&str>) -> &'static Cloud {
         .unwrap_or(&PUBLIC)
 }
 
-/// Logins to what Microsoft runs.
+/// The adapter of the port [`Azure`], with caches of tokens, logins and endpoints.
 #[derive(Clone, Default)]
 pub struct AzureLogins(Arc<Shared>);
 
@@ -69,11 +69,11 @@ struct Shared {
     services: Services,
     tokens: ExpiringCache<Identified<(&'static str, &'static str)>, Token>,
     registries: ExpiringCache<Identified<AcrRegistry>, RegistryLogin>,
-    places: ExpiringCache<Identified<AksCluster>, Vec<ClusterEndpoint>>,
+    endpoints: ExpiringCache<Identified<AksCluster>, Vec<ClusterEndpoint>>,
 }
 
 impl AzureLogins {
-    /// Nothing known yet.
+    /// Creates the adapter with empty caches.
     pub fn new(hosts: CloudHosts) -> Self {
         let services = Services {
             hosts,
@@ -97,10 +97,10 @@ impl Azure for AzureLogins {
         let key = (cluster.clone(), identity.clone());
         let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
         let make = async move {
-            let places = shared.describe(&cluster, &identity, now).await?;
-            Ok((places, now + PLACE_LIFE))
+            let endpoints = shared.describe(&cluster, &identity, now).await?;
+            Ok((endpoints, now + ENDPOINT_TTL))
         };
-        self.0.places.get(key, now, make).await
+        self.0.endpoints.get(key, now, make).await
     }
 
     async fn token(&self, identity: &EntraIdentity, now: Duration) -> Result<Token> {
@@ -152,12 +152,12 @@ struct Kubeconfig {
 }
 
 impl Shared {
-    /// The cloud that the operator works in.
+    /// Returns the cloud that the operator configured.
     fn cloud(&self) -> &'static Cloud {
         cloud_of(self.services.hosts.azure_authority.as_deref())
     }
 
-    /// A token of Entra ID for a scope.
+    /// Returns a token of Entra ID for a scope.
     async fn token(
         self: &Arc<Self>,
         cloud: &'static Cloud,
@@ -182,15 +182,15 @@ impl Shared {
                     identity.token.secret.expose_str().unwrap_or_default(),
                 ),
             ];
-            let asked = shared.services.ask(&place, LoginQuery::Form(&form), None);
-            let token = asked.await.map(|given: Given| given.at(now))?;
+            let answer = shared.services.ask(&place, LoginQuery::Form(&form), None);
+            let token = answer.await.map(|answer: TokenResponse| answer.at(now))?;
             let end = token.expires;
             Ok((token, end))
         };
         self.tokens.get(key, now, make).await
     }
 
-    /// A registry's own token for one of Entra ID, and its end.
+    /// Exchanges a token of Entra ID for a registry's own token; returns it with its expiry.
     async fn registry(
         self: &Arc<Self>,
         registry: &AcrRegistry,
@@ -213,8 +213,8 @@ impl Shared {
                 token.secret.expose_str().unwrap_or_default(),
             ),
         ];
-        let asked = self.services.ask(&place, LoginQuery::Form(&form), None);
-        let RefreshToken { refresh_token } = asked.await?;
+        let answer = self.services.ask(&place, LoginQuery::Form(&form), None);
+        let RefreshToken { refresh_token } = answer.await?;
         let end = end_of(&refresh_token).ok_or_else(|| unreadable(&place))?;
         let login = RegistryLogin {
             user: TOKEN_USER.to_owned(),
@@ -223,7 +223,7 @@ impl Shared {
         Ok((login, end))
     }
 
-    /// The ways to a cluster that its users are given.
+    /// Returns the endpoints of a cluster from the kubeconfigs of its users.
     async fn describe(
         self: &Arc<Self>,
         cluster: &AksCluster,
@@ -252,8 +252,8 @@ impl Shared {
             .aad_profile
             .is_none_or(|profile| profile.is_null())
         {
-            let what = "the AKS cluster does not have Microsoft Entra ID integration enabled: enable it, so that a token opens the cluster";
-            return Err(PortError::new(ErrorKind::Invalid, what));
+            let message = "the AKS cluster does not have Microsoft Entra ID integration enabled: enable it, so that the cluster accepts tokens";
+            return Err(PortError::new(ErrorKind::Invalid, message));
         }
         let place = format!("{base}/listClusterUserCredential?api-version=2022-04-01");
         let listed: Credentials = self
@@ -268,14 +268,14 @@ impl Shared {
                 certificate_authority: authority?,
             })
         };
-        let places: Option<Vec<ClusterEndpoint>> = listed.kubeconfigs.iter().map(read).collect();
-        places
-            .filter(|places| !places.is_empty())
+        let endpoints: Option<Vec<ClusterEndpoint>> = listed.kubeconfigs.iter().map(read).collect();
+        endpoints
+            .filter(|endpoints| !endpoints.is_empty())
             .ok_or_else(|| unreadable(&place))
     }
 }
 
-/// The end of a token that says it itself (a JWT). Who it is for checks it.
+/// Returns the expiry of a JWT. The signature is not checked here: the service that accepts the token checks it.
 fn end_of(token: &str) -> Option<Duration> {
     let claims = token.split('.').nth(1)?;
     let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;

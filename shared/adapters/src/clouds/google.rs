@@ -1,16 +1,17 @@
-//! Google's: tokens of its security token service for a service account's token, as a service account of Google's where one is
-//! named, and where clusters (GKE) are.
+//! Google Cloud: tokens of its security token service for a service account's token, which may impersonate a Google service
+//! account, and endpoints of clusters (GKE).
 //!
 //! The requests are those of golang.org/x/oauth2's external accounts and container/v1, as github.com/fluxcd/pkg/auth 0.54 uses
 //! them.
 
-use super::{CloudHosts, Given, LoginQuery, PLACE_LIFE, Services, unreadable};
+use super::{CloudHosts, ENDPOINT_TTL, LoginQuery, Services, TokenResponse, unreadable};
 use crate::expiring_cache::ExpiringCache;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_core::ports::{
-    ClusterEndpoint, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, Result, Secret, Token,
+    ClusterEndpoint, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, Result, Secret,
+    Token,
 };
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -21,7 +22,7 @@ use std::time::Duration;
 const PLATFORM: &str = "https://www.googleapis.com/auth/cloud-platform";
 const EMAIL: &str = "https://www.googleapis.com/auth/userinfo.email";
 
-/// Logins to what Google runs.
+/// The adapter of the port [`Google`], with caches of tokens and endpoints.
 #[derive(Clone, Default)]
 pub struct GoogleLogins(Arc<Shared>);
 
@@ -29,11 +30,11 @@ pub struct GoogleLogins(Arc<Shared>);
 struct Shared {
     services: Services,
     tokens: ExpiringCache<GoogleIdentity, Token>,
-    places: ExpiringCache<(GkeCluster, GoogleIdentity), ClusterEndpoint>,
+    endpoints: ExpiringCache<(GkeCluster, GoogleIdentity), ClusterEndpoint>,
 }
 
 impl GoogleLogins {
-    /// Nothing known yet.
+    /// Creates the adapter with empty caches.
     pub fn new(hosts: CloudHosts) -> Self {
         let services = Services {
             hosts,
@@ -57,10 +58,10 @@ impl Google for GoogleLogins {
         let key = (cluster.clone(), identity.clone());
         let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
         let make = async move {
-            let place = shared.describe(&cluster, &identity, now).await?;
-            Ok((place, now + PLACE_LIFE))
+            let endpoint = shared.describe(&cluster, &identity, now).await?;
+            Ok((endpoint, now + ENDPOINT_TTL))
         };
-        self.0.places.get(key, now, make).await
+        self.0.endpoints.get(key, now, make).await
     }
 
     async fn token(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
@@ -68,7 +69,7 @@ impl Google for GoogleLogins {
     }
 }
 
-/// A token of an account that another principal acts as.
+/// The answer with a token of the Google service account that a principal impersonates.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Impersonated {
@@ -92,10 +93,10 @@ struct MasterAuth {
 
 impl Shared {
     async fn token(self: &Arc<Self>, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
-        let (shared, asker) = (self.clone(), identity.clone());
+        let (shared, principal) = (self.clone(), identity.clone());
         let make = async move {
-            let token = shared.exchange(&asker, now).await?;
-            let token = match &asker.account {
+            let token = shared.exchange(&principal, now).await?;
+            let token = match &principal.account {
                 Some(account) => shared.act_as(account, &token).await?,
                 None => token,
             };
@@ -105,7 +106,7 @@ impl Shared {
         self.tokens.get(identity.clone(), now, make).await
     }
 
-    /// A token of the principal itself.
+    /// Exchanges the service account's token for one of the principal.
     async fn exchange(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
         let scope = match identity.account {
             Some(_) => PLATFORM.to_owned(),
@@ -129,8 +130,8 @@ impl Shared {
             ),
         ];
         let place = "sts.googleapis.com/v1/token";
-        let asked = self.services.ask(place, LoginQuery::Form(&form), None);
-        asked.await.map(|given: Given| given.at(now))
+        let answer = self.services.ask(place, LoginQuery::Form(&form), None);
+        answer.await.map(|answer: TokenResponse| answer.at(now))
     }
 
     async fn act_as(&self, account: &str, principal: &Token) -> Result<Token> {
@@ -138,8 +139,8 @@ impl Shared {
             "iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
         );
         let body = json!({"lifetime": "3600s", "scope": [PLATFORM, EMAIL]});
-        let question = LoginQuery::Json(&body);
-        let given: Impersonated = self.services.ask(&place, question, Some(principal)).await?;
+        let query = LoginQuery::Json(&body);
+        let given: Impersonated = self.services.ask(&place, query, Some(principal)).await?;
         let end: Option<Timestamp> = given.expire_time.parse().ok();
         let end = end.and_then(|end| u64::try_from(end.as_second()).ok());
         Ok(Token {
@@ -162,8 +163,8 @@ impl Shared {
             .await?;
         let authority = described.master_auth.cluster_ca_certificate;
         if described.endpoint.is_empty() || authority.is_empty() {
-            let what = "the cluster has no endpoint yet";
-            return Err(PortError::new(ErrorKind::Unavailable, what));
+            let message = "the cluster has no endpoint yet";
+            return Err(PortError::new(ErrorKind::Unavailable, message));
         }
         Ok(ClusterEndpoint {
             address: described.endpoint,

@@ -1,4 +1,4 @@
-//! Clouds of which no SDK is at hand: Microsoft's and Google's, by the few requests that a login takes.
+//! Adapters for Microsoft's and Google's clouds. A login needs only a few requests, so there is no SDK.
 
 mod azure;
 mod google;
@@ -17,21 +17,21 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use url::form_urlencoded::Serializer;
 
-/// How long it is believed where a cluster is.
-const PLACE_LIFE: Duration = Duration::from_secs(15 * 60);
+/// The time for which the endpoint of a cluster is cached.
+const ENDPOINT_TTL: Duration = Duration::from_secs(15 * 60);
 
-/// Where the services of clouds are: an operator's word, and no tenant's.
+/// The hosts of the clouds' services, which only the operator configures.
 #[derive(Clone, Debug, Default)]
 pub struct CloudHosts {
-    /// In whose place all of them are asked, each below its own name: `http://127.0.0.1:9001` is asked for
-    /// `/sts.googleapis.com/v1/token`.
+    /// The URL of a server that replaces all services, with a path for each host: with `http://127.0.0.1:9001`, requests go to
+    /// `http://127.0.0.1:9001/sts.googleapis.com/v1/token`.
     pub stand_in: Option<String>,
-    /// The sovereign cloud of Azure, by the host of its Entra ID.
+    /// The URL of Entra ID's authority, which selects a sovereign cloud of Azure.
     pub azure_authority: Option<String>,
 }
 
 impl CloudHosts {
-    /// As the environment says: `DRIFTLESS_CLOUDS_ENDPOINT`, and `AZURE_AUTHORITY_HOST` as Azure's own libraries read it.
+    /// Reads `DRIFTLESS_CLOUDS_ENDPOINT` and, like Azure's own libraries, `AZURE_AUTHORITY_HOST` from the environment.
     pub fn from_env() -> Self {
         let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {
@@ -41,31 +41,31 @@ impl CloudHosts {
     }
 }
 
-/// The services of clouds.
+/// A client of the clouds' services.
 #[derive(Default)]
 struct Services {
     hosts: CloudHosts,
     clients: Clients,
 }
 
-/// What is sent to a service.
+/// The method and the body of a request to a service.
 enum LoginQuery<'a> {
-    /// The fields of a form.
+    /// A POST request with the fields of a form.
     Form(&'a [(&'a str, &'a str)]),
-    /// JSON.
+    /// A POST request with JSON.
     Json(&'a serde_json::Value),
-    /// Nothing, by POST.
+    /// A POST request without a body.
     Post,
-    /// Nothing, by GET.
+    /// A GET request.
     Get,
 }
 
 impl Services {
-    /// Asks a service, with a bearer token if there is one, and reads its answer.
+    /// Sends a request to a service, with a bearer token if there is one, and parses the answer.
     async fn ask<T: DeserializeOwned>(
         &self,
         place: &str,
-        question: LoginQuery<'_>,
+        query: LoginQuery<'_>,
         bearer: Option<&Token>,
     ) -> Result<T> {
         let url = match &self.hosts.stand_in {
@@ -73,15 +73,15 @@ impl Services {
             None => format!("https://{place}"),
         };
         let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is not a valid URL"));
-        let request = build(&url, question, bearer).ok_or_else(broken)?;
+        let request = build(&url, query, bearer).ok_or_else(broken)?;
         let allow_local = self.hosts.stand_in.is_some();
         let answer: Bytes = cloud_http::ask(&self.clients, request, allow_local).await?;
         serde_json::from_slice(&answer).map_err(|_| unreadable(place))
     }
 }
 
-fn build(url: &str, question: LoginQuery<'_>, bearer: Option<&Token>) -> Option<Request<Vec<u8>>> {
-    let (method, kind, body) = match question {
+fn build(url: &str, query: LoginQuery<'_>, bearer: Option<&Token>) -> Option<Request<Vec<u8>>> {
+    let (method, kind, body) = match query {
         LoginQuery::Form(fields) => {
             let body = Serializer::new(String::new()).extend_pairs(fields).finish();
             ("POST", "application/x-www-form-urlencoded", body)
@@ -104,15 +104,15 @@ fn build(url: &str, question: LoginQuery<'_>, bearer: Option<&Token>) -> Option<
     request.body(body.into_bytes()).ok()
 }
 
-/// A token as a token service tells it.
+/// The answer of a token service.
 #[derive(Deserialize)]
-struct Given {
+struct TokenResponse {
     access_token: String,
-    /// In seconds.
+    /// The life of the token in seconds.
     expires_in: u64,
 }
 
-impl Given {
+impl TokenResponse {
     fn at(self, now: Duration) -> Token {
         Token {
             secret: Secret::new(self.access_token),
@@ -123,6 +123,6 @@ impl Given {
 
 fn unreadable(place: &str) -> PortError {
     let place = place.split('?').next().unwrap_or_default();
-    let what = format!("'https://{place}' answered something else than was asked for");
-    PortError::new(ErrorKind::Unreadable, what)
+    let message = format!("'https://{place}': unexpected content of the answer");
+    PortError::new(ErrorKind::Unreadable, message)
 }

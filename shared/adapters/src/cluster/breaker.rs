@@ -1,44 +1,44 @@
-//! A circuit breaker for one API server: a server that is down costs one bounded probe, however many objects are on it.
+//! A circuit breaker for one API server: a server that is down costs one bounded probe, regardless of the number of its objects.
 //!
-//! A request that has waited [`SILENCE`] asks, by a probe of its own, whether the server answers anything at all: one slow
-//! webhook or extension of a tenant must not close the server to the others. When the probe fails, every request fails with the
-//! same error, without being sent. When the pause is over, one request probes anew (half open) while the others wait for its
-//! answer; each failed probe doubles the pause.
+//! A request without an answer for [`PROBE_AFTER`] sends a probe to find out whether the server answers at all: one slow
+//! webhook or extension of a tenant must not block the server for the others. When the probe fails, every request fails with the
+//! same error, without being sent. When the pause is over, one request probes again (half open) while the others wait for its
+//! result; each failed probe doubles the pause.
 
 use driftless_core::ports::{ErrorKind, PortError, Result};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long a request is waited for before the server itself is probed.
-pub const SILENCE: Duration = Duration::from_secs(5);
-/// How long a probe may take.
-const PROBE: Duration = Duration::from_secs(5);
+/// The time without an answer after which the server is probed.
+pub const PROBE_AFTER: Duration = Duration::from_secs(5);
+/// The time limit of a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest pause between two probes of a server that is down.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A failure that took less is cheap: the next request may meet it again.
-const CHEAP: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// The time below which a failure is cheap, so that no probe is needed.
+const CHEAP_FAILURE: Duration = Duration::from_secs(1);
 
-/// Whether a server answers.
+/// The circuit breaker of a server.
 #[derive(Default)]
 pub struct Breaker {
     last: Mutex<Option<Probed>>,
-    /// Held by the one who probes.
+    /// Locked by the request that probes.
     probing: tokio::sync::Mutex<()>,
 }
 
-/// How the last probe ended.
+/// The result of the last probe.
 #[derive(Clone)]
 struct Probed {
     at: Instant,
     down: Option<Down>,
 }
 
-/// A server that did not answer.
+/// The state of a server that did not answer.
 #[derive(Clone)]
 struct Down {
     error: PortError,
-    /// How long nothing is sent to it.
+    /// The time for which no requests are sent.
     pause: Duration,
 }
 
@@ -49,10 +49,10 @@ impl Probed {
 }
 
 impl Breaker {
-    /// Lets a request pass; a server that is down is probed first, once its pause is over.
+    /// Checks whether a request may be sent. A server that is down is probed first, once its pause is over.
     ///
     /// # Errors
-    /// Why the server is down.
+    /// Fails with the error of the last probe if the server is down.
     pub async fn pass(&self, probe: impl Future<Output = Result<(), String>>) -> Result<()> {
         match self.last() {
             Some(Probed {
@@ -64,10 +64,10 @@ impl Breaker {
         }
     }
 
-    /// Asks whether the server answers. Who asks at the same time is told the same.
+    /// Probes the server. Concurrent callers get the result of one probe.
     ///
     /// # Errors
-    /// Why it is down.
+    /// Fails with the error of the probe.
     pub async fn probe(&self, probe: impl Future<Output = Result<(), String>>) -> Result<()> {
         let start = Instant::now();
         let _one = self.probing.lock().await;
@@ -76,13 +76,13 @@ impl Breaker {
             return last.result();
         }
         let start = Instant::now();
-        let answer = timeout(PROBE, probe).await;
-        let answer = answer.unwrap_or_else(|_| Err(no_answer(PROBE)));
+        let answer = timeout(PROBE_TIMEOUT, probe).await;
+        let answer = answer.unwrap_or_else(|_| Err(no_answer(PROBE_TIMEOUT)));
         let before = last.and_then(|last| last.down);
-        let down = answer.err().map(|why| Down {
-            error: PortError::new(ErrorKind::Unavailable, why),
+        let down = answer.err().map(|message| Down {
+            error: PortError::new(ErrorKind::Unavailable, message),
             pause: match before {
-                Some(down) => LONGEST_PAUSE.min(down.pause * 2),
+                Some(down) => MAX_PAUSE.min(down.pause * 2),
                 None => start.elapsed(),
             },
         });
@@ -92,9 +92,9 @@ impl Breaker {
         probed.result()
     }
 
-    /// Whether a request that failed without an answer after so long is a reason to probe.
+    /// Returns whether a request that failed without an answer after this time is a reason to probe.
     pub fn is_suspicious(took: Duration) -> bool {
-        took >= CHEAP
+        took >= CHEAP_FAILURE
     }
 
     fn last(&self) -> Option<Probed> {
@@ -103,7 +103,7 @@ impl Breaker {
     }
 }
 
-/// Why a request failed whose time is over.
+/// Returns the message for a request that timed out.
 pub fn no_answer(after: Duration) -> String {
     format!("no answer in {} s", after.as_secs())
 }

@@ -1,4 +1,4 @@
-//! A client from an [`Access`]: nothing is read from files, the environment or a proxy's settings.
+//! Creates a client from an [`Access`], without files, environment variables and proxy settings.
 
 use crate::resolver;
 use base64::Engine;
@@ -18,43 +18,43 @@ use rustls_pki_types::pem::PemObject;
 use std::time::Duration;
 use tower::ServiceBuilder;
 
-/// How long a connection may take to come about, so that a dark cluster holds nobody up.
+/// The time limit for connecting. It is short, so that an unreachable cluster delays nothing else.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a whole request may take.
+/// The time limit of a whole request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What driftless calls itself.
+/// The value of the header `User-Agent`.
 pub(crate) const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
 
-/// A client for an API server.
+/// Creates a client for an API server.
 ///
 /// # Errors
-/// A server that is not https, certificates or keys that cannot be read.
+/// Fails if the server's URL is not https, or if certificates or keys are not valid.
 pub fn client(access: &Access) -> Result<kube::Client> {
     let config = config(access)?;
     // kube's message may quote the input, which holds keys.
     assemble(&config, None, access.allow_local)
-        .map_err(|_| refusal(access, "its certificates or keys cannot be used for TLS"))
+        .map_err(|_| refusal(access, "the certificates or keys cannot be used for TLS"))
 }
 
-/// An access that cannot be used.
-pub fn refusal(access: &Access, what: &str) -> PortError {
-    let message = format!("cluster {}: {what}", access.server);
+/// Returns the error for an access that cannot be used.
+pub fn refusal(access: &Access, reason: &str) -> PortError {
+    let message = format!("cluster {}: {reason}", access.server);
     PortError::new(ErrorKind::Invalid, message)
 }
 
-/// What kube's parts of a client are made from.
+/// Converts an access to kube's configuration.
 ///
 /// # Errors
-/// As [`client`].
+/// Fails if the server's URL is not https, or if the login or the certificates are not valid.
 pub fn config(access: &Access) -> Result<kube::Config> {
-    let refuse = |what: &str| refusal(access, what);
+    let refuse = |reason: &str| refusal(access, reason);
     let url: Uri = access
         .server
         .parse()
         .map_err(|_| refuse("the server's address is not a URL"))?;
     if url.scheme_str() != Some("https") {
-        return Err(refuse("only https servers are reached"));
+        return Err(refuse("the server's address is not https"));
     }
     let mut config = kube::Config::new(url);
     if let Some(pem) = &access.certificate_authority {
@@ -78,11 +78,11 @@ pub fn config(access: &Access) -> Result<kube::Config> {
                 .expose_str()
                 .map(str::trim)
                 .filter(|token| !token.is_empty());
-            let token = token.ok_or_else(|| refuse("the bearer token is empty or no text"))?;
+            let token = token.ok_or_else(|| refuse("the bearer token is empty or not UTF-8"))?;
             config.headers.push((
                 header::AUTHORIZATION,
                 sensitive(format!("Bearer {token}")).ok_or_else(|| {
-                    refuse("the bearer token has characters that no header can carry")
+                    refuse("the bearer token has characters that are not valid in a header")
                 })?,
             ));
         }
@@ -92,7 +92,7 @@ pub fn config(access: &Access) -> Result<kube::Config> {
             let value = sensitive(format!("Basic {}", STANDARD.encode(pair)));
             config.headers.push((
                 header::AUTHORIZATION,
-                value.ok_or_else(|| refuse("the login is unusable"))?,
+                value.ok_or_else(|| refuse("the username and password cannot be used"))?,
             ));
         }
         Login::Certificate { certificate, key } => {
@@ -106,17 +106,17 @@ pub fn config(access: &Access) -> Result<kube::Config> {
     Ok(config)
 }
 
-/// kube's own client, but for how names are looked up. `auth` writes the login into each request, where it is no header of the
-/// configuration.
+/// Assembles kube's standard client with our resolver of names. `auth` adds the login to each request, if it is not a header of
+/// the configuration.
 ///
 /// # Errors
-/// Certificates or keys that cannot be used. The message may quote them.
+/// Fails if certificates or keys cannot be used. The message may quote them.
 pub fn assemble(
     config: &kube::Config,
     auth: Option<AuthLayer>,
     allow_local: bool,
 ) -> kube::Result<kube::Client> {
-    // Without one in the process the library panics. One that is there already serves as well.
+    // The library panics without a default provider in the process. An already installed provider is kept.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let names = tower::service_fn(move |name: Name| async move {
         let found = resolver::addresses(name.as_str(), allow_local).await;
@@ -145,7 +145,7 @@ fn sensitive(text: String) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// The certificates of a PEM text; `None` when one is broken or there is none.
+/// Parses the certificates of a PEM bundle; returns `None` if one is not valid or the bundle is empty.
 fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let all: Vec<Vec<u8>> = CertificateDer::pem_slice_iter(pem)
         .map(|certificate| certificate.map(|der| der.as_ref().to_vec()))

@@ -1,7 +1,7 @@
-//! Which resources an API server has.
+//! Discovers and caches the resources of an API server.
 //!
-//! Aggregated discovery (Kubernetes 1.26) answers with everything in two requests, and with a validator for the next
-//! time; an older server is asked version by version, when one is needed.
+//! Aggregated discovery (Kubernetes 1.26) returns everything in two requests, with validators for later
+//! requests. Older servers need a request for each version, which is sent when the version is needed.
 
 use super::requests::Caller;
 use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// What is known of a server, the core group and the other groups apart.
+/// The cached resources of a server, with the core group and the other groups in separate halves.
 #[derive(Default)]
 pub struct Discovery {
     core: Half,
@@ -26,7 +26,7 @@ pub struct Discovery {
 #[derive(Default)]
 struct Half {
     known: Mutex<Option<Arc<Known>>>,
-    /// Held while the server is asked, so that it is asked once.
+    /// Locked during a request, so that concurrent callers share one request.
     asking: tokio::sync::Mutex<()>,
 }
 
@@ -38,28 +38,28 @@ struct Known {
 
 struct Version {
     name: String,
-    /// The server could not reach the extension that serves this version, and said so.
+    /// True if the server marked the version as stale, because it cannot reach the aggregated API server.
     stale: bool,
     kinds: OnceCell<BTreeMap<String, Resource>>,
 }
 
 impl Discovery {
-    /// The resource of a kind.
+    /// Returns the resource of a kind.
     pub async fn resource(&self, caller: &Caller<'_>, gvk: &Gvk) -> Result<Option<Resource>> {
         let half = self.half(&gvk.group);
-        let asked = Instant::now();
-        if let Some(known) = half.known()
+        let requested = Instant::now();
+        if let Some(known) = half.cached()
             && let Ok(Some(resource)) = known.find(caller, gvk).await
         {
             return Ok(Some(resource));
         }
-        half.refresh(caller, &gvk.group, asked)
+        half.refresh(caller, &gvk.group, requested)
             .await?
             .find(caller, gvk)
             .await
     }
 
-    /// The resources of a group and kind in every version.
+    /// Returns the resources of a group and kind in every version.
     pub async fn versions(
         &self,
         caller: &Caller<'_>,
@@ -67,23 +67,23 @@ impl Discovery {
         kind: &str,
     ) -> Result<Vec<Resource>> {
         let half = self.half(group);
-        let asked = Instant::now();
-        if let Some(known) = half.known()
+        let requested = Instant::now();
+        if let Some(known) = half.cached()
             && let Ok(found) = known.versions(caller, group, kind).await
             && !found.is_empty()
         {
             return Ok(found);
         }
-        half.refresh(caller, group, asked)
+        half.refresh(caller, group, requested)
             .await?
             .versions(caller, group, kind)
             .await
     }
 
-    /// Every version and kind that the server has now, as Helm lists them.
+    /// Lists every version and kind that the server serves now, as Helm does.
     pub async fn api_versions(&self, caller: &Caller<'_>) -> Result<Vec<String>> {
         let mut all = Vec::new();
-        // The core group, and any other: each half is asked as a whole.
+        // `*` stands for any group outside the core: each half is requested as a whole.
         for group in ["", "*"] {
             let known = self.half(group).refresh(caller, group, Instant::now());
             all.extend(known.await?.api_versions(caller).await?);
@@ -91,7 +91,7 @@ impl Discovery {
         Ok(all)
     }
 
-    /// Drops what is known of a group: the server does not serve it any more.
+    /// Drops the cached half of a group, which the server no longer serves.
     pub fn forget(&self, group: &str) {
         *self.half(group).lock() = None;
     }
@@ -110,23 +110,23 @@ impl Half {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self) -> Option<Arc<Known>> {
+    fn cached(&self) -> Option<Arc<Known>> {
         self.lock().clone()
     }
 
-    /// What the server says now, or what it said to somebody else since `asked`.
+    /// Requests a half from the server, unless another caller has done so since `requested`.
     async fn refresh(
         &self,
         caller: &Caller<'_>,
         group: &str,
-        asked: Instant,
+        requested: Instant,
     ) -> Result<Arc<Known>> {
         let _one = self.asking.lock().await;
-        let before = self.known();
-        if let Some(known) = before.clone().filter(|known| known.at >= asked) {
+        let before = self.cached();
+        if let Some(known) = before.clone().filter(|known| known.at >= requested) {
             return Ok(known);
         }
-        let known = Arc::new(ask(caller, group.is_empty(), before.as_deref()).await?);
+        let known = Arc::new(request(caller, group.is_empty(), before.as_deref()).await?);
         *self.lock() = Some(known.clone());
         Ok(known)
     }
@@ -190,8 +190,8 @@ impl Version {
     }
 
     async fn kinds(&self, caller: &Caller<'_>, group: &str) -> Result<&BTreeMap<String, Resource>> {
-        let ask = || one_version(caller, group, &self.name);
-        self.kinds.get_or_try_init(ask).await
+        let request = || one_version(caller, group, &self.name);
+        self.kinds.get_or_try_init(request).await
     }
 
     async fn find(&self, caller: &Caller<'_>, group: &str, kind: &str) -> Result<Option<Resource>> {
@@ -201,7 +201,7 @@ impl Version {
             return Err(PortError::new(
                 ErrorKind::Unavailable,
                 format!(
-                    "the API server {} cannot reach the extension that serves {group}/{}",
+                    "the API server {} cannot reach the aggregated API server of {group}/{}",
                     caller.server, self.name
                 ),
             ));
@@ -210,8 +210,8 @@ impl Version {
     }
 }
 
-/// Asks for all groups of one half at once.
-async fn ask(caller: &Caller<'_>, core: bool, before: Option<&Known>) -> Result<Known> {
+/// Requests all groups of one half.
+async fn request(caller: &Caller<'_>, core: bool, before: Option<&Known>) -> Result<Known> {
     let path = if core { "/api" } else { "/apis" };
     let mut headers = vec![(header::ACCEPT, HeaderValue::from_static(ACCEPT))];
     let validator = before.and_then(|known| known.etag.clone());
@@ -250,7 +250,7 @@ async fn ask(caller: &Caller<'_>, core: bool, before: Option<&Known>) -> Result<
     })
 }
 
-/// Asks for one group and version, as servers before 1.26 need it.
+/// Requests one group and version, for servers before 1.26.
 async fn one_version(
     caller: &Caller<'_>,
     group: &str,
@@ -296,7 +296,7 @@ fn aggregated(item: Item) -> (String, Vec<Version>) {
     let versions = item.versions.into_iter().map(|version| {
         let mut kinds = BTreeMap::new();
         for listed in version.resources {
-            // Without a kind of its own only subresources are served.
+            // A resource without a kind has only subresources.
             let Some(kind) = listed
                 .response_kind
                 .map(|kind| kind.kind)
@@ -326,7 +326,7 @@ fn aggregated(item: Item) -> (String, Vec<Version>) {
     (group, versions)
 }
 
-/// The three forms that the answer to `/api` and `/apis` can have.
+/// The fields of the three forms of the answer to `/api` and `/apis`.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]

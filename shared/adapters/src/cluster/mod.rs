@@ -1,7 +1,7 @@
-//! Kubernetes API servers over `kube`'s client.
+//! Clients of Kubernetes API servers, with `kube`'s HTTP client.
 //!
-//! The client is built by hand from an [`Access`], so that no kubeconfig of a tenant ever reaches a loader that runs
-//! programs or opens files. One client (and one discovery) serves every user of a cluster: a user is a header.
+//! The client is assembled here from an [`Access`], so that a tenant's kubeconfig never reaches a loader that runs
+//! programs or opens files. All users of a cluster share one client and one discovery: a user is a header.
 
 mod breaker;
 pub(crate) mod connect;
@@ -29,33 +29,33 @@ use requests::Caller;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How many clusters' connections are kept; the one unused for longest goes first.
-const KEPT: usize = 256;
+/// The number of clusters whose connections are cached; the least recently used one is evicted first.
+const CAPACITY: usize = 256;
 
-/// Every cluster, with its connections and its discovery kept.
+/// The adapter of the port [`Clusters`], with a cache of connections and discoveries.
 #[derive(Default)]
 pub struct KubeClusters {
-    /// The most recently used first.
+    /// The servers, the most recently used first.
     servers: Mutex<Vec<(Access, Arc<Server>)>>,
 }
 
-/// What is shared by all users of one API server.
+/// The state that all users of one API server share.
 struct Server {
     client: kube::Client,
     discovery: Discovery,
     breaker: Breaker,
-    /// What service accounts were given, by who asked.
+    /// The tokens of service accounts, by the user who requested them.
     tokens: ExpiringCache<(Option<HeaderValue>, TokenRequest), Token>,
     name: String,
 }
 
 impl KubeClusters {
-    /// No cluster known yet.
+    /// Creates the adapter with an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn known(&self, access: &Access) -> Option<Arc<Server>> {
+    fn cached(&self, access: &Access) -> Option<Arc<Server>> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
@@ -66,7 +66,7 @@ impl KubeClusters {
     }
 }
 
-/// Whether the login has ended; nobody comes with it any more.
+/// Returns whether the login has expired, so that its connections are no longer used.
 fn is_over(access: &Access, now: Duration) -> bool {
     matches!(&access.login, Login::Issued(token) if token.expires <= now)
 }
@@ -78,13 +78,13 @@ impl Clusters for KubeClusters {
         access: &Access,
         user: Option<&Impersonation>,
     ) -> Result<Arc<dyn Cluster>> {
-        let server = match self.known(access) {
+        let server = match self.cached(access) {
             Some(server) => server,
             None => {
                 let server = Arc::new(Server::new(connect::client(access)?, &access.server));
                 let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
                 servers.insert(0, (access.clone(), server.clone()));
-                servers.truncate(KEPT);
+                servers.truncate(CAPACITY);
                 server
             }
         };
@@ -104,7 +104,7 @@ impl Server {
     }
 }
 
-/// One API server, as one user.
+/// A client of one API server as one user.
 #[derive(Clone)]
 pub struct KubeCluster {
     server: Arc<Server>,
@@ -119,16 +119,16 @@ impl KubeCluster {
             .map_err(|_| {
                 PortError::new(
                     ErrorKind::Invalid,
-                    "the name of the user to act as has characters that no header can carry",
+                    "the name of the user to impersonate has characters that are not valid in a header",
                 )
             })?;
         Ok(Self { server, user })
     }
 
-    /// An API server that is reached through a service of the caller's, such as one in this process; `name` is for messages.
+    /// Creates a client that sends its requests to a service, such as an API server in this process; `name` is for messages.
     ///
     /// # Errors
-    /// A user name that no header can carry.
+    /// Fails if the user name is not valid in a header.
     pub fn from_service<S, B>(service: S, name: &str, user: Option<&Impersonation>) -> Result<Self>
     where
         S: tower::Service<http::Request<Body>, Response = http::Response<B>> + Send + 'static,
@@ -143,10 +143,10 @@ impl KubeCluster {
         )
     }
 
-    /// The same API server as another user, sharing connections and discovery.
+    /// Returns a client as another user, which shares connections and discovery.
     ///
     /// # Errors
-    /// A user name that no header can carry.
+    /// Fails if the user name is not valid in a header.
     pub fn as_user(&self, user: Option<&Impersonation>) -> Result<Self> {
         Self::new(self.server.clone(), user)
     }
@@ -160,8 +160,8 @@ impl KubeCluster {
         }
     }
 
-    /// A resource that is gone (its definition was deleted) must be asked for again.
-    fn noted<T>(&self, resource: &Resource, result: Result<T>) -> Result<T> {
+    /// Drops the cached discovery of a resource that the server no longer serves, because its definition was deleted.
+    fn forget_if_not_served<T>(&self, resource: &Resource, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && error.kind == ErrorKind::NotFound
             && error.message.contains(response::NO_SUCH_PATH)
@@ -200,7 +200,7 @@ impl Cluster for KubeCluster {
         name: &str,
     ) -> Result<Option<Object>> {
         let answer = self.caller().get(resource, namespace, name).await;
-        self.noted(resource, answer)
+        self.forget_if_not_served(resource, answer)
     }
 
     async fn list(
@@ -210,17 +210,22 @@ impl Cluster for KubeCluster {
         selector: &str,
     ) -> Result<Vec<Object>> {
         let answer = self.caller().list(resource, namespace, selector).await;
-        self.noted(resource, answer)
+        self.forget_if_not_served(resource, answer)
     }
 
-    async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object> {
-        let answer = self.caller().apply(resource, object, how).await;
-        self.noted(resource, answer)
+    async fn apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        options: Apply<'_>,
+    ) -> Result<Object> {
+        let answer = self.caller().apply(resource, object, options).await;
+        self.forget_if_not_served(resource, answer)
     }
 
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
         let answer = self.caller().create(resource, object, manager).await;
-        self.noted(resource, answer)
+        self.forget_if_not_served(resource, answer)
     }
 
     async fn patch(
@@ -236,7 +241,7 @@ impl Cluster for KubeCluster {
             .caller()
             .patch(resource, namespace, name, subresource, patch, manager)
             .await;
-        self.noted(resource, answer)
+        self.forget_if_not_served(resource, answer)
     }
 
     async fn delete(
@@ -244,19 +249,22 @@ impl Cluster for KubeCluster {
         resource: &Resource,
         namespace: &str,
         name: &str,
-        how: &Delete,
+        options: &Delete,
     ) -> Result<Deleted> {
-        let answer = self.caller().delete(resource, namespace, name, how).await;
-        self.noted(resource, answer)
+        let answer = self
+            .caller()
+            .delete(resource, namespace, name, options)
+            .await;
+        self.forget_if_not_served(resource, answer)
     }
-    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
-        let (own, wanted) = (self.clone(), ask.clone());
+    async fn token(&self, request: &TokenRequest, now: Duration) -> Result<Token> {
+        let (own, owned_request) = (self.clone(), request.clone());
         let make = async move {
-            let token = own.caller().token(&wanted).await?;
+            let token = own.caller().token(&owned_request).await?;
             let end = token.expires;
             Ok((token, end))
         };
-        let key = (self.user.clone(), ask.clone());
+        let key = (self.user.clone(), request.clone());
         self.server.tokens.get(key, now, make).await
     }
 }

@@ -1,11 +1,11 @@
-//! The URLs of the Kubernetes API.
+//! Builds the URL paths of the Kubernetes API.
 
 use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
 
-/// The directory of a resource: all namespaces when `namespace` is empty.
+/// Returns the path of a resource's objects in a namespace; in all namespaces if `namespace` is empty.
 ///
 /// # Errors
-/// A name that cannot be a part of a URL.
+/// Fails if a name is not valid in a path.
 pub fn collection(resource: &Resource, namespace: &str) -> Result<String> {
     let gvk = &resource.gvk;
     let mut path = if gvk.group.is_empty() {
@@ -21,10 +21,10 @@ pub fn collection(resource: &Resource, namespace: &str) -> Result<String> {
     Ok(path)
 }
 
-/// One object.
+/// Returns the path of one object.
 ///
 /// # Errors
-/// No namespace for a namespaced resource, or a name that cannot be a part of a URL.
+/// Fails without a namespace for a namespaced resource, or if a name is not valid in a path.
 pub fn object(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
     Ok(format!(
         "{}/{}",
@@ -33,10 +33,10 @@ pub fn object(resource: &Resource, namespace: &str, name: &str) -> Result<String
     ))
 }
 
-/// The directory that an object is created in.
+/// Returns the path to which a new object is posted.
 ///
 /// # Errors
-/// No namespace for a namespaced resource, or a name that cannot be a part of a URL.
+/// Fails without a namespace for a namespaced resource, or if a name is not valid in a path.
 pub fn directory(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
     if resource.namespaced && namespace.is_empty() {
         let kind = &resource.gvk.kind;
@@ -48,7 +48,8 @@ pub fn directory(resource: &Resource, namespace: &str, name: &str) -> Result<Str
     collection(resource, namespace)
 }
 
-/// One part of a path. `.`, `..`, `/` and `%` are no names in Kubernetes, and would lead elsewhere.
+/// Encodes one segment of a path. `.`, `..`, `/` and `%` are refused: they are not valid in names of Kubernetes, and would change
+/// the path.
 fn segment(name: &str) -> Result<String> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '%']) {
         return Err(PortError::new(
@@ -59,7 +60,7 @@ fn segment(name: &str) -> Result<String> {
     Ok(encode(name))
 }
 
-/// Percent-encodes all but what is plain in any part of a URL.
+/// Percent-encodes all characters except the unreserved ones.
 pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

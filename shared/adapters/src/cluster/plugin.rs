@@ -1,7 +1,7 @@
-//! The login of a person by the credential plugin of their own kubeconfig (`user.exec`), as kubectl has it.
+//! The login of a person by the credential plugin of that person's kubeconfig (`user.exec`), as in kubectl.
 //!
-//! A plugin is a program, and the kubeconfig says which. So this is only for commands that a person runs with their own
-//! kubeconfig. What serves hubs, and whatever reads a kubeconfig of somebody else, has the allow-list of
+//! A plugin is a program that the kubeconfig names. So plugins are only for commands that a person runs with their own
+//! kubeconfig. Code that serves hubs or reads another person's kubeconfig uses the allow-list of
 //! [`driftless_core::kubeconfig`], which refuses `exec`.
 
 use super::connect::{assemble, config, refusal};
@@ -13,19 +13,19 @@ use serde_json::Value;
 use std::process::Output;
 use std::sync::Arc;
 
-/// How much of a plugin's own words a message repeats.
-const WORDS: usize = 2000;
+/// The number of characters of a plugin's stderr that a message quotes.
+const STDERR_LIMIT: usize = 2000;
 
-/// A credential plugin.
+/// A credential plugin with the configuration for its cluster.
 pub struct Plugin {
     exec: ExecConfig,
-    /// What the kubeconfig's cluster has for the plugin.
+    /// The configuration for the plugin in the kubeconfig's cluster.
     settings: Option<Value>,
 }
 
 impl Plugin {
-    /// From `user.exec`, and from the cluster's extension `client.authentication.k8s.io/exec` where there is one. `None` when
-    /// `exec` is not what it has to be, or names no command.
+    /// Creates a plugin from `user.exec` and from the cluster's extension `client.authentication.k8s.io/exec`, if there is one. Returns
+    /// `None` if `exec` is not valid or has no command.
     pub fn new(exec: Value, settings: Option<Value>) -> Option<Self> {
         let exec: ExecConfig = serde_json::from_value(exec).ok()?;
         let command = exec.command.as_deref();
@@ -33,10 +33,10 @@ impl Plugin {
         Some(Self { exec, settings })
     }
 
-    /// Runs the plugin and opens the cluster with what it says; it is run again when that ends.
+    /// Runs the plugin and connects with its credential. The plugin is run again when the credential expires.
     ///
     /// # Errors
-    /// A plugin that cannot be started, fails or says something else than a credential; see [`super::KubeClusters`] for the rest.
+    /// Fails if the plugin cannot be started, fails or does not write a credential, and if the access cannot be used.
     pub fn connect(&self, access: &Access) -> Result<KubeCluster> {
         let plain = config(access)?;
         let mut with_plugin = plain.clone();
@@ -46,7 +46,7 @@ impl Plugin {
         };
         let failed = |error| self.failed(access, error);
         let auth = with_plugin.auth_layer().map_err(failed)?;
-        // A token goes into each request. What is no token is a certificate, which TLS has to ask the plugin for.
+        // A token goes into each request. A certificate belongs to TLS, so kube runs the plugin when it configures TLS.
         let tls = if auth.is_some() { &plain } else { &with_plugin };
         let client = assemble(tls, auth, access.allow_local).map_err(failed)?;
         KubeCluster::new(Arc::new(Server::new(client, &access.server)), None)
@@ -65,17 +65,17 @@ impl Plugin {
         exec
     }
 
-    /// kube's own messages repeat what the plugin wrote, which is a credential.
+    /// Converts kube's error. Its messages are not used, because they quote the output of the plugin, which is a credential.
     fn failed(&self, access: &Access, error: kube::Error) -> PortError {
         let command = self.exec.command.as_deref().unwrap_or_default();
-        let what = match error {
+        let reason = match error {
             kube::Error::Auth(AuthError::AuthExecStart(error)) => {
                 let hint = self.exec.install_hint.as_deref().unwrap_or_default();
                 let hint = hint.split_whitespace().collect::<Vec<_>>().join(" ");
                 let gap = if hint.is_empty() { "" } else { ": " };
                 format!("cannot be started: {error}{gap}{hint}")
             }
-            kube::Error::Auth(AuthError::AuthExecRun { out, .. }) => ended(&out),
+            kube::Error::Auth(AuthError::AuthExecRun { out, .. }) => describe_exit(&out),
             kube::Error::Auth(AuthError::ExecPluginFailed | AuthError::AuthExecParse(_)) => {
                 "did not write an ExecCredential with a status to its standard output".to_owned()
             }
@@ -84,24 +84,25 @@ impl Plugin {
             }
             kube::Error::Auth(_) => "wrote a credential that cannot be used".to_owned(),
             _ => {
-                let what = "the certificate or key of the credential plugin cannot be used for TLS";
-                return refusal(access, what);
+                let reason =
+                    "the certificate or key of the credential plugin cannot be used for TLS";
+                return refusal(access, reason);
             }
         };
         let message = format!(
-            "cluster {}: the credential plugin '{command}' (user.exec) {what}",
+            "cluster {}: the credential plugin '{command}' (user.exec) {reason}",
             access.server
         );
         PortError::new(ErrorKind::Denied, message)
     }
 }
 
-/// How it ended, and its last words where it did not write them to the terminal itself.
-fn ended(output: &Output) -> String {
-    let words = String::from_utf8_lossy(&output.stderr);
-    let words: String = words.trim().chars().take(WORDS).collect();
-    match words.is_empty() {
+/// Describes the exit status of the plugin, with its stderr if it did not go to the terminal.
+fn describe_exit(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr: String = stderr.trim().chars().take(STDERR_LIMIT).collect();
+    match stderr.is_empty() {
         true => format!("ended with {}", output.status),
-        false => format!("ended with {}: {words}", output.status),
+        false => format!("ended with {}: {stderr}", output.status),
     }
 }

@@ -1,6 +1,6 @@
-//! One request each.
+//! The requests to an API server: reads with retries, writes that are sent once.
 
-use super::breaker::{Breaker, SILENCE, no_answer};
+use super::breaker::{Breaker, PROBE_AFTER, no_answer};
 use super::connect::REQUEST_TIMEOUT;
 use super::path::{self, encode};
 use super::response::{ApiResponse, RequestContext};
@@ -18,34 +18,35 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Bytes of one answer: a page of 500 objects stays far below it.
+/// The limit of one answer in bytes, which is much more than a page of 500 objects.
 const ANSWER_LIMIT: usize = 256 << 20;
-/// Objects of one page.
+/// The number of objects of one page.
 const PAGE: usize = 500;
-/// How often a list starts again when its continuation expires on the way.
+/// The number of times that a list is restarted because its continuation token expired.
 const LIST_STARTS: usize = 3;
-/// How often a read is tried, and the wait before the second try; it doubles.
+/// The number of attempts of a read.
 const READ_TRIES: u32 = 3;
+/// The delay before the second attempt; it doubles for each further one.
 const READ_WAIT: Duration = Duration::from_millis(150);
-/// The longest wait that a server may ask of a read before it is given up here.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// The longest `Retry-After` for which a read is retried here.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Where a server says its version.
+/// The path of a server's version.
 const VERSION: &str = "/version";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
-/// What is asked and answered in, where nothing else is said.
+/// The default media type of requests and answers.
 pub const JSON: &str = "application/json";
 
-/// A client as one user.
+/// A client of an API server as one user.
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
-    /// The connections.
+    /// The HTTP client with its connections.
     pub client: &'a kube::Client,
-    /// The user to act as.
+    /// The user to impersonate.
     pub user: Option<&'a HeaderValue>,
     /// The server's name, for messages.
     pub server: &'a str,
-    /// Whether the server answers.
+    /// The circuit breaker of the server.
     pub breaker: &'a Breaker,
 }
 
@@ -57,7 +58,7 @@ struct Version {
 }
 
 impl Caller<'_> {
-    /// One request and its whole answer, whatever its code.
+    /// Sends a request through the circuit breaker and reads the whole answer, with any status.
     async fn send(
         &self,
         method: &Method,
@@ -72,16 +73,18 @@ impl Caller<'_> {
         if let Some(user) = self.user {
             request = request.header("impersonate-user", user);
         }
-        let what = format!("{method} {} on {}", plain(path), self.server);
+        let operation = format!("{method} {} on {}", plain(path), self.server);
         let request = request
             .body(Body::from(body))
-            .map_err(|error| PortError::new(ErrorKind::Invalid, format!("{what}: {error}")))?;
-        let fail = |why: String| PortError::new(ErrorKind::Unavailable, format!("{what}: {why}"));
+            .map_err(|error| PortError::new(ErrorKind::Invalid, format!("{operation}: {error}")))?;
+        let fail = |reason: String| {
+            PortError::new(ErrorKind::Unavailable, format!("{operation}: {reason}"))
+        };
         let down = |error: PortError| fail(error.message);
         self.breaker.pass(self.probe()).await.map_err(down)?;
         let start = tokio::time::Instant::now();
         let exchange = tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).boxed();
-        let silence = tokio::time::sleep(SILENCE).boxed();
+        let silence = tokio::time::sleep(PROBE_AFTER).boxed();
         let answer = match select(exchange, silence).await {
             Either::Left((answer, _)) => answer,
             Either::Right(((), exchange)) => {
@@ -94,16 +97,16 @@ impl Caller<'_> {
         };
         match answer.unwrap_or_else(|_| Err(no_answer(REQUEST_TIMEOUT))) {
             Ok(answer) => Ok(answer),
-            Err(why) => {
+            Err(reason) => {
                 if Breaker::is_suspicious(start.elapsed()) {
                     self.breaker.probe(self.probe()).await.map_err(down)?;
                 }
-                Err(fail(why))
+                Err(fail(reason))
             }
         }
     }
 
-    /// One request and its whole answer.
+    /// Sends a request and reads the whole answer.
     async fn exchange(&self, request: Request<Body>) -> Result<ApiResponse, String> {
         let sent = self.client.send(request).await;
         let (head, body) = sent.map_err(|error| cause(&error))?.into_parts();
@@ -116,17 +119,17 @@ impl Caller<'_> {
         })
     }
 
-    /// Asks for what every API server answers; what it answers does not matter.
+    /// Requests the version, which every API server serves. Any answer counts as success.
     async fn probe(&self) -> Result<(), String> {
         let request = Request::get(VERSION).body(Body::empty());
         let request = request.map_err(|error| error.to_string())?;
         self.exchange(request).await.map(|_| ())
     }
 
-    /// A GET, tried again when the server is busy. A server that cannot be reached is left alone at once.
+    /// Sends a GET request, and retries it if the server is busy but not if the server cannot be reached.
     ///
     /// # Errors
-    /// No answer, or none but a success or "not modified"; an object that is not there is an answer.
+    /// Fails without an answer, and for any status except success, "not modified" and "not found" of an object.
     pub async fn read(
         &self,
         path: &str,
@@ -136,35 +139,35 @@ impl Caller<'_> {
         if !headers.iter().any(|(name, _)| name == header::ACCEPT) {
             headers.push((header::ACCEPT, HeaderValue::from_static(JSON)));
         }
-        let what = format!("GET {} on {}", plain(path), self.server);
+        let operation = format!("GET {} on {}", plain(path), self.server);
         let mut wait = READ_WAIT;
         for attempt in 1.. {
             let answer = self.send(&Method::GET, path, &headers, Vec::new()).await?;
             if answer.status.is_success()
                 || answer.status == StatusCode::NOT_MODIFIED
-                || answer.says_absent()
+                || answer.is_absent()
             {
                 return Ok(answer);
             }
             let error = answer.to_error(&RequestContext {
-                what: &what,
+                operation: &operation,
                 resource,
             });
             let again = matches!(answer.status.as_u16(), 429 | 502 | 503 | 504);
             let pause = error.retry_after.unwrap_or(wait);
-            if !again || attempt == READ_TRIES || pause > LONGEST_WAIT {
+            if !again || attempt == READ_TRIES || pause > MAX_WAIT {
                 return Err(error);
             }
             tokio::time::sleep(pause).await;
             wait *= 2;
         }
-        Err(PortError::new(ErrorKind::Unavailable, what))
+        Err(PortError::new(ErrorKind::Unavailable, operation))
     }
 
-    /// A write, sent once.
+    /// Sends a write once.
     ///
     /// # Errors
-    /// No answer, or none but a success.
+    /// Fails without an answer, and for any status except success.
     pub async fn write(
         &self,
         method: Method,
@@ -187,41 +190,41 @@ impl Caller<'_> {
         if answer.status.is_success() {
             return Ok(answer);
         }
-        let what = format!("{method} {} on {}", plain(path), self.server);
+        let operation = format!("{method} {} on {}", plain(path), self.server);
         Err(answer.to_error(&RequestContext {
-            what: &what,
+            operation: &operation,
             resource: Some(resource),
         }))
     }
 
-    /// The JSON of a successful answer.
+    /// Parses the JSON of a successful answer.
     ///
     /// # Errors
-    /// Another code, or no such JSON.
+    /// Fails for any other status, and if the JSON is not valid.
     pub fn decode<T: DeserializeOwned>(
         &self,
         path: &str,
         answer: &ApiResponse,
         resource: Option<&Resource>,
     ) -> Result<T> {
-        let what = format!("GET {} on {}", plain(path), self.server);
+        let operation = format!("GET {} on {}", plain(path), self.server);
         if !answer.status.is_success() {
             return Err(answer.to_error(&RequestContext {
-                what: &what,
+                operation: &operation,
                 resource,
             }));
         }
-        serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))
+        serde_json::from_slice(&answer.body).map_err(|error| unreadable(&operation, &error))
     }
 
-    /// The object of a successful answer.
-    fn object(&self, what: &str, resource: &Resource, answer: &ApiResponse) -> Result<Object> {
-        let what = format!("{what} on {}", self.server);
+    /// Parses the object of a successful answer.
+    fn object(&self, operation: &str, resource: &Resource, answer: &ApiResponse) -> Result<Object> {
+        let operation = format!("{operation} on {}", self.server);
         let object: Object =
-            serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))?;
+            serde_json::from_slice(&answer.body).map_err(|error| unreadable(&operation, &error))?;
         if object.kind() != resource.gvk.kind {
             let message = format!(
-                "{what}: a {} came back, not a {}",
+                "{operation}: the answer is a {}, not a {}",
                 object.kind(),
                 resource.gvk.kind
             );
@@ -230,10 +233,10 @@ impl Caller<'_> {
         Ok(object)
     }
 
-    /// The server's version.
+    /// Requests the server's version.
     ///
     /// # Errors
-    /// An answer that is none.
+    /// Fails if the server does, or if the answer is not valid.
     pub async fn version(&self) -> Result<String> {
         let answer = self.read(VERSION, Vec::new(), None).await?;
         let found: Version = self.decode(VERSION, &answer, None)?;
@@ -248,7 +251,7 @@ impl Caller<'_> {
     ) -> Result<Option<Object>> {
         let path = path::object(resource, namespace, name)?;
         let answer = self.read(&path, Vec::new(), Some(resource)).await?;
-        if answer.says_absent() {
+        if answer.is_absent() {
             return Ok(None);
         }
         self.object(&format!("GET {path}"), resource, &answer)
@@ -275,7 +278,7 @@ impl Caller<'_> {
                 format!("{path}&continue={}", encode(&next))
             };
             let answer = match self.read(&page, Vec::new(), Some(resource)).await {
-                // Pages of two moments make no list: from the start.
+                // Pages from different moments are not a consistent list: restart.
                 Err(error) if !next.is_empty() && starts < LIST_STARTS && is_expired(&error) => {
                     starts += 1;
                     items.clear();
@@ -305,7 +308,7 @@ impl Caller<'_> {
         }
     }
 
-    /// An item of a list; built-in kinds leave out what the list says for all.
+    /// Converts an item of a list. Items of built-in kinds have no apiVersion and kind: the list has them for all items.
     fn item(&self, resource: &Resource, mut item: Map<String, Value>) -> Result<Object> {
         item.entry("apiVersion")
             .or_insert_with(|| resource.gvk.api_version().into());
@@ -324,16 +327,16 @@ impl Caller<'_> {
         &self,
         resource: &Resource,
         object: &Object,
-        how: Apply<'_>,
+        options: Apply<'_>,
     ) -> Result<Object> {
         let mut path = path::object(resource, object.namespace(), object.name())?;
-        let what = format!("PATCH {path}");
+        let operation = format!("PATCH {path}");
         path.push_str(&format!(
             "?fieldManager={}&force={}",
-            encode(how.manager),
-            how.force
+            encode(options.manager),
+            options.force
         ));
-        if how.dry_run {
+        if options.dry_run {
             path.push_str("&dryRun=All");
         }
         let answer = self
@@ -345,7 +348,7 @@ impl Caller<'_> {
                 resource,
             )
             .await?;
-        self.object(&what, resource, &answer)
+        self.object(&operation, resource, &answer)
     }
 
     pub async fn create(
@@ -355,12 +358,12 @@ impl Caller<'_> {
         manager: &str,
     ) -> Result<Object> {
         let mut path = path::directory(resource, object.namespace(), object.name())?;
-        let what = format!("POST {path}");
+        let operation = format!("POST {path}");
         path.push_str(&format!("?fieldManager={}", encode(manager)));
         let answer = self
             .write(Method::POST, &path, JSON, &object.clone().into(), resource)
             .await?;
-        self.object(&what, resource, &answer)
+        self.object(&operation, resource, &answer)
     }
 
     pub async fn patch(
@@ -376,7 +379,7 @@ impl Caller<'_> {
         if let Some(subresource) = subresource {
             path.push_str(&format!("/{}", encode(subresource)));
         }
-        let what = format!("PATCH {path}");
+        let operation = format!("PATCH {path}");
         path.push_str(&format!("?fieldManager={}", encode(manager)));
         let (content_type, body) = match patch {
             Patch::Merge(body) => ("application/merge-patch+json", body),
@@ -385,7 +388,7 @@ impl Caller<'_> {
         let answer = self
             .write(Method::PATCH, &path, content_type, body, resource)
             .await?;
-        self.object(&what, resource, &answer)
+        self.object(&operation, resource, &answer)
     }
 
     pub async fn delete(
@@ -393,17 +396,17 @@ impl Caller<'_> {
         resource: &Resource,
         namespace: &str,
         name: &str,
-        how: &Delete,
+        delete: &Delete,
     ) -> Result<Deleted> {
         let path = path::object(resource, namespace, name)?;
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        if let Some(policy) = how.propagation {
+        if let Some(policy) = delete.propagation {
             options["propagationPolicy"] = policy.into();
         }
-        if let Some(uid) = &how.uid {
+        if let Some(uid) = &delete.uid {
             options["preconditions"]["uid"] = uid.as_str().into();
         }
-        if let Some(version) = &how.resource_version {
+        if let Some(version) = &delete.resource_version {
             options["preconditions"]["resourceVersion"] = version.as_str().into();
         }
         let headers = [
@@ -418,18 +421,18 @@ impl Caller<'_> {
                 options.to_string().into_bytes(),
             )
             .await?;
-        let what = format!("DELETE {path} on {}", self.server);
-        if answer.says_absent() {
+        let operation = format!("DELETE {path} on {}", self.server);
+        if answer.is_absent() {
             return Ok(Deleted::Gone);
         }
         if !answer.status.is_success() {
             return Err(answer.to_error(&RequestContext {
-                what: &what,
+                operation: &operation,
                 resource: Some(resource),
             }));
         }
         let body: Value =
-            serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))?;
+            serde_json::from_slice(&answer.body).map_err(|error| unreadable(&operation, &error))?;
         match (body["kind"].as_str(), body["status"].as_str()) {
             (Some("Status"), Some("Success")) if answer.status == StatusCode::OK => {
                 Ok(Deleted::Gone)
@@ -438,13 +441,14 @@ impl Caller<'_> {
             (Some(kind), _) if kind == resource.gvk.kind => Ok(pending(&body)),
             _ => Err(PortError::new(
                 ErrorKind::Unreadable,
-                format!("{what}: the response is neither an object nor a success"),
+                format!("{operation}: the response is not an object and not a success"),
             )),
         }
     }
 }
 
-/// An object comes back while something holds it, and by some resources as it last was.
+/// Returns whether a deleted object still exists: the answer is an object while something blocks its deletion, but some resources
+/// also return the last state of an object that is gone.
 fn pending(object: &Value) -> Deleted {
     let metadata = &object["metadata"];
     let held = |field: &str| {
@@ -466,29 +470,29 @@ fn pending(object: &Value) -> Deleted {
     }
 }
 
-/// Whether a LIST must start again, because its continuation token is too old. By the reason alone: the message about Secrets is
-/// withheld.
+/// Returns whether a list must be restarted because its continuation token is too old. Only the reason is checked: the message
+/// about Secrets is withheld.
 fn is_expired(error: &PortError) -> bool {
     matches!(error.reason.as_str(), "Expired" | "Gone")
 }
 
-/// The path without its query: continuation tokens make messages unreadable.
+/// Returns the path without its query: continuation tokens would make messages unreadable.
 fn plain(path: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
 
-/// An answer that is no such JSON; its text is not repeated.
-pub fn unreadable(what: &str, error: &serde_json::Error) -> PortError {
-    // serde_json's own text can quote a value.
+/// Returns the error for an answer that is not the expected JSON, without quoting the answer.
+pub fn unreadable(operation: &str, error: &serde_json::Error) -> PortError {
+    // serde_json's own message can quote a value.
     let message = format!(
-        "{what}: the response is not the expected JSON (line {}, column {})",
+        "{operation}: the response is not the expected JSON (line {}, column {})",
         error.line(),
         error.column()
     );
     PortError::new(ErrorKind::Unreadable, message)
 }
 
-/// The innermost cause of a failed exchange: the outer ones only say that it failed.
+/// Returns the innermost cause of a failed exchange: the outer errors have no details.
 fn cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -517,7 +521,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_starts_again_by_the_reason_alone() {
+    fn only_the_reason_of_an_error_restarts_a_list() {
         let error = |kind, reason: &str| PortError {
             reason: reason.to_owned(),
             ..PortError::new(

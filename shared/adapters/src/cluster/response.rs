@@ -1,4 +1,4 @@
-//! What an API server's answer means.
+//! Interprets the answers of an API server.
 
 use bytes::Bytes;
 use driftless_core::ports::{ErrorKind, PortError, Resource};
@@ -6,20 +6,20 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Part of the message when a server does not know a path at all, unlike an object that is not there.
+/// The part of the message that distinguishes a path that the server does not serve from an object that does not exist.
 pub const NO_SUCH_PATH: &str = "the API server does not serve this path";
 
-/// A whole answer.
+/// An answer whose body was read.
 pub struct ApiResponse {
-    /// The code.
+    /// The HTTP status code.
     pub status: StatusCode,
-    /// The headers.
+    /// The HTTP headers.
     pub headers: HeaderMap,
-    /// The body.
+    /// The complete body.
     pub body: Bytes,
 }
 
-/// A `Status` of the API, as far as it matters here.
+/// The parts of the API's `Status` that are used here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Status {
@@ -45,18 +45,18 @@ struct Cause {
     field: String,
 }
 
-/// What was asked, for messages and for what may be repeated from the answer.
+/// The request of an answer: for messages, and to decide which parts of the answer may be quoted.
 pub struct RequestContext<'a> {
-    /// The method and the path.
-    pub what: &'a str,
-    /// The resource, when one was meant.
+    /// The method, the path and the server.
+    pub operation: &'a str,
+    /// The resource, if the request is for one.
     pub resource: Option<&'a Resource>,
 }
 
 impl ApiResponse {
-    /// Whether the server says that this object is not there, which is more than a 404: a proxy or another server on
-    /// that address can send one too.
-    pub fn says_absent(&self) -> bool {
+    /// Returns whether the API server answered that the object does not exist. A 404 alone is not enough: a proxy or another server
+    /// at that address can also send one.
+    pub fn is_absent(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
             && self
                 .to_status()
@@ -80,8 +80,8 @@ impl ApiResponse {
         Some(Duration::from_secs(seconds.min(3600)))
     }
 
-    /// The error that an answer is which is no success.
-    pub fn to_error(&self, asked: &RequestContext<'_>) -> PortError {
+    /// Converts an answer without success to an error.
+    pub fn to_error(&self, context: &RequestContext<'_>) -> PortError {
         let status = self.to_status();
         let kind = match (self.status.as_u16(), &status) {
             (401 | 403, _) => ErrorKind::Denied,
@@ -89,7 +89,7 @@ impl ApiResponse {
             (404, None) if self.body.trim_ascii() == b"404 page not found" => {
                 return PortError::new(
                     ErrorKind::NotFound,
-                    format!("{}: {NO_SUCH_PATH}", asked.what),
+                    format!("{}: {NO_SUCH_PATH}", context.operation),
                 );
             }
             (409, _) => ErrorKind::Conflict,
@@ -99,12 +99,12 @@ impl ApiResponse {
             _ => ErrorKind::Unreadable,
         };
         let message = match &status {
-            Some(status) if may_repeat(asked, self.status, status) => status.message.clone(),
-            Some(status) => withheld(asked, self.status, status),
-            // Not the API's own words: who knows what they hold.
+            Some(status) if may_repeat(context, self.status, status) => status.message.clone(),
+            Some(status) => withheld(context, self.status, status),
+            // The body is not quoted: it is not from the API server, and its content is unknown.
             None => format!(
                 "{}: the answer is {} without a Status of the Kubernetes API",
-                asked.what, self.status
+                context.operation, self.status
             ),
         };
         PortError {
@@ -116,10 +116,10 @@ impl ApiResponse {
     }
 }
 
-/// Whether a message holds no value of a Secret. The API server repeats values in what it says about broken objects, and
-/// an admission webhook may say anything.
-fn may_repeat(asked: &RequestContext<'_>, code: StatusCode, status: &Status) -> bool {
-    let is_secret = asked
+/// Returns whether a message certainly contains no value of a Secret. The API server quotes values in its messages about invalid
+/// objects, and a message of an admission webhook may contain anything.
+fn may_repeat(context: &RequestContext<'_>, code: StatusCode, status: &Status) -> bool {
+    let is_secret = context
         .resource
         .is_some_and(|r| r.gvk.group.is_empty() && r.gvk.kind == "Secret");
     let about_names = match code.as_u16() {
@@ -131,8 +131,8 @@ fn may_repeat(asked: &RequestContext<'_>, code: StatusCode, status: &Status) -> 
         && (!is_secret || about_names && !status.message.contains("admission webhook"))
 }
 
-fn withheld(asked: &RequestContext<'_>, code: StatusCode, status: &Status) -> String {
-    let mut message = format!("{}: {code}", asked.what);
+fn withheld(context: &RequestContext<'_>, code: StatusCode, status: &Status) -> String {
+    let mut message = format!("{}: {code}", context.operation);
     if !status.reason.is_empty() {
         message.push_str(&format!(" ({})", status.reason));
     }
@@ -146,8 +146,9 @@ fn withheld(asked: &RequestContext<'_>, code: StatusCode, status: &Status) -> St
         message.push_str(&format!(", {}: {}", cause.field, cause.reason));
     }
     if !status.message.is_empty() {
-        message
-            .push_str("; the server's text is withheld, because it may repeat the Secret's values");
+        message.push_str(
+            "; the server's message is withheld, because it may contain values of the Secret",
+        );
     }
     message
 }
@@ -173,7 +174,7 @@ mod tests {
             namespaced: true,
         };
         answer.to_error(&RequestContext {
-            what: "PATCH /x",
+            operation: "PATCH /x",
             resource: Some(&resource),
         })
     }
@@ -206,16 +207,16 @@ mod tests {
     }
 
     #[test]
-    fn absent_is_said_by_the_api_alone() {
+    fn only_the_api_server_reports_an_absent_object() {
         assert!(
             answer(
                 404,
                 r#"{"kind":"Status","reason":"NotFound","message":"x"}"#
             )
-            .says_absent()
+            .is_absent()
         );
         for body in ["404 page not found\n", "<html>404</html>", "", "{}"] {
-            assert!(!answer(404, body).says_absent(), "{body}");
+            assert!(!answer(404, body).is_absent(), "{body}");
         }
         let page = error(&answer(404, "404 page not found\n"), "ConfigMap");
         assert!(page.kind == ErrorKind::NotFound && page.message.contains(NO_SUCH_PATH));

@@ -1,4 +1,4 @@
-//! Tokens of service accounts, by the API's TokenRequest.
+//! Requests tokens of service accounts with the API's TokenRequest.
 
 use super::path;
 use super::requests::{Caller, JSON, unreadable};
@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
 
-/// The answer, as far as it matters here.
+/// The parts of the answer that are used here.
 #[derive(Deserialize)]
-struct Given {
+struct TokenResponse {
     status: Status,
 }
 
@@ -24,35 +24,35 @@ struct Status {
 }
 
 impl Caller<'_> {
-    /// A new token.
+    /// Requests a new token.
     ///
     /// # Errors
-    /// The server refuses it, or answers something else.
-    pub async fn token(&self, ask: &TokenRequest) -> Result<Token> {
+    /// Fails if the server refuses the request, or if the answer is not valid.
+    pub async fn token(&self, request: &TokenRequest) -> Result<Token> {
         let accounts = Resource {
             gvk: Gvk::new("v1", "ServiceAccount"),
             plural: "serviceaccounts".to_owned(),
             namespaced: true,
         };
-        let path = path::object(&accounts, &ask.namespace, &ask.account)? + "/token";
+        let path = path::object(&accounts, &request.namespace, &request.account)? + "/token";
         let body = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"audiences": ask.audiences},
+            "spec": {"audiences": request.audiences},
         });
         let answer = self
             .write(Method::POST, &path, JSON, &body, &accounts)
             .await?;
-        let what = format!("POST {path} on {}", self.server);
-        let given: Given =
-            serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))?;
-        let end: Option<Timestamp> = given.status.expiration_timestamp.parse().ok();
+        let operation = format!("POST {path} on {}", self.server);
+        let response: TokenResponse =
+            serde_json::from_slice(&answer.body).map_err(|error| unreadable(&operation, &error))?;
+        let end: Option<Timestamp> = response.status.expiration_timestamp.parse().ok();
         let end = end.and_then(|end| u64::try_from(end.as_second()).ok());
         let end = end.ok_or_else(|| {
-            let what = format!("{what}: the token's expiration is not a valid time");
-            PortError::new(ErrorKind::Unreadable, what)
+            let message = format!("{operation}: the token's expiration is not a valid time");
+            PortError::new(ErrorKind::Unreadable, message)
         })?;
         Ok(Token {
-            secret: Secret::new(given.status.token),
+            secret: Secret::new(response.status.token),
             expires: Duration::from_secs(end),
         })
     }

@@ -1,6 +1,6 @@
-//! The clusters that kubeconfigs name, found in this process.
+//! Connects kubeconfigs to API servers in this process.
 
-use super::users::Who;
+use super::users::UserSource;
 use super::{Embedded, EmbeddedService, lock};
 use crate::cluster::KubeCluster;
 use async_trait::async_trait;
@@ -11,8 +11,8 @@ use driftless_core::ports::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Embedded servers by address. A kubeconfig that names one of the addresses leads to it without a socket; its
-/// bearer token says who asks. Every other address is left to a fallback.
+/// Embedded servers by address. A connection to one of the addresses needs no socket; its bearer token identifies the user. All
+/// other addresses are left to a fallback.
 #[derive(Default)]
 pub struct EmbeddedClusters {
     servers: Mutex<BTreeMap<String, Known>>,
@@ -21,21 +21,21 @@ pub struct EmbeddedClusters {
 
 struct Known {
     server: Embedded,
-    /// Who comes with a token that others made for it.
+    /// The user of a token that another issuer made for this server.
     guest: Option<User>,
-    /// Whether everybody is the guest.
+    /// True if every login is the guest's.
     is_open: bool,
-    /// One client (and one discovery) for each user's token.
+    /// The clients, each with a discovery, by authorization header.
     clients: BTreeMap<String, Arc<KubeCluster>>,
 }
 
 impl EmbeddedClusters {
-    /// No server yet, and nothing behind it.
+    /// Creates a registry without servers and without a fallback.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No server yet; other addresses are the fallback's.
+    /// Creates a registry without servers, with a fallback for unknown addresses.
     pub fn with_fallback(fallback: Arc<dyn Clusters>) -> Self {
         Self {
             servers: Mutex::default(),
@@ -43,13 +43,13 @@ impl EmbeddedClusters {
         }
     }
 
-    /// Makes a server known under an address, such as `https://staging.demo.internal` or a listener's URL. A server
-    /// may have several.
+    /// Registers a server under an address, such as `https://staging.demo.internal` or a listener's URL. A server
+    /// may have several addresses.
     pub fn add(&self, address: &str, server: &Embedded) {
         self.insert(address, server, None);
     }
 
-    /// The same for a server that takes every login for `guest`, a certificate and a password, too: it stands in for one that is
+    /// Registers a server that accepts every login as `guest`, including certificates and passwords: it replaces a server that is
     /// not reached.
     pub fn add_open(&self, address: &str, server: &Embedded, guest: User) {
         let known = Known {
@@ -59,7 +59,7 @@ impl EmbeddedClusters {
         lock(&self.servers).insert(trimmed(address), known);
     }
 
-    /// The same for a server that takes every token that was made for it ([`Login::Issued`]), and takes its bearer for `guest`.
+    /// Registers a server that accepts every token that was issued for it ([`Login::Issued`]), as `guest`.
     pub fn add_trusting(&self, address: &str, server: &Embedded, guest: User) {
         self.insert(address, server, Some(guest));
     }
@@ -68,14 +68,14 @@ impl EmbeddedClusters {
         lock(&self.servers).insert(trimmed(address), Known::new(server, guest));
     }
 
-    /// Drops the clients, and what they discovered: somebody replaced a definition by another one of the same kind, which a real
+    /// Drops the clients and their discoveries, after a definition was replaced by another one of the same kind, which a real
     /// API server does not allow.
     pub fn forget(&self) {
         let mut servers = lock(&self.servers);
         servers.values_mut().for_each(|known| known.clients.clear());
     }
 
-    /// The server of an address.
+    /// Returns the server of an address.
     pub fn get(&self, address: &str) -> Option<Embedded> {
         let servers = lock(&self.servers);
         servers
@@ -117,7 +117,7 @@ impl Known {
                 format!("cluster {}: the server has asked for the client to provide credentials (Unauthorized)", access.server),
             )
         })?;
-        let service = EmbeddedService::new(self.server.clone(), Who::Known(user));
+        let service = EmbeddedService::new(self.server.clone(), UserSource::Known(user));
         let client = Arc::new(KubeCluster::from_service(service, &access.server, None)?);
         self.clients.insert(authorization, client.clone());
         Ok(client)
@@ -138,7 +138,10 @@ impl Clusters for EmbeddedClusters {
             Some(fallback) => fallback.connect(access, user).await,
             None => Err(PortError::new(
                 ErrorKind::Unavailable,
-                format!("cluster {}: no such server in this process", access.server),
+                format!(
+                    "cluster {}: the server does not exist in this process",
+                    access.server
+                ),
             )),
         }
     }
@@ -149,8 +152,8 @@ fn trimmed(address: &str) -> String {
 }
 
 fn authorization(access: &Access) -> Result<String> {
-    let refuse = |what: &str| {
-        let message = format!("cluster {}: {what}", access.server);
+    let refuse = |reason: &str| {
+        let message = format!("cluster {}: {reason}", access.server);
         Err(PortError::new(ErrorKind::Invalid, message))
     };
     match &access.login {
@@ -158,11 +161,11 @@ fn authorization(access: &Access) -> Result<String> {
         Login::Token(token) | Login::Issued(Token { secret: token, .. }) => {
             match token.expose_str() {
                 Some(token) => Ok(format!("Bearer {}", token.trim())),
-                None => refuse("the bearer token is not a string"),
+                None => refuse("the bearer token is not UTF-8"),
             }
         }
         Login::Certificate { .. } | Login::Basic { .. } => {
-            refuse("a server in this process knows bearer tokens only")
+            refuse("a server in this process accepts only bearer tokens")
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The text of a kubeconfig.
+//! Renders kubeconfigs.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_manifest::yaml;
 use serde_json::json;
 
-/// A kubeconfig for one server and one bearer token, all of it inline; `authority` is the certificate authority as
-/// PEM, absent where no TLS is spoken because the server is reached in this process.
+/// Renders a kubeconfig for one server and one bearer token, without references to files. `authority` is the certificate authority
+/// as PEM; it is absent without TLS, for a server in this process.
 pub fn kubeconfig(server: &str, authority: Option<&str>, token: &str) -> String {
     let mut cluster = json!({"server": server});
     if let Some(authority) = authority {

@@ -1,8 +1,8 @@
-//! HTTPS in front of an embedded server, for tools that are other processes.
+//! Serves an embedded server over HTTPS, for tools in other processes.
 
 use super::service::EmbeddedService;
 use super::tls::Tls;
-use super::users::Who;
+use super::users::UserSource;
 use super::{Embedded, kubeconfig};
 use driftless_apiserver::User;
 use hyper::server::conn::http1;
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-/// A server's HTTPS address. Dropped, it stops to listen and ends its connections.
+/// An HTTPS listener of a server. Dropping it stops the listener and closes its connections.
 pub struct Listener {
     server: Embedded,
     address: SocketAddr,
@@ -23,22 +23,22 @@ pub struct Listener {
 }
 
 impl Embedded {
-    /// Listens on a loopback address; port 0 takes a free one. Users show bearer tokens of [`Embedded::token`]; a
-    /// request without one is `system:anonymous`.
+    /// Listens on a loopback address; port 0 selects a free one. Users log in with bearer tokens of [`Embedded::token`]; a
+    /// request without one is from `system:anonymous`.
     ///
     /// # Errors
-    /// An address of another kind or one that is taken.
+    /// Fails if the address is not a loopback address or is in use.
     pub async fn serve(&self, address: SocketAddr) -> io::Result<Listener> {
         if !address.ip().is_loopback() {
-            let what = format!(
-                "{address} is not a loopback address: an embedded server is for this machine alone"
+            let message = format!(
+                "{address} is not a loopback address: an embedded server is only for this machine"
             );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let tls = Tls::new(address.ip()).map_err(io::Error::other)?;
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let service = EmbeddedService::new(self.clone(), Who::Asked);
+        let service = EmbeddedService::new(self.clone(), UserSource::FromRequest);
         let acceptor = TlsAcceptor::from(tls.config);
         Ok(Listener {
             server: self.clone(),
@@ -50,17 +50,17 @@ impl Embedded {
 }
 
 impl Listener {
-    /// `https://127.0.0.1:PORT`.
+    /// Returns the URL, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// The certificate authority, PEM.
+    /// Returns the certificate authority as PEM.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// A kubeconfig for a user, with a new token.
+    /// Returns a kubeconfig for a user, with a new token.
     pub fn kubeconfig(&self, user: User) -> String {
         kubeconfig(&self.url(), Some(&self.authority), &self.server.token(user))
     }
@@ -73,11 +73,11 @@ impl Drop for Listener {
 }
 
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, service: EmbeddedService) {
-    // Ends every connection when the task is aborted.
+    // The set closes all connections when the task is aborted.
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, or a client that went away: the next may do.
+            // The process is out of file descriptors, or the client disconnected: the next attempt may succeed.
             tokio::task::yield_now().await;
             continue;
         };

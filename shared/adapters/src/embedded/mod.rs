@@ -1,15 +1,15 @@
-//! Kubernetes API servers in this process: [`driftless_apiserver`] with a clock, users and ways in.
+//! Kubernetes API servers in this process: [`driftless_apiserver`] with a clock, users, clients and listeners.
 //!
 //! ```text
 //! Embedded --service(user)--> kube::Client            no socket, no TLS
 //!          --cluster(user)--> dyn Cluster             the core's port
 //!          --serve(address)-> Listener                HTTPS for kubectl, flux and helm
-//! EmbeddedClusters            dyn Clusters            kubeconfigs that name one of them lead to it, without a socket
+//! EmbeddedClusters            dyn Clusters            connects kubeconfigs to these servers, without a socket
 //! ```
 //!
-//! The server itself is a value that starts nothing. Here it gets the time and the uids (from a [`Clock`]), tokens
-//! for its users, streams for its watches, and after each write what the namespace controller and the garbage
-//! collector would do. There are no other controllers: no Deployment becomes ready by itself, unless the server was made
+//! The server itself is a value without tasks. This module adds the time and the uids (from a [`Clock`]), tokens
+//! for its users, streams for its watches, and after each write the effects of the namespace controller and the garbage
+//! collector. Other controllers are missing, so a Deployment never becomes ready by itself, unless the server was created
 //! with [`Embedded::with_workloads`], which simulates that all pods run.
 
 mod clusters;
@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use users::Tokens;
 
-/// An API server in this process. A clone is the same server.
+/// An API server in this process. Clones share one server.
 #[derive(Clone)]
 pub struct Embedded {
     shared: Arc<Shared>,
@@ -42,31 +42,31 @@ pub struct Embedded {
 struct Shared {
     server: Mutex<Server>,
     tokens: Mutex<Tokens>,
-    /// The newest resourceVersion, for watches to wait on.
+    /// The latest resourceVersion, for which watches wait.
     version: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
-    /// Whether workloads get the status of ones whose pods run.
+    /// True if workloads get the status of workloads whose pods run.
     workloads: bool,
-    /// The objects that admission policies warned of, with the warnings.
+    /// The objects about which admission policies warned, with the warnings.
     warned: Mutex<BTreeSet<(String, String)>>,
 }
 
-/// How the warnings of admission policies begin.
+/// The prefix of the warnings of admission policies.
 const WARNS: &str = "299 - \"Validation failed for ValidatingAdmissionPolicy";
 
 impl Embedded {
-    /// A new cluster. `clock` gives the time of its objects, their uids and the length of its watches.
+    /// Creates a cluster. `clock` determines the times of its objects, their uids and the length of its watches.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::start(Server::new(server_clock(clock.as_ref())), clock, false)
     }
 
-    /// A new cluster whose workloads look as if all of their pods ran: see [`Server::run_workloads`].
+    /// Creates a cluster whose workloads have the status as if all of their pods ran: see [`Server::run_workloads`].
     pub fn with_workloads(clock: Arc<dyn Clock>) -> Self {
         Self::start(Server::new(server_clock(clock.as_ref())), clock, true)
     }
 
-    /// A cluster that goes on with what another one held.
-    pub fn holding(server: Server, clock: Arc<dyn Clock>) -> Self {
+    /// Creates a cluster with an existing server and its objects.
+    pub fn with_server(server: Server, clock: Arc<dyn Clock>) -> Self {
         Self::start(server, clock, false)
     }
 
@@ -83,12 +83,12 @@ impl Embedded {
         }
     }
 
-    /// Says from now on that it has this version of Kubernetes: major, minor and patch.
-    pub fn tell_version(&self, kubernetes: [u64; 3]) {
+    /// Sets the version of Kubernetes that the server reports: major, minor and patch.
+    pub fn set_kubernetes_version(&self, kubernetes: [u64; 3]) {
         self.with(|server, _| server.tell_version(kubernetes));
     }
 
-    /// Answers a request, then lets the controllers work that every cluster has.
+    /// Answers a request, then runs the controllers that every cluster has.
     pub fn handle(&self, request: &Request) -> Response {
         let now = server_clock(self.shared.clock.as_ref());
         let mut server = self.server();
@@ -112,11 +112,11 @@ impl Embedded {
             return;
         }
         let object = response.value().map(|value| {
-            let text = |pointer| value.pointer(pointer).and_then(Value::as_str);
+            let string = |pointer| value.pointer(pointer).and_then(Value::as_str);
             let parts = [
-                text("/kind"),
-                text("/metadata/namespace"),
-                text("/metadata/name"),
+                string("/kind"),
+                string("/metadata/namespace"),
+                string("/metadata/name"),
             ];
             parts.into_iter().flatten().collect::<Vec<_>>().join("/")
         });
@@ -129,12 +129,12 @@ impl Embedded {
         }
     }
 
-    /// The objects that admission policies warned of so far, `KIND/NAMESPACE/NAME`, each with the warning.
+    /// Returns the objects about which admission policies have warned, as `KIND/NAMESPACE/NAME`, each with the warning.
     pub fn policy_warnings(&self) -> BTreeSet<(String, String)> {
         lock(&self.shared.warned).clone()
     }
 
-    /// Does something to the server itself, such as a change that no request can make.
+    /// Runs a function on the server itself, for changes that no request can make.
     pub fn with<T>(&self, work: impl FnOnce(&mut Server, ServerClock) -> T) -> T {
         let now = server_clock(self.shared.clock.as_ref());
         let mut server = self.server();
@@ -146,21 +146,21 @@ impl Embedded {
         done
     }
 
-    /// A new bearer token of a user, for [`kubeconfig`].
+    /// Issues a new bearer token of a user, for [`kubeconfig`].
     pub fn token(&self, user: User) -> String {
         let nonce = self.shared.clock.nonce();
         self.tokens().issue(user, nonce)
     }
 
-    /// The server as one user, as a service for `kube::Client::new`.
+    /// Returns a service for `kube::Client::new` that acts as one user.
     pub fn service(&self, user: User) -> EmbeddedService {
-        EmbeddedService::new(self.clone(), users::Who::Known(user))
+        EmbeddedService::new(self.clone(), users::UserSource::Known(user))
     }
 
-    /// The server as one user, as a client of the core. `name` is for messages. A runtime must be there.
+    /// Returns a client for the core that acts as one user. `name` is for messages. It must be called within a tokio runtime.
     ///
     /// # Errors
-    /// None that this server can cause.
+    /// Never fails with an embedded server.
     pub fn cluster(&self, user: User, name: &str) -> Result<KubeCluster> {
         KubeCluster::from_service(self.service(user), name, None)
     }
@@ -181,7 +181,7 @@ impl Embedded {
         self.shared.clock.clone()
     }
 
-    /// The newest resourceVersion, for whoever waits for a change.
+    /// Subscribes to the latest resourceVersion, to wait for changes.
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.shared.version.subscribe()
     }

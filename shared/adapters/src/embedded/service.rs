@@ -1,7 +1,7 @@
-//! HTTP's types in, the server's request through it, HTTP's types out.
+//! Converts HTTP requests to the server's requests, and its responses to HTTP.
 
 use super::Embedded;
-use super::users::Who;
+use super::users::UserSource;
 use crate::cluster::connect::AGENT;
 use bytes::Bytes;
 use driftless_apiserver::{Body, Request, Response, User, Watch};
@@ -18,26 +18,29 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The body of an answer: whole, or the lines of a watch as they come.
+/// The body of an answer: complete, or the lines of a watch as a stream.
 pub type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// The largest body that is read, as the real server's.
+/// The limit of a request's body in bytes, as in the real server.
 const BODY_LIMIT: usize = 3 << 20;
-/// How long a watch runs when the client does not say.
+/// The duration of a watch without `timeoutSeconds`.
 const WATCH_TIME: Duration = Duration::from_secs(30 * 60);
-/// How often a watch that asked for bookmarks gets one.
+/// The interval of the bookmarks of a watch that requests them.
 const BOOKMARK_TIME: Duration = Duration::from_secs(60);
 
 /// A [`tower::Service`] over an embedded server, for `kube::Client::new` and for a listener.
 #[derive(Clone)]
 pub struct EmbeddedService {
     server: Embedded,
-    who: Who,
+    user_source: UserSource,
 }
 
 impl EmbeddedService {
-    pub(super) fn new(server: Embedded, who: Who) -> Self {
-        Self { server, who }
+    pub(super) fn new(server: Embedded, user_source: UserSource) -> Self {
+        Self {
+            server,
+            user_source,
+        }
     }
 
     async fn answer<B>(self, request: http::Request<B>) -> http::Response<ResponseBody>
@@ -57,15 +60,15 @@ impl EmbeddedService {
             }
             Err(error) => return whole(400, status(400, "BadRequest", &error.to_string())),
         };
-        let asked = asked(&parts, &body, user);
-        let answer = self.server.handle(&asked);
+        let request = to_request(&parts, &body, user);
+        let answer = self.server.handle(&request);
         into_http(self.server, answer)
     }
 
     fn user(&self, parts: &http::request::Parts) -> Option<User> {
-        match &self.who {
-            Who::Known(user) => Some(user.clone()),
-            Who::Asked => {
+        match &self.user_source {
+            UserSource::Known(user) => Some(user.clone()),
+            UserSource::FromRequest => {
                 let value = parts.headers.get(header::AUTHORIZATION);
                 let value = value.map(|value| value.to_str().unwrap_or_default());
                 self.server.user(value)
@@ -93,7 +96,7 @@ where
     }
 }
 
-fn asked(parts: &http::request::Parts, body: &Bytes, user: User) -> Request {
+fn to_request(parts: &http::request::Parts, body: &Bytes, user: User) -> Request {
     let headers = parts.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
         (name.as_str().to_owned(), value.into_owned())
@@ -113,18 +116,18 @@ fn asked(parts: &http::request::Parts, body: &Bytes, user: User) -> Request {
 fn into_http(server: Embedded, answer: Response) -> http::Response<ResponseBody> {
     let media = answer.content_type().to_owned();
     let body = match answer.body {
-        Body::Json(value, _) => full(text(&value)),
+        Body::Json(value, _) => full(to_json(&value)),
         Body::Text(text) => full(text.into_bytes()),
         Body::Watch(watch) => StreamBody::new(events(server, *watch)).boxed_unsync(),
     };
     let mut response = http::Response::new(body);
     *response.status_mut() = code(answer.status);
     let headers = response.headers_mut();
-    // A client takes the headers of "not modified" for those of what it has: such an answer says nothing of a body.
+    // A 304 must not carry Content-Type: clients merge its headers into the cached response.
     let media = (answer.status != 304).then(|| ("Content-Type".to_owned(), media));
     let own = answer.headers.into_iter().chain(media);
     for (name, value) in own {
-        // Warnings may quote what a client sent: a header cannot carry all of it.
+        // Warnings may quote a client's input, which may not be valid in a header.
         if let (Ok(name), Ok(value)) = (
             header::HeaderName::try_from(name),
             header::HeaderValue::try_from(value),
@@ -136,7 +139,7 @@ fn into_http(server: Embedded, answer: Response) -> http::Response<ResponseBody>
 }
 
 fn whole(status: u16, body: serde_json::Value) -> http::Response<ResponseBody> {
-    let mut response = http::Response::new(full(text(&body)));
+    let mut response = http::Response::new(full(to_json(&body)));
     *response.status_mut() = code(status);
     let json = header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
@@ -154,8 +157,8 @@ fn code(status: u16) -> http::StatusCode {
     http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// JSON of a value: nothing of a `Value` fails to be written to memory.
-fn text(value: &serde_json::Value) -> Vec<u8> {
+/// Serializes a value to JSON. Serializing a `Value` cannot fail.
+fn to_json(value: &serde_json::Value) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
@@ -165,7 +168,7 @@ fn full(body: Vec<u8>) -> ResponseBody {
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A watch on its way to a client.
+/// The state of a watch that is streamed to a client.
 struct Running {
     server: Embedded,
     watch: Watch,
@@ -175,7 +178,7 @@ struct Running {
     over: bool,
 }
 
-/// Each item is what happened since the last, one JSON document a line.
+/// Streams the events of a watch. Each item has the events since the last one, with one JSON document per line.
 fn events(
     server: Embedded,
     watch: Watch,

@@ -1,4 +1,4 @@
-//! A certificate authority that signs one certificate and is forgotten.
+//! Creates the certificate of a listener: a new certificate authority signs it, and its key is then dropped.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -9,7 +9,7 @@ use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What a listener speaks TLS with.
+/// The TLS configuration of a listener.
 pub(super) struct Tls {
     /// The authority's certificate as PEM.
     pub authority: String,
@@ -17,7 +17,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// A certificate for an address and `localhost`, of a new authority.
+    /// Creates a certificate for an address and `localhost`, signed by a new authority.
     pub(super) fn new(address: IpAddr) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let (authority, issuer) = authority()?;
         let key = KeyPair::generate()?;

@@ -1,10 +1,10 @@
-//! Who asks: bearer tokens of known users, or nobody.
+//! Authenticates users by their bearer tokens.
 
 use super::Embedded;
 use driftless_apiserver::User;
 use std::collections::BTreeMap;
 
-/// The tokens that a server has given out.
+/// The bearer tokens that a server has issued, with their users.
 #[derive(Default)]
 pub(super) struct Tokens(BTreeMap<String, User>);
 
@@ -20,18 +20,18 @@ impl Tokens {
     }
 }
 
-/// How a service learns who asks.
+/// The source of a request's user.
 #[derive(Clone)]
-pub(super) enum Who {
-    /// Always this user.
+pub(super) enum UserSource {
+    /// This user for every request.
     Known(User),
-    /// From the request's `Authorization`.
-    Asked,
+    /// The user of the request's header `Authorization`.
+    FromRequest,
 }
 
 impl Embedded {
-    /// The user of an `Authorization` header, by a token of [`Embedded::token`] or of a service account; `None` when
-    /// the server does not know the credentials.
+    /// Returns the user of an `Authorization` header with a token of [`Embedded::token`] or of a service account; `None` if
+    /// the server does not accept the credentials.
     pub fn user(&self, authorization: Option<&str>) -> Option<User> {
         let Some(authorization) = authorization else {
             return Some(anonymous());

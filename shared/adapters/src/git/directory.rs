@@ -1,4 +1,4 @@
-//! Plain directories in place of Git repositories, for `check` and `demo`.
+//! Plain directories that replace Git repositories, for `check` and `demo`.
 
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// How often a directory may change while it is read before that is an error.
+/// The number of attempts to read a directory that changes while it is read.
 const TRIES: usize = 20;
 
-/// Plain directories in place of repositories: what stands in a directory now is the commit, and the id of its files as Git's
-/// tree has it is the revision. No Git is needed.
+/// Plain directories that replace repositories: the current files of a directory are the commit, and the id of their Git tree is
+/// the revision. Git itself is not needed.
 ///
-/// A directory is read when it has been quiet for a while, so that a half-written file is nobody's commit. What a
-/// `.gitignore` in the directory names, and what editors leave beside a file that they save, is no part of it.
+/// A directory is read when it has not changed for a while, so that a half-written file is not in any commit. Files that a
+/// `.gitignore` in the directory names, and temporary files of editors, are left out.
 #[derive(Clone)]
 pub struct DirectoryGit {
     directories: Vec<Arc<Directory>>,
@@ -28,30 +28,30 @@ pub struct DirectoryGit {
     bases: Option<Arc<dyn Git>>,
 }
 
-/// A directory and the repository it stands in for.
+/// A directory and the repository that it replaces.
 struct Directory {
-    /// As [`index::repository`] has it.
+    /// The repository, as [`index::repository`] names it.
     repository: String,
-    /// The branch or tag; every one when absent.
+    /// The branch or tag; all of them if absent.
     reference: Option<String>,
     path: PathBuf,
     change: Option<fn(&mut FileTree)>,
-    taken: Mutex<Option<Taken>>,
+    snapshot: Mutex<Option<Snapshot>>,
 }
 
-/// The last commit of a directory.
-struct Taken {
-    look: DirectoryState,
+/// The state, the revision and the files of a directory when it was last read.
+struct Snapshot {
+    state: DirectoryState,
     sha: String,
     tree: Arc<FileTree>,
 }
 
-/// What a directory looks like without reading its files.
+/// The files of a directory with their times and sizes, without their contents.
 #[derive(Clone, PartialEq, Eq)]
 struct DirectoryState(BTreeMap<PathBuf, (SystemTime, u64)>);
 
 impl DirectoryGit {
-    /// No directory yet. A directory counts as quiet when nothing in it changed for `quiet`.
+    /// Creates a Git adapter without directories. A directory is read when it has not changed for `quiet`.
     pub fn new(quiet: Duration) -> Self {
         Self {
             directories: Vec::new(),
@@ -61,66 +61,70 @@ impl DirectoryGit {
         }
     }
 
-    /// The same, with remote bases that no directory stands in for taken from elsewhere.
+    /// Sets the adapter for remote bases whose repository no directory replaces.
     #[must_use]
     pub fn with_bases(mut self, bases: Arc<dyn Git>) -> Self {
         self.bases = Some(bases);
         self
     }
 
-    /// The same, with a change of what is read from directories that are added from now on. Revisions stay those of the files.
+    /// Sets a function that changes the files of all directories that are added later. Revisions remain those of the unchanged files.
     pub fn through(mut self, change: fn(&mut FileTree)) -> Self {
         self.change = Some(change);
         self
     }
 
-    /// The same with a directory in place of the repository at `url`, for one branch or tag or for all of them.
+    /// Adds a directory that replaces the repository at `url`, for one branch or tag or for all of them.
     ///
     /// # Errors
-    /// The URL is no repository's, or there is no such directory.
+    /// Fails if the URL is not one of a repository, or if the directory does not exist.
     pub fn with(mut self, url: &str, reference: Option<&str>, path: &Path) -> Result<Self> {
         let repository = repository(url).ok_or_else(|| {
-            let what =
+            let message =
                 format!("'{url}' is not the URL of a repository, such as https://HOST/OWNER/NAME");
-            PortError::new(ErrorKind::Invalid, what)
+            PortError::new(ErrorKind::Invalid, message)
         })?;
         let path = path.canonicalize().map_err(|error| {
             PortError::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
         })?;
         if !path.is_dir() {
-            let what = format!("{} is not a directory", path.display());
-            return Err(PortError::new(ErrorKind::Invalid, what));
+            let message = format!("{} is not a directory", path.display());
+            return Err(PortError::new(ErrorKind::Invalid, message));
         }
         self.directories.push(Arc::new(Directory {
             repository,
             reference: reference.map(str::to_owned),
             path,
             change: self.change,
-            taken: Mutex::default(),
+            snapshot: Mutex::default(),
         }));
         Ok(self)
     }
 
-    /// The directory in place of a repository, and its files as they were taken last; `None` when nothing stands in for it.
-    pub fn taken(&self, url: &str, reference: &GitReference) -> Option<(PathBuf, Arc<FileTree>)> {
+    /// Returns the directory that replaces a repository, with its files as of the last read; `None` if it is not configured or not yet read.
+    pub fn last_read(
+        &self,
+        url: &str,
+        reference: &GitReference,
+    ) -> Option<(PathBuf, Arc<FileTree>)> {
         let directory = self.find(url, reference)?;
-        let taken = directory.lock();
-        Some((directory.path.clone(), taken.as_ref()?.tree.clone()))
+        let snapshot = directory.lock();
+        Some((directory.path.clone(), snapshot.as_ref()?.tree.clone()))
     }
 
-    /// The directories, and their files as they were taken last.
+    /// Returns the directories with their files as of the last read.
     pub fn trees(&self) -> Vec<(PathBuf, Arc<FileTree>)> {
-        let taken = |directory: &Arc<Directory>| {
+        let last_read = |directory: &Arc<Directory>| {
             let tree = directory.lock().as_ref()?.tree.clone();
             Some((directory.path.clone(), tree))
         };
-        self.directories.iter().filter_map(taken).collect()
+        self.directories.iter().filter_map(last_read).collect()
     }
 
-    /// Every directory, and its files as they stand in it now, whatever [`DirectoryGit::through`] makes of them.
+    /// Reads every directory and returns its current files, without the changes of [`DirectoryGit::through`].
     ///
     /// # Errors
-    /// A directory that cannot be read.
+    /// Fails if a directory cannot be read.
     pub fn all(&self) -> Result<Vec<(PathBuf, FileTree)>> {
         let read = |directory: &Arc<Directory>| {
             let tree = read(
@@ -133,8 +137,8 @@ impl DirectoryGit {
         self.directories.iter().map(read).collect()
     }
 
-    /// The repositories, as [`index::repository`] names them, whose directories look different from when they were taken last.
-    /// A directory that cannot be read any more is one of them, once.
+    /// Returns the repositories, as [`index::repository`] names them, whose directories have changed since they were last read.
+    /// A directory that can no longer be read is reported once.
     pub async fn changed(&self) -> Vec<String> {
         let directories = self.directories.clone();
         let changed = move || {
@@ -148,7 +152,7 @@ impl DirectoryGit {
         run(changed).await.unwrap_or_default()
     }
 
-    /// Whether a directory stands in for the default branch, or for every one, of a repository.
+    /// Returns whether a directory replaces the default branch, or all branches, of a repository.
     pub fn has(&self, url: &str) -> bool {
         self.find(url, &GitReference::default()).is_some()
     }
@@ -170,34 +174,41 @@ impl DirectoryGit {
 
     fn must_find(&self, url: &str, reference: &GitReference) -> Result<Arc<Directory>> {
         self.find(url, reference).cloned().ok_or_else(|| {
-            let what = format!(
+            let message = format!(
                 "no local directory is configured for {} of this repository",
                 name(reference)
             );
-            PortError::new(ErrorKind::Unsupported, what)
+            PortError::new(ErrorKind::Unsupported, message)
         })
     }
 
-    /// Waits until a directory is quiet and takes what stands in it, unless it looks as it did the last time.
+    /// Waits until a directory no longer changes and reads it, unless it is unchanged since the last read. Returns the revision.
     async fn take(&self, directory: &Arc<Directory>, limits: FetchLimits) -> Result<String> {
         for _ in 0..TRIES {
             let (of, quiet) = (directory.clone(), self.quiet);
-            let look = run(move || DirectoryState::at(&of.path)).await?;
-            if let Some(taken) = directory.lock().as_ref().filter(|taken| taken.look == look) {
-                return Ok(taken.sha.clone());
+            let state = run(move || DirectoryState::at(&of.path)).await?;
+            if let Some(known) = directory
+                .lock()
+                .as_ref()
+                .filter(|known| known.state == state)
+            {
+                return Ok(known.sha.clone());
             }
             tokio::time::sleep(quiet).await;
             let of = directory.clone();
-            if let Some(sha) = run(move || of.read(look, limits)).await? {
+            if let Some(sha) = run(move || of.read(state, limits)).await? {
                 return Ok(sha);
             }
         }
-        let what = format!("{} changes all the time", directory.path.display());
-        Err(PortError::new(ErrorKind::Unavailable, what))
+        let message = format!(
+            "{} keeps changing while it is read",
+            directory.path.display()
+        );
+        Err(PortError::new(ErrorKind::Unavailable, message))
     }
 }
 
-/// The repository at an address, as [`index::repository`] has it; a host of charts may have no path.
+/// Returns the repository of a URL, as [`index::repository`] names it; the URL of a chart repository may have no path.
 fn repository(url: &str) -> Option<String> {
     index::repository(url).or_else(|| {
         let (_, host) = url.split_once("://")?;
@@ -207,7 +218,7 @@ fn repository(url: &str) -> Option<String> {
     })
 }
 
-/// What a reference asks for, as people call it.
+/// Returns the short name of a reference.
 fn name(reference: &GitReference) -> &str {
     let names = [
         &reference.name,
@@ -252,10 +263,10 @@ impl Git for DirectoryGit {
         let directory = self.must_find(url, &reference)?;
         self.take(&directory, limits).await?;
         match directory.lock().as_ref() {
-            Some(taken) if taken.sha == commit.sha => Ok(FileTree::clone(&taken.tree)),
+            Some(snapshot) if snapshot.sha == commit.sha => Ok(FileTree::clone(&snapshot.tree)),
             _ => {
-                let what = format!("{} changed while it was fetched", directory.path.display());
-                Err(PortError::new(ErrorKind::Unavailable, what))
+                let message = format!("{} changed while it was fetched", directory.path.display());
+                Err(PortError::new(ErrorKind::Unavailable, message))
             }
         }
     }
@@ -272,45 +283,45 @@ impl Git for DirectoryGit {
     }
 }
 
-/// The end of the message about a remote base that nothing stands in for.
+/// The end of the message about a remote base that no directory replaces.
 pub const BASE_NOT_FETCHED: &str = "remote bases are not fetched here";
 
 impl Directory {
-    fn lock(&self) -> MutexGuard<'_, Option<Taken>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Snapshot>> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it looks different from when it was taken; what cannot be read counts as not taken from then on.
+    /// Returns whether the directory has changed since the last read. The snapshot of an unreadable directory is dropped.
     fn is_changed(&self) -> bool {
-        let look = DirectoryState::at(&self.path);
-        let mut taken = self.lock();
-        let Some(known) = taken.as_ref() else {
+        let state = DirectoryState::at(&self.path);
+        let mut snapshot = self.lock();
+        let Some(known) = snapshot.as_ref() else {
             return false;
         };
-        let same = look.as_ref().is_ok_and(|look| known.look == *look);
-        if look.is_err() {
-            *taken = None;
+        let same = state.as_ref().is_ok_and(|state| known.state == *state);
+        if state.is_err() {
+            *snapshot = None;
         }
         !same
     }
 
-    /// Takes what stands in the directory, if it looks like `look` before and after; the id of the files then.
-    fn read(&self, look: DirectoryState, limits: FetchLimits) -> Result<Option<String>> {
-        if DirectoryState::at(&self.path)? != look {
+    /// Reads the directory and returns the id of its files; `None` if its state is not `state` before and after.
+    fn read(&self, state: DirectoryState, limits: FetchLimits) -> Result<Option<String>> {
+        if DirectoryState::at(&self.path)? != state {
             return Ok(None);
         }
-        let Some(mut tree) = read(&self.path, &look, limits)? else {
+        let Some(mut tree) = read(&self.path, &state, limits)? else {
             return Ok(None);
         };
-        if DirectoryState::at(&self.path)? != look {
+        if DirectoryState::at(&self.path)? != state {
             return Ok(None);
         }
         let sha = git_tree_id(tree.index());
         if let Some(change) = self.change {
             change(&mut tree);
         }
-        *self.lock() = Some(Taken {
-            look,
+        *self.lock() = Some(Snapshot {
+            state,
             sha: sha.clone(),
             tree: Arc::new(tree),
         });
@@ -330,7 +341,7 @@ impl DirectoryState {
         for entry in walk {
             let (entry, meta) = match entry.and_then(|entry| Ok((entry.metadata()?, entry))) {
                 Ok((meta, entry)) => (entry, meta),
-                // It went away between two looks at it.
+                // The file was removed while the directory was walked.
                 Err(error) if is_absent(&error) => continue,
                 Err(error) => return Err(unreadable(root, error)),
             };
@@ -340,7 +351,7 @@ impl DirectoryState {
             }
         }
         if seen.is_empty() && !root.is_dir() {
-            return Err(unreadable(root, "it is not there any more"));
+            return Err(unreadable(root, "the directory no longer exists"));
         }
         Ok(Self(seen))
     }
@@ -352,7 +363,7 @@ fn is_absent(error: &ignore::Error) -> bool {
         .is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// Whether a file is somebody's work, and not Git's own or an editor's on its way to save one.
+/// Returns whether a file belongs to the repository: it is not Git's own and not a temporary file of an editor.
 fn is_part(entry: &DirEntry) -> bool {
     let name = entry.file_name().to_string_lossy();
     let exact = [".git", ".DS_Store", "4913"];
@@ -372,27 +383,27 @@ fn is_part(entry: &DirEntry) -> bool {
         || (name.starts_with('#') && name.ends_with('#')))
 }
 
-/// The files that were seen; `None` when one of them is gone already.
-fn read(root: &Path, look: &DirectoryState, limits: FetchLimits) -> Result<Option<FileTree>> {
-    let bytes: u64 = look.0.values().map(|(_, size)| size).sum();
-    if bytes > limits.bytes || look.0.len() > limits.files {
-        let what = format!(
-            "{}: it has more than {} bytes or {} files",
+/// Reads the files of a directory's state; returns `None` if one of them no longer exists.
+fn read(root: &Path, state: &DirectoryState, limits: FetchLimits) -> Result<Option<FileTree>> {
+    let bytes: u64 = state.0.values().map(|(_, size)| size).sum();
+    if bytes > limits.bytes || state.0.len() > limits.files {
+        let message = format!(
+            "{}: more than {} bytes or {} files",
             root.display(),
             limits.bytes,
             limits.files
         );
-        return Err(PortError::new(ErrorKind::Invalid, what));
+        return Err(PortError::new(ErrorKind::Invalid, message));
     }
     let mut tree = FileTree::new();
-    for path in look.0.keys() {
+    for path in state.0.keys() {
         let (kind, content) = match content(path) {
             Ok(content) => content,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(path, error)),
         };
         let relative = path.strip_prefix(root).ok().and_then(Path::to_str);
-        let relative = relative.ok_or_else(|| unreadable(path, "its name is not UTF-8"))?;
+        let relative = relative.ok_or_else(|| unreadable(path, "the name is not UTF-8"))?;
         let place = TreePath::new(relative).map_err(|error| unreadable(path, error))?;
         let inserted = tree.insert(place, kind, content);
         inserted.map_err(|error| unreadable(path, error))?;
@@ -428,14 +439,14 @@ fn is_executable(_: &fs::Metadata) -> bool {
     false
 }
 
-fn unreadable(path: &Path, why: impl std::fmt::Display) -> PortError {
+fn unreadable(path: &Path, reason: impl std::fmt::Display) -> PortError {
     PortError::new(
         ErrorKind::Unreadable,
-        format!("read {}: {why}", path.display()),
+        format!("read {}: {reason}", path.display()),
     )
 }
 
-/// Runs blocking work away from the async threads.
+/// Runs blocking work on a blocking thread.
 async fn run<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| {
@@ -465,7 +476,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_edit_is_a_new_commit_and_leftovers_of_editors_are_none() {
+    async fn an_edit_is_a_new_commit_and_temporary_files_are_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
         write("a.yaml", "a: 1\n");
@@ -531,7 +542,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn branches_have_directories_of_their_own() {
+    async fn each_branch_can_have_a_directory() {
         let (all, dev) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(dev.path().join("dev.yaml"), "a: 1\n").unwrap();
         let git = DirectoryGit::new(Duration::ZERO)
@@ -552,17 +563,17 @@ mod tests {
         );
         assert!(git.clone().with("nonsense", None, all.path()).is_err());
         let file = dev.path().join("dev.yaml");
-        for (path, what) in [
+        for (path, message) in [
             (Path::new("/nowhere/at/all"), "No such file"),
             (&file, "dev.yaml is not a directory"),
         ] {
             let refused = git.clone().with(URL, None, path).err().unwrap();
-            assert!(refused.message.contains(what), "{refused}");
+            assert!(refused.message.contains(message), "{refused}");
         }
     }
 
     #[tokio::test]
-    async fn a_directory_that_went_away_is_no_empty_one() {
+    async fn a_removed_directory_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a.yaml"), "a: 1\n").unwrap();
         let git = DirectoryGit::new(Duration::ZERO)
@@ -571,7 +582,7 @@ mod tests {
         resolve(&git, "main").await.unwrap();
         directory.close().unwrap();
         assert_eq!(git.changed().await.len(), 1);
-        assert!(git.changed().await.is_empty(), "it is told once");
+        assert!(git.changed().await.is_empty(), "reported once");
         assert_eq!(
             resolve(&git, "main").await.unwrap_err().kind,
             ErrorKind::Unreadable

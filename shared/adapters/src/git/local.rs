@@ -10,13 +10,13 @@ use gix::object::tree::EntryKind as Mode;
 use gix::{ObjectId, Repository};
 use std::path::{Path, PathBuf};
 
-/// Directories that a tree may be deep.
+/// The limit of the depth of a tree's directories.
 const DEPTH: usize = 256;
 
-/// Git repositories in directories of this machine, worktrees or bare: those that the operator names, and no other. Objects of
-/// tenants name directories, too, and are told nothing of what else there is on this machine.
+/// Git repositories in directories of this machine, worktrees or bare ones, but only those that the operator names. Tenants'
+/// objects can also name directories, and must not learn what else exists on this machine.
 ///
-/// Only commits count, not what stands in the worktree. A repository's own configuration runs nothing.
+/// Only commits are read, not the files of the worktree. A repository's own configuration runs no programs.
 #[derive(Clone, Debug)]
 pub struct LocalGit {
     repositories: Vec<PathBuf>,
@@ -70,10 +70,10 @@ fn directory(place: &Location) -> Result<&str> {
 }
 
 impl LocalGit {
-    /// Allows these repositories, each by its directory.
+    /// Creates the adapter for these repositories, each named by its directory.
     ///
     /// # Errors
-    /// A directory that is not there.
+    /// Fails if a directory does not exist.
     pub fn new(repositories: Vec<PathBuf>) -> Result<Self> {
         let real = |directory: PathBuf| {
             directory.canonicalize().map_err(|error| {
@@ -104,7 +104,7 @@ impl LocalGit {
     }
 }
 
-/// Opens a repository that is allowed, also by its `.git`. Whether anything else is there is not told.
+/// Opens an allowed repository, also by its `.git`. The error for any other path does not reveal whether it exists.
 fn open(allowed: &[PathBuf], directory: &str) -> Result<Repository> {
     let real = Path::new(directory).canonicalize().ok();
     let named = |real: &PathBuf| {
@@ -112,8 +112,8 @@ fn open(allowed: &[PathBuf], directory: &str) -> Result<Repository> {
         allowed.iter().any(is_named)
     };
     let Some(real) = real.filter(named) else {
-        let what = format!("the operator does not allow the repository at {directory}");
-        return Err(PortError::new(ErrorKind::Denied, what));
+        let message = format!("the operator does not allow the repository at {directory}");
+        return Err(PortError::new(ErrorKind::Denied, message));
     };
     gix::open_opts(real, gix::open::Options::isolated()).map_err(|_| {
         PortError::new(
@@ -205,9 +205,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn directory(&mut self, id: ObjectId, at: &TreePath, depth: usize) -> Result<()> {
         if depth > DEPTH {
-            return Err(refused(format!(
-                "its directories are more than {DEPTH} deep"
-            )));
+            return Err(refused(format!("more than {DEPTH} nested directories")));
         }
         let directory = self.repository.find_tree(id).map_err(unreadable)?;
         for entry in directory.iter() {
@@ -236,7 +234,7 @@ impl Walk<'_> {
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.limits.bytes || self.tree.index().len() >= self.limits.files {
             return Err(refused(format!(
-                "it has more than {} bytes or {} files",
+                "more than {} bytes or {} files",
                 self.limits.bytes, self.limits.files
             )));
         }
@@ -251,10 +249,10 @@ impl Walk<'_> {
     }
 }
 
-fn refused(why: String) -> PortError {
+fn refused(reason: String) -> PortError {
     PortError::new(
         ErrorKind::Invalid,
-        format!("the repository is refused: {why}"),
+        format!("the repository is refused: {reason}"),
     )
 }
 
@@ -270,7 +268,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_the_named_repository_is_there() {
+    async fn only_the_named_repository_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         for name in ["fleet", "fleet/private", "other"] {
@@ -297,7 +295,7 @@ mod tests {
             assert_eq!(kind, ErrorKind::NotFound, "{named}: {message}");
             assert!(message.contains("refs/heads/master"), "{named}: {message}");
         }
-        // What is below it, beside it, or nowhere: nobody learns which.
+        // The answer is the same for paths below it, next to it and nowhere.
         let denied = ask("fleet/absent").await;
         assert_eq!(denied.0, ErrorKind::Denied);
         for other in ["fleet/private", "fleet/link", "other", "file", "."] {

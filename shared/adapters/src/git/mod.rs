@@ -1,5 +1,5 @@
-//! Git repositories: by GitHub's API, of any server in git's own protocol, in directories of this machine, and plain directories in their
-//! place.
+//! Adapters for Git repositories: GitHub's API, any server in Git's own protocol, repositories on this machine, and plain directories
+//! that replace repositories.
 
 mod directory;
 mod github;
@@ -18,13 +18,13 @@ use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortEr
 use driftless_core::repository::{self, Location};
 use driftless_manifest::FileTree;
 
-/// A kind of Git host.
+/// An adapter for one kind of Git host.
 #[async_trait]
 pub trait GitHost: Send + Sync {
-    /// Whether the repositories of this place are read here.
+    /// Returns whether this adapter reads the repositories of this place.
     fn reads(&self, place: &Location) -> bool;
 
-    /// See [`Git::resolve`]. `place` is what `url` names.
+    /// Resolves a reference as [`Git::resolve`] does. `place` is the parsed `url`.
     async fn resolve(
         &self,
         url: &str,
@@ -34,7 +34,7 @@ pub trait GitHost: Send + Sync {
         known: Option<&Commit>,
     ) -> Result<Commit>;
 
-    /// See [`Git::fetch`]. `place` is what `url` names.
+    /// Fetches a commit as [`Git::fetch`] does. `place` is the parsed `url`.
     async fn fetch(
         &self,
         url: &str,
@@ -45,26 +45,26 @@ pub trait GitHost: Send + Sync {
     ) -> Result<FileTree>;
 }
 
-/// Sends each repository to the first host that reads it, by its URL.
+/// Passes each repository to the first adapter that reads its URL.
 #[derive(Default)]
 pub struct GitRouter {
     hosts: Vec<Box<dyn GitHost>>,
 }
 
 impl GitRouter {
-    /// A router that knows no host yet.
+    /// Creates a router without adapters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a host.
+    /// Adds an adapter for a kind of host.
     #[must_use]
     pub fn with(mut self, host: impl GitHost + 'static) -> Self {
         self.hosts.push(Box::new(host));
         self
     }
 
-    /// Where a repository is for a login: who has a key for SSH alone is served in git's own protocol, by GitHub too.
+    /// Parses a repository's URL. With an SSH key, GitHub's repositories are also read in Git's own protocol.
     fn place(url: &str, auth: &GitAuth) -> Result<Location> {
         let place = repository::place(url)?;
         Ok(match auth {
@@ -76,7 +76,7 @@ impl GitRouter {
     fn host(&self, place: &Location) -> Result<&dyn GitHost> {
         let host = self.hosts.iter().find(|host| host.reads(place));
         host.map(AsRef::as_ref).ok_or_else(|| {
-            let what = match place {
+            let message = match place {
                 Location::Directory(path) => format!(
                     "{path} is a directory, which only driftless serve reads: use https://HOST/OWNER/NAME, or start driftless serve with \
                      --repository file://{path}"
@@ -84,7 +84,7 @@ impl GitRouter {
                 Location::Hosted(repository) => format!("{}: this Git host is not supported", repository.host),
                 Location::Server => "this Git host is not supported".to_owned(),
             };
-            PortError::new(ErrorKind::Unsupported, what)
+            PortError::new(ErrorKind::Unsupported, message)
         })
     }
 }
@@ -122,28 +122,28 @@ impl Git for GitRouter {
     }
 }
 
-/// Whether a text is a whole SHA-1 in lower case.
+/// Returns whether a string is a complete SHA-1 in lower case.
 fn is_sha(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What a reference asks for, in Flux's order of precedence.
+/// The field of a reference that is used, in Flux's order of precedence.
 enum RefSpec<'a> {
-    /// A commit; the branch is only a name then.
+    /// A commit; the branch is then only a name.
     Commit { sha: &'a str, branch: &'a str },
-    /// A full reference name.
+    /// The full name of a reference.
     Name(&'a str),
-    /// A range over the tags.
+    /// A version range of tags.
     Semver(&'a str),
-    /// A tag.
+    /// The name of a tag.
     Tag(&'a str),
-    /// A branch.
+    /// The name of a branch.
     Branch(&'a str),
 }
 
 impl<'a> RefSpec<'a> {
     fn of(reference: &'a GitReference) -> Result<Self> {
-        let invalid = |what: String| Err(PortError::new(ErrorKind::Invalid, what));
+        let invalid = |message: String| Err(PortError::new(ErrorKind::Invalid, message));
         if !reference.commit.is_empty() {
             if !is_sha(&reference.commit) {
                 return invalid(
@@ -184,7 +184,7 @@ impl<'a> RefSpec<'a> {
     }
 }
 
-/// Git's rules for names, as far as they keep a name in its place.
+/// Returns whether a name obeys those of Git's rules that keep a reference's path from being changed.
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 1000
@@ -199,7 +199,7 @@ fn is_name(name: &str) -> bool {
             .any(|c| c.is_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\'))
 }
 
-/// The highest tag of a range.
+/// Returns the highest tag in a version range.
 fn highest<'a>(range: &str, tags: impl IntoIterator<Item = &'a str>) -> Result<&'a str> {
     let parsed = versions::Range::parse(range).ok_or_else(|| {
         PortError::new(

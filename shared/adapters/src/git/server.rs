@@ -1,4 +1,4 @@
-//! Repositories of any server, in git's own protocol over HTTPS and SSH.
+//! The adapter for repositories on any server, in Git's own protocol over HTTPS and SSH.
 
 use super::{GitHost, RefSpec, highest};
 use crate::resolver;
@@ -21,19 +21,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// How long one reading may take where nothing says so.
+/// The default time limit of one read.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a connection may take to come about.
+/// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Repositories of every server at `https://` and `ssh://`: addresses of this machine are not reached, unless the connection allows it.
+/// Repositories of all servers at `https://` and `ssh://`. Local addresses are refused unless the connection allows them.
 #[derive(Clone, Default)]
 pub struct GitServers {
     clients: Arc<Clients>,
 }
 
 impl GitServers {
-    /// With clients of its own.
+    /// Creates the adapter with new HTTP clients.
     pub fn new() -> Self {
         Self::default()
     }
@@ -70,11 +70,11 @@ impl GitServers {
     }
 }
 
-/// The login over SSH, in the words of Flux's git package where there is none.
+/// Returns the login over SSH. The errors for missing parts are those of Flux's git package.
 fn ssh(server: &GitServer, url: &str) -> Result<SshLogin> {
-    let missing = |what: &str| {
-        let what = format!("{url}: invalid 'ssh' auth option: '{what}' is required");
-        Err(PortError::new(ErrorKind::Denied, what))
+    let missing = |option: &str| {
+        let message = format!("{url}: invalid 'ssh' auth option: '{option}' is required");
+        Err(PortError::new(ErrorKind::Denied, message))
     };
     let Some(key) = &server.ssh else {
         return missing("identity");
@@ -92,7 +92,7 @@ fn ssh(server: &GitServer, url: &str) -> Result<SshLogin> {
 
 fn http(login: &GitAuth, url: &str) -> Result<Auth> {
     Ok(match login.login() {
-        // The installation has logins for hosts with GitHub's API alone.
+        // The installation has logins only for hosts with GitHub's API.
         GitAuth::Anonymous | GitAuth::Installation | GitAuth::Server(_) => Auth::None,
         GitAuth::Basic { username, password } => Auth::Basic {
             user: username.clone(),
@@ -100,8 +100,9 @@ fn http(login: &GitAuth, url: &str) -> Result<Auth> {
         },
         GitAuth::Bearer(token) => Auth::Bearer(Secret::new(token.expose())),
         GitAuth::App { .. } => {
-            let what = format!("{url}: a GitHub App is no login for a host without GitHub's API");
-            return Err(PortError::new(ErrorKind::Denied, what));
+            let message =
+                format!("{url}: a GitHub App cannot log in to a host without GitHub's API");
+            return Err(PortError::new(ErrorKind::Denied, message));
         }
     })
 }
@@ -127,7 +128,7 @@ impl GitHost for GitServers {
         };
         let (full, name) = match RefSpec::of(reference)? {
             RefSpec::Commit { sha, branch } => {
-                // The server says whether this login may read it.
+                // This request checks whether the login may read the repository.
                 list("HEAD").await?;
                 return Ok(commit(sha.to_owned(), branch));
             }
@@ -161,8 +162,8 @@ impl GitHost for GitServers {
         remote.limits.files = limits.files;
         remote.limits.objects = limits.files.saturating_mul(3);
         let id = ObjectId::from_hex(commit.sha.as_bytes()).map_err(|_| {
-            let what = format!("'{}' is not a commit: expected 40 hex digits", commit.sha);
-            PortError::new(ErrorKind::Invalid, what)
+            let message = format!("'{}' is not a commit: expected 40 hex digits", commit.sha);
+            PortError::new(ErrorKind::Invalid, message)
         })?;
         let mut options = FetchOptions::default();
         options.references = match commit.name.as_str() {
@@ -185,18 +186,18 @@ fn commit(sha: String, name: &str) -> Commit {
     }
 }
 
-/// The commit of a reference.
+/// Returns the commit of a reference.
 fn target(found: &[Reference], full: &str, name: &str, url: &str) -> Result<Commit> {
     let found = found.iter().find(|found| found.name == full);
     let found = found.ok_or_else(|| {
-        let what = format!("{url}: couldn't find remote ref \"{full}\"");
-        PortError::new(ErrorKind::NotFound, what)
+        let message = format!("{url}: couldn't find remote ref \"{full}\"");
+        PortError::new(ErrorKind::NotFound, message)
     })?;
     Ok(commit(found.target().to_string(), name))
 }
 
-/// A failure in the port's words: `unable to clone 'URL': …`, as Flux's git package says it.
-fn port_error(error: Error, tried: &str, url: &str) -> PortError {
+/// Converts an error with the message of Flux's git package: `unable to clone 'URL': …`.
+fn port_error(error: Error, operation: &str, url: &str) -> PortError {
     let kind = match &error {
         Error::NotFound(_) => ErrorKind::NotFound,
         Error::Unauthorised(_) | Error::HostKey(_) | Error::Login(_) => ErrorKind::Denied,
@@ -208,14 +209,14 @@ fn port_error(error: Error, tried: &str, url: &str) -> PortError {
         Error::Protocol(_) => ErrorKind::Unreadable,
         _ => ErrorKind::Unavailable,
     };
-    let what = match &error {
+    let message = match &error {
         Error::Unreachable { source, .. } => format!("{error}: {source}"),
         _ => error.to_string(),
     };
-    PortError::new(kind, format!("unable to {tried} '{url}': {what}"))
+    PortError::new(kind, format!("unable to {operation} '{url}': {message}"))
 }
 
-/// The way out: the gated client of hosts that tenants name, and the same gate for SSH.
+/// The network of the Git client: the HTTP client for hosts that tenants name, and the same checks for SSH.
 struct Gate {
     clients: Arc<Clients>,
     connection: Connection,
@@ -252,14 +253,14 @@ impl Network for Gate {
     ) -> std::result::Result<Box<dyn Duplex>, BoxError> {
         let local = self.connection.allow_local;
         if !local && address::is_local_host(host) {
-            let what = format!(
+            let message = format!(
                 "'{host}' is loopback or link-local, and leads back into this installation"
             );
-            return Err(PortError::new(ErrorKind::Invalid, what).into());
+            return Err(PortError::new(ErrorKind::Invalid, message).into());
         }
         if self.connection.proxy.is_some() {
-            let what = "a proxy is not supported over SSH";
-            return Err(PortError::new(ErrorKind::Unsupported, what).into());
+            let message = "a proxy is not supported over SSH";
+            return Err(PortError::new(ErrorKind::Unsupported, message).into());
         }
         let mut found = resolver::addresses(host, local).await?;
         found.iter_mut().for_each(|place| place.set_port(port));
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_on_a_server() {
+    fn reads_repositories_on_servers() {
         let git = GitServers::new();
         for url in ["https://git.example/a/b", "https://git.example/a/b/c"] {
             assert!(git.reads(&place(url).unwrap()), "{url}");
@@ -341,9 +342,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_ssh_needs() {
+    async fn ssh_needs_an_identity_and_known_hosts() {
         let url = "ssh://git@git.example/a/b";
-        for (auth, told) in [
+        for (auth, expected) in [
             (
                 GitAuth::Anonymous,
                 "invalid 'ssh' auth option: 'identity' is required",
@@ -358,7 +359,7 @@ mod tests {
             assert_eq!(error.kind, ErrorKind::Denied, "{error}");
             let message = error.message;
             assert!(
-                message.contains(told) && !message.contains("canary"),
+                message.contains(expected) && !message.contains("canary"),
                 "{message}"
             );
         }
@@ -506,7 +507,7 @@ mod tests {
             error.message.starts_with("unable to list remote for"),
             "{error}"
         );
-        // The same without leave for addresses of this machine.
+        // The same URL is refused if local addresses are not allowed.
         let error = resolve(&url, &GitAuth::Anonymous, "main")
             .await
             .unwrap_err();

@@ -1,29 +1,29 @@
-//! Which tag a range of versions means, with the ranges of Masterminds/semver 3.5 as Flux uses them.
+//! Selects tags by version ranges, with the syntax and semantics of Masterminds/semver 3.5, which Flux uses.
 
 use semver::{Prerelease, Version};
 use std::cmp::Ordering;
 
 const LENGTH: usize = 512;
 
-/// A range: any of the groups, of which all bounds must hold.
+/// A version range: at least one of the groups must match with all of its bounds.
 pub struct Range(Vec<Vec<Bound>>);
 
 struct Bound {
     operator: &'static str,
     version: Version,
-    given: Given,
+    precision: Precision,
 }
 
-/// How much of a bound's version was written as numbers.
+/// The number of leading parts of a bound's version that are numbers.
 #[derive(Clone, Copy, PartialEq)]
-enum Given {
+enum Precision {
     Nothing,
     Major,
     Minor,
     All,
 }
 
-/// The longer ones first, so that `>=` is not read as `>`.
+/// The operators and their meanings, the longer ones first, so that `>=` is not read as `>`.
 const OPERATORS: [(&str, &str); 12] = [
     (">=", ">="),
     ("=>", ">="),
@@ -40,7 +40,7 @@ const OPERATORS: [(&str, &str); 12] = [
 ];
 
 impl Range {
-    /// Reads a range: `>=1.0.0 <2.0.0`, `1.x`, `^1.2`, `~1.2.3`, `1.0 - 2.0`, `1.x || >=3.0.0-0`.
+    /// Parses a range: `>=1.0.0 <2.0.0`, `1.x`, `^1.2`, `~1.2.3`, `1.0 - 2.0`, `1.x || >=3.0.0-0`.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > LENGTH {
             return None;
@@ -48,12 +48,12 @@ impl Range {
         text.split("||").map(group).collect::<Option<_>>().map(Self)
     }
 
-    /// The highest of the tags in the range: a tag is a full version, with or without a `v` before it.
+    /// Returns the highest tag in the range. Only tags that are full versions count, with or without a leading `v`.
     pub fn highest<'a>(&self, tags: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
         let versions = tags
             .into_iter()
             .filter_map(|tag| Some((version_of(tag)?, tag)));
-        // Of equal versions (`1.0.0` and `v1.0.0`) the last name, whatever order the tags come in.
+        // Of equal versions (`1.0.0` and `v1.0.0`) take the greater name, so that the order of the tags does not matter.
         versions
             .filter(|(version, _)| self.has(version))
             .max()
@@ -90,7 +90,7 @@ fn group(text: &str) -> Option<Vec<Bound>> {
             .iter()
             .find(|(written, _)| word.starts_with(written))?;
         let rest = &word[written.len()..];
-        // An operator may stand apart from its version.
+        // There may be a space between an operator and its version.
         let version = if rest.is_empty() {
             at += 1;
             words.get(at)?
@@ -110,14 +110,14 @@ impl Bound {
         let (numbers, pre) = text.split_once('-').unwrap_or((text, ""));
         let mut version = Version::new(0, 0, 0);
         version.pre = Prerelease::new(pre).ok()?;
-        let mut given = Given::Nothing;
+        let mut precision = Precision::Nothing;
         let parts: Vec<&str> = numbers.split('.').collect();
         if parts.len() > 3 {
             return None;
         }
         for (at, part) in parts.iter().enumerate() {
             if matches!(*part, "x" | "X" | "*") {
-                // What stands behind it says nothing more.
+                // Parts after a placeholder are ignored.
                 break;
             }
             let number = part
@@ -125,15 +125,15 @@ impl Bound {
                 .ok()
                 .filter(|_| part.bytes().all(|b| b.is_ascii_digit()))?;
             match at {
-                0 => (version.major, given) = (number, Given::Major),
-                1 => (version.minor, given) = (number, Given::Minor),
-                _ => (version.patch, given) = (number, Given::All),
+                0 => (version.major, precision) = (number, Precision::Major),
+                1 => (version.minor, precision) = (number, Precision::Minor),
+                _ => (version.patch, precision) = (number, Precision::All),
             }
         }
         Some(Self {
             operator,
             version,
-            given,
+            precision,
         })
     }
 
@@ -142,29 +142,30 @@ impl Bound {
         let order = version.cmp_precedence(own);
         let same_major = version.major == own.major;
         let same_minor = same_major && version.minor == own.minor;
-        match (self.operator, self.given) {
+        match (self.operator, self.precision) {
             (">=", _) => order != Ordering::Less,
             ("<", _) => order == Ordering::Less,
-            (">", Given::Major) => version.major > own.major,
-            (">", Given::Minor) => (version.major, version.minor) > (own.major, own.minor),
+            (">", Precision::Major) => version.major > own.major,
+            (">", Precision::Minor) => (version.major, version.minor) > (own.major, own.minor),
             (">", _) => order == Ordering::Greater,
-            ("<=", Given::All) => order != Ordering::Greater,
-            ("<=", Given::Major) => version.major <= own.major,
+            ("<=", Precision::All) => order != Ordering::Greater,
+            ("<=", Precision::Major) => version.major <= own.major,
             ("<=", _) => (version.major, version.minor) <= (own.major, own.minor),
-            ("!=", Given::Major) => !same_major,
-            ("!=", Given::Minor) => !same_minor || version.pre != own.pre,
+            ("!=", Precision::Major) => !same_major,
+            ("!=", Precision::Minor) => !same_minor || version.pre != own.pre,
             ("!=", _) => order != Ordering::Equal,
-            ("=", Given::All) => order == Ordering::Equal,
-            ("^", given) => {
-                order != Ordering::Less && self.caret(version, given, same_major, same_minor)
+            ("=", Precision::All) => order == Ordering::Equal,
+            ("^", precision) => {
+                order != Ordering::Less && self.caret(version, precision, same_major, same_minor)
             }
             // `~`, and a version with a placeholder.
-            (_, given) => {
-                let any = given == Given::Nothing
-                    || given == Given::All && (own.major, own.minor, own.patch) == (0, 0, 0);
+            (_, precision) => {
+                let any = precision == Precision::Nothing
+                    || precision == Precision::All
+                        && (own.major, own.minor, own.patch) == (0, 0, 0);
                 order != Ordering::Less
                     && (any
-                        || if given == Given::Major {
+                        || if precision == Precision::Major {
                             same_major
                         } else {
                             same_minor
@@ -173,11 +174,17 @@ impl Bound {
         }
     }
 
-    /// What comes after the first number that is not zero may grow.
-    fn caret(&self, version: &Version, given: Given, same_major: bool, same_minor: bool) -> bool {
-        if self.version.major > 0 || given == Given::Major {
+    /// Checks a bound with `^`: only the parts after the first number that is not zero may be greater.
+    fn caret(
+        &self,
+        version: &Version,
+        precision: Precision,
+        same_major: bool,
+        same_minor: bool,
+    ) -> bool {
+        if self.version.major > 0 || precision == Precision::Major {
             same_major
-        } else if self.version.minor > 0 || given == Given::Minor {
+        } else if self.version.minor > 0 || precision == Precision::Minor {
             same_minor
         } else {
             same_minor && version.patch == self.version.patch
@@ -206,7 +213,7 @@ mod tests {
         "v3",
     ];
 
-    /// The expected tags are what Masterminds/semver 3.5 answers for these.
+    /// The expected tags are the results of Masterminds/semver 3.5.
     #[test]
     fn ranges() {
         for (range, tag) in [

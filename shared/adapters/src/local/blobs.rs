@@ -1,4 +1,4 @@
-//! Blobs in files of a directory.
+//! The blob store in a directory.
 
 use super::directory::{Directory, age, present};
 use super::names;
@@ -14,25 +14,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Blobs about work that runs. They are worth nothing after a power loss, when nothing runs: a file of theirs may tear, and
-/// nobody waits for the disk.
-pub const OF_A_PROCESS: [&str; 2] = ["schedule/", "objects/"];
+/// The prefixes of blobs about running work. They are useless after a power loss, when no work runs: their files may be torn, and
+/// writes of them do not wait for the disk.
+pub const VOLATILE_PREFIXES: [&str; 2] = ["schedule/", "objects/"];
 
-/// A directory in place of the bucket, with the same conditional writes, for any number of processes on one machine.
+/// A directory that replaces the bucket, with the same conditional writes, for any number of processes on one machine.
 ///
-/// A blob's version is a hash of its content. A blob appears at once and whole: it is written aside, forced to the disk and
-/// renamed. After a power loss the newest blobs may be missing, and the next steps write them again. What stands in a
-/// blob's place and is no file, or is set aside by [`Blobs::set_aside`], is kept in the directory `damaged`.
+/// A blob's version is a hash of its content. Blobs are written atomically: to a temporary file, which is synced to the disk and
+/// renamed. After a power loss the newest blobs may be missing, and the next steps write them again. Entries that are not
+/// files, and blobs that [`Blobs::set_aside`] moves away, are kept in the directory `damaged`.
 #[derive(Clone, Debug)]
 pub struct DirectoryBlobs {
     directory: Arc<Directory>,
 }
 
 impl DirectoryBlobs {
-    /// Opens a directory, and makes it if need be.
+    /// Opens a directory, and creates it if it does not exist.
     ///
     /// # Errors
-    /// The directory cannot be made.
+    /// Fails if the directory cannot be created.
     pub fn open(root: &Path) -> Result<Self> {
         let directory = Directory::open(root).map_err(|error| {
             PortError::new(
@@ -45,16 +45,17 @@ impl DirectoryBlobs {
         })
     }
 
-    /// Removes a blob that nobody has written for `age`; returns whether it did. No writer of the same key comes in between.
+    /// Removes a blob that was not written for the time `unwritten`, while writers of the same key are locked out. Returns whether
+    /// it was removed.
     ///
     /// # Errors
-    /// The file system's.
+    /// Fails if the file system does.
     pub async fn expire(&self, key: &str, unwritten: Duration) -> Result<bool> {
         let file = names::file_of(key)?;
         let locked = key.to_owned();
         let expire = move |directory: &Directory| {
             let _lock = directory.lock(&locked)?;
-            let meta = directory.look(&file)?;
+            let meta = directory.metadata(&file)?;
             let is_old = meta.is_some_and(|meta| age(&meta).is_some_and(|age| age >= unwritten));
             if is_old {
                 directory.remove(&file)?;
@@ -64,10 +65,10 @@ impl DirectoryBlobs {
         self.run("expire", key, expire).await
     }
 
-    /// Runs blocking work away from the async threads.
+    /// Runs blocking work on a blocking thread.
     async fn run<T: Send + 'static>(
         &self,
-        what: &str,
+        operation: &str,
         key: &str,
         work: impl FnOnce(&Directory) -> io::Result<T> + Send + 'static,
     ) -> Result<T> {
@@ -79,7 +80,10 @@ impl DirectoryBlobs {
                 let file = self.directory.blobs.join(file);
                 PortError::new(
                     ErrorKind::Unavailable,
-                    format!("{what} '{key}' in the store: {}: {error}", file.display()),
+                    format!(
+                        "{operation} '{key}' in the store: {}: {error}",
+                        file.display()
+                    ),
                 )
             })
     }
@@ -120,8 +124,9 @@ impl Blobs for DirectoryBlobs {
 
     async fn size(&self, key: &str) -> Result<Option<u64>> {
         let file = names::file_of(key)?;
-        let size = move |directory: &Directory| Ok(directory.look(&file)?.map(|meta| meta.len()));
-        self.run("look at", key, size).await
+        let size =
+            move |directory: &Directory| Ok(directory.metadata(&file)?.map(|meta| meta.len()));
+        self.run("read the size of", key, size).await
     }
 
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
@@ -140,7 +145,7 @@ impl Blobs for DirectoryBlobs {
     }
 
     fn url(&self, key: &str) -> String {
-        // A key that has no file has no address either; the blob's other calls say why.
+        // An invalid key has no file and no URL; the other calls return its error.
         let file = names::file_of(key).unwrap_or_default();
         format!("file://{}", self.directory.blobs.join(file).display()).replace('%', "%25")
     }
@@ -156,20 +161,22 @@ fn put(
     let _lock = directory.lock(key)?;
     let holds = match when {
         Precondition::None => true,
-        Precondition::Absent => directory.look(file)?.is_none(),
+        Precondition::Absent => directory.metadata(file)?.is_none(),
         Precondition::Is(version) => read(directory, file)?.is_some_and(|(_, now)| now == *version),
     };
     if !holds {
         return Ok(Put::PreconditionFailed);
     }
-    let may_tear = OF_A_PROCESS.iter().any(|prefix| key.starts_with(prefix));
+    let may_tear = VOLATILE_PREFIXES
+        .iter()
+        .any(|prefix| key.starts_with(prefix));
     directory.write(file, content, may_tear)?;
     Ok(Put::Done(version(content)))
 }
 
 fn list(directory: &Directory, prefix: &str) -> io::Result<Vec<BlobEntry>> {
     let mut found = Vec::new();
-    // Whole parts of the prefix name directories; only the last part may be cut short.
+    // The complete parts of the prefix are directories; only the last part may be incomplete.
     let start = prefix
         .rsplit_once('/')
         .and_then(|(dir, _)| names::file_of(&format!("{dir}/x")).ok());
@@ -193,11 +200,11 @@ fn list(directory: &Directory, prefix: &str) -> io::Result<Vec<BlobEntry>> {
             let Some(key) = names::key_of(file).filter(|key| key.starts_with(prefix)) else {
                 continue;
             };
-            if let Some(meta) = directory.look(file)? {
+            if let Some(meta) = directory.metadata(file)? {
                 found.push(BlobEntry {
                     key,
                     size: meta.len(),
-                    // It is the digest of the content, which is not read for a list.
+                    // The version is a digest of the content, which is not read for a list.
                     version: None,
                 });
             }
@@ -327,7 +334,7 @@ mod tests {
             };
             let writers: Vec<_> = (0..16)
                 .map(|n| {
-                    // Each with its own handle, as processes have.
+                    // Each writer has its own handle, as if it were a process.
                     let own = DirectoryBlobs::open(directory.path()).unwrap();
                     let when = when.clone();
                     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! The machine's clock and random numbers.
+//! The port [`Clock`] on this machine.
 
 use async_trait::async_trait;
 use driftless_core::ports::Clock;
@@ -6,7 +6,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The machine's clock and random numbers.
+/// The clock and the random numbers of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -29,7 +29,7 @@ impl Clock for SystemClock {
     fn nonce(&self) -> [u8; 16] {
         let mut nonce = [0; 16];
         if getrandom::fill(&mut nonce).is_err() {
-            // A nonce must differ from all others, no more: the seed of the hash maps and the time do that.
+            // A nonce must only be unique: the seed of the hash maps and the time are enough for that.
             let now = self.now().as_nanos();
             nonce[..8].copy_from_slice(&RandomState::new().hash_one(now).to_be_bytes());
             nonce[8..].copy_from_slice(&RandomState::new().hash_one(now).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, below one directory. What stands in their way is set aside.
+//! Files that are written atomically, below one directory. Entries in their place that are not files are moved to `damaged`.
 
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Numbers the files that this process wrote aside, whichever handle it used.
-static ASIDE: AtomicU64 = AtomicU64::new(0);
-/// How long a file that a writer left behind is kept.
-const LEFT_BEHIND: Duration = Duration::from_secs(3600);
-/// Where set aside files and directories are kept, below the root.
+/// The number of the next temporary file of this process, for all handles.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+/// The age from which a temporary file is removed: its writer has crashed.
+const MAX_AGE: Duration = Duration::from_secs(3600);
+/// The directory below the root to which unusable files and directories are moved.
 const DAMAGED: &str = "damaged";
 
-/// The directories of a store.
+/// A store in a directory of the file system.
 #[derive(Debug)]
 pub(super) struct Directory {
     root: PathBuf,
-    /// Where the blobs are.
+    /// The directory of the blobs.
     pub(super) blobs: PathBuf,
-    /// Files whose locks serialise writers, one for each first byte of the key's hash.
+    /// The directory of the lock files that serialise writers: one for each value of the first byte of the key's hash.
     locks: PathBuf,
-    /// Where blobs are written before they get their name.
+    /// The directory of the temporary files, which are renamed to blobs.
     aside: PathBuf,
 }
 
@@ -44,7 +44,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Keeps other writers of a key away until the file is closed.
+    /// Locks out other writers of a key until the returned file is closed.
     pub(super) fn lock(&self, key: &str) -> io::Result<File> {
         let path = self.locks.join(hex::encode(&Sha256::digest(key)[..1]));
         let open = || File::options().create(true).append(true).open(&path);
@@ -59,49 +59,49 @@ impl Directory {
         Ok(file)
     }
 
-    /// A file's content; none when no file stands there. A directory in its place is no file: a write sets it aside.
+    /// Reads a file; returns `None` if it does not exist or is a directory, which the next write moves away.
     pub(super) fn read(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
         present(fs::read(self.blobs.join(file)))
     }
 
-    /// What the file system says of a file; none when no file stands there.
-    pub(super) fn look(&self, file: &Path) -> io::Result<Option<fs::Metadata>> {
+    /// Returns the metadata of a file; `None` if it does not exist or is a directory.
+    pub(super) fn metadata(&self, file: &Path) -> io::Result<Option<fs::Metadata>> {
         let found = present(fs::metadata(self.blobs.join(file)))?;
         Ok(found.filter(|meta| !meta.is_dir()))
     }
 
-    /// Writes a file. Its content is on the disk before it gets its name, unless it `may_tear`: so a power loss leaves the
-    /// old content or the new one. Which of both is for the next step to find out: the name itself is not waited for.
+    /// Writes a file. Unless it `may_tear`, the content is synced to the disk before the rename: a power loss leaves the
+    /// old or the new content. The rename itself is not synced, so the next step must expect either.
     pub(super) fn write(&self, file: &Path, content: &[u8], may_tear: bool) -> io::Result<()> {
-        let count = ASIDE.fetch_add(1, Ordering::Relaxed);
-        let aside = self.aside.join(format!("{}-{count}", std::process::id()));
-        let written = write_whole(&aside, content, may_tear)
-            .and_then(|()| self.place(&aside, &self.blobs.join(file)));
+        let count = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temporary = self.aside.join(format!("{}-{count}", std::process::id()));
+        let written = write_whole(&temporary, content, may_tear)
+            .and_then(|()| self.place(&temporary, &self.blobs.join(file)));
         if written.is_err() {
-            fs::remove_file(&aside).or_else(absent)?;
+            fs::remove_file(&temporary).or_else(absent)?;
         }
         written
     }
 
-    fn place(&self, aside: &Path, file: &Path) -> io::Result<()> {
+    fn place(&self, temporary: &Path, file: &Path) -> io::Result<()> {
         if let Some(parent) = file.parent() {
             self.make_directories(parent)?;
         }
         if file.is_dir() {
             self.set_aside(file)?;
         }
-        fs::rename(aside, file)
+        fs::rename(temporary, file)
     }
 
-    /// Removes a file. Empty directories stay: removing them would race with writers of their other files.
+    /// Removes a file. Empty directories are kept: their removal would race with writers of other files in them.
     pub(super) fn remove(&self, file: &Path) -> io::Result<()> {
-        match self.look(file)? {
+        match self.metadata(file)? {
             Some(_) => fs::remove_file(self.blobs.join(file)).or_else(absent),
             None => Ok(()),
         }
     }
 
-    /// Makes a directory and those above it, down from the root. A file in the place of one is set aside.
+    /// Creates a directory with its parents below the root. A file in the place of one is moved to `damaged`.
     fn make_directories(&self, dir: &Path) -> io::Result<()> {
         if dir.is_dir() {
             return Ok(());
@@ -114,28 +114,28 @@ impl Directory {
                 self.set_aside(dir)?;
                 fs::create_dir(dir)
             }
-            // Another writer was faster.
+            // Another writer has created it in the meantime.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             made => made,
         }
     }
 
-    /// See [`set_aside`].
+    /// Moves an unusable file or directory away: see the function `set_aside`.
     pub(super) fn set_aside(&self, path: &Path) -> io::Result<()> {
         set_aside(&self.root, path)
     }
 
-    /// Removes what writers that died left aside.
+    /// Removes the temporary files of crashed writers.
     fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.aside)? {
             let entry = entry?;
             let Ok(meta) = entry.metadata() else {
-                // Another process has taken it meanwhile.
+                // Another process has removed it in the meantime.
                 continue;
             };
             if meta.is_dir() {
                 self.set_aside(&entry.path())?;
-            } else if age(&meta).is_some_and(|age| age > LEFT_BEHIND) {
+            } else if age(&meta).is_some_and(|age| age > MAX_AGE) {
                 fs::remove_file(entry.path()).or_else(absent)?;
             }
         }
@@ -143,11 +143,11 @@ impl Directory {
     }
 }
 
-/// Moves a file or directory below `root` to where nobody looks for it: `root/damaged/NUMBER`, under its own path there. What is
-/// gone already is fine.
+/// Moves an unusable file or directory below `root` to `root/damaged/NUMBER`, with the same relative path. A missing one is not an
+/// error.
 ///
 /// # Errors
-/// The file system's.
+/// Fails if the file system does.
 pub fn set_aside(root: &Path, path: &Path) -> io::Result<()> {
     let name = path.strip_prefix(root).map_err(io::Error::other)?;
     let target = new_directory(&root.join(DAMAGED))?.join(name);
@@ -166,7 +166,7 @@ pub fn set_aside(root: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the directory with the first number that is free.
+/// Creates the directory with the first free number.
 fn new_directory(parent: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(parent)?;
     for number in 1..=u32::MAX {
@@ -179,7 +179,7 @@ fn new_directory(parent: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("no number is free"))
 }
 
-/// Writes a new file. Its content is on the disk when this returns, unless it `may_tear` or there is none.
+/// Writes a new file, and syncs its content to the disk unless it `may_tear` or is empty.
 pub(super) fn write_whole(file: &Path, content: &[u8], may_tear: bool) -> io::Result<()> {
     let mut open = File::create(file)?;
     open.write_all(content)?;
@@ -189,13 +189,13 @@ pub(super) fn write_whole(file: &Path, content: &[u8], may_tear: bool) -> io::Re
     }
 }
 
-/// How long ago a file was written; none when the clock stands before that.
+/// Returns the time since a file was written; `None` if the clock is earlier than that.
 pub(super) fn age(meta: &fs::Metadata) -> Option<Duration> {
     meta.modified().ok()?.elapsed().ok()
 }
 
-/// What is not there is no failure, nor is a directory where a file should be, or a file where a directory should be: none of
-/// them is a file of ours.
+/// Returns `None` for a missing file, for a directory in the place of a file, and for a file in the place of a directory: none of
+/// them is a blob.
 pub(super) fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -206,7 +206,7 @@ pub(super) fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// What is gone already needs no removal.
+/// Ignores the error of removing a missing file.
 fn absent(error: io::Error) -> io::Result<()> {
     match error.kind() {
         ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! Secrets of one machine: given by name, or files of a directory.
+//! The secret store of one machine: given secrets, and files of a directory.
 
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// Bytes of a secret; AWS Secrets Manager allows 64 KiB.
+/// The limit of a secret in bytes; AWS Secrets Manager allows 64 KiB.
 const LIMIT: u64 = 1 << 20;
 
-/// Secrets of one machine: some given by name, the others one file each below a directory.
+/// A secret store with given secrets by name, and a directory with a file for each other secret.
 #[derive(Clone, Debug, Default)]
 pub struct LocalSecrets {
     given: BTreeMap<String, Secret>,
@@ -17,7 +17,7 @@ pub struct LocalSecrets {
 }
 
 impl LocalSecrets {
-    /// Given secrets win over the directory's. The file of `hubs/staging` is `DIRECTORY/hubs/staging`.
+    /// Creates a store. Given secrets take precedence over the directory's. The file of `hubs/staging` is `DIRECTORY/hubs/staging`.
     pub fn new(given: BTreeMap<String, Secret>, directory: Option<PathBuf>) -> Self {
         Self { given, directory }
     }
@@ -49,7 +49,7 @@ impl SecretStore for LocalSecrets {
     }
 }
 
-/// A part of a name that leads neither up nor to a hidden file.
+/// Returns whether a part of a name is safe: it does not lead up and not to a hidden file.
 fn is_plain(part: &str) -> bool {
     !part.is_empty()
         && !part.starts_with('.')
@@ -64,7 +64,7 @@ fn read(file: PathBuf) -> io::Result<Secret> {
         .take(LIMIT + 1)
         .read_to_end(&mut content)?;
     if content.len() as u64 > LIMIT {
-        return Err(io::Error::other("a secret has at most 1 MiB"));
+        return Err(io::Error::other("the secret is larger than 1 MiB"));
     }
     Ok(Secret::new(content))
 }

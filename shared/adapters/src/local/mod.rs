@@ -1,4 +1,4 @@
-//! Stand-ins for one machine: a directory in place of the bucket, a queue in memory, secrets from files.
+//! Adapters for one machine: a directory in place of the bucket, a queue in memory, secrets from files.
 
 mod blobs;
 mod clock;
@@ -8,7 +8,7 @@ mod names;
 mod outbox;
 mod queue;
 
-pub use blobs::{DirectoryBlobs, OF_A_PROCESS};
+pub use blobs::{DirectoryBlobs, VOLATILE_PREFIXES};
 pub use clock::SystemClock;
 pub use directory::set_aside;
 pub use keys::LocalSecrets;

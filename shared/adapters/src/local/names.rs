@@ -1,20 +1,20 @@
-//! Keys of blobs as names of files, there and back.
+//! Maps blob keys to file names and back.
 //!
-//! Different keys get different files, also where a file system ignores case; a key can be a prefix directory of another
-//! (`a` and `a/b`); and no key leaves the directory.
+//! Different keys get different files, also on a file system that ignores case; a key can be a parent of another one
+//! (`a` and `a/b`); and no key leads out of the directory.
 
 use driftless_core::ports::Result;
 use std::path::{Path, PathBuf};
 
-/// What a blob's file ends with; no directory does.
+/// The extension of the files of blobs; no directory has it.
 const ENDING: &str = ".blob";
-/// Bytes of a directory's or file's name, well below every file system's limit of 255.
+/// The limit of the name of a directory or file in bytes, well below the limit of file systems of 255.
 const NAME_LENGTH: usize = 200;
 
-/// The file of a key, relative to the directory of blobs.
+/// Returns the file of a key, relative to the directory of blobs.
 ///
 /// # Errors
-/// An empty key or part of a key, or a key over 1,024 bytes.
+/// Fails if the key or a part of it is empty, or if it is longer than 1,024 bytes.
 pub fn file_of(key: &str) -> Result<PathBuf> {
     crate::blob_key::check(key)?;
     let mut file = PathBuf::new();
@@ -23,7 +23,7 @@ pub fn file_of(key: &str) -> Result<PathBuf> {
         let mut rest = encode(part).into_bytes();
         while rest.len() > NAME_LENGTH {
             let tail = rest.split_off(NAME_LENGTH);
-            // A lone `%` at the end says that the next name goes on with the same part.
+            // A single `%` at the end marks that the next name continues the same part.
             file.push(format!("{}%", String::from_utf8_lossy(&rest)));
             rest = tail;
         }
@@ -33,7 +33,7 @@ pub fn file_of(key: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// The key of a file; `None` for a file that no key has.
+/// Returns the key of a file; `None` if it is not the file of a key.
 pub fn key_of(file: &Path) -> Option<String> {
     let mut key = String::new();
     let text = file.to_str()?.strip_suffix(ENDING)?;
@@ -95,7 +95,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn keys_come_back_and_stay_apart() {
+    fn keys_map_to_distinct_files_and_back() {
         let long = format!("state/{}/x", "n".repeat(253));
         let split = format!("{}.blob", "n".repeat(NAME_LENGTH - 3));
         let keys = [
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_key() {
+    fn invalid_keys_and_files_are_refused() {
         for key in ["", "/", "/a", "a/", "a//b", &"x".repeat(1025)] {
             assert_eq!(file_of(key).unwrap_err().kind, ErrorKind::Invalid, "{key}");
         }

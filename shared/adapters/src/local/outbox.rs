@@ -1,4 +1,4 @@
-//! A queue of files, for functions that run alone with `cargo lambda invoke`.
+//! A queue of files, for single functions under `cargo lambda invoke`.
 
 use super::directory::write_whole;
 use async_trait::async_trait;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A queue that nobody works on by itself: each request is a file, an event of SQS as the reconcile function takes it.
+/// A queue without workers: each request is a file with an SQS event for the reconcile function.
 ///
-/// It is for a function that runs alone on a developer's machine: what it queued can be looked at, and handed on with
-/// `cargo lambda invoke reconcile --data-file FILE`. A file's name begins with the time from which on it is due, in
+/// It is for a single function on a developer's machine: the queued requests can be read, and passed on with
+/// `cargo lambda invoke reconcile --data-file FILE`. A file's name begins with the time at which the request is due, in
 /// milliseconds since 1970.
 #[derive(Debug)]
 pub struct OutboxQueue {
@@ -20,14 +20,14 @@ pub struct OutboxQueue {
 }
 
 impl OutboxQueue {
-    /// Opens a directory, and makes it if need be.
+    /// Opens a directory, and creates it if it does not exist.
     ///
     /// # Errors
-    /// The directory cannot be made.
+    /// Fails if the directory cannot be created.
     pub fn open(directory: &Path) -> Result<Self> {
         std::fs::create_dir_all(directory).map_err(|error| {
-            let what = format!("open the queue in {}: {error}", directory.display());
-            PortError::new(ErrorKind::Invalid, what)
+            let message = format!("open the queue in {}: {error}", directory.display());
+            PortError::new(ErrorKind::Invalid, message)
         })?;
         Ok(Self {
             directory: directory.to_owned(),
@@ -46,7 +46,7 @@ impl OutboxQueue {
             std::process::id()
         );
         let event = event(&id, &serde_json::to_string(request)?);
-        // A file that is there is whole.
+        // Rename the file when it is complete, so that readers never see a part of it.
         let part = self.directory.join(format!("{id}.part"));
         write_whole(&part, event.to_string().as_bytes(), false)?;
         std::fs::rename(part, self.directory.join(format!("{id}.json")))
@@ -62,8 +62,8 @@ impl Queue for OutboxQueue {
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
         for (request, delay) in &requests {
             self.put(request, *delay).map_err(|error| {
-                let what = format!("write a request into {}: {error}", self.directory.display());
-                PortError::new(ErrorKind::Unavailable, what)
+                let message = format!("write a request into {}: {error}", self.directory.display());
+                PortError::new(ErrorKind::Unavailable, message)
             })?;
         }
         Ok(())
@@ -77,7 +77,7 @@ mod tests {
     use driftless_core::ports::Cause;
 
     #[tokio::test]
-    async fn what_is_sent_can_be_handed_on() {
+    async fn sent_requests_are_events_of_sqs() {
         let directory = tempfile::tempdir().unwrap();
         let queue = OutboxQueue::open(&directory.path().join("queue")).unwrap();
         let request = |name: &str| {

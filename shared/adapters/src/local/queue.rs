@@ -1,4 +1,4 @@
-//! A queue in this process.
+//! The queue in the memory of this process.
 
 use async_trait::async_trait;
 use driftless_core::flux::ObjectRef;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The longest delay, as SQS has it.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
+/// The longest delay, which is that of SQS.
+const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 
-/// A queue in this process.
+/// A queue in the memory of this process.
 ///
-/// Requests for an object that wait are one, at the earliest of their times; but a message that brings an object back is one of
-/// its own. An object is worked on by one worker at a time: what is sent for it meanwhile waits, and runs afterwards. Requests do
-/// not outlive the process; the timer finds what is due.
+/// Waiting requests for the same object are merged, at the earliest of their times, except messages with a token, which requeue
+/// an object. An object is worked on by one worker at a time: requests for it that arrive meanwhile wait until the worker is done.
+/// Requests do not outlive the process; the next sweep finds the objects that are due.
 #[derive(Clone)]
 pub struct LocalQueue {
     shared: Arc<Shared>,
@@ -28,12 +28,12 @@ struct Shared {
     capacity: usize,
 }
 
-/// The hub, the object, and the token of a message that brings it back.
+/// The hub, the object, and the token of a message that requeues it.
 type Key = (String, ObjectRef, Option<String>);
 
 #[derive(Default)]
 struct State {
-    /// What waits, by its time; the number keeps requests of one time in the order they came.
+    /// The waiting requests by time; the number keeps requests of the same time in order of arrival.
     due: BTreeMap<(Instant, u64), Request>,
     waiting: HashMap<Key, (Instant, u64)>,
     working: HashSet<(String, ObjectRef)>,
@@ -41,14 +41,14 @@ struct State {
     closed: bool,
 }
 
-/// A request in the hands of a worker; dropping it says that the work is done.
+/// A request that a worker has taken; dropping it marks the work as done.
 pub struct Work {
     request: Request,
     shared: Arc<Shared>,
 }
 
 impl Work {
-    /// The request.
+    /// Returns the request to work on.
     pub fn request(&self) -> &Request {
         &self.request
     }
@@ -81,7 +81,7 @@ impl State {
         self.due.insert(place, request);
     }
 
-    /// Takes the first request that is due and whose object nobody works on.
+    /// Takes the first due request whose object no worker has.
     fn take(&mut self, now: Instant) -> Option<Request> {
         let ready = self.due.iter().take_while(|((at, _), _)| *at <= now);
         let (place, _) = ready
@@ -94,7 +94,7 @@ impl State {
         Some(request)
     }
 
-    /// When the next request comes due that does not wait for a worker.
+    /// Returns the time of the next request whose object no worker has.
     fn next_time(&self) -> Option<Instant> {
         self.due
             .iter()
@@ -115,7 +115,7 @@ fn object(request: &Request) -> (String, ObjectRef) {
 }
 
 impl LocalQueue {
-    /// A queue for at most `capacity` waiting requests.
+    /// Creates a queue for at most `capacity` waiting requests.
     pub fn new(capacity: usize) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -126,14 +126,14 @@ impl LocalQueue {
         }
     }
 
-    /// The next request that is due, waiting for one; `None` after [`close`](Self::close).
+    /// Waits for the next due request and returns it; `None` after [`close`](Self::close).
     pub async fn next(&self) -> Option<Work> {
         loop {
-            // Registered before the look, so that no change in between is missed.
+            // Register before the check, so that no change in between is missed.
             let changed = self.shared.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let wake = {
+            let next_time = {
                 let mut state = self.shared.lock();
                 if state.closed {
                     return None;
@@ -146,7 +146,7 @@ impl LocalQueue {
                 }
                 state.next_time()
             };
-            match wake {
+            match next_time {
                 Some(at) => {
                     let _ = tokio::time::timeout_at(at, changed).await;
                 }
@@ -155,7 +155,7 @@ impl LocalQueue {
         }
     }
 
-    /// Ends every [`next`](Self::next); what waits is dropped.
+    /// Ends every [`next`](Self::next) and drops the waiting requests.
     pub fn close(&self) {
         let mut state = self.shared.lock();
         state.closed = true;
@@ -165,19 +165,19 @@ impl LocalQueue {
         self.shared.changed.notify_waiters();
     }
 
-    /// How many requests wait.
+    /// Returns the number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.shared.lock().due.len()
     }
 
-    /// Whether nobody works and nothing is due: what waits, waits for its time.
+    /// Returns whether no worker is busy and no request is due: all waiting requests have a later time.
     pub fn is_quiet(&self) -> bool {
         let state = self.shared.lock();
         let now = Instant::now();
         state.working.is_empty() && state.due.keys().next().is_none_or(|(at, _)| *at > now)
     }
 
-    /// Whether nothing waits and nobody works.
+    /// Returns whether no worker is busy and no request waits.
     pub fn is_idle(&self) -> bool {
         let state = self.shared.lock();
         state.due.is_empty() && state.working.is_empty()
@@ -204,11 +204,14 @@ impl Queue for LocalQueue {
             if state.due.len() + new.len() > self.shared.capacity {
                 return Err(PortError::new(
                     ErrorKind::Unavailable,
-                    format!("the queue is full: {} requests wait", state.due.len()),
+                    format!(
+                        "the queue is full: {} requests are waiting",
+                        state.due.len()
+                    ),
                 ));
             }
             for (request, delay) in requests {
-                state.put(request, now + delay.min(LONGEST));
+                state.put(request, now + delay.min(MAX_DELAY));
             }
         }
         self.shared.changed.notify_waiters();
@@ -248,7 +251,7 @@ mod tests {
         assert_eq!(queue.waiting(), 2);
         assert!(queue.is_quiet() && !queue.is_idle());
         let work = queue.next().await.unwrap();
-        assert!(!queue.is_quiet(), "somebody works");
+        assert!(!queue.is_quiet(), "a worker is busy");
         assert_eq!(work.request(), &a);
         drop(work);
         assert_eq!(start.elapsed().as_secs(), 10);
@@ -281,10 +284,10 @@ mod tests {
         });
         tokio::time::sleep(seconds(1)).await;
         drop(work);
-        // Both are one, for the cause that makes a step do more.
+        // Both are merged, with the cause that makes a step do more.
         assert_eq!(waiting.await.unwrap().as_ref(), Some(&other));
         assert!(queue.is_quiet());
-        // A message that brings the object back is another.
+        // A message with a token, which requeues the object, is not merged.
         other.token = Some("t".into());
         queue
             .send(vec![
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_workers_lose_and_double_nothing() {
+    async fn many_workers_neither_lose_nor_duplicate_requests() {
         let queue = LocalQueue::new(10_000);
         let workers: Vec<_> = (0..8)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! What the Kubernetes adapter makes of answers that a real API server gives only on its bad days.
+//! Tests of the Kubernetes adapter with answers that a real API server gives only when it fails.
 
 use driftless_adapters::cluster::KubeCluster;
 use driftless_core::ports::{Apply, Cluster, ErrorKind, Patch, Resource};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 type Answer = Response<Full<bytes::Bytes>>;
 
-/// The answers to come, and the requests that came: method, path and query.
+/// The prepared answers, and the method, path and query of each request.
 #[derive(Clone, Default)]
 struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -39,7 +39,7 @@ impl Script {
         KubeCluster::from_service(service, "https://k8s.example", None).unwrap()
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 }
@@ -93,9 +93,9 @@ async fn a_busy_server_is_read_again_and_never_written_again() {
     ]);
     let cluster = script.cluster();
     assert!(cluster.get(&pods(), "a", "p").await.unwrap().is_some());
-    assert_eq!(script.asked().len(), 3);
+    assert_eq!(script.take_requests().len(), 3);
 
-    // Too long to wait here: the caller puts itself back.
+    // Too long to wait here: the caller requeues itself.
     let long = with(status(429, "TooManyRequests", "busy"), "retry-after", "30");
     let script = Script::new([long]);
     let error = script.cluster().get(&pods(), "a", "p").await.unwrap_err();
@@ -104,10 +104,10 @@ async fn a_busy_server_is_read_again_and_never_written_again() {
         (error.kind, error.retry_after),
         (ErrorKind::RateLimited, wait)
     );
-    assert_eq!(script.asked().len(), 1);
+    assert_eq!(script.take_requests().len(), 1);
 
     let object = Object::new(pod("p")).unwrap();
-    let how = Apply {
+    let options = Apply {
         manager: "m",
         force: true,
         dry_run: false,
@@ -122,12 +122,12 @@ async fn a_busy_server_is_read_again_and_never_written_again() {
     ] {
         let script = Script::new([status(code, "", "no"), answer(200, &pod("p"))]);
         let cluster = script.cluster();
-        let error = cluster.apply(&pods(), &object, how).await.unwrap_err();
+        let error = cluster.apply(&pods(), &object, options).await.unwrap_err();
         assert_eq!(error.kind, kind);
         let patch = "PATCH /api/v1/namespaces/a/pods/p?fieldManager=m&force=true";
-        assert_eq!(script.asked(), [patch], "{code}");
+        assert_eq!(script.take_requests(), [patch], "{code}");
     }
-    // The answer to a write is lost: the outcome is unknown, and that is said.
+    // The answer to a write is lost: the outcome is unknown, and the error has the cause.
     let script = Script::new([]);
     let patch = Patch::Merge(json!({}));
     let cluster = script.cluster();
@@ -140,7 +140,7 @@ async fn a_busy_server_is_read_again_and_never_written_again() {
         "{error}"
     );
     let path = "PATCH /api/v1/namespaces/a/pods/p/status?fieldManager=m";
-    assert_eq!(script.asked(), [path]);
+    assert_eq!(script.take_requests(), [path]);
 }
 
 #[tokio::test]
@@ -161,9 +161,9 @@ async fn a_list_starts_again_when_its_continuation_is_too_old() {
     let found = script.cluster().list(&pods(), "", "x=y").await.unwrap();
     let names: Vec<&str> = found.iter().map(Object::name).collect();
     assert_eq!(names, ["b", "c"], "no item of the first try");
-    let asked = script.asked();
+    let asked = script.take_requests();
     assert!(asked[3].ends_with("/api/v1/pods?limit=500&labelSelector=x%3Dy&continue=t2"));
-    // Not for ever.
+    // The number of restarts is limited.
     let always = (0..20).map(|n| {
         if n % 2 == 0 {
             page(&["a"], "t")
@@ -180,7 +180,7 @@ async fn a_list_starts_again_when_its_continuation_is_too_old() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_the_api_is_neither_absent_nor_empty() {
+async fn answers_of_other_servers_are_errors_and_not_absent_or_empty() {
     let html = "<html>canary</html>";
     for (broken, kind) in [
         (raw(200, html), ErrorKind::Unreadable),
@@ -212,7 +212,11 @@ async fn what_is_no_answer_of_the_api_is_neither_absent_nor_empty() {
         assert_eq!(error.kind, kind, "{code}: {error}");
         assert!(!error.message.contains("canary"), "{error}");
         assert!(error.message.contains("https://k8s.example"), "{error}");
-        assert_eq!(script.asked().len(), 1, "a redirect is not followed");
+        assert_eq!(
+            script.take_requests().len(),
+            1,
+            "a redirect is not followed"
+        );
         let error = Script::new([second])
             .cluster()
             .list(&pods(), "", "")
@@ -270,12 +274,12 @@ async fn servers_before_aggregated_discovery() {
     );
     let expected = ["/apis", "/apis/apps/v1", "/apis/apps/v1beta1"];
     assert_eq!(
-        script.asked(),
+        script.take_requests(),
         expected.map(|path| format!("{} {path}", Method::GET))
     );
 }
 
-/// An extension that does not answer: its kinds are unknown, which is not the same as not served.
+/// The kinds of an aggregated API server that does not answer are unknown, which is not the same as not served.
 #[tokio::test]
 async fn a_stale_group_is_not_an_absent_kind() {
     let stale = json!({"kind": "APIGroupDiscoveryList", "items": [{
@@ -291,7 +295,7 @@ async fn a_stale_group_is_not_an_absent_kind() {
     assert_eq!(unknown.cluster().resource(&gvk).await.unwrap(), None);
 }
 
-/// A server that answers nothing but, when it is `up`, `/version`; and the paths that it was asked for.
+/// A server that answers only `/version`, and only when it is `up`; and the paths of its requests.
 struct Silent {
     up: Arc<AtomicBool>,
     asked: Arc<Mutex<Vec<String>>>,
@@ -323,7 +327,7 @@ impl Silent {
         }
     }
 
-    /// How often it was asked, and how long that took.
+    /// Returns the number of requests that one `get` caused, its duration in seconds, and its error message.
     async fn get(&self) -> (usize, u64, String) {
         let start = tokio::time::Instant::now();
         let error = self.cluster.get(&pods(), "a", "a").await.unwrap_err();
@@ -333,16 +337,16 @@ impl Silent {
     }
 }
 
-/// A server that is down costs one probe, whatever is asked of it and by how many; each probe that fails doubles the pause.
+/// A server that is down costs one probe, regardless of the number of requests; each failed probe doubles the pause.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_down_is_probed_by_one() {
+async fn a_server_that_is_down_is_probed_by_one_request() {
     let server = Silent::new();
     let (asked, took, message) = server.get().await;
-    assert_eq!((asked, took), (2, 10), "the request, and a probe beside it");
-    let what = "GET /api/v1/namespaces/a/pods/a on https://k8s.example: no answer in 5 s";
-    assert_eq!(message, what);
+    assert_eq!((asked, took), (2, 10), "the request and a concurrent probe");
+    let expected = "GET /api/v1/namespaces/a/pods/a on https://k8s.example: no answer in 5 s";
+    assert_eq!(message, expected);
     for _ in 0..40 {
-        assert_eq!(server.get().await, (0, 0, what.to_owned()));
+        assert_eq!(server.get().await, (0, 0, expected.to_owned()));
     }
     for pause in [5, 10, 20, 40, 60, 60] {
         tokio::time::advance(Duration::from_secs(pause)).await;
@@ -354,20 +358,20 @@ async fn a_server_that_is_down_is_probed_by_one() {
         );
         assert_eq!(server.get().await.0, 0);
     }
-    // It comes back: a request passes behind the probe.
+    // The server is up again: a request passes after the probe.
     server.up.store(true, Ordering::Relaxed);
     tokio::time::advance(Duration::from_secs(60)).await;
     let (asked, took, _) = server.get().await;
     assert_eq!(
         (asked, took),
         (4, 30),
-        "probes before, beside and behind the request"
+        "probes before, during and after the request"
     );
 }
 
-/// An extension or a webhook that hangs is not the server: the others' requests pass.
+/// A hanging aggregated API server or webhook does not block other requests to the server.
 #[tokio::test(start_paused = true)]
-async fn one_request_that_hangs_closes_the_server_to_nobody() {
+async fn a_hanging_request_does_not_block_the_server() {
     let server = Silent::new();
     server.up.store(true, Ordering::Relaxed);
     for _ in 0..3 {

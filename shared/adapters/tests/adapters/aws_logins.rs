@@ -1,4 +1,4 @@
-//! How EKS, ECR and STS are asked, how often, and what is made of their bad days.
+//! Tests of the requests to EKS, ECR and STS, of their number, and of failures of these services.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -21,7 +21,7 @@ const ROLE: &str = "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentit
 
 type Asked = Arc<Mutex<Vec<String>>>;
 
-/// STS, and another service, with these answers; what they were asked is noted.
+/// Starts STS and another service with these answers, and records their requests.
 async fn services(status: u16, other: &'static str, sts: &'static str) -> (AwsLogins, Asked) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -80,7 +80,7 @@ fn role(token: &str) -> AwsIdentity {
     }
 }
 
-/// The address that a token holds.
+/// Returns the URL in a token.
 fn address(token: &Token) -> String {
     let text = token.secret.expose_str().unwrap();
     let encoded = text.strip_prefix("k8s-aws-v1.").unwrap();
@@ -97,9 +97,9 @@ async fn the_installations_own_role() {
         .unwrap();
     assert_eq!(place.address, "https://a.eks.example");
     assert_eq!(place.certificate_authority, b"ca");
-    let lead = "GET /clusters/prod AWS4-HMAC-SHA256 Credential=AKIDOWN/20231114/eu-west-1/eks/aws4_request, \
+    let prefix = "GET /clusters/prod AWS4-HMAC-SHA256 Credential=AKIDOWN/20231114/eu-west-1/eks/aws4_request, \
                 SignedHeaders=host;x-amz-date";
-    assert_eq!(take(&asked), [lead]);
+    assert_eq!(take(&asked), [prefix]);
     eks.describe(&cluster("prod"), &identity, NOW + MINUTE * 11)
         .await
         .unwrap();
@@ -109,7 +109,7 @@ async fn the_installations_own_role() {
         .unwrap();
     assert_eq!(take(&asked).len(), 1);
 
-    // A token is signed here: nobody is asked.
+    // A token is signed here, without a request.
     let token = eks.token(&cluster("prod"), &identity, NOW).await.unwrap();
     assert_eq!(token.expires, NOW + MINUTE * 15);
     let first = address(&token);
@@ -167,7 +167,7 @@ async fn a_role_for_a_service_accounts_token() {
         "{}",
         lines[1]
     );
-    // Who has another token has nothing of this one.
+    // Another token of the service account does not use the cached role.
     eks.token(&cluster("prod"), &role("two"), NOW)
         .await
         .unwrap();
@@ -176,7 +176,7 @@ async fn a_role_for_a_service_accounts_token() {
         lines.len() == 1 && lines[0].contains("WebIdentityToken=two"),
         "{lines:#?}"
     );
-    // Near the end of the role a token ends with it.
+    // A token does not outlive its role.
     let last = eks
         .token(&cluster("prod"), &role("one"), NOW + MINUTE * 47)
         .await
@@ -208,30 +208,30 @@ async fn a_registrys_login() {
         (login.user.as_str(), login.password.expose_str()),
         ("AWS", Some("pw"))
     );
-    let lead = |key: &str, headers: &str, region: &str, service: &str| {
+    let prefix = |key: &str, headers: &str, region: &str, service: &str| {
         format!(
             "POST / AWS4-HMAC-SHA256 Credential={key}/20231114/{region}/{service}/aws4_request, SignedHeaders={headers}"
         )
     };
     let headers = "content-type;host;x-amz-date;x-amz-target";
     let tail = "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken {}";
-    let expected = format!("{} {tail}", lead("AKIDOWN", headers, "eu-west-1", "ecr"));
+    let expected = format!("{} {tail}", prefix("AKIDOWN", headers, "eu-west-1", "ecr"));
     assert_eq!(take(&asked), [expected]);
-    // Kept until a fifth of its twelve hours is left.
+    // Cached until a fifth of its twelve hours is left.
     let later = NOW + MINUTE * 60 * 9;
     assert_eq!(aws.registry(&registry(), &own, later).await.unwrap(), login);
     assert_eq!(take(&asked), Vec::<String>::new());
     let later = NOW + MINUTE * 60 * 10;
     aws.registry(&registry(), &own, later).await.unwrap();
     assert_eq!(take(&asked).len(), 1);
-    // Who has another identity has nothing of it.
+    // Another identity does not use the cached login.
     for token in ["one", "two"] {
         aws.registry(&registry(), &role(token), NOW).await.unwrap();
         let lines = take(&asked);
         let web = format!("WebIdentityToken={token}");
         assert!(lines.len() == 2 && lines[0].contains(&web), "{lines:#?}");
         let headers = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target";
-        let expected = format!("{} {tail}", lead("ASIAROLE", headers, "eu-west-1", "ecr"));
+        let expected = format!("{} {tail}", prefix("ASIAROLE", headers, "eu-west-1", "ecr"));
         assert_eq!(lines[1], expected);
     }
 
@@ -241,13 +241,13 @@ async fn a_registrys_login() {
     let tail = "SpencerFrontendService.GetAuthorizationToken {}";
     let expected = format!(
         "{} {tail}",
-        lead("AKIDOWN", headers, "us-east-1", "ecr-public")
+        prefix("AKIDOWN", headers, "us-east-1", "ecr-public")
     );
     assert_eq!(take(&asked), [expected]);
 }
 
 #[tokio::test]
-async fn refused_logins_are_told_without_their_text() {
+async fn refused_logins_are_reported_without_their_text() {
     for (status, body, kind, part) in [
         (
             400,
@@ -262,12 +262,17 @@ async fn refused_logins_are_told_without_their_text() {
             "(InvalidParameterException)",
         ),
         (500, "canary", ErrorKind::Unavailable, "answered 500"),
-        (200, "canary", ErrorKind::Unreadable, "gives no login"),
+        (
+            200,
+            "canary",
+            ErrorKind::Unreadable,
+            "has no registry login",
+        ),
         (
             200,
             r#"{"authorizationData": [{"authorizationToken": "canary", "expiresAt": 1}]}"#,
             ErrorKind::Unreadable,
-            "gives no login",
+            "has no registry login",
         ),
     ] {
         let (aws, _) = services(status, body, "").await;
@@ -280,7 +285,7 @@ async fn refused_logins_are_told_without_their_text() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_without_their_text() {
+async fn refusals_are_reported_without_their_text() {
     let identity = AwsIdentity::Installation;
     for (status, body, kind) in [
         (403, r#"{"message": "canary"}"#, ErrorKind::Denied),

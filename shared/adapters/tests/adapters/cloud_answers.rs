@@ -1,4 +1,4 @@
-//! What is made of the bad days of Entra ID, of registries, and of Google's services.
+//! Tests with failures of Entra ID, of registries, and of Google's services.
 
 use axum::Router;
 use axum::body::Body;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const NOW: Duration = Duration::from_secs(1_700_000_000);
 
-/// Every host, with the same answer to everything.
+/// Starts a server that replaces every host and gives the same answer to every request.
 async fn hosts(status: u16, body: &str) -> CloudHosts {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -56,7 +56,7 @@ fn principal() -> GoogleIdentity {
 }
 
 #[tokio::test]
-async fn refusals_are_told_without_their_text() {
+async fn refusals_are_reported_without_their_text() {
     let large = format!("{{\"canary\": \"{}\"}}", "a".repeat(1 << 20));
     for (status, body, kind, part) in [
         (
@@ -80,12 +80,12 @@ async fn refusals_are_told_without_their_text() {
         (429, "canary", ErrorKind::RateLimited, "answered 429"),
         (503, "canary", ErrorKind::Unavailable, "answered 503"),
         (302, "canary", ErrorKind::Unavailable, "answered 302"),
-        (200, "canary", ErrorKind::Unreadable, "something else"),
+        (200, "canary", ErrorKind::Unreadable, "unexpected content"),
         (
             200,
             r#"{"access_token": "canary"}"#,
             ErrorKind::Unreadable,
-            "something else",
+            "unexpected content",
         ),
         (200, &large, ErrorKind::Invalid, "1048576 bytes"),
     ] {
@@ -102,9 +102,9 @@ async fn refusals_are_told_without_their_text() {
     }
 }
 
-/// Answers that are whole, and say what cannot be.
+/// Well-formed answers with impossible values.
 #[tokio::test]
-async fn answers_that_cannot_be() {
+async fn impossible_answers_are_errors() {
     let endless = r#"{"access_token": "canary", "expires_in": 18446744073709551615,
         "refresh_token": "a.b.c", "properties": {"aadProfile": null}, "endpoint": "", "kubeconfigs": []}"#;
     let hosts = hosts(200, endless).await;

@@ -1,4 +1,4 @@
-//! An embedded API server by each of its ways in: kube's client, the core's port, a kubeconfig, HTTPS.
+//! Tests of an embedded API server through each of its clients: kube's client, the core's port, a kubeconfig, HTTPS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,12 +32,12 @@ async fn apply(
 ) -> Result<Object, driftless_core::ports::PortError> {
     let gvk = Gvk::new("v1", "ConfigMap");
     let resource = cluster.resource(&gvk).await?.unwrap();
-    let how = Apply {
+    let options = Apply {
         manager: "test",
         force: true,
         dry_run: false,
     };
-    cluster.apply(&resource, &config_map(name), how).await
+    cluster.apply(&resource, &config_map(name), options).await
 }
 
 fn request(uri: &str) -> http::Request<Vec<u8>> {
@@ -102,7 +102,7 @@ async fn a_deleted_namespace_goes_with_what_is_in_it() {
         .await;
     assert!(
         matches!(gone, Err(kube::Error::Api(status)) if status.code == 404),
-        "no controller is waited for"
+        "deleted without a controller"
     );
 }
 
@@ -117,9 +117,9 @@ async fn a_kubeconfig_leads_to_the_server_of_its_address() {
     let cluster = clusters.connect(&access, None).await.unwrap();
     apply(cluster.as_ref(), "x").await.unwrap();
     let count = |server: &Embedded| server.with(|server, _| server.version());
-    assert!(count(&a) > count(&b), "it is in the first alone");
+    assert!(count(&a) > count(&b), "only the first has the object");
 
-    // The token of one server is nothing to another, and nobody answers at other addresses.
+    // The token of one server is not valid for another, and other addresses have no server.
     let foreign = kubeconfig("https://b.demo.internal", None, &a.token(User::admin("me")));
     let access = parse(foreign.as_bytes(), &Options::default()).unwrap();
     let refused = clusters.connect(&access, None).await.err().unwrap();
@@ -141,14 +141,14 @@ async fn other_users_have_other_rights() {
         &server.token(User::admin("me")),
     );
     let access = parse(text.as_bytes(), &Options::default()).unwrap();
-    let user = Impersonation::service_account("default", "nobody");
+    let user = Impersonation::service_account("default", "guest");
     let cluster = clusters.connect(&access, Some(&user)).await.unwrap();
     let refused = apply(cluster.as_ref(), "x").await.err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Denied);
     assert!(
         refused
             .message
-            .contains("system:serviceaccount:default:nobody"),
+            .contains("system:serviceaccount:default:guest"),
         "{refused}"
     );
 }
@@ -168,5 +168,8 @@ async fn https_with_a_token() {
     assert_eq!(refused.kind, ErrorKind::Denied, "{refused}");
 
     let address = "0.0.0.0:0".parse().unwrap();
-    assert!(server.serve(address).await.is_err(), "this machine alone");
+    assert!(
+        server.serve(address).await.is_err(),
+        "only loopback addresses"
+    );
 }

@@ -1,4 +1,4 @@
-//! A registry as ECR is one: it wants user and password with each request, and its layers are elsewhere.
+//! Tests with a registry like ECR: it requires user and password with each request, and its layers are on another host.
 
 use axum::Router;
 use axum::body::Body;
@@ -28,7 +28,7 @@ fn login(request: &Request) -> String {
     login.map_or("", |login| login.to_str().unwrap()).to_owned()
 }
 
-/// Gives layers to everybody, and notes with which login they came.
+/// Starts a server that serves layers without a login, and records the login of each request.
 async fn store() -> (String, Asked) {
     let asked = Asked::default();
     let noted = asked.clone();
@@ -68,7 +68,7 @@ async fn registry(store: String) -> String {
 async fn user_and_password_stay_with_the_registry() {
     let (store, asked) = store().await;
     let repository = format!("{}/charts/web", registry(store).await);
-    let how = |password: &str| Connection {
+    let connection = |password: &str| Connection {
         login: Some(("AWS".to_owned(), Secret::new(password.to_owned()))),
         insecure: true,
         allow_local: true,
@@ -76,16 +76,21 @@ async fn user_and_password_stay_with_the_registry() {
         ..Connection::default()
     };
     let charts = HttpCharts::new();
-    let tags = charts.tags(&repository, &how("pw")).await.unwrap();
+    let tags = charts.tags(&repository, &connection("pw")).await.unwrap();
     assert_eq!(tags, ["1.0.0"]);
-    let error = charts.tags(&repository, &how("canary")).await.unwrap_err();
+    let error = charts
+        .tags(&repository, &connection("canary"))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Denied, "{error}");
     assert!(!error.message.contains("canary"), "{error}");
     let layer = Layer {
         digest: format!("sha256:{}", hex::encode(Sha256::digest(LAYER))),
         ..Layer::default()
     };
-    let bytes = charts.layer(&repository, &layer, &how("pw"), 1 << 20).await;
+    let bytes = charts
+        .layer(&repository, &layer, &connection("pw"), 1 << 20)
+        .await;
     assert_eq!(bytes.unwrap(), LAYER);
     assert_eq!(*asked.lock().unwrap(), [""]);
 }

@@ -1,4 +1,4 @@
-//! What the bucket's adapter makes of S3's bad days.
+//! Tests of the S3 adapter with failures of S3.
 
 use axum::Router;
 use axum::body::Body;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 type Asked = Arc<Mutex<Vec<String>>>;
 
-/// A bucket that answers everything with this code and error.
+/// Starts a bucket that answers every request with this status and error code.
 async fn bucket(status: u16, code: &'static str) -> (S3Blobs, Asked) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -40,9 +40,9 @@ fn is() -> Precondition {
     Precondition::Is(Version("\"e\"".into()))
 }
 
-/// A client that repeats a conditional write meets its own first try, and takes it for somebody else's.
+/// A repeated conditional write would find its own first attempt and mistake it for another writer's.
 #[tokio::test]
-async fn a_conditional_write_is_sent_once_and_its_unclear_end_is_said() {
+async fn a_conditional_write_is_sent_once_and_an_unclear_outcome_is_an_error() {
     for (status, code, kind) in [
         (500, "InternalError", ErrorKind::Unavailable),
         (503, "SlowDown", ErrorKind::Unavailable),
@@ -83,9 +83,9 @@ async fn a_refusal_is_an_answer() {
     assert!(blobs.get("k").await.unwrap().is_none());
 }
 
-/// A look at a blob reads none of it, and what is set aside is only the version that was meant.
+/// The size of a blob is read without its content, and only the given version of a blob is set aside.
 #[tokio::test]
-async fn a_look_and_a_damaged_blob() {
+async fn the_size_of_a_blob_and_a_damaged_blob() {
     let damaged = Version("\"e\"".into());
     for (status, code, found) in [
         (404, "NoSuchKey", Ok(None)),
@@ -111,7 +111,7 @@ async fn a_look_and_a_damaged_blob() {
 }
 
 #[tokio::test]
-async fn only_s3_itself_says_that_a_blob_is_absent() {
+async fn only_an_answer_of_s3_makes_a_blob_absent() {
     for (status, code, kind) in [
         (404, "NoSuchBucket", ErrorKind::NotFound),
         (404, "", ErrorKind::NotFound),
@@ -123,7 +123,7 @@ async fn only_s3_itself_says_that_a_blob_is_absent() {
         let error = blobs.get("k").await.unwrap_err();
         assert_eq!(error.kind, kind, "{status} {code}: {error}");
         let tries = asked.lock().unwrap().len();
-        // What may pass by itself is read again.
+        // Reads are repeated after temporary failures.
         assert_eq!(tries > 1, status == 503, "{status} {code}: {tries} tries");
         assert!(blobs.list("k").await.is_err());
     }

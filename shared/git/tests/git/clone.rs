@@ -96,7 +96,7 @@ async fn a_commit_by_its_hash() {
         let fleet = remote(server, URL);
         let fetched = fleet.fetch(tip, &FetchOptions::default()).await.unwrap();
         assert_eq!(listing(&fetched), FILES);
-        // A server over HTTP gives what a reference leads to, as it keeps nothing between two requests.
+        // Over HTTP, a server serves the target of any reference by its hash, because it is stateless.
         let fetched = fleet.fetch(old, &FetchOptions::default()).await.unwrap();
         assert_eq!(listing(&fetched), ["a.yaml=old\n"]);
         let mut options = FetchOptions::default();
@@ -110,7 +110,7 @@ async fn a_commit_by_its_hash() {
         let error = fleet.fetch(absent, &options).await.unwrap_err();
         let message = error.to_string();
         assert!(matches!(error, Error::NotFound(_)), "{error:?}");
-        assert!(message.contains("does not give commit 1212"), "{message}");
+        assert!(message.contains("does not serve commit 1212"), "{message}");
     }
 }
 
@@ -166,7 +166,7 @@ async fn logins_over_http() {
             let answer = clone(&fleet, "refs/heads/main").await;
             match (answer, works) {
                 (Ok(fetched), true) => assert_eq!(listing(&fetched), FILES),
-                (Err(Error::Unauthorised(said)), false) => assert!(!said.contains("canary")),
+                (Err(Error::Unauthorised(message)), false) => assert!(!message.contains("canary")),
                 (answer, _) => panic!("{login}: {answer:?}"),
             }
         }

@@ -20,14 +20,14 @@ const BLOB: u8 = 3;
 const OFS_DELTA: u8 = 6;
 const REF_DELTA: u8 = 7;
 
-/// Gives what it was told to give.
+/// A network that answers with prepared responses.
 #[derive(Clone, Default)]
 struct Liar {
     /// The answer to `ls-refs`, in packets.
     references: Vec<u8>,
     /// The answer to `fetch`, in packets.
     pack: Vec<u8>,
-    /// What follows each answer for ever.
+    /// Bytes that follow each answer without end.
     tail: Option<Vec<u8>>,
     /// Never ends an answer.
     hangs: bool,
@@ -96,7 +96,7 @@ fn zlib(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// An entry that says it has so many bytes.
+/// Makes an entry that announces this many bytes.
 fn lying(kind: u8, size: u64, base: &[u8], data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = size >> 4;
@@ -170,7 +170,7 @@ fn commit(tree: &[u8]) -> Vec<u8> {
     format!("tree {tree}\nauthor {who}\ncommitter {who}\n\nx\n").into_bytes()
 }
 
-/// A server with one commit of this root tree and these entries beside.
+/// Returns a server with one commit of this root tree, and these further entries.
 fn serving(root: &[u8], mut entries: Vec<Vec<u8>>) -> (Remote, ObjectId) {
     let commit = commit(root);
     entries.push(entry(TREE, root));
@@ -359,7 +359,7 @@ async fn names_that_no_file_may_have() {
             let entries: Vec<_> = names.iter().map(|name| (mode, *name, id)).collect();
             let (remote, commit) = serving(&tree(&entries), vec![entry(BLOB, b"x")]);
             let error = fetch(&remote, commit).await;
-            // A name of nothing is no entry of a tree at all.
+            // An empty name is not a valid entry of a tree.
             assert!(
                 matches!(error, Error::Content(_)),
                 "{names:?} {mode}: {error:?}"
@@ -415,7 +415,7 @@ async fn trees_that_are_too_deep_and_too_wide() {
 }
 
 #[tokio::test]
-async fn an_object_is_what_its_hash_says() {
+async fn objects_are_verified_by_their_hashes() {
     let root = tree(&[("100644", "a", object("blob", b"good"))]);
     // Another file than the tree names.
     let (remote, commit) = serving(&root, vec![entry(BLOB, b"evil")]);
@@ -478,7 +478,7 @@ async fn answers_without_an_end() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_is_shown_without_control_characters() {
+async fn messages_of_a_server_are_shown_without_control_characters() {
     let evil = b"ERR \x1b[31mred\x1b]0;title\x07 \xff\xe2\x80\xae\r\n";
     let banded = packet(&[b"\x03fatal: ", &evil[..]].concat());
     for pack in [packet(evil), [packet(b"packfile\n"), banded].concat()] {
@@ -504,7 +504,7 @@ async fn what_a_server_says_is_shown_without_control_characters() {
 }
 
 #[tokio::test]
-async fn references_that_are_none() {
+async fn invalid_references_are_refused() {
     let id = "12".repeat(20);
     for line in [
         "hello\n".to_owned(),

@@ -1,4 +1,4 @@
-//! Reads repositories that the real git made, from the real git's server side, and from servers that lie.
+//! Tests with repositories that git made, served by git itself and by servers that lie.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,

@@ -24,7 +24,7 @@ impl Keys {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// The private key's text and the public key's line, without its comment.
+    /// Returns the private key and the line of the public key, without its comment.
     fn make(&self, name: &str, arguments: &[&str]) -> (String, String) {
         let path = self.0.path().join(name);
         let made = Command::new("ssh-keygen")
@@ -59,7 +59,7 @@ struct Server {
     host: String,
     /// The public key that may log in.
     user: String,
-    /// Whether it takes `GIT_PROTOCOL`.
+    /// True if the server accepts the variable `GIT_PROTOCOL`.
     is_v2: bool,
 }
 
@@ -175,9 +175,9 @@ impl server::Handler for ServerSession {
             let answer = async {
                 let _ = tokio::io::copy(&mut stdout, &mut writer).await;
                 let _ = writer.flush().await;
-                let mut said = Vec::new();
-                let _ = stderr.read_to_end(&mut said).await;
-                let _ = handle.extended_data(channel, 1, said).await;
+                let mut output = Vec::new();
+                let _ = stderr.read_to_end(&mut output).await;
+                let _ = handle.extended_data(channel, 1, output).await;
                 let _ = handle.exit_status_request(channel, 0).await;
                 let _ = handle.eof(channel).await;
                 let _ = handle.close(channel).await;
@@ -271,7 +271,10 @@ async fn each_kind_of_key() {
         let answer = case.clone().await;
         if name == "p256-sec1" {
             let message = answer.unwrap_err().to_string();
-            assert!(message.contains("encrypted in PEM's old way"), "{message}");
+            assert!(
+                message.contains("encrypted in the old PEM format"),
+                "{message}"
+            );
             continue;
         }
         assert_eq!(
@@ -289,7 +292,7 @@ async fn each_kind_of_key() {
 }
 
 #[tokio::test]
-async fn keys_that_are_refused_and_keys_that_are_none() {
+async fn refused_and_invalid_keys_are_errors() {
     if !is_here() {
         return;
     }
@@ -374,9 +377,9 @@ async fn known_hosts() {
         let answer = clone(&case.remote(url), "refs/heads/main").await;
         match (answer, refused) {
             (Ok(_), None) => {}
-            (Err(Error::HostKey(said)), Some(refused)) => {
+            (Err(Error::HostKey(message)), Some(refused)) => {
                 let whole = format!("ssh: handshake failed: knownhosts: {refused}");
-                assert_eq!(said, whole, "{known_hosts}");
+                assert_eq!(message, whole, "{known_hosts}");
             }
             (answer, _) => panic!("{known_hosts}: {answer:?}"),
         }
@@ -401,7 +404,7 @@ async fn each_protocol_and_a_commit_by_its_hash() {
             assert_eq!(listing(&fetched), ["a.yaml=a\n"]);
             assert_eq!(fetched.tags.len(), usize::from(reference == "refs/tags/v1"));
         }
-        // Version 0 gives what references name alone: the branch is read with its history.
+        // Version 0 serves only the targets of references: the branch is read with its history.
         let mut options = FetchOptions::default();
         let alone = fleet.fetch(old, &options).await;
         assert_eq!(alone.is_ok(), is_v2, "{alone:?}");

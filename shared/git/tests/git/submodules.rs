@@ -94,7 +94,7 @@ async fn another_server_gets_no_login() {
 }
 
 #[tokio::test]
-async fn urls_that_are_none() {
+async fn invalid_urls_are_refused() {
     if !is_git_here() {
         return;
     }

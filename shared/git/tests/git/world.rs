@@ -1,4 +1,4 @@
-//! Repositories in a directory, and the real git as their server.
+//! Repositories in a directory, served by the real git.
 
 use crate::skip::skip;
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-/// Whether git is here; says so where it is not.
+/// Returns whether git is installed; prints that a test is skipped otherwise.
 pub fn is_git_here() -> bool {
     let found = Command::new("git").arg("--version").output().is_ok();
     if !found {
@@ -39,7 +39,7 @@ impl World {
         self.root.path().join(name)
     }
 
-    /// Runs git in a repository, and gives what it prints.
+    /// Runs git in a repository and returns its output.
     pub fn git(&self, name: &str, arguments: &[&str]) -> String {
         self.git_with(name, arguments, b"")
     }
@@ -57,18 +57,18 @@ impl World {
             .unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "git {arguments:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {arguments:?}: {stderr}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Makes a repository.
+    /// Creates an empty repository.
     pub fn repository(&self, name: &str) {
         std::fs::create_dir_all(self.path(name)).unwrap();
         self.git(name, &["init", "-q", "-b", "main"]);
     }
 
-    /// Commits these files, and gives the hash.
+    /// Commits these files and returns the hash of the commit.
     pub fn commit(&self, name: &str, files: &[(&str, &str)]) -> ObjectId {
         for (path, content) in files {
             let path = self.path(name).join(path);
@@ -84,7 +84,7 @@ impl World {
         id(&self.git(name, &["rev-parse", revision]))
     }
 
-    /// The server of these repositories.
+    /// Returns a server of these repositories.
     pub fn server(&self) -> Server {
         Server {
             root: self.root.path().to_owned(),
@@ -133,9 +133,9 @@ pub fn id(hex: &str) -> ObjectId {
 /// `git http-backend`, without a socket.
 pub struct Server {
     root: PathBuf,
-    /// The value of `Authorization` that is taken.
+    /// The value of `Authorization` that is accepted.
     pub login: Option<String>,
-    /// The protocol that the server knows, whatever is asked for.
+    /// The protocol version that the server uses, regardless of the requested one.
     pub protocol: Option<&'static str>,
     /// Requests to this host are redirected to that URL and the path.
     pub redirect: Option<(String, String)>,
@@ -172,7 +172,7 @@ impl Network for Server {
     }
 }
 
-/// An answer in pieces, as they may come.
+/// Returns an answer in several chunks.
 pub fn answer(
     status: StatusCode,
     headers: &[(&str, &str)],
@@ -241,7 +241,7 @@ fn backend(root: &PathBuf, protocol: Option<&str>, request: &Request<Bytes>) -> 
     answer(status, &headers, output[end + 4..].to_vec())
 }
 
-/// A repository of a server.
+/// Returns a remote at a URL, with default limits.
 pub fn remote(network: impl Network + 'static, url: &str) -> Remote {
     Remote {
         url: RemoteUrl::parse(url).unwrap(),
@@ -251,7 +251,7 @@ pub fn remote(network: impl Network + 'static, url: &str) -> Remote {
     }
 }
 
-/// Reads what one reference leads to.
+/// Fetches the commit that a reference points to.
 pub async fn clone(remote: &Remote, reference: &str) -> Result<Fetched, Error> {
     let found = remote.references(&[reference]).await?;
     let found = found.into_iter().find(|found| found.name == reference);
@@ -262,7 +262,7 @@ pub async fn clone(remote: &Remote, reference: &str) -> Result<Fetched, Error> {
     remote.fetch(found.target(), &options).await
 }
 
-/// `PATH=CONTENT` of each file, with `*` behind an executable's path and `@` behind a link's.
+/// Lists `PATH=CONTENT` of each file, with `*` after the path of an executable and `@` after that of a link.
 pub fn listing(fetched: &Fetched) -> Vec<String> {
     use driftless_manifest::EntryKind as K;
     let line = |(path, entry): (&driftless_manifest::TreePath, &driftless_manifest::Entry)| {

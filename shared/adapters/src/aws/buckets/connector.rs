@@ -24,8 +24,8 @@ const ERROR_BODY_LIMIT: usize = 1 << 20;
 pub(super) struct Gate {
     clients: Arc<Clients>,
     connection: Arc<Connection>,
-        limit: usize,
-    }
+    limit: usize,
+}
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -52,7 +52,7 @@ impl S3Buckets {
     /// Creates the adapter with the installation's role from loaded settings.
     pub fn with_role(settings: &SdkConfig) -> Self {
         Self {
-            installation: Installation::known(settings),
+            installation: Installation::from_settings(settings),
             ..Self::default()
         }
     }
@@ -74,8 +74,8 @@ impl S3Buckets {
         address: &BucketAddress,
         host: &str,
         login: Option<SharedCredentialsProvider>,
-            limit: usize,
-        ) -> Client {
+        limit: usize,
+    ) -> Client {
         let connection = &address.connection;
         let gate = Gate::new(self.clients.clone(), connection.clone(), limit);
         let timeouts = TimeoutConfig::builder().operation_timeout(connection.timeout);
@@ -159,9 +159,8 @@ struct S3Bucket {
 impl Bucket for S3Bucket {
     async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<BucketEntry>> {
         let operation = format!("list '{}'", self.place);
-        let broken = |reason: &str| {
-            PortError::new(ErrorKind::Unreadable, format!("{operation}: {reason}"))
-        };
+        let broken =
+            |reason: &str| PortError::new(ErrorKind::Unreadable, format!("{operation}: {reason}"));
         let (mut found, mut next, mut empty) = (Vec::new(), None, 0);
         loop {
             let request = self
@@ -178,7 +177,8 @@ impl Bucket for S3Bucket {
             // The parser accepts a truncated page, so compare the number of entries with the announced one.
             let entries = page.contents.as_ref().map_or(0, Vec::len);
             let count = page.key_count.and_then(|count| usize::try_from(count).ok());
-            let (Some(is_truncated), true) = (page.is_truncated, count.is_none_or(|n| n == entries))
+            let (Some(is_truncated), true) =
+                (page.is_truncated, count.is_none_or(|n| n == entries))
             else {
                 return Err(broken("the response is not a complete page of the list"));
             };
@@ -203,7 +203,9 @@ impl Bucket for S3Bucket {
                 (false, _) => return Ok(found),
                 (true, Some(_)) if empty < EMPTY_PAGES => {}
                 (true, _) => {
-                    return Err(broken("the list is truncated but has no continuation token"));
+                    return Err(broken(
+                        "the list is truncated but has no continuation token",
+                    ));
                 }
             }
         }
@@ -226,7 +228,13 @@ impl Bucket for S3Bucket {
         let announced = answer
             .content_length
             .and_then(|length| u64::try_from(length).ok());
-        let bytes = body(answer.body, announced.unwrap_or_default(), limit, &operation).await?;
+        let bytes = body(
+            answer.body,
+            announced.unwrap_or_default(),
+            limit,
+            &operation,
+        )
+        .await?;
         Ok(Some(BucketObject {
             etag: bare(&etag),
             bytes,
@@ -250,9 +258,11 @@ fn failure<E: ProvideErrorMetadata>(
             if let Some(region) = raw.and_then(|raw| raw.headers().get("x-amz-bucket-region")) {
                 let safe = |c: char| c.is_ascii_alphanumeric() || c == '-';
                 let region: String = region.chars().filter(|c| safe(*c)).take(32).collect();
-                    failure.message.push_str(&format!(" (the bucket's region is {region})"));
-                }
                 failure
+                    .message
+                    .push_str(&format!(" (the bucket's region is {region})"));
+            }
+            failure
         }
     }
 }

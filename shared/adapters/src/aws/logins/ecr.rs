@@ -1,4 +1,4 @@
-//! Amazon ECR: user and password of a registry (GetAuthorizationToken).
+//! Amazon ECR: the user and password of a registry (GetAuthorizationToken).
 
 use super::Shared;
 use super::sign::SigningRequest;
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 const JSON: &str = "application/x-amz-json-1.1";
 
-/// A login as ECR tells it: base64 of `USER:PASSWORD`, and its end in seconds since 1970.
+/// A login in ECR's answer: base64 of `USER:PASSWORD`, and the expiry in seconds since 1970.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct AuthorizationData {
     authorization_token: String,
     expires_at: f64,
 }
 
 impl Shared {
-    /// A login and its end.
+    /// Requests a login; returns it with its expiry.
     pub(super) async fn registry(
         &self,
         registry: &EcrRegistry,
@@ -33,22 +33,22 @@ impl Shared {
         let region = registry.region();
         let (service, host, target) = service(registry);
         let url = format!("{}/", self.endpoint(host).await);
-        let question = SigningRequest {
+        let request = SigningRequest {
             method: Method::POST,
             headers: &[("content-type", JSON), ("x-amz-target", target)],
             body: "{}",
             ..SigningRequest::get(service, region, &url, now)
         };
         let credentials = self.credentials(region, identity, now).await?;
-        let answer = self.ask(question.signed(credentials)?).await?;
+        let answer = self.ask(request.signed(credentials)?).await?;
         read(&answer).ok_or_else(|| {
-            let what = format!("'{url}' gives no login of a registry");
-            PortError::new(ErrorKind::Unreadable, what)
+            let message = format!("'{url}': the answer has no registry login");
+            PortError::new(ErrorKind::Unreadable, message)
         })
     }
 }
 
-/// Who gives the logins of a registry: what it is called in signatures, its host, and what it is asked for.
+/// Returns the service that issues the logins of a registry: its name in signatures, its host, and the target of the request.
 fn service(registry: &EcrRegistry) -> (&'static str, String, &'static str) {
     let region = registry.region();
     match registry {
@@ -65,14 +65,14 @@ fn service(registry: &EcrRegistry) -> (&'static str, String, &'static str) {
     }
 }
 
-/// The one login of an answer; a private registry's comes as a list.
+/// Reads the login of an answer; a private registry's answer is a list with one login.
 fn read(answer: &[u8]) -> Option<(RegistryLogin, Duration)> {
     let mut answer: Value = serde_json::from_slice(answer).ok()?;
     let given = match answer.get_mut("authorizationData")?.take() {
         Value::Array(all) => all.into_iter().next()?,
         one => one,
     };
-    let given: Given = serde_json::from_value(given).ok()?;
+    let given: AuthorizationData = serde_json::from_value(given).ok()?;
     let pair = String::from_utf8(STANDARD.decode(given.authorization_token).ok()?).ok()?;
     let (user, password) = pair.split_once(':')?;
     let login = RegistryLogin {

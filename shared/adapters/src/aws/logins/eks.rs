@@ -1,7 +1,7 @@
-//! Amazon EKS: where a cluster is, and tokens for it.
+//! Amazon EKS: the endpoint of a cluster, and tokens for it.
 //!
-//! A cluster's API server believes who asks by a signed question to STS (GetCallerIdentity) that it asks itself; the signed
-//! header with the cluster's name makes the question one for this cluster.
+//! A token is a signed request to STS (GetCallerIdentity). The cluster's API server sends it to STS to learn who the caller is;
+//! a signed header with the cluster's name binds the request to this cluster.
 
 use super::Shared;
 use super::sign::SigningRequest;
@@ -13,9 +13,9 @@ use driftless_core::ports::{
 use serde::Deserialize;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How long a cluster takes a token.
+/// The time for which a cluster accepts a token.
 const LIFE: Duration = Duration::from_secs(15 * 60);
-/// The domains of the partitions.
+/// The names of the partitions with their domains.
 const DOMAINS: [(&str, &str); 6] = [
     ("aws", "amazonaws.com"),
     ("aws-us-gov", "amazonaws.com"),
@@ -25,7 +25,7 @@ const DOMAINS: [(&str, &str); 6] = [
     ("aws-iso-b", "sc2s.sgov.gov"),
 ];
 
-/// What EKS says of a cluster, as far as it matters here.
+/// The parts of EKS's description of a cluster that are used here.
 #[derive(Deserialize)]
 struct Described {
     cluster: Cluster,
@@ -52,12 +52,13 @@ impl Shared {
     ) -> Result<ClusterEndpoint> {
         let endpoint = self.endpoint(host("eks", cluster)?).await;
         let url = format!("{endpoint}/clusters/{}", cluster.name);
-        let question = SigningRequest::get("eks", &cluster.region, &url, now);
+        let request = SigningRequest::get("eks", &cluster.region, &url, now);
         let credentials = self.credentials(&cluster.region, identity, now).await?;
-        let body = self.ask(question.signed(credentials)?).await?;
-        let broken = |why: &str| PortError::new(ErrorKind::Unreadable, format!("'{url}' {why}"));
-        let described: Described =
-            serde_json::from_slice(&body).map_err(|_| broken("describes no cluster"))?;
+        let body = self.ask(request.signed(credentials)?).await?;
+        let broken =
+            |reason: &str| PortError::new(ErrorKind::Unreadable, format!("'{url}': {reason}"));
+        let described: Described = serde_json::from_slice(&body)
+            .map_err(|_| broken("the answer does not describe a cluster"))?;
         let authority = described.cluster.certificate_authority;
         let authority = authority.and_then(|authority| authority.data);
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -66,7 +67,7 @@ impl Shared {
                 address,
                 certificate_authority: STANDARD
                     .decode(data)
-                    .map_err(|_| broken("gives a certificate authority that is not base64"))?,
+                    .map_err(|_| broken("the certificate authority is not base64"))?,
             }),
             _ => Err(PortError::new(
                 ErrorKind::Unavailable,
@@ -85,11 +86,11 @@ impl Shared {
         let ends = credentials.expiry();
         let endpoint = self.endpoint(host("sts", cluster)?).await;
         let url = format!("{endpoint}/?Action=GetCallerIdentity&Version=2011-06-15");
-        let question = SigningRequest {
+        let request = SigningRequest {
             headers: &[("x-k8s-aws-id", &cluster.name)],
             ..SigningRequest::get("sts", &cluster.region, &url, now)
         };
-        let url = question.presigned(credentials, LIFE)?;
+        let url = request.presigned(credentials, LIFE)?;
         let ends = ends.and_then(|ends| ends.duration_since(UNIX_EPOCH).ok());
         Ok(Token {
             secret: Secret::new(format!("k8s-aws-v1.{}", URL_SAFE_NO_PAD.encode(url))),
@@ -98,14 +99,14 @@ impl Shared {
     }
 }
 
-/// `SERVICE.REGION.DOMAIN`
+/// Returns the host of a service, `SERVICE.REGION.DOMAIN`.
 fn host(service: &str, cluster: &EksCluster) -> Result<String> {
     let partition = cluster.partition.as_str();
     match DOMAINS.iter().find(|(name, _)| *name == partition) {
         Some((_, domain)) => Ok(format!("{service}.{}.{domain}", cluster.region)),
         None => Err(PortError::new(
             ErrorKind::Unsupported,
-            format!("clusters of AWS's partition '{partition}' are not supported"),
+            format!("clusters of the AWS partition '{partition}' are not supported"),
         )),
     }
 }

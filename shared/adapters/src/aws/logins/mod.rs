@@ -1,5 +1,5 @@
-//! Logins to what Amazon runs: clusters (EKS) and registries (ECR), as the installation or as the role of a service account, which STS
-//! gives for that account's token (AssumeRoleWithWebIdentity).
+//! Logins to Amazon's clusters (EKS) and registries (ECR): as the installation, or as the role of a service account, which STS
+//! grants for that account's token (AssumeRoleWithWebIdentity).
 
 mod ecr;
 mod eks;
@@ -15,16 +15,16 @@ use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::{Credentials, ProvideCredentials};
 use bytes::Bytes;
 use driftless_core::ports::{
-    Aws, AwsIdentity, ClusterEndpoint, EcrRegistry, EksCluster, ErrorKind, PortError, RegistryLogin,
-    Result, Token,
+    Aws, AwsIdentity, ClusterEndpoint, EcrRegistry, EksCluster, ErrorKind, PortError,
+    RegistryLogin, Result, Token,
 };
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How long it is believed where a cluster is.
-const PLACE_LIFE: Duration = Duration::from_secs(15 * 60);
+/// The time for which the endpoint of a cluster is cached.
+const ENDPOINT_TTL: Duration = Duration::from_secs(15 * 60);
 
-/// Every cluster of EKS, and every registry of ECR.
+/// The adapter of the port [`Aws`], with caches of roles, endpoints and tokens.
 #[derive(Clone, Default)]
 pub struct AwsLogins(Arc<Shared>);
 
@@ -33,21 +33,21 @@ struct Shared {
     installation: Installation,
     clients: Clients,
     roles: ExpiringCache<(String, AwsIdentity), Credentials>,
-    places: ExpiringCache<(EksCluster, AwsIdentity), ClusterEndpoint>,
+    endpoints: ExpiringCache<(EksCluster, AwsIdentity), ClusterEndpoint>,
     tokens: ExpiringCache<(EksCluster, AwsIdentity), Token>,
     registries: ExpiringCache<(EcrRegistry, AwsIdentity), RegistryLogin>,
 }
 
 impl AwsLogins {
-    /// Nothing known yet; the installation's own role is what the environment says when it is asked for.
+    /// Creates the adapter; the installation's own role is read from the environment when it is first needed.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with a role that is known.
+    /// Creates the adapter with the installation's role from loaded settings.
     pub fn with_role(settings: &SdkConfig) -> Self {
         Self(Arc::new(Shared {
-            installation: Installation::known(settings),
+            installation: Installation::from_settings(settings),
             ..Shared::default()
         }))
     }
@@ -64,10 +64,10 @@ impl Aws for AwsLogins {
         let key = (cluster.clone(), identity.clone());
         let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
         let make = async move {
-            let place = shared.describe(&cluster, &identity, now).await?;
-            Ok((place, now + PLACE_LIFE))
+            let endpoint = shared.describe(&cluster, &identity, now).await?;
+            Ok((endpoint, now + ENDPOINT_TTL))
         };
-        self.0.places.get(key, now, make).await
+        self.0.endpoints.get(key, now, make).await
     }
 
     async fn token(
@@ -100,7 +100,7 @@ impl Aws for AwsLogins {
 }
 
 impl Shared {
-    /// Credentials of an identity for the services of a region.
+    /// Returns the credentials of an identity for the services of a region.
     async fn credentials(
         &self,
         region: &str,
@@ -110,8 +110,8 @@ impl Shared {
         if *identity == AwsIdentity::Installation {
             let role = self.installation.role().await?;
             return role.provide_credentials().await.map_err(|_| {
-                let what = "this installation's own AWS credentials cannot be had";
-                PortError::new(ErrorKind::Denied, what)
+                let message = "cannot load the installation's AWS credentials";
+                PortError::new(ErrorKind::Denied, message)
             });
         }
         let key = (region.to_owned(), identity.clone());
@@ -123,7 +123,7 @@ impl Shared {
             .await
     }
 
-    /// The emulator that the environment names, else the service itself.
+    /// Returns the URL of the emulator that the environment names, or else of the service itself.
     async fn endpoint(&self, service: String) -> String {
         match self.installation.settings().await.endpoint_url() {
             Some(emulator) => emulator.trim_end_matches('/').to_owned(),
@@ -132,18 +132,18 @@ impl Shared {
     }
 
     async fn ask(&self, request: http::Request<Vec<u8>>) -> Result<Bytes> {
-        // An emulator's address is the operator's own word.
+        // The operator configured an emulator's address, so it may be local.
         let is_emulator = self.installation.settings().await.endpoint_url().is_some();
         cloud_http::ask(&self.clients, request, is_emulator).await
     }
 }
 
-/// A role's credentials and their end, for the token of a service account that it trusts.
+/// Requests a role's credentials with the token of a service account; returns them with their expiry.
 async fn assume(
     sts: aws_sdk_sts::Client,
     identity: AwsIdentity,
 ) -> Result<(Credentials, Duration)> {
-    let broken = |what: &str| PortError::new(ErrorKind::Unreadable, what);
+    let broken = |message: &str| PortError::new(ErrorKind::Unreadable, message);
     let AwsIdentity::Role {
         arn,
         session,
@@ -151,10 +151,10 @@ async fn assume(
     } = identity
     else {
         return Err(broken(
-            "the installation's own role is not taken by a token",
+            "the installation's own role is not assumed with a token",
         ));
     };
-    let what = format!("take the role '{arn}' with the service account's token");
+    let operation = format!("assume the role '{arn}' with the service account's token");
     let given = sts
         .assume_role_with_web_identity()
         .role_arn(&arn)
@@ -162,10 +162,10 @@ async fn assume(
         .web_identity_token(token.secret.expose_str().unwrap_or_default())
         .send()
         .await
-        .map_err(|error| to_error(&what, &error))?;
+        .map_err(|error| to_error(&operation, &error))?;
     let given = given
         .credentials
-        .ok_or_else(|| broken("STS gave a role without credentials"))?;
+        .ok_or_else(|| broken("the answer of STS has no credentials"))?;
     let ends = Duration::from_secs(u64::try_from(given.expiration.secs()).unwrap_or_default());
     let credentials = Credentials::new(
         given.access_key_id,

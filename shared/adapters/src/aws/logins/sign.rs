@@ -1,4 +1,4 @@
-//! Requests with a signature of AWS (version 4).
+//! Signs requests with AWS Signature Version 4.
 
 use aws_sdk_s3::config::Credentials;
 use aws_sigv4::http_request::{
@@ -9,26 +9,26 @@ use driftless_core::ports::{ErrorKind, PortError, Result};
 use http::{Method, Request};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A request to a service, and what its signature says.
+/// A request to a service, with the scope of its signature.
 pub struct SigningRequest<'a> {
-    /// `GET` or `POST`.
+    /// The method, `GET` or `POST`.
     pub method: Method,
-    /// `eks`, `ecr`, `sts`.
+    /// The name of the service in the signature: `eks`, `ecr` or `sts`.
     pub service: &'static str,
-    /// The region that it is signed for.
+    /// The region that the request is signed for.
     pub region: &'a str,
-    /// The address.
+    /// The URL of the request.
     pub url: &'a str,
-    /// Headers that belong to the signature.
+    /// The headers to sign.
     pub headers: &'a [(&'a str, &'a str)],
-    /// What it says.
+    /// The body of the request.
     pub body: &'static str,
-    /// When it is signed, since 1970.
+    /// The time of the signature, since 1970.
     pub now: Duration,
 }
 
 impl<'a> SigningRequest<'a> {
-    /// One that says nothing but its address.
+    /// Creates a GET request without headers or body.
     pub fn get(service: &'static str, region: &'a str, url: &'a str, now: Duration) -> Self {
         Self {
             method: Method::GET,
@@ -41,22 +41,22 @@ impl<'a> SigningRequest<'a> {
         }
     }
 
-    /// The request, with its signature in headers.
+    /// Returns the request with its signature in headers.
     ///
     /// # Errors
-    /// An address or a header that is none.
+    /// Fails if the URL or a header is not valid.
     pub fn signed(&self, credentials: Credentials) -> Result<Request<Vec<u8>>> {
         self.sign(credentials, SigningSettings::default())
     }
 
-    /// The address, with a signature in it that is good for so long.
+    /// Returns the URL with a signature in its query that is valid for `life`.
     ///
     /// # Errors
-    /// As [`SigningRequest::signed`].
-    pub fn presigned(&self, credentials: Credentials, good: Duration) -> Result<String> {
+    /// Fails as [`SigningRequest::signed`] does.
+    pub fn presigned(&self, credentials: Credentials, life: Duration) -> Result<String> {
         let mut settings = SigningSettings::default();
         settings.signature_location = SignatureLocation::QueryParams;
-        settings.expires_in = Some(good);
+        settings.expires_in = Some(life);
         let request = self.sign(credentials, settings)?;
         Ok(request.uri().to_string())
     }
@@ -67,11 +67,11 @@ impl<'a> SigningRequest<'a> {
         settings: SigningSettings,
     ) -> Result<Request<Vec<u8>>> {
         let broken = || {
-            let what = format!("a request to {} cannot be signed", self.service);
-            PortError::new(ErrorKind::Invalid, what)
+            let message = format!("a request to {} cannot be signed", self.service);
+            PortError::new(ErrorKind::Invalid, message)
         };
         let identity = credentials.into();
-        let how = SigningParams::builder()
+        let params = SigningParams::builder()
             .identity(&identity)
             .region(self.region)
             .name(self.service)
@@ -87,9 +87,11 @@ impl<'a> SigningRequest<'a> {
         let mut request = request.body(body.to_vec()).map_err(|_| broken())?;
         let headers = self.headers.iter().copied();
         let body = SignableBody::Bytes(body);
-        let what = SignableRequest::new(self.method.as_str(), self.url, headers, body)
+        let signable = SignableRequest::new(self.method.as_str(), self.url, headers, body)
             .map_err(|_| broken())?;
-        let (instructions, _) = sign(what, &how.into()).map_err(|_| broken())?.into_parts();
+        let (instructions, _) = sign(signable, &params.into())
+            .map_err(|_| broken())?
+            .into_parts();
         instructions.apply_to_request_http1x(&mut request);
         Ok(request)
     }
@@ -119,10 +121,10 @@ mod tests {
         };
         let signed = get.signed(key()).unwrap();
         let header = |name: &str| signed.headers()[name].to_str().unwrap();
-        let lead = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/eu-west-1/sts/aws4_request, \
+        let prefix = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/eu-west-1/sts/aws4_request, \
                     SignedHeaders=host;x-amz-date;x-amz-security-token;x-k8s-aws-id, Signature=";
         assert!(
-            header("authorization").starts_with(lead),
+            header("authorization").starts_with(prefix),
             "{}",
             header("authorization")
         );

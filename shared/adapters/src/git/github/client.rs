@@ -1,4 +1,4 @@
-//! Requests to GitHub's API through octocrab.
+//! Sends requests to GitHub's API through octocrab.
 
 use bytes::Bytes;
 use driftless_core::ports::{ErrorKind, PortError, Result};
@@ -13,54 +13,54 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long one request may take, a download included.
+/// The time limit of one request, including a download.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of a JSON answer: GitHub cuts a tree's listing at 7 MB.
+/// The limit of a JSON answer in bytes: GitHub truncates the listing of a tree at 7 MB.
 const JSON_LIMIT: usize = 32 << 20;
 const REDIRECTS: usize = 5;
-/// How long to stay away from a secondary limit that does not say, as GitHub's documentation asks.
+/// The wait after a secondary rate limit without `Retry-After`, according to GitHub's documentation.
 const SECONDARY_WAIT: Duration = Duration::from_secs(60);
-const LONGEST_WAIT: Duration = Duration::from_secs(2 * 3600);
-/// Part of the message when a login is not valid (any more).
+const MAX_WAIT: Duration = Duration::from_secs(2 * 3600);
+/// The part of the message that marks an invalid or expired login.
 pub const NOT_VALID: &str = "these credentials are not valid";
-/// Logins whose limits are remembered.
-const REMEMBERED: usize = 1000;
+/// The number of logins whose rate limits are remembered.
+const REMEMBERED_LOGINS: usize = 1000;
 
-/// One API: its address, its connections, and until when it asked to be left alone.
+/// A client of one API: its URL, its connections, and the ends of its rate limits by login.
 pub struct Api {
     base: String,
     client: OnceLock<Octocrab>,
     limited: Mutex<HashMap<u64, Instant>>,
 }
 
-/// A whole answer.
+/// An answer whose body was read.
 pub struct ApiResponse {
-    /// The code.
+    /// The HTTP status code.
     pub status: u16,
-    /// The headers.
+    /// The HTTP headers.
     pub headers: HeaderMap,
-    /// The body.
+    /// The complete body.
     pub body: Bytes,
 }
 
-/// What to ask.
+/// A request to the API.
 pub struct ApiRequest {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// The path below the API's address, with its query; or a whole URL of a page.
+    /// The path and query below the API's URL, or the complete URL of a page.
     pub path: String,
-    /// The `Authorization` header.
+    /// The `Authorization` header, if there is a login.
     pub login: Option<HeaderValue>,
-    /// More headers.
+    /// The headers in addition to the login and the media type.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// JSON to send.
+    /// The JSON body.
     pub body: Option<serde_json::Value>,
-    /// Bytes that the answer may have.
+    /// The limit of the answer in bytes.
     pub limit: usize,
 }
 
 impl ApiRequest {
-    /// A GET of JSON.
+    /// Creates a GET request for JSON.
     pub fn get(path: &str, login: Option<HeaderValue>) -> Self {
         Self {
             method: Method::GET,
@@ -74,10 +74,10 @@ impl ApiRequest {
 }
 
 impl Api {
-    /// An API at an address; connections come with the first request.
+    /// Creates a client of the API at a URL, without connecting.
     ///
     /// # Errors
-    /// No http or https URL.
+    /// Fails if the URL is not http or https.
     pub fn new(base: &str) -> Result<Self> {
         let uri = base
             .parse::<Uri>()
@@ -96,7 +96,7 @@ impl Api {
         })
     }
 
-    /// The address, without a `/` at the end.
+    /// Returns the URL of the API without a trailing `/`.
     pub fn base(&self) -> &str {
         &self.base
     }
@@ -112,16 +112,16 @@ impl Api {
             .map_err(|_| {
                 PortError::new(
                     ErrorKind::Unavailable,
-                    "the client for GitHub's API cannot be set up",
+                    "the client for GitHub's API cannot be created",
                 )
             })?;
         Ok(self.client.get_or_init(|| built))
     }
 
-    /// Asks, following redirects; the login goes to the API's own host alone. Any code but an error is an answer.
+    /// Sends a request and follows redirects. The login is sent only to the API's own host.
     ///
     /// # Errors
-    /// No answer, an error's code, or a limit that still holds (nothing is sent then).
+    /// Fails without an answer, for a status that is an error, and, without sending the request, during a rate limit.
     pub async fn ask(&self, ask: ApiRequest) -> Result<ApiResponse> {
         let key = login_key(ask.login.as_ref());
         self.check_limit(key)?;
@@ -133,15 +133,15 @@ impl Api {
         })?;
         for _ in 0..=REDIRECTS {
             let at_home = same_place(&base, &to);
-            let what = format!("{} {}", ask.method, shown(&to));
-            let answer = self.once(&ask, &to, at_home, &what).await?;
+            let operation = format!("{} {}", ask.method, without_query(&to));
+            let answer = self.once(&ask, &to, at_home, &operation).await?;
             match answer.status {
                 200..=299 | 304 => return Ok(answer),
                 301 | 302 | 307 | 308 if ask.method == Method::GET => {
-                    to = follow(&base, &to, &answer, &what)?
+                    to = follow(&base, &to, &answer, &operation)?
                 }
                 _ => {
-                    let error = answer.to_error(&what);
+                    let error = answer.to_error(&operation);
                     if let (ErrorKind::RateLimited, Some(wait)) = (error.kind, error.retry_after) {
                         self.note_limit(key, wait);
                     }
@@ -160,7 +160,7 @@ impl Api {
         ask: &ApiRequest,
         to: &Uri,
         at_home: bool,
-        what: &str,
+        operation: &str,
     ) -> Result<ApiResponse> {
         let mut request = Request::builder().method(&ask.method).uri(to);
         for (name, value) in &ask.headers {
@@ -181,7 +181,7 @@ impl Api {
             .map_err(|_| {
                 PortError::new(
                     ErrorKind::Invalid,
-                    format!("{what}: no request can be made of this"),
+                    format!("{operation}: the request is not valid"),
                 )
             })?;
         let exchange = async {
@@ -199,13 +199,13 @@ impl Api {
         let answer = tokio::time::timeout(REQUEST_TIMEOUT, exchange)
             .await
             .unwrap_or_else(|_| Err(format!("no answer in {} s", REQUEST_TIMEOUT.as_secs())));
-        let (head, body) = answer.map_err(|why: String| {
-            let kind = if why.contains("length limit") {
+        let (head, body) = answer.map_err(|reason: String| {
+            let kind = if reason.contains("length limit") {
                 ErrorKind::Invalid
             } else {
                 ErrorKind::Unavailable
             };
-            PortError::new(kind, format!("{what}: {why}"))
+            PortError::new(kind, format!("{operation}: {reason}"))
         })?;
         Ok(ApiResponse {
             status: head.status.as_u16(),
@@ -215,12 +215,8 @@ impl Api {
     }
 
     fn uri(&self, text: &str) -> Result<Uri> {
-        text.parse().map_err(|_| {
-            PortError::new(
-                ErrorKind::Invalid,
-                "an address of GitHub's API is not a valid URL",
-            )
-        })
+        text.parse()
+            .map_err(|_| PortError::new(ErrorKind::Invalid, "a URL of GitHub's API is not valid"))
     }
 
     fn check_limit(&self, key: u64) -> Result<()> {
@@ -233,7 +229,7 @@ impl Api {
             Some(left) => Err(PortError {
                 kind: ErrorKind::RateLimited,
                 message: format!(
-                    "{} asked to be left alone for {} s more",
+                    "{}: the rate limit holds for {} more seconds",
                     self.base,
                     left.as_secs() + 1
                 ),
@@ -246,7 +242,7 @@ impl Api {
     fn note_limit(&self, key: u64, wait: Duration) {
         let mut limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if limited.len() >= REMEMBERED {
+        if limited.len() >= REMEMBERED_LOGINS {
             limited.retain(|_, until| *until > now);
         }
         limited.insert(key, now + wait);
@@ -254,21 +250,21 @@ impl Api {
 }
 
 impl ApiResponse {
-    /// The JSON of the answer.
+    /// Parses the JSON of the answer.
     ///
     /// # Errors
-    /// `Unreadable` when it is none, or not of this shape: a page of a proxy, a body cut off.
-    pub fn json<T: DeserializeOwned>(&self, what: &str) -> Result<T> {
+    /// Fails with `Unreadable` if the body is not JSON of this type, such as a page of a proxy or a truncated body.
+    pub fn json<T: DeserializeOwned>(&self, operation: &str) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let at = format!("line {}, column {}", error.line(), error.column());
             PortError::new(
                 ErrorKind::Unreadable,
-                format!("{what}: the answer is not the JSON that was asked for ({at})"),
+                format!("{operation}: the answer is not the expected JSON ({at})"),
             )
         })
     }
 
-    /// The address of the next page of a list.
+    /// Returns the URL of the next page of a list.
     pub fn next_page(&self) -> Option<String> {
         let links = self.headers.get(header::LINK)?.to_str().ok()?;
         let next = links
@@ -277,7 +273,7 @@ impl ApiResponse {
         Some(next.trim().strip_prefix('<')?.split_once('>')?.0.to_owned())
     }
 
-    /// The validator for the next conditional request.
+    /// Returns the validator for the next conditional request.
     pub fn etag(&self) -> Option<String> {
         Some(self.headers.get(header::ETAG)?.to_str().ok()?.to_owned())
     }
@@ -286,9 +282,9 @@ impl ApiResponse {
         self.headers.get(name)?.to_str().ok()?.trim().parse().ok()
     }
 
-    fn to_error(&self, what: &str) -> PortError {
-        // GitHub's own words are short and of a fixed set; of anything else nothing is repeated.
-        let said = serde_json::from_slice::<serde_json::Value>(&self.body)
+    fn to_error(&self, operation: &str) -> PortError {
+        // GitHub's own messages are short and fixed. Nothing else of the body is quoted.
+        let message = serde_json::from_slice::<serde_json::Value>(&self.body)
             .ok()
             .and_then(|body| {
                 Some(
@@ -301,7 +297,7 @@ impl ApiResponse {
             })
             .unwrap_or_default();
         let (kind, retry_after, hint) = match self.status {
-            403 | 429 => match self.limit(&said) {
+            403 | 429 => match self.limit(&message) {
                 Some(wait) => (
                     ErrorKind::RateLimited,
                     Some(wait),
@@ -313,38 +309,34 @@ impl ApiResponse {
             404 => (
                 ErrorKind::NotFound,
                 None,
-                "it does not exist, or these credentials may not see it",
+                "the resource does not exist, or these credentials may not see it",
             ),
-            409 => (ErrorKind::Conflict, None, "GitHub says there is a conflict"),
-            400..=499 => (
-                ErrorKind::Invalid,
-                None,
-                "GitHub does not take this request",
-            ),
+            409 => (ErrorKind::Conflict, None, "GitHub reports a conflict"),
+            400..=499 => (ErrorKind::Invalid, None, "GitHub refused this request"),
             500..=599 => (
                 ErrorKind::Unavailable,
                 self.number("retry-after").map(Duration::from_secs),
-                "GitHub has a problem",
+                "GitHub has an internal error",
             ),
             _ => (ErrorKind::Unreadable, None, "unexpected response"),
         };
-        let said = if said.is_empty() {
-            said
+        let message = if message.is_empty() {
+            message
         } else {
-            format!(": {said}")
+            format!(": {message}")
         };
         PortError {
             kind,
-            message: format!("{what}: {}, {hint}{said}", self.status),
+            message: format!("{operation}: {}, {hint}{message}", self.status),
             retry_after,
             reason: String::new(),
         }
     }
 
-    /// How long to stay away, if this is about a limit at all.
-    fn limit(&self, said: &str) -> Option<Duration> {
+    /// Returns the time to wait if the answer is about a rate limit.
+    fn limit(&self, message: &str) -> Option<Duration> {
         if let Some(seconds) = self.number("retry-after") {
-            return Some(Duration::from_secs(seconds).min(LONGEST_WAIT));
+            return Some(Duration::from_secs(seconds).min(MAX_WAIT));
         }
         if self.number("x-ratelimit-remaining") == Some(0) {
             let now = SystemTime::now()
@@ -352,22 +344,23 @@ impl ApiResponse {
                 .unwrap_or_default()
                 .as_secs();
             let reset = self.number("x-ratelimit-reset").unwrap_or_default();
-            // A little more, for clocks that differ; never less than a minute when the answer makes no sense.
+            // Add a second for clock skew; wait a minute if the reset time is in the past.
             let wait = reset
                 .checked_sub(now)
                 .map_or(SECONDARY_WAIT, |wait| Duration::from_secs(wait + 1));
-            return Some(wait.min(LONGEST_WAIT));
+            return Some(wait.min(MAX_WAIT));
         }
-        (self.status == 429 || said.to_lowercase().contains("rate limit")).then_some(SECONDARY_WAIT)
+        (self.status == 429 || message.to_lowercase().contains("rate limit"))
+            .then_some(SECONDARY_WAIT)
     }
 }
 
-/// Where a redirect leads. Away from https only when the operator set up an API without it.
-fn follow(base: &Uri, from: &Uri, answer: &ApiResponse, what: &str) -> Result<Uri> {
+/// Returns the target of a redirect. A target without https is allowed only if the operator configured an API without https.
+fn follow(base: &Uri, from: &Uri, answer: &ApiResponse, operation: &str) -> Result<Uri> {
     let bad = || {
         PortError::new(
             ErrorKind::Unreadable,
-            format!("{what}: the redirect leads to no address that can be followed"),
+            format!("{operation}: the target of the redirect is not valid"),
         )
     };
     let location = answer
@@ -406,8 +399,8 @@ fn same_place(a: &Uri, b: &Uri) -> bool {
     a.scheme_str() == b.scheme_str() && a.host() == b.host() && port(a) == port(b)
 }
 
-/// An address for messages: a download's query can hold a token.
-fn shown(uri: &Uri) -> String {
+/// Renders a URL for messages, without the query: that of a download can contain a token.
+fn without_query(uri: &Uri) -> String {
     format!(
         "{}://{}{}",
         uri.scheme_str().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The files of a commit: one tarball from GitHub.
+//! Fetches the files of a commit as one tarball from GitHub.
 
 use super::Session;
 use super::client::ApiRequest;
@@ -11,11 +11,11 @@ use http::header;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Files that are fetched one by one because the tarball has them not, or changed.
+/// The limit of the number of files that are fetched singly, because the tarball lacks them or has changed them.
 const SINGLE_FILES: usize = 300;
-/// Of those, at a time.
-const AT_ONCE: usize = 8;
-/// Listings of a tree that is too large for one.
+/// The number of such files that are fetched concurrently.
+const CONCURRENT_FETCHES: usize = 8;
+/// The limit of the number of listings of a tree that is too large for one.
 const LISTINGS: usize = 2000;
 
 #[derive(Deserialize)]
@@ -44,14 +44,14 @@ struct Listed {
     sha: String,
 }
 
-/// Every file of a commit, as GitHub lists it.
+/// The files of a commit, as GitHub lists them.
 type Files = BTreeMap<TreePath, (EntryKind, BlobId)>;
 
 impl Session<'_> {
-    /// The files of a commit, exactly as they stand in its tree.
+    /// Fetches the files of a commit, exactly as in its tree.
     ///
-    /// GitHub makes tarballs with `git archive`, which leaves files out (`export-ignore`) and rewrites some
-    /// (`export-subst`) as `.gitattributes` says. Flux checks the commit out and has them, so they are fetched one by one.
+    /// GitHub makes tarballs with `git archive`, which leaves out (`export-ignore`) and rewrites (`export-subst`) files according to
+    /// `.gitattributes`. Flux checks out the commit and so has all files unchanged. These files are therefore fetched singly.
     /// Submodules are left out.
     pub async fn fetch(&self, sha: &str, limits: FetchLimits) -> Result<FileTree> {
         let path = self.path(&format!("git/commits/{sha}"));
@@ -60,7 +60,7 @@ impl Session<'_> {
             .await?
             .json(&format!("GET {path}"))?;
         if commit.sha != sha || !is_sha(&commit.tree.sha) {
-            return Err(self.unreadable("the answer is about another commit"));
+            return Err(self.unreadable("the answer is for another commit"));
         }
         let tree = self.tarball(sha, limits).await?;
         if git_tree_id(tree.index()) == commit.tree.sha {
@@ -90,7 +90,7 @@ impl Session<'_> {
         })
     }
 
-    /// Lists a tree, directory by directory where one listing is not enough.
+    /// Lists a tree, directory by directory if one listing is not enough.
     async fn files(&self, root: &str, limits: FetchLimits) -> Result<Files> {
         let mut files = Files::new();
         let mut directories = vec![(TreePath::root(), root.to_owned(), true)];
@@ -101,7 +101,7 @@ impl Session<'_> {
             let listing = self.listing(&sha, whole).await?;
             if listing.truncated {
                 if !whole {
-                    return Err(self.unreadable("a directory is too large to be listed"));
+                    return Err(self.unreadable("a directory is too large for one listing"));
                 }
                 directories.push((at, sha, false));
                 continue;
@@ -127,11 +127,8 @@ impl Session<'_> {
                 files.insert(path, (kind, id));
             }
             if files.len() > limits.files {
-                let what = format!(
-                    "{}: it has more than {} files",
-                    self.repository, limits.files
-                );
-                return Err(PortError::new(ErrorKind::Invalid, what));
+                let message = format!("{}: more than {} files", self.repository, limits.files);
+                return Err(PortError::new(ErrorKind::Invalid, message));
             }
         }
         Err(self.unreadable("the tree needs too many listings"))
@@ -147,12 +144,12 @@ impl Session<'_> {
             .await?
             .json(&format!("GET {path}"))?;
         if listing.sha != sha {
-            return Err(self.unreadable("the listing is of another tree"));
+            return Err(self.unreadable("the listing is for another tree"));
         }
         Ok(listing)
     }
 
-    /// Makes the tarball's tree the listed one; nothing that is not listed may stand in it.
+    /// Completes the tarball's files to the listed ones; the tarball may not have any other file.
     async fn complete(
         &self,
         tarball: FileTree,
@@ -180,18 +177,18 @@ impl Session<'_> {
         let single: Vec<(TreePath, BlobId)> =
             single.map(|(path, (_, id))| (path.clone(), *id)).collect();
         if single.len() > SINGLE_FILES {
-            let what = format!(
+            let reason = format!(
                 "the tarball differs from the commit in {} files, which is too many",
                 single.len()
             );
-            return Err(self.unreadable(&what));
+            return Err(self.unreadable(&reason));
         }
         let mut fetched: BTreeMap<TreePath, bytes::Bytes> =
             futures::stream::iter(single)
                 .map(|(path, id)| async move {
                     Ok::<_, PortError>((path, self.blob(&id, limits).await?))
                 })
-                .buffer_unordered(AT_ONCE)
+                .buffer_unordered(CONCURRENT_FETCHES)
                 .try_collect()
                 .await?;
         let mut tree = FileTree::new();
@@ -204,11 +201,11 @@ impl Session<'_> {
                 content.ok_or_else(|| self.unreadable(&format!("'{path}' is missing")))?;
             bytes += content.len() as u64;
             if bytes > limits.bytes {
-                let what = format!(
-                    "{}: its files have more than {} bytes",
+                let message = format!(
+                    "{}: the files have more than {} bytes",
                     self.repository, limits.bytes
                 );
-                return Err(PortError::new(ErrorKind::Invalid, what));
+                return Err(PortError::new(ErrorKind::Invalid, message));
             }
             let inserted = tree.insert(path.clone(), kind.clone(), content);
             inserted.map_err(|error| self.unreadable(&error.to_string()))?;
@@ -230,15 +227,15 @@ impl Session<'_> {
         };
         let content = self.ask(ask).await?.body;
         if BlobId::of(&content) != *id {
-            return Err(self.unreadable(&format!("{path} has other bytes than its hash says")));
+            return Err(self.unreadable(&format!("the content of {path} does not match its hash")));
         }
         Ok(content)
     }
 
-    fn unreadable(&self, what: &str) -> PortError {
+    fn unreadable(&self, reason: &str) -> PortError {
         PortError::new(
             ErrorKind::Unreadable,
-            format!("{}: {what}", self.repository),
+            format!("{}: {reason}", self.repository),
         )
     }
 }

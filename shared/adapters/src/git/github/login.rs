@@ -1,4 +1,4 @@
-//! Logins at GitHub: the installation's App or token, and those of Secrets.
+//! Logins to GitHub: the installation's App or token, and those of Secrets.
 
 use super::Session;
 use super::client::{Api, ApiRequest, ApiResponse, NOT_VALID};
@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A token this close to its end is not used any more.
+/// The time before its expiry from which a token is no longer used.
 const MARGIN: Duration = Duration::from_secs(5 * 60);
-/// Tokens kept.
-const KEPT: usize = 1000;
+/// The number of cached tokens.
+const CAPACITY: usize = 1000;
 
-/// The installation's credentials, and the tokens that Apps got.
+/// The installation's credentials, and the cached tokens of Apps.
 pub struct Logins {
     keys: Arc<dyn SecretStore>,
     tokens: Mutex<HashMap<String, Token>>,
@@ -30,7 +30,7 @@ struct Token {
     until: Instant,
 }
 
-/// A GitHub App's login.
+/// The credentials of a GitHub App.
 struct App {
     id: u64,
     installation: Option<u64>,
@@ -45,7 +45,7 @@ impl Logins {
         }
     }
 
-    fn kept(&self, key: &str) -> Option<HeaderValue> {
+    fn cached(&self, key: &str) -> Option<HeaderValue> {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         tokens
             .get(key)
@@ -53,9 +53,9 @@ impl Logins {
             .map(|token| token.header.clone())
     }
 
-    fn keep(&self, key: String, token: Token) {
+    fn cache(&self, key: String, token: Token) {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        if tokens.len() >= KEPT {
+        if tokens.len() >= CAPACITY {
             tokens.clear();
         }
         tokens.insert(key, token);
@@ -68,8 +68,8 @@ impl Logins {
             .retain(|_, token| token.header != header);
     }
 
-    /// What the installation has for a host: its App, its token, or nothing.
-    async fn own(&self, host: &str) -> Result<Own> {
+    /// Returns the installation's login for a host: its App, its token, or nothing.
+    async fn installation_login(&self, host: &str) -> Result<InstallationLogin> {
         let directory = if host == "github.com" {
             "github".to_owned()
         } else {
@@ -77,27 +77,27 @@ impl Logins {
         };
         let name = format!("{directory}/app");
         if let Some(secret) = self.keys.secret(&name).await? {
-            return Ok(Own::App(own_app(&secret).ok_or_else(|| {
-                let what = format!("the secret '{name}' is not JSON with appId, privateKey and perhaps installationId");
-                PortError::new(ErrorKind::Invalid, what)
+            return Ok(InstallationLogin::App(parse_app(&secret).ok_or_else(|| {
+                let message = format!("the secret '{name}' is not JSON with appId, privateKey and an optional installationId");
+                PortError::new(ErrorKind::Invalid, message)
             })?));
         }
         Ok(
             match self.keys.secret(&format!("{directory}/token")).await? {
-                Some(token) => Own::Token(token),
-                None => Own::Nothing,
+                Some(token) => InstallationLogin::Token(token),
+                None => InstallationLogin::Nothing,
             },
         )
     }
 }
 
-enum Own {
+enum InstallationLogin {
     App(App),
     Token(Secret),
     Nothing,
 }
 
-fn own_app(secret: &Secret) -> Option<App> {
+fn parse_app(secret: &Secret) -> Option<App> {
     let json: Value = serde_json::from_slice(secret.expose()).ok()?;
     let number = |field: &str| {
         json.get(field)
@@ -112,12 +112,12 @@ fn own_app(secret: &Secret) -> Option<App> {
 }
 
 impl Session<'_> {
-    /// The API of the repository's host.
+    /// Returns the client of the API of the repository's host.
     pub fn api(&self) -> Result<&Api> {
         self.github.api(self.repository)
     }
 
-    /// A path below the repository.
+    /// Returns the path of an endpoint of the repository.
     pub fn path(&self, rest: &str) -> String {
         format!(
             "/repos/{}/{}/{rest}",
@@ -125,10 +125,10 @@ impl Session<'_> {
         )
     }
 
-    /// Asks with this session's login. A token that the host does not know (any more) is renewed once.
+    /// Sends a request with this session's login. A token that is no longer valid is renewed once.
     ///
     /// # Errors
-    /// As [`Api::ask`], and the ways to get no login.
+    /// Fails as [`Api::ask`] does, and without a valid login.
     pub async fn ask(
         &self,
         make: impl Fn(Option<HeaderValue>) -> ApiRequest + Send,
@@ -158,18 +158,23 @@ impl Session<'_> {
                 renewable: false,
             })
         };
-        let nobody = Login {
+        let anonymous = Login {
             header: None,
             renewable: false,
         };
         match self.auth.login() {
-            GitAuth::Anonymous | GitAuth::Server(_) => Ok(nobody),
-            GitAuth::Installation => match self.github.logins.own(&self.repository.host).await? {
-                Own::App(app) => self.app(&app).await,
-                Own::Token(token) => fixed(bearer(&token)?),
-                Own::Nothing => Ok(nobody),
+            GitAuth::Anonymous | GitAuth::Server(_) => Ok(anonymous),
+            GitAuth::Installation => match self
+                .github
+                .logins
+                .installation_login(&self.repository.host)
+                .await?
+            {
+                InstallationLogin::App(app) => self.app(&app).await,
+                InstallationLogin::Token(token) => fixed(bearer(&token)?),
+                InstallationLogin::Nothing => Ok(anonymous),
             },
-            // GitHub takes no passwords: what stands there is a token.
+            // GitHub accepts no passwords, so the password is a token.
             GitAuth::Basic { password, .. } => fixed(bearer(password)?),
             GitAuth::Bearer(token) => fixed(bearer(token)?),
             GitAuth::App {
@@ -182,17 +187,17 @@ impl Session<'_> {
                     .as_deref()
                     .map(|url| url.trim_end_matches('/'))
                     .filter(|url| !url.is_empty());
-                // The object may not choose which address its requests go to.
+                // The object must not choose the host of its requests.
                 if base.is_some_and(|url| url != self.api().map_or("", Api::base)) {
-                    let what =
-                        "the GitHub App's base URL is not the API that is set up for this host";
-                    return Err(PortError::new(ErrorKind::Unsupported, what));
+                    let message =
+                        "the GitHub App's base URL is not the API that is configured for this host";
+                    return Err(PortError::new(ErrorKind::Unsupported, message));
                 }
-                let number = |text: &str, what: &str| {
+                let number = |text: &str, field: &str| {
                     text.trim().parse::<u64>().map_err(|_| {
                         PortError::new(
                             ErrorKind::Invalid,
-                            format!("the GitHub App's {what} is not a number"),
+                            format!("the GitHub App's {field} is not a number"),
                         )
                     })
                 };
@@ -210,15 +215,15 @@ impl Session<'_> {
         }
     }
 
-    /// A token of an App's installation, kept until shortly before its end.
+    /// Returns a token of an App's installation, which is cached until shortly before its expiry.
     async fn app(&self, app: &App) -> Result<Login> {
-        // Whoever has another key gets no token that this key's owner got.
+        // The key is a part of the cache key: a tenant with another private key must not get this App's token.
         let key_hash = hex::encode(Sha256::digest(app.key.expose()));
         let place = app
             .installation
             .map_or_else(|| self.repository.to_string(), |id| id.to_string());
-        let kept = format!("{}\n{}\n{place}\n{key_hash}", self.api()?.base(), app.id);
-        if let Some(header) = self.github.logins.kept(&kept) {
+        let cache_key = format!("{}\n{}\n{place}\n{key_hash}", self.api()?.base(), app.id);
+        if let Some(header) = self.github.logins.cached(&cache_key) {
             return Ok(Login {
                 header: Some(header),
                 renewable: true,
@@ -246,16 +251,16 @@ impl Session<'_> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let lives = parse_rfc3339(&token.expires_at)
+        let life = parse_rfc3339(&token.expires_at)
             .unwrap_or_default()
             .saturating_sub(now)
             .saturating_sub(MARGIN);
         let header = bearer(&Secret::new(token.token))?;
-        self.github.logins.keep(
-            kept,
+        self.github.logins.cache(
+            cache_key,
             Token {
                 header: header.clone(),
-                until: Instant::now() + lives,
+                until: Instant::now() + life,
             },
         );
         Ok(Login {
@@ -265,7 +270,7 @@ impl Session<'_> {
     }
 }
 
-/// A login, and whether another one can be had.
+/// The login of a request; `renewable` is true if a new token can be requested.
 struct Login {
     header: Option<HeaderValue>,
     renewable: bool,
@@ -283,7 +288,7 @@ struct IssuedToken {
     expires_at: String,
 }
 
-/// An App's own token: issued 60 s in the past and valid for less than ten minutes, as GitHub asks.
+/// Creates an App's own token: issued 60 s in the past and valid for less than ten minutes, as GitHub requires.
 fn jwt(app: &App) -> Result<HeaderValue> {
     let bad = || {
         PortError::new(
@@ -300,7 +305,7 @@ pub(super) fn bearer(token: &Secret) -> Result<HeaderValue> {
     let bad = || {
         PortError::new(
             ErrorKind::Invalid,
-            "the token for the Git host is empty, or has characters that no header can carry",
+            "the token for the Git host is empty, or has characters that are not valid in a header",
         )
     };
     let token = token

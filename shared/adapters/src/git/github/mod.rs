@@ -1,7 +1,7 @@
-//! GitHub's REST API, of github.com or of GitHub Enterprise.
+//! The adapter for GitHub's REST API, of github.com or of GitHub Enterprise.
 //!
-//! Redirects, retries and rate limits are decided here and not by the client library: credentials stay with the API's
-//! host, and a limited API is left alone for as long as it asks.
+//! Redirects, retries and rate limits are handled here and not by the client library: credentials are sent only to the API's
+//! host, and no requests are sent during a rate limit.
 
 mod client;
 mod fetch;
@@ -24,10 +24,10 @@ use login::Logins;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The address of github.com's API.
+/// The URL of github.com's API.
 const PUBLIC_API: &str = "https://api.github.com";
 
-/// Which hosts have GitHub's API, and where: `github.com` -> `https://api.github.com`.
+/// The hosts with GitHub's API and the URLs of their APIs: `github.com` -> `https://api.github.com`.
 #[derive(Clone, Debug)]
 pub struct Hosts(BTreeMap<String, String>);
 
@@ -41,7 +41,7 @@ impl Default for Hosts {
 }
 
 impl Hosts {
-    /// Adds a host, or moves one. Only the operator does: plain http is taken as it is said.
+    /// Adds a host, or replaces its URL. Only the operator configures hosts, so plain http is allowed.
     #[must_use]
     pub fn with(mut self, host: &str, api: &str) -> Self {
         self.0
@@ -50,7 +50,7 @@ impl Hosts {
     }
 }
 
-/// Repositories of hosts with GitHub's API.
+/// The adapter for repositories of hosts with GitHub's API.
 pub struct GitHub {
     apis: BTreeMap<String, Api>,
     logins: Logins,
@@ -78,11 +78,11 @@ impl GitHost for GitHub {
                 _ => "",
             };
             if !field.is_empty() {
-                let what = format!(
+                let message = format!(
                     "{field} is not supported yet for {}, which is read over GitHub's API",
                     repository.host
                 );
-                return Err(PortError::new(ErrorKind::Unsupported, what));
+                return Err(PortError::new(ErrorKind::Unsupported, message));
             }
         }
         let session = self.session(repository, auth);
@@ -107,17 +107,17 @@ fn hosted(place: &Location) -> Result<&Repository> {
         Location::Hosted(repository) => Ok(repository),
         Location::Directory(_) | Location::Server => Err(PortError::new(
             ErrorKind::Unsupported,
-            "the repository is not one of a host with GitHub's API",
+            "the repository is not on a host with GitHub's API",
         )),
     }
 }
 
 impl GitHub {
-    /// Reads the installation's own credentials from `keys`: `github/app` or `github/token` for github.com,
+    /// Creates the adapter. The installation's own credentials are read from `keys`: `github/app` or `github/token` for github.com,
     /// `github/HOST/app` or `github/HOST/token` for another host.
     ///
     /// # Errors
-    /// An address of an API that is none.
+    /// Fails if the URL of an API is not valid.
     pub fn new(hosts: Hosts, keys: Arc<dyn SecretStore>) -> Result<Self> {
         let apis = hosts
             .0
@@ -132,12 +132,12 @@ impl GitHub {
     fn api(&self, repository: &Repository) -> Result<&Api> {
         self.apis.get(&repository.host).ok_or_else(|| {
             let hosts: Vec<&str> = self.apis.keys().map(String::as_str).collect();
-            let what = format!(
-                "{}: this Git host is not supported; hosts with GitHub's API that are set up here: {}",
+            let message = format!(
+                "{}: this Git host is not supported; the configured hosts with GitHub's API are: {}",
                 repository.host,
                 hosts.join(", ")
             );
-            PortError::new(ErrorKind::Unsupported, what)
+            PortError::new(ErrorKind::Unsupported, message)
         })
     }
 
@@ -150,7 +150,7 @@ impl GitHub {
     }
 }
 
-/// One repository, with one login.
+/// A repository with a login, for one operation.
 struct Session<'a> {
     github: &'a GitHub,
     repository: &'a Repository,

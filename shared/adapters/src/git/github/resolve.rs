@@ -1,4 +1,4 @@
-//! The commit that a reference of a GitHub repository leads to.
+//! Resolves references of GitHub repositories to commits.
 
 use super::Session;
 use super::client::{ApiRequest, ApiResponse};
@@ -10,9 +10,9 @@ use http::{HeaderValue, header};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-/// Tags that point at tags.
+/// The greatest number of annotated tags in a chain of tags.
 const PEELS: usize = 5;
-/// Pages of tags.
+/// The limit of the number of pages of tags.
 const PAGES: usize = 100;
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct Tag {
 }
 
 impl Session<'_> {
-    /// Follows a reference to a commit; an unchanged one costs a request that no limit counts.
+    /// Resolves a reference to a commit. A request for an unchanged reference does not count against the rate limit.
     pub async fn resolve(
         &self,
         reference: &GitReference,
@@ -57,9 +57,9 @@ impl Session<'_> {
             "git/{}",
             encode(&full.replacen("refs/", "ref/", 1))
         ));
-        let asked = CacheKey::new(self.repository, &full);
+        let cache_key = CacheKey::new(self.repository, &full);
         let answer = self
-            .conditional(&path, asked.validator(known))
+            .conditional(&path, cache_key.validator(known))
             .await
             .map_err(|error| missing(error, &full))?;
         if let (304, Some(known)) = (answer.status, known) {
@@ -77,28 +77,28 @@ impl Session<'_> {
         Ok(Commit {
             sha,
             name,
-            etag: etag.map(|etag| asked.remember(&etag)),
+            etag: etag.map(|etag| cache_key.remember(&etag)),
         })
     }
 
-    /// A commit by its hash: the host says whether this login may read it.
+    /// Checks that a commit exists and that the login may read it.
     async fn commit(&self, sha: &str, branch: &str, known: Option<&Commit>) -> Result<Commit> {
         let path = self.path(&format!("git/commits/{sha}"));
-        let asked = CacheKey::new(self.repository, sha);
+        let cache_key = CacheKey::new(self.repository, sha);
         let answer = self
-            .conditional(&path, asked.validator(known))
+            .conditional(&path, cache_key.validator(known))
             .await
             .map_err(|error| missing(error, &format!("commit {sha}")))?;
         if answer.status != 304 {
             let found: CommitName = answer.json(&format!("GET {path}"))?;
             if found.sha != sha {
-                let what = format!("{}: the answer is about another commit", self.repository);
-                return Err(PortError::new(ErrorKind::Unreadable, what));
+                let message = format!("{}: the answer is for another commit", self.repository);
+                return Err(PortError::new(ErrorKind::Unreadable, message));
             }
         }
         let etag = match answer.status {
             304 => known.and_then(|known| known.etag.clone()),
-            _ => answer.etag().map(|etag| asked.remember(&etag)),
+            _ => answer.etag().map(|etag| cache_key.remember(&etag)),
         };
         Ok(Commit {
             sha: sha.to_owned(),
@@ -107,11 +107,11 @@ impl Session<'_> {
         })
     }
 
-    /// The highest tag of a range.
+    /// Resolves the highest tag in a version range.
     async fn semver(&self, range: &str, known: Option<&Commit>) -> Result<Commit> {
         let mut path = self.path("git/matching-refs/tags/?per_page=100");
-        let asked = CacheKey::new(self.repository, range);
-        let mut validator = asked.validator(known);
+        let cache_key = CacheKey::new(self.repository, range);
+        let mut validator = cache_key.validator(known);
         let mut tags: Vec<Reference> = Vec::new();
         let mut etag = None;
         for page in 0..PAGES {
@@ -121,7 +121,7 @@ impl Session<'_> {
             }
             tags.extend(answer.json::<Vec<Reference>>(&format!("GET {path}"))?);
             let Some(next) = answer.next_page() else {
-                // The validator of one page says nothing about the others.
+                // The validator of one page does not cover other pages.
                 etag = answer.etag().filter(|_| page == 0);
                 break;
             };
@@ -140,7 +140,7 @@ impl Session<'_> {
         Ok(Commit {
             sha,
             name,
-            etag: etag.map(|etag| asked.remember(&etag)),
+            etag: etag.map(|etag| cache_key.remember(&etag)),
         })
     }
 
@@ -154,7 +154,7 @@ impl Session<'_> {
         .await
     }
 
-    /// The commit behind annotated tags.
+    /// Follows annotated tags to a commit.
     async fn peel(&self, mut target: Target) -> Result<String> {
         for _ in 0..PEELS {
             if !is_sha(&target.sha) {
@@ -171,22 +171,25 @@ impl Session<'_> {
                     target = tag.object;
                 }
                 kind => {
-                    let what = format!(
-                        "{}: the reference leads to a {kind}, not to a commit",
+                    let message = format!(
+                        "{}: the reference points to a {kind}, not to a commit",
                         self.repository
                     );
-                    return Err(PortError::new(ErrorKind::Invalid, what));
+                    return Err(PortError::new(ErrorKind::Invalid, message));
                 }
             }
         }
         Err(PortError::new(
             ErrorKind::Unreadable,
-            format!("{}: the reference leads to no commit", self.repository),
+            format!(
+                "{}: the reference does not lead to a commit",
+                self.repository
+            ),
         ))
     }
 }
 
-/// What a validator belongs to. One that came for another question must not answer this one.
+/// The key of a validator: the repository and the reference of its request. Validators of other requests must not be used.
 struct CacheKey(String);
 
 impl CacheKey {
@@ -201,8 +204,8 @@ impl CacheKey {
     }
 
     fn validator(&self, known: Option<&Commit>) -> Option<HeaderValue> {
-        let (asked, etag) = known?.etag.as_deref()?.split_once(' ')?;
-        HeaderValue::from_str(etag).ok().filter(|_| asked == self.0)
+        let (key, etag) = known?.etag.as_deref()?.split_once(' ')?;
+        HeaderValue::from_str(etag).ok().filter(|_| key == self.0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What `driftless bootstrap github` does to a repository: create it, commit files, create a webhook and a deploy key.
+//! The operations of `driftless bootstrap github` on a repository: create it, commit files, create a webhook and a deploy key.
 //!
 //! Endpoints and fields: GitHub REST API, version 2022-11-28 ("Repositories", "Git database", "Repository contents",
 //! "Repository webhooks", "Deploy keys", "Meta").
@@ -10,12 +10,12 @@ use http::{HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How often a commit is made again because somebody else has pushed meanwhile.
+/// The number of attempts to push a commit while others push to the same branch.
 const ATTEMPTS: usize = 3;
-/// Pages of hooks or keys that are read.
+/// The limit of the number of pages of webhooks or deploy keys.
 const PAGES: usize = 20;
 
-/// A repository, with a token that administers it.
+/// A client for the administration of one repository.
 pub struct RepositorySetup {
     api: Api,
     login: HeaderValue,
@@ -26,22 +26,22 @@ pub struct RepositorySetup {
 /// A file to commit.
 #[derive(Clone, Debug)]
 pub struct NewFile {
-    /// Its path in the repository.
+    /// The path of the file in the repository.
     pub path: String,
-    /// Its content.
+    /// The content of the file.
     pub text: String,
-    /// Nothing is written where one of these files exists.
+    /// The paths of files that prevent the write if one of them exists.
     pub unless: Vec<String>,
 }
 
-/// What became of something that was asked for.
+/// The outcome of an operation that creates or updates something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did not exist.
+    /// It did not exist and was created.
     Created,
-    /// It existed, and was changed.
+    /// It existed with other values and was updated.
     Updated,
-    /// It existed as asked for.
+    /// It existed with the requested values.
     Unchanged,
 }
 
@@ -88,10 +88,10 @@ struct Meta {
 }
 
 impl RepositorySetup {
-    /// The repository `owner/name` at an API such as `https://api.github.com`.
+    /// Creates a client for the repository `owner/name` at an API such as `https://api.github.com`.
     ///
     /// # Errors
-    /// An address that is not a URL, a token that no header can carry.
+    /// Fails if the URL is not valid, or if the token is not valid in a header.
     pub fn new(api: &str, token: &Secret, owner: &str, name: &str) -> Result<Self> {
         Ok(Self {
             api: Api::new(api.trim_end_matches('/'))?,
@@ -101,12 +101,12 @@ impl RepositorySetup {
         })
     }
 
-    /// Creates the repository, with a first commit, where it does not exist.
+    /// Creates the repository, with a first commit, if it does not exist.
     ///
     /// # Errors
-    /// GitHub's.
+    /// Fails if a request to GitHub does.
     pub async fn create(&self, personal: bool, private: bool) -> Result<Outcome> {
-        if found(self.get("").await)?.is_some() {
+        if if_exists(self.get("").await)?.is_some() {
             return Ok(Outcome::Unchanged);
         }
         let path = match personal {
@@ -118,7 +118,7 @@ impl RepositorySetup {
         Ok(Outcome::Created)
     }
 
-    /// The text of a file at a commit; `None` where it does not exist.
+    /// Reads a file at a commit; returns `None` if it does not exist.
     async fn file(&self, commit: &str, path: &str) -> Result<Option<String>> {
         let mut request = self.request(
             Method::GET,
@@ -126,7 +126,7 @@ impl RepositorySetup {
         );
         let raw = HeaderValue::from_static("application/vnd.github.raw+json");
         request.headers.push((header::ACCEPT, raw));
-        let Some(answer) = found(self.api.ask(request).await)? else {
+        let Some(answer) = if_exists(self.api.ask(request).await)? else {
             return Ok(None);
         };
         match String::from_utf8(answer.body.to_vec()) {
@@ -138,11 +138,11 @@ impl RepositorySetup {
         }
     }
 
-    /// Commits files to a branch, which is created from the default branch where it does not exist. The commit's SHA; `None`
-    /// where all files are as asked for.
+    /// Commits files to a branch, which is created from the default branch if it does not exist. Returns the commit's SHA; `None`
+    /// if all files are up to date.
     ///
     /// # Errors
-    /// GitHub's, such as a branch protection that refuses the push.
+    /// Fails if a request to GitHub does, for example because branch protection refuses the push.
     pub async fn commit(
         &self,
         branch: &str,
@@ -152,13 +152,13 @@ impl RepositorySetup {
         let mut refused = None;
         for _ in 0..ATTEMPTS {
             match self.try_commit(branch, files, message).await {
-                // Not a fast-forward: somebody else has pushed.
+                // Not a fast-forward: there was another push in the meantime.
                 Err(error) if error.message.contains("fast forward") => refused = Some(error),
                 done => return done,
             }
         }
-        let why = "somebody else pushes to the branch all the time";
-        Err(refused.unwrap_or_else(|| PortError::new(ErrorKind::Conflict, why)))
+        let conflict = "other pushes to the branch prevent the commit";
+        Err(refused.unwrap_or_else(|| PortError::new(ErrorKind::Conflict, conflict)))
     }
 
     async fn try_commit(
@@ -220,19 +220,19 @@ impl RepositorySetup {
         Ok(answer.json::<Sha>("a commit")?.sha)
     }
 
-    /// The commit of a branch.
+    /// Returns the commit of a branch; `None` if the branch does not exist.
     async fn head(&self, branch: &str) -> Result<Option<String>> {
         match self.get(&format!("/git/ref/heads/{branch}")).await {
-            // A repository without a commit.
+            // GitHub answers with a conflict if the repository has no commit.
             Err(error) if error.kind == ErrorKind::Conflict => Ok(None),
-            answer => found(answer)?
+            answer => if_exists(answer)?
                 .map(|answer| Ok(answer.json::<Reference>("a reference")?.object.sha))
                 .transpose(),
         }
     }
 
-    /// The commit that a branch starts from, and whether the branch still has to be created. A repository without a commit gets
-    /// one, because trees and commits can be made in no other.
+    /// Returns the commit from which a branch starts, and whether the branch must still be created. A repository without a commit
+    /// gets one first, because GitHub creates no trees and commits in an empty repository.
     async fn default_head(&self, branch: &str) -> Result<(String, bool)> {
         #[derive(Deserialize)]
         struct Repository {
@@ -248,17 +248,16 @@ impl RepositorySetup {
         match self.head(branch).await? {
             Some(head) => Ok((head, false)),
             None => {
-                let why = "the repository has no commit, and did not take a first one";
-                Err(PortError::new(ErrorKind::Unreadable, why))
+                let message = "the repository has no commit, and the first commit failed";
+                Err(PortError::new(ErrorKind::Unreadable, message))
             }
         }
     }
 
-    /// Creates a webhook for pushes, or brings the one with this URL to what is asked for: its secret cannot be read, and is set
-    /// anew.
+    /// Creates a webhook for pushes, or updates the one with this URL. Its secret is always set, because it cannot be read.
     ///
     /// # Errors
-    /// GitHub's.
+    /// Fails if a request to GitHub does.
     pub async fn webhook(&self, url: &str, secret: &Secret) -> Result<Outcome> {
         let secret = secret.expose_str().unwrap_or_default();
         let config =
@@ -282,7 +281,7 @@ impl RepositorySetup {
     /// Adds a public key, a line of `authorized_keys`, as a deploy key.
     ///
     /// # Errors
-    /// GitHub's, and a key that is there with other rights.
+    /// Fails if a request to GitHub does, or if the key exists with other rights.
     pub async fn deploy_key(&self, title: &str, key: &str, read_only: bool) -> Result<Outcome> {
         let body_of = |key: &str| {
             let mut parts = key.split_whitespace().map(str::to_owned);
@@ -306,13 +305,13 @@ impl RepositorySetup {
         Ok(Outcome::Created)
     }
 
-    /// The host's SSH keys as lines of `known_hosts`, as the API tells them over TLS; empty where it does not.
+    /// Returns the host's SSH keys from the API as lines of `known_hosts`; an empty string if the API has none.
     ///
     /// # Errors
-    /// GitHub's.
+    /// Fails if the request to GitHub does.
     pub async fn known_hosts(&self, host: &str) -> Result<String> {
         let request = self.request(Method::GET, "/meta".to_owned());
-        let Some(answer) = found(self.api.ask(request).await)? else {
+        let Some(answer) = if_exists(self.api.ask(request).await)? else {
             return Ok(String::new());
         };
         let meta: Meta = answer.json("the API's meta data")?;
@@ -321,7 +320,7 @@ impl RepositorySetup {
         Ok(lines.map(|key| format!("{host} {key}\n")).collect())
     }
 
-    async fn list<T: for<'de> Deserialize<'de>>(&self, rest: &str, what: &str) -> Result<Vec<T>> {
+    async fn list<T: for<'de> Deserialize<'de>>(&self, rest: &str, kind: &str) -> Result<Vec<T>> {
         let mut all = Vec::new();
         let mut next = Some(self.path(&format!("{rest}?per_page=100")));
         for _ in 0..PAGES {
@@ -329,14 +328,14 @@ impl RepositorySetup {
                 return Ok(all);
             };
             let answer = self.api.ask(self.request(Method::GET, path)).await?;
-            all.extend(answer.json::<Vec<T>>(what)?);
+            all.extend(answer.json::<Vec<T>>(kind)?);
             next = answer.next_page();
         }
         match next {
             None => Ok(all),
             Some(_) => Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("the repository has more than {} {what}", PAGES * 100),
+                format!("the repository has more than {} {kind}", PAGES * 100),
             )),
         }
     }
@@ -364,8 +363,8 @@ impl RepositorySetup {
     }
 }
 
-/// `None` for what does not exist.
-fn found(answer: Result<ApiResponse>) -> Result<Option<ApiResponse>> {
+/// Returns the answer; `None` if the resource does not exist.
+fn if_exists(answer: Result<ApiResponse>) -> Result<Option<ApiResponse>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),

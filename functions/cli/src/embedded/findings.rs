@@ -1,0 +1,260 @@
+//! Errors of objects, with the file and line if they are known.
+
+use super::{Row, World};
+use crate::error::Error;
+use crate::fleet::{Build, Files, Place};
+use crate::ready::shorten;
+use driftless_core::flux::{FluxKind, GitReference, GitRepository, Kustomization, ObjectRef};
+use driftless_core::hub::Hub;
+use driftless_manifest::yaml::Node;
+use driftless_manifest::{FileTree, ObjectId};
+use regex::Regex;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, LazyLock, PoisonError};
+
+/// An error of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The file, and the line if it is known.
+    pub place: Option<Place>,
+    /// The error without the place.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{place}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl World {
+    /// Splits the message of an object's `Ready` condition into findings, each with the place that it is about: the file that it mentions, else the file of the object that it mentions, else the file of the Flux object.
+    ///
+    /// # Errors
+    /// A server refuses a request.
+    pub async fn findings(&self, row: &Row) -> Result<Vec<Finding>, Error> {
+        let hub = self.hub(&row.hub).await?;
+        let own = self.files(&hub, &row.id).await?;
+        let owner = match &row.owner {
+            Some(owner) => self.files(&hub, owner).await?,
+            None => None,
+        };
+        let itself = owner
+            .as_ref()
+            .and_then(|(files, near)| files.of_object(near, &id_of(&row.id), &row.message));
+        let itself = owner.as_ref().zip(itself);
+        // No object of the fleet applies a hub's root: search the repository for it.
+        let root = match &row.owner {
+            Some(_) => None,
+            None => self.place_of(&row.id, &row.message),
+        };
+        let itself = |line: &str| {
+            let Some(((files, _), place)) = itself.as_ref() else {
+                return root.clone();
+            };
+            let field = field_of(row).unwrap_or(line);
+            Some(files.of_field(place.clone(), field))
+        };
+        let locate = |line: &str| {
+            let own = own.as_ref();
+            let of_file = own.and_then(|(files, _)| {
+                let (place, text) = files.of_message(line)?;
+                Some((place, text.to_owned() + &files.left_out(text)))
+            });
+            if let Some((place, text)) = of_file {
+                return Finding::new(Some(place), &text);
+            }
+            let named = object_of(line).zip(own).and_then(|(id, (files, near))| {
+                let place = files.of_object(near, &id, line)?;
+                Some(files.of_field(place, line))
+            });
+            Finding::new(named.or_else(|| itself(line)), line)
+        };
+        Ok(row
+            .message
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(locate)
+            .collect())
+    }
+
+    /// Returns the files of a Kustomization's source, and the directory that it builds.
+    async fn files(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<(Arc<Files>, Build)>, Error> {
+        if id.kind != FluxKind::Kustomization {
+            return Ok(None);
+        }
+        let one = hub.get(id).await?.map(Kustomization::from_object);
+        let Some(Ok(one)) = one else {
+            return Ok(None);
+        };
+        let Ok(source) = one.source() else {
+            return Ok(None);
+        };
+        let Some(object) = hub.get(&source).await? else {
+            return Ok(None);
+        };
+        let taken = match source.kind {
+            FluxKind::GitRepository => GitRepository::from_object(object)
+                .ok()
+                .and_then(|source| self.git.last_read(&source.spec.url, &source.reference())),
+            FluxKind::OCIRepository => {
+                let url = object.pointer("/spec/url").and_then(Value::as_str);
+                url.and_then(|url| self.git.last_read(url, &GitReference::default()))
+            }
+            _ => None,
+        };
+        let build = Build {
+            components: one.spec.components.clone(),
+            ..Build::of(&one.spec.path)
+        };
+        Ok(taken.map(|(root, tree)| (self.files_of(&root, tree), build)))
+    }
+
+    /// Searches the files of all directories for an object.
+    fn place_of(&self, id: &ObjectRef, message: &str) -> Option<Place> {
+        self.git.trees().into_iter().find_map(|(root, tree)| {
+            let files = self.files_of(&root, tree);
+            let place = files.of_object(&Build::of("."), &id_of(id), message)?;
+            Some(files.of_field(place, message))
+        })
+    }
+
+    /// Returns the documents of every file that may contain a definition.
+    pub fn definitions(&self) -> Vec<Arc<Vec<Node>>> {
+        let mut all = Vec::new();
+        for (root, tree) in self.git.trees() {
+            let files = self.files_of(&root, tree.clone());
+            let defines = tree.index().iter().filter(|(path, _)| {
+                let content = tree
+                    .content(path)
+                    .map(|content| String::from_utf8_lossy(content));
+                content.is_some_and(|content| content.contains("CustomResourceDefinition"))
+            });
+            all.extend(defines.map(|(path, _)| files.documents(path)));
+        }
+        all
+    }
+
+    /// Returns the names of the Kustomizations in the files of all directories.
+    pub fn kustomizations(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for (root, tree) in self.git.trees() {
+            names.extend(self.files_of(&root, tree).kustomizations());
+        }
+        names
+    }
+
+    /// Checks whether a file contains an object of this kind and name.
+    pub fn has_object(&self, id: &ObjectRef) -> bool {
+        let id = id_of(id);
+        let mut trees = self.git.trees().into_iter();
+        trees.any(|(root, tree)| self.files_of(&root, tree).has(&id))
+    }
+
+    /// Returns the files of a tree, from the cache if the tree is unchanged.
+    fn files_of(&self, root: &Path, tree: Arc<FileTree>) -> Arc<Files> {
+        let mut known = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = known.get(root).filter(|files| files.are_of(&tree)) {
+            return files.clone();
+        }
+        let files = Arc::new(Files::new(root, tree));
+        known.insert(root.to_owned(), files.clone());
+        files
+    }
+}
+
+fn told(place: Option<Place>, message: &str) -> Finding {
+    let hint = match message.contains("variable not set (strict mode)") {
+        true => {
+            "; give it a value or a default, ${NAME:=default}; Flux before 2.9 puts nothing in its place, which the feature gate StrictPostBuildSubstitutions=false keeps"
+        }
+        false => "",
+    };
+    Finding {
+        place,
+        message: shorten(&without_wait(message)) + hint,
+    }
+}
+
+/// Removes the duration of a health check, because the clock is simulated.
+pub fn without_wait(message: &str) -> String {
+    static FORM: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"health check failed after [0-9hms.]+").ok());
+    match FORM.as_ref() {
+        Some(form) => form
+            .replace_all(message, "health check failed")
+            .into_owned(),
+        None => message.to_owned(),
+    }
+}
+
+/// Returns the field of a message that mentions none, for a directory or source that does not exist.
+fn field_of(row: &Row) -> Option<&'static str> {
+    if row.message.contains("path not found") {
+        return Some("spec.path");
+    }
+    let source = row.source.as_ref()?;
+    if !row.message.ends_with("not found") || row.message.starts_with("spec.") {
+        return None;
+    }
+    Some(match (row.id.kind, source.kind) {
+        (FluxKind::HelmRelease, FluxKind::HelmChart) => "spec.chart.spec.sourceRef.name",
+        (FluxKind::HelmRelease, FluxKind::HelmRepository) => "spec.chart.spec.sourceRef.name",
+        (FluxKind::HelmRelease, _) => "spec.chartRef.name",
+        _ => "spec.sourceRef.name",
+    })
+}
+
+fn id_of(id: &ObjectRef) -> ObjectId {
+    ObjectId {
+        kind: id.kind.as_str().to_owned(),
+        group: id.kind.group().to_owned(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+    }
+}
+
+/// Returns the object that a message begins with: `Kind/namespace/name MESSAGE`.
+pub fn object_of(message: &str) -> Option<ObjectId> {
+    static FORM: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^([A-Z][A-Za-z0-9]*)/(?:([a-z0-9.-]+)/)?([^\s/]+?):? ").ok());
+    let found = FORM.as_ref()?.captures(message)?;
+    let part = |at| found.get(at).map_or("", |part| part.as_str()).to_owned();
+    Some(ObjectId {
+        kind: part(1),
+        group: String::new(),
+        namespace: part(2),
+        name: part(3),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_messages() {
+        let name = |message| {
+            object_of(message).map(|id| format!("{} {} {}", id.kind, id.namespace, id.name))
+        };
+        assert_eq!(
+            name("ConfigMap/apps/a dry-run failed: x").unwrap(),
+            "ConfigMap apps a"
+        );
+        assert_eq!(
+            name("ClusterRole/a:b dry-run failed").unwrap(),
+            "ClusterRole  a:b"
+        );
+        assert_eq!(
+            name("Secret/apps/db: it is encrypted").unwrap(),
+            "Secret apps db"
+        );
+        assert!(name("dependency 'a/b' is not ready").is_none());
+    }
+}
