@@ -116,7 +116,7 @@ async fn work(
         FluxKind::OCIRepository => drive::<Sources<oci::Oci>>(&context, object, held).await,
         FluxKind::Bucket => drive::<Sources<bucket::Objects>>(&context, object, held).await,
         FluxKind::HelmRepository if HelmRepository::is_static(&object) => {
-            helm_repository::rest(&context, object).await
+            helm_repository::reconcile_registry(&context, object).await
         }
         FluxKind::HelmRepository => {
             drive::<Sources<helm_repository::Helm>>(&context, object, held).await

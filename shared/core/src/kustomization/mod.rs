@@ -160,7 +160,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         || !owner.status.conditions.is_true("Ready");
     if !is_touched {
         let index = artifact::index(context.ports, &artifact).await;
-        let index = artifact::or_ask(context, &source, index).await;
+        let index = artifact::or_request(context, &source, index).await;
         let index = index.map_err(artifact_failure)?;
         if progress.memory.read_set.is_unchanged_in(&index) {
             // Nothing the build reads has changed: the revision moves, nothing is rendered.

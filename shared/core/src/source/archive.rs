@@ -1,4 +1,4 @@
-//! Trees as `tar.gz`: written the same for the same tree, read with suspicion.
+//! Trees as `tar.gz`: reproducible when written, and checked as hostile input when read.
 
 use crate::ports::{ErrorKind, FetchLimits, PortError, Result};
 use driftless_manifest::{EntryKind, FileTree, TreeError, TreePath};
@@ -8,14 +8,14 @@ use flate2::write::GzEncoder;
 use std::io::{self, Read};
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
-/// Bytes that the archive itself may spend on each entry: headers, padding, long names.
+/// Maximum bytes of overhead of each entry: headers, padding, long names.
 const ENTRY_OVERHEAD: u64 = 4096;
-/// Unpacked bytes that are fine at any ratio.
+/// Unpacked bytes that are accepted at any compression ratio.
 const SMALL: u64 = 1 << 20;
-/// Bytes of a link's target, as Linux has it.
+/// Maximum bytes of a link's target, as on Linux.
 const LINK_LENGTH: usize = 4096;
 
-/// Packs a tree: in order of path, without times and owners, so that the same tree gives the same bytes.
+/// Packs a tree in order of path, without times and owners, so that the same tree gives the same bytes.
 ///
 /// # Errors
 /// `Invalid` for a link whose target cannot be written.
@@ -50,7 +50,7 @@ pub fn pack(tree: &FileTree) -> Result<Vec<u8>> {
     write().map_err(|error| PortError::new(ErrorKind::Invalid, format!("pack the files: {error}")))
 }
 
-/// Writes a link's target byte by byte; a path would be tidied on the way.
+/// Writes a link's target byte by byte: `tar` would normalize a path.
 fn set_target<W: io::Write>(
     builder: &mut Builder<W>,
     header: &mut Header,
@@ -74,12 +74,12 @@ fn set_target<W: io::Write>(
     header.set_link_name_literal(&target[..100])
 }
 
-/// Unpacks a tree. `strip` takes the first directory off, which must then be the same for all, as in GitHub's tarballs.
-/// Links are kept as links, wherever they lead: whoever follows them stays inside.
+/// Unpacks a tree. `strip` removes the first directory, which must then be the same for all files, as in GitHub's tarballs.
+/// Links are kept as links, wherever they lead: readers of the tree do not follow them outside.
 ///
 /// # Errors
-/// `Unreadable` for what is no whole `tar.gz`; `Invalid` for what stands in it and is refused: more than `limits`, hard
-/// links, devices, absolute names or such with `..`, names that stand twice, sizes that contradict each other.
+/// `Unreadable` for an incomplete or invalid `tar.gz`; `Invalid` for refused content: more than `limits`, hard links, devices,
+/// names that are absolute or have `..`, duplicate names, contradictory sizes.
 pub fn unpack(packed: &[u8], strip: bool, limits: FetchLimits) -> Result<FileTree> {
     let ratio = limits.ratio.saturating_mul(packed.len() as u64).max(SMALL);
     let overhead = ENTRY_OVERHEAD.saturating_mul(limits.files as u64 + 16);
@@ -99,19 +99,19 @@ pub fn unpack(packed: &[u8], strip: bool, limits: FetchLimits) -> Result<FileTre
     for entry in archive.entries().map_err(broken)? {
         unpacking.take(entry.map_err(broken)?)?;
     }
-    // To the very end: the checksum stands there, and nothing else may.
+    // The checksum is at the very end, and nothing else may follow.
     let mut rest = archive.into_inner();
     let mut buffer = [0; 8192];
     loop {
         match rest.read(&mut buffer).map_err(broken)? {
             0 => break,
             n if buffer[..n].iter().all(|byte| *byte == 0) => {}
-            _ => return Err(refused("there is something behind the end of the archive")),
+            _ => return Err(refused("unexpected data after the end of the archive")),
         }
     }
     if !rest.inner.into_inner().is_empty() {
         return Err(refused(
-            "there is something behind the end of the compressed data",
+            "unexpected data after the end of the compressed data",
         ));
     }
     Ok(unpacking.tree)
@@ -136,7 +136,7 @@ impl Unpacking {
         self.entries += 1;
         if self.entries > self.limits.files.saturating_mul(2) {
             return Err(refused(format!(
-                "it has more than {} files and directories",
+                "more than {} files and directories",
                 self.limits.files.saturating_mul(2)
             )));
         }
@@ -164,22 +164,22 @@ impl Unpacking {
                     .unwrap_or_default();
                 if entry.size() != 0 || target.is_empty() || target.len() > LINK_LENGTH {
                     return Err(refused(format!(
-                        "'{name}' is a link without a target, or with more than one"
+                        "'{name}' is a link without a target, with content or with a target that is too long"
                     )));
                 }
                 (EntryKind::Link, target)
             }
             other => {
-                let what = format!(
+                let reason = format!(
                     "'{name}' is neither a file, a directory nor a symbolic link (type {:?})",
                     other.as_byte()
                 );
-                return Err(refused(what));
+                return Err(refused(reason));
             }
         };
         if path.is_root() || self.tree.index().len() >= self.limits.files {
             return Err(refused(format!(
-                "it has more than {} files, or a file without a name",
+                "more than {} files, or a file without a name",
                 self.limits.files
             )));
         }
@@ -188,10 +188,10 @@ impl Unpacking {
             .map_err(|error: TreeError| refused(error))
     }
 
-    /// Where a name belongs; `None` for the directory that is taken off.
+    /// Returns the path of an entry in the tree; `None` for the root and the stripped directory.
     fn place(&mut self, name: &str) -> Result<Option<TreePath>> {
         let name = name.strip_suffix('/').unwrap_or(name);
-        // As `tar -c .` writes them.
+        // `tar -c .` writes names with this prefix.
         let name = name.strip_prefix("./").unwrap_or(name);
         if matches!(name, "" | ".") {
             return Ok(None);
@@ -208,7 +208,7 @@ impl Unpacking {
             .map_or((name, None), |(top, rest)| (top, Some(rest)));
         if self.top.get_or_insert_with(|| top.to_owned()) != top {
             return Err(refused(format!(
-                "'{name}' is not in the one directory that all files are in"
+                "'{name}' is not in the same top directory as the other files"
             )));
         }
         rest.map(TreePath::new).transpose().map_err(refused)
@@ -219,7 +219,7 @@ impl Unpacking {
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.limits.bytes {
             return Err(refused(format!(
-                "its files have more than {} bytes",
+                "the files have more than {} bytes",
                 self.limits.bytes
             )));
         }
@@ -235,7 +235,7 @@ impl Unpacking {
     }
 }
 
-/// Two readers of one archive must see the same entries: a size in an extension must be the header's.
+/// Checks that a size in an extension is the header's: two readers of one archive must see the same entries.
 fn check_size<R: Read>(entry: &mut Entry<'_, R>, name: &str) -> Result<()> {
     let plain = entry.header().entry_size().map_err(broken)?;
     let Some(extensions) = entry.pax_extensions().map_err(broken)? else {
@@ -250,7 +250,7 @@ fn check_size<R: Read>(entry: &mut Entry<'_, R>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A reader that fails instead of giving more than it may.
+/// A reader that fails after a maximum number of bytes.
 struct Capped<R> {
     inner: R,
     left: u64,
@@ -274,12 +274,12 @@ fn broken(error: io::Error) -> PortError {
             .downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::FileTooLarge)
         {
-            return refused("it unpacks to more bytes than a source may have");
+            return refused("the unpacked files are larger than a source may be");
         }
         source = error.source();
     }
     if error.kind() == io::ErrorKind::FileTooLarge {
-        return refused("it unpacks to more bytes than a source may have");
+        return refused("the unpacked files are larger than a source may be");
     }
     PortError::new(
         ErrorKind::Unreadable,
@@ -287,8 +287,8 @@ fn broken(error: io::Error) -> PortError {
     )
 }
 
-fn refused(why: impl std::fmt::Display) -> PortError {
-    PortError::new(ErrorKind::Invalid, format!("the archive is refused: {why}"))
+fn refused(reason: impl std::fmt::Display) -> PortError {
+    PortError::new(ErrorKind::Invalid, format!("the archive is refused: {reason}"))
 }
 
 #[cfg(test)]
@@ -305,7 +305,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// One entry, name and type written as they are.
+    /// Returns one entry with its name and type unchanged.
     fn entry(name: &str, kind: EntryType, link: &str, content: &[u8]) -> Vec<u8> {
         let mut header = Header::new_ustar();
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back_and_always_the_same() {
+    fn packing_is_reproducible_and_reversible() {
         let mut tree =
             FileTree::from_files([("a/b.yaml", "x: 1\n"), ("a.yaml", ""), ("é", "ü")]).unwrap();
         tree.insert(
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_directory_is_taken_off() {
+    fn the_first_directory_is_stripped() {
         let pax = entry(
             "pax_global_header",
             EntryType::XGlobalHeader,
@@ -386,17 +386,17 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not_belong() {
+    fn refuses_hostile_entries() {
         let mut smuggled = entry("x", EntryType::XHeader, "", b"12 size=900\n");
         smuggled.extend(file("a"));
-        for (what, entries) in [
+        for (case, entries) in [
             ("absolute", vec![file("/etc/passwd")]),
             ("climbs", vec![file("a/../../b")]),
             ("climbs inside", vec![file("a/../b")]),
             ("dot", vec![file("a/./b")]),
             ("dots", vec![file("././a")]),
-            ("twice", vec![file("a"), file("a")]),
-            ("twice, once from here", vec![file("a"), file("./a")]),
+            ("duplicate", vec![file("a"), file("a")]),
+            ("duplicate with ./", vec![file("a"), file("./a")]),
             (
                 "below a link",
                 vec![entry("a", EntryType::Symlink, "/etc", b""), file("a/b")],
@@ -416,11 +416,11 @@ mod tests {
             ),
         ] {
             let result = unpack(&archive(&entries), false, FetchLimits::default());
-            assert!(result.is_err(), "{what} is taken");
+            assert!(result.is_err(), "{case} is taken");
         }
         let from_here = unpack(&archive(&[file("./a")]), false, FetchLimits::default());
         assert_eq!(from_here.unwrap().index().len(), 1);
-        // Twins that only case tells apart are two files.
+        // Names that differ only in case are two files.
         assert_eq!(
             unpack(
                 &archive(&[file("a"), file("A")]),

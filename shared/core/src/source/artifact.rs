@@ -1,5 +1,5 @@
-//! Artifacts in the bucket, named by their content: the packed files of one source at one revision, with an index of names and
-//! ids beside them that answers "would this build read anything new?" without unpacking; charts; indexes of repositories.
+//! Artifacts in the bucket, named by their content: the packed files of one source at one revision, charts, and indexes of chart
+//! repositories. Packed files have an index of names and ids, which answers "would this build read anything new?" without unpacking.
 
 use crate::flux::{ArtifactStatus, ObjectRef, rfc3339};
 use crate::kernel::Context;
@@ -13,13 +13,13 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// What an artifact is.
+/// The kind of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArtifactKind {
     /// The packed files of a source.
     Tree,
-    /// A packed chart (`.tgz`, one directory with the chart's name in it), or a layer as it came: [`bytes()`] are what
-    /// `Chart::from_archive` reads. A [`ArtifactKind::Tree`] of an OCIRepository that extracts a chart's layer is read by it as well.
+    /// A packed chart (`.tgz`, one directory with the chart's name in it), or an unchanged layer: `Chart::from_archive` reads its
+    /// [`bytes()`]. It also reads a [`ArtifactKind::Tree`] of an OCIRepository that extracts a chart's layer.
     Chart,
     /// A repository's `index.yaml`.
     Index,
@@ -38,7 +38,7 @@ impl ArtifactKind {
     }
 }
 
-/// Stores a file as it is and returns what the source's status says of it. The same bytes are stored once.
+/// Stores a file unchanged and returns the artifact for the source's status. The same bytes are stored once.
 ///
 /// # Errors
 /// The bucket's.
@@ -51,7 +51,7 @@ pub async fn store_file(
     let hash = hex::encode(Sha256::digest(&content));
     let path = form.key(&hash);
     let size = content.len() as u64;
-    // Over what stands there: it is the same, or damaged. Either way it was written now, so nobody takes it for forgotten.
+    // An existing blob has the same content or is damaged. It is written in both cases: the new time keeps it from expiring.
     ports.blobs.put(&path, content, Precondition::None).await?;
     Ok(ArtifactStatus {
         url: ports.blobs.url(&path),
@@ -64,14 +64,14 @@ pub async fn store_file(
     })
 }
 
-/// Stores a tree and returns what the source's status says of it. The same tree is stored once.
+/// Stores a tree and returns the artifact for the source's status. The same tree is stored once.
 ///
 /// # Errors
 /// The bucket's.
 pub async fn store(ports: &Ports, tree: &FileTree, revision: &str) -> Result<ArtifactStatus> {
     let packed = Bytes::from(archive::pack(tree)?);
     let hash = hex::encode(Sha256::digest(&packed));
-    // The index goes first: whoever finds the artifact finds its index.
+    // The index is stored first, so that an artifact never exists without it.
     store_index(ports, &hash, tree.index()).await?;
     store_file(ports, packed, ArtifactKind::Tree, revision).await
 }
@@ -87,10 +87,10 @@ async fn store_index(ports: &Ports, hash: &str, index: &TreeIndex) -> Result<()>
     Ok(())
 }
 
-/// The names and ids of an artifact. An index that is lost or damaged is made anew from the files.
+/// Returns the names and ids of an artifact. A lost or damaged index is created again from the files.
 ///
 /// # Errors
-/// As [`load`].
+/// The same as [`load`].
 pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex> {
     let hash = hash_of(artifact)?;
     let known = state::recall::<TreeIndex>(ports.blobs.as_ref(), &index_key(hash)).await?;
@@ -102,10 +102,10 @@ pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex
     Ok(tree.index().clone())
 }
 
-/// The files of an artifact, checked against its digest. They are unpacked once for all objects that build from them.
+/// Returns the files of an artifact, checked against its digest. They are unpacked once for all objects that build from them.
 ///
 /// # Errors
-/// As [`bytes()`], or the files are refused.
+/// The same as [`bytes()`], or the archive is refused.
 pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTree>> {
     let hash = hash_of(artifact)?;
     if let Some(tree) = ports.unpacked.get(hash)
@@ -120,7 +120,7 @@ pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTr
     Ok(tree)
 }
 
-/// The bytes of an artifact, checked against its digest. Damaged ones are set aside.
+/// Returns the bytes of an artifact, checked against its digest. A damaged artifact is set aside.
 ///
 /// # Errors
 /// The bucket's, `NotFound` when the artifact is gone or was set aside.
@@ -134,30 +134,30 @@ pub async fn bytes(ports: &Ports, artifact: &ArtifactStatus) -> Result<Bytes> {
     if hex::encode(Sha256::digest(&content)) == hash {
         return Ok(content);
     }
-    let what = format!(
-        "artifact {} has other bytes than were stored",
+    let message = format!(
+        "artifact {}: the content in the bucket is not what was stored",
         artifact.revision
     );
     let blobs = ports.blobs.as_ref();
-    let kind = match state::set_aside(blobs, &artifact.path, &version, &what).await {
+    let kind = match state::set_aside(blobs, &artifact.path, &version, &message).await {
         true => ErrorKind::NotFound,
         false => ErrorKind::Unreadable,
     };
-    Err(PortError::new(kind, what))
+    Err(PortError::new(kind, message))
 }
 
-/// What the steps of a source remember of what they stored.
+/// The part of a source's memory that says which artifact it stored last.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Origin {
     stored: String,
 }
 
-/// Refuses an artifact that the steps of the source did not store. Who may write the status of a source of his own could name
-/// another's artifact there.
+/// Refuses an artifact that the steps of the source did not store. A user who can write the status of a source could name the
+/// artifact of another source there.
 ///
 /// # Errors
-/// The bucket's; `NotFound` when the source stored another artifact, or none that is known of.
+/// The bucket's; `NotFound` if the source stored another artifact, or if its memory is lost.
 async fn check_origin(
     context: &Context<'_>,
     source: &ObjectRef,
@@ -169,17 +169,14 @@ async fn check_origin(
     if origin.is_some_and(|origin| origin.stored == artifact.digest) {
         return Ok(());
     }
-    let what = format!(
-        "artifact {} is not known to be of {source}",
-        artifact.revision
-    );
-    Err(PortError::new(ErrorKind::NotFound, what))
+    let message = format!("artifact {} was not stored by {source}", artifact.revision);
+    Err(PortError::new(ErrorKind::NotFound, message))
 }
 
-/// [`load`] for an object that follows a source. One that is missing is asked of the source.
+/// Calls [`load`] for an object that follows a source. If the artifact is missing, the source is queued to store it again.
 ///
 /// # Errors
-/// As [`load`]; `NotFound`, too, for an artifact that the source did not store.
+/// The same as [`load`]; also `NotFound` for an artifact that the source did not store.
 pub async fn load_of(
     context: &Context<'_>,
     source: &ObjectRef,
@@ -189,13 +186,13 @@ pub async fn load_of(
         Ok(()) => load(context.ports, artifact).await,
         Err(error) => Err(error),
     };
-    or_ask(context, source, found).await
+    or_request(context, source, found).await
 }
 
-/// [`bytes()`] for an object that follows a source. What is missing is asked of the source.
+/// Calls [`bytes()`] for an object that follows a source. If the artifact is missing, the source is queued to store it again.
 ///
 /// # Errors
-/// As [`load_of`].
+/// The same as [`load_of`].
 pub async fn bytes_of(
     context: &Context<'_>,
     source: &ObjectRef,
@@ -205,25 +202,25 @@ pub async fn bytes_of(
         Ok(()) => bytes(context.ports, artifact).await,
         Err(error) => Err(error),
     };
-    or_ask(context, source, found).await
+    or_request(context, source, found).await
 }
 
-/// The same answer, after asking the source to store an artifact again that is not in the bucket: who follows a source may
-/// learn of that before the source does.
+/// Returns `found` unchanged, and queues the source if the artifact is not in the bucket, so that it is stored again: an object
+/// that follows the source may notice this first.
 ///
 /// # Errors
-/// As before, or the queue's.
-pub async fn or_ask<T>(context: &Context<'_>, source: &ObjectRef, found: Result<T>) -> Result<T> {
+/// The error in `found`, or the queue's.
+pub async fn or_request<T>(context: &Context<'_>, source: &ObjectRef, found: Result<T>) -> Result<T> {
     if let Err(error) = &found
         && error.kind == ErrorKind::NotFound
     {
-        let look = context.request(source.clone(), Cause::Changed);
-        context.ports.queue.send(vec![look]).await?;
+        let request = context.request(source.clone(), Cause::Changed);
+        context.ports.queue.send(vec![request]).await?;
     }
     found
 }
 
-/// Whether the artifact is in the bucket with as many bytes as were stored. Their digest is checked when they are read.
+/// Returns whether the artifact is in the bucket with its stored size. The digest is checked when the bytes are read.
 ///
 /// # Errors
 /// The bucket's.
@@ -235,7 +232,7 @@ pub async fn exists(ports: &Ports, artifact: &ArtifactStatus) -> Result<bool> {
     Ok(found.is_some_and(|size| artifact.size.is_none_or(|stored| stored == size)))
 }
 
-/// Whether a blob is an artifact, or tells of one.
+/// Returns whether a blob is an artifact or the index of one.
 pub fn is_key(key: &str) -> bool {
     key.starts_with("artifacts/")
 }
@@ -244,7 +241,8 @@ fn index_key(hash: &str) -> String {
     format!("artifacts/{hash}.index.json")
 }
 
-/// Only a digest that we could have written names a blob: a status is written by anyone who may write it.
+/// Returns the hash of an artifact if its digest and path are ones that driftless writes: a status can hold anything that its
+/// writers want.
 fn hash_of(artifact: &ArtifactStatus) -> Result<&str> {
     let hash = artifact.digest.strip_prefix("sha256:").unwrap_or_default();
     let ours = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -274,7 +272,7 @@ mod tests {
     use driftless_manifest::TreePath;
     use futures::FutureExt as _;
 
-    /// Nothing in memory ever waits.
+    /// Returns the result of a future that never waits, as those of in-memory ports.
     fn now<T>(future: impl Future<Output = T>) -> T {
         future
             .now_or_never()

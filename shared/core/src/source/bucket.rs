@@ -109,7 +109,7 @@ impl SourceReconciler for Objects {
         let artifact = status.artifact.as_ref();
         if artifact.is_none_or(|artifact| artifact.revision != revision) {
             let what = format!("new upstream revision '{revision}'");
-            reconciler::tell_building(context, source, status, &what);
+            reconciler::set_building(context, source, status, &what);
         }
         let stored = match &status.artifact {
             Some(artifact) if artifact.revision == revision => {

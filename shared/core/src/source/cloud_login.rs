@@ -1,4 +1,4 @@
-//! The login of a registry that a cloud runs (`spec.provider`), as source-controller 1.9 gets it.
+//! Logins to registries of clouds (`spec.provider`), as source-controller 1.9 gets them.
 
 use crate::cloud::{self, Exchange, aws, azure, google};
 use crate::failure::Failure;
@@ -10,29 +10,29 @@ use crate::ports::{
     is_google_registry,
 };
 
-/// What a login is asked for, in Flux's words.
+/// Flux's message prefix for a failed login.
 const TOKEN: &str = "failed to get access token for artifact registry";
-/// The user of whoever logs in to a registry of Google's with a token.
+/// The user name for a login to a registry of Google with a token.
 const GOOGLE_USER: &str = "oauth2accesstoken";
 
-/// Who wants to log in where.
+/// An object and the registry that it needs a login for.
 pub(super) struct LoginRequest<'a> {
     /// The object's namespace.
     pub namespace: &'a str,
-    /// `aws`, `azure`, `gcp`.
+    /// The provider: `aws`, `azure` or `gcp`.
     pub cloud: &'a str,
-    /// `oci://HOST/PATH`.
+    /// The registry's address, `oci://HOST/PATH`.
     pub url: &'a str,
-    /// Whose identity is taken.
+    /// The account whose identity is used.
     pub account: Account<'a>,
 }
 
-/// Whose identity a source takes.
+/// The account whose identity a source uses.
 #[derive(Clone, Copy)]
 pub(super) enum Account<'a> {
-    /// The service account's of this name, else the operator's default one's, else the installation's own.
+    /// The service account of this name, else the operator's default one, else the installation itself.
     Named(&'a str),
-    /// The installation's own: the object's kind has no field for a service account.
+    /// The installation itself: the object's kind has no field for a service account.
     Never,
 }
 
@@ -50,18 +50,18 @@ impl LoginRequest<'_> {
             .map_or(repository, |(host, _)| host)
     }
 
-    /// What to do where the installation's identity is not taken.
+    /// Returns what the user can do if the installation's identity cannot be used.
     fn instead(&self, annotation: &str) -> String {
         let account = match self.account {
             Account::Named(_) => format!(
                 "name a service account with the annotation {annotation} (spec.serviceAccountName)"
             ),
-            Account::Never => "use an OCIRepository, which has a serviceAccountName".to_owned(),
+            Account::Never => "use an OCIRepository with spec.serviceAccountName".to_owned(),
         };
         format!("{account}, or name a Secret with a login (spec.secretRef)")
     }
 
-    /// The service account whose identity is taken; none: the installation's.
+    /// Returns the service account whose identity is used, or nothing for the installation's.
     async fn account(&self, context: &Context<'_>) -> Result<Option<cloud::Account>, Failure> {
         let Account::Named(own) = self.account else {
             return Ok(None);
@@ -72,27 +72,27 @@ impl LoginRequest<'_> {
             .default_source_service_account
             .as_deref();
         let found = cloud::find(&context.hub, self.namespace, own, default).await;
-        found.map_err(|none| none.context(TOKEN).into())
+        found.map_err(|error| error.context(TOKEN).into())
     }
 }
 
-/// User and password of a registry, for the identity that an object takes.
+/// Returns user and password of a registry, for the identity that an object uses.
 ///
 /// # Errors
-/// The registry is not one of the cloud's; no identity, or one that the cloud does not know; the installation's own role was not
+/// The registry is not one of the cloud's; the identity is missing or unknown to the cloud; the installation's own role is not
 /// allowed for this registry.
 pub(super) async fn login(
     context: &Context<'_>,
-    asked: &LoginRequest<'_>,
-    how: &Connection,
+    request: &LoginRequest<'_>,
+    connection: &Connection,
 ) -> Result<(String, Secret), Failure> {
-    let RegistryLogin { user, password } = match asked.cloud {
-        "aws" => ecr(context, asked, how).await?,
-        "azure" => acr(context, asked, how).await?,
-        "gcp" => google(context, asked, how).await?,
+    let RegistryLogin { user, password } = match request.cloud {
+        "aws" => ecr(context, request, connection).await?,
+        "azure" => acr(context, request, connection).await?,
+        "gcp" => google(context, request, connection).await?,
         other => {
-            let what = format!("provider '{}' not implemented", other.escape_debug());
-            return Err(Failure::retry(reason::FAILED, what));
+            let message = format!("provider '{}' not implemented", other.escape_debug());
+            return Err(Failure::retry(reason::FAILED, message));
         }
     };
     Ok((user, password))
@@ -100,92 +100,92 @@ pub(super) async fn login(
 
 async fn ecr(
     context: &Context<'_>,
-    asked: &LoginRequest<'_>,
-    how: &Connection,
+    request: &LoginRequest<'_>,
+    connection: &Connection,
 ) -> Result<RegistryLogin, Failure> {
-    let Some(registry) = EcrRegistry::parse(asked.host()) else {
+    let Some(registry) = EcrRegistry::parse(request.host()) else {
         let form = r"([0-9+]*).dkr[.-]ecr(?:-fips)?\.([^/.]*)\.(amazonaws\.com[.cn]*|amazonaws\.eu|sc2s\.sgov\.gov|c2s\.ic\.gov|cloud\.adc-e\.uk|csp\.hci\.ic\.gov|on\.aws)";
-        return Err(invalid("AWS", asked.host(), form));
+        return Err(invalid("AWS", request.host(), form));
     };
-    check_tls(how)?;
-    let identity = match asked.account(context).await? {
+    check_tls(connection)?;
+    let identity = match request.account(context).await? {
         Some(account) => aws::identity(&exchange(context), &account, registry.region())
             .await
             .map_err(|failure| failure.context(TOKEN))?,
         None => {
-            check_role(&context.hub.settings, asked, how)?;
+            check_role(&context.hub.settings, request, connection)?;
             AwsIdentity::Installation
         }
     };
     let now = context.ports.clock.now();
-    let given = context.ports.clouds.aws.registry(&registry, &identity, now);
-    given.await.map_err(|error| not_given(&error))
+    let answer = context.ports.clouds.aws.registry(&registry, &identity, now);
+    answer.await.map_err(|error| login_failure(&error))
 }
 
 async fn acr(
     context: &Context<'_>,
-    asked: &LoginRequest<'_>,
-    how: &Connection,
+    request: &LoginRequest<'_>,
+    connection: &Connection,
 ) -> Result<RegistryLogin, Failure> {
-    let Some(registry) = AcrRegistry::parse(asked.host()) else {
+    let Some(registry) = AcrRegistry::parse(request.host()) else {
         let form = r"^.+\.(azurecr\.io|azurecr\.cn|azurecr\.de|azurecr\.us)$";
-        return Err(invalid("Azure", asked.host(), form));
+        return Err(invalid("Azure", request.host(), form));
     };
-    check_tls(how)?;
-    let account = needed_account(context, asked, azure::CLIENT).await?;
+    check_tls(connection)?;
+    let account = required_account(context, request, azure::CLIENT).await?;
     let identity = azure::identity(&exchange(context), &account).await;
     let identity = identity.map_err(|failure| failure.context(TOKEN))?;
     let now = context.ports.clock.now();
-    let given = context
+    let answer = context
         .ports
         .clouds
         .azure
         .registry(&registry, &identity, now);
-    given.await.map_err(|error| not_given(&error))
+    answer.await.map_err(|error| login_failure(&error))
 }
 
 async fn google(
     context: &Context<'_>,
-    asked: &LoginRequest<'_>,
-    how: &Connection,
+    request: &LoginRequest<'_>,
+    connection: &Connection,
 ) -> Result<RegistryLogin, Failure> {
-    if !is_google_registry(asked.host()) {
+    if !is_google_registry(request.host()) {
         let form = r"^(((.+\.)?gcr\.io)|(.+-docker\.pkg\.dev)|(docker\.s3nsregistry\.fr))$";
-        return Err(invalid("GCP", asked.host(), form));
+        return Err(invalid("GCP", request.host(), form));
     }
-    check_tls(how)?;
-    let account = needed_account(context, asked, google::PROVIDER).await?;
+    check_tls(connection)?;
+    let account = required_account(context, request, google::PROVIDER).await?;
     let identity = google::identity(&exchange(context), &account).await;
     let identity = identity.map_err(|failure| failure.context(TOKEN))?;
     let now = context.ports.clock.now();
-    let given = context.ports.clouds.google.token(&identity, now);
-    let token = given.await.map_err(|error| not_given(&error))?;
+    let answer = context.ports.clouds.google.token(&identity, now);
+    let token = answer.await.map_err(|error| login_failure(&error))?;
     Ok(RegistryLogin {
         user: GOOGLE_USER.to_owned(),
         password: token.secret,
     })
 }
 
-/// The service account whose identity is taken, where the installation has none of its own: it is on AWS.
-async fn needed_account(
+/// Returns the service account of the object; an error without one, because the installation has only an identity on AWS.
+async fn required_account(
     context: &Context<'_>,
-    asked: &LoginRequest<'_>,
+    request: &LoginRequest<'_>,
     annotation: &str,
 ) -> Result<cloud::Account, Failure> {
-    if let Some(account) = asked.account(context).await? {
+    if let Some(account) = request.account(context).await? {
         return Ok(account);
     }
-    let (cloud, instead) = (asked.cloud, asked.instead(annotation));
-    let what = format!(
-        "spec.provider '{cloud}' without a service account is not supported: the controller's own identity in the cloud, which Flux \
-         takes then, is not there with driftless: {instead}"
+    let (cloud, instead) = (request.cloud, request.instead(annotation));
+    let message = format!(
+        "spec.provider '{cloud}' without a service account is not supported: driftless has no controller identity in this cloud to \
+         fall back to: {instead}"
     );
-    Err(Failure::terminal(reason::UNSUPPORTED, what))
+    Err(Failure::terminal(reason::UNSUPPORTED, message))
 }
 
-fn not_given(error: &PortError) -> Failure {
-    let lead = "failed to create artifact registry credentials";
-    Failure::port(reason::FAILED, error).context(lead)
+fn login_failure(error: &PortError) -> Failure {
+    let prefix = "failed to create artifact registry credentials";
+    Failure::port(reason::FAILED, error).context(prefix)
 }
 
 fn exchange<'a>(context: &'a Context<'_>) -> Exchange<'a> {
@@ -198,13 +198,13 @@ fn exchange<'a>(context: &'a Context<'_>) -> Exchange<'a> {
 
 fn invalid(cloud: &str, host: &str, form: &str) -> Failure {
     let host = host.escape_debug();
-    let what = format!("invalid {cloud} registry: '{host}'. must match {form}");
-    Failure::retry(reason::FAILED, what)
+    let message = format!("invalid {cloud} registry: '{host}'. must match {form}");
+    Failure::retry(reason::FAILED, message)
 }
 
-/// A login of a cloud opens more than one repository: nobody on the way gets to see it.
-fn check_tls(how: &Connection) -> Result<(), Failure> {
-    match how.insecure {
+/// Refuses connections without TLS: a cloud's login opens more than one repository, so it must not be readable on the way.
+fn check_tls(connection: &Connection) -> Result<(), Failure> {
+    match connection.insecure {
         false => Ok(()),
         true => Err(Failure::terminal(
             reason::UNSUPPORTED,
@@ -213,37 +213,37 @@ fn check_tls(how: &Connection) -> Result<(), Failure> {
     }
 }
 
-/// The installation's own role reads what its operator named, and trusts Amazon alone to be that.
+/// Checks that the installation's own role may read the registry: the operator named it, and only public certificates are trusted.
 fn check_role(
     settings: &Settings,
-    asked: &LoginRequest<'_>,
-    how: &Connection,
+    request: &LoginRequest<'_>,
+    connection: &Connection,
 ) -> Result<(), Failure> {
-    let lead = "spec.provider 'aws' without a service account reads the registry with this installation's own AWS role";
-    let what = if !is_allowed(settings, asked) {
+    let prefix = "spec.provider 'aws' without a service account reads the registry with this installation's own AWS role";
+    let message = if !is_allowed(settings, request) {
         format!(
-            "{lead}, which is not allowed for this one: register the hub with --allow-role-registry {}/{}, or {}",
-            asked.namespace,
-            asked.repository().escape_debug(),
-            asked.instead(aws::ROLE)
+            "{prefix}, which is not allowed for this registry: register the hub with --allow-role-registry {}/{}, or {}",
+            request.namespace,
+            request.repository().escape_debug(),
+            request.instead(aws::ROLE)
         )
-    } else if how.certificate_authority.is_some() {
-        format!("{lead}, which trusts public certificates alone: remove spec.certSecretRef")
+    } else if connection.certificate_authority.is_some() {
+        format!("{prefix}, which only trusts public certificates: remove spec.certSecretRef")
     } else {
         return Ok(());
     };
-    Err(Failure::terminal(reason::UNSUPPORTED, what))
+    Err(Failure::terminal(reason::UNSUPPORTED, message))
 }
 
-/// Whether a repository is one that its namespace may read, or below one.
-fn is_allowed(settings: &Settings, asked: &LoginRequest<'_>) -> bool {
+/// Returns whether the operator allowed the namespace to read this repository or a parent of it.
+fn is_allowed(settings: &Settings, request: &LoginRequest<'_>) -> bool {
     let allowed = settings
         .role_registries
         .iter()
         .filter_map(|one| one.trim_end_matches('/').split_once('/'));
-    let mut allowed = allowed.filter(|(namespace, _)| *namespace == asked.namespace);
+    let mut allowed = allowed.filter(|(namespace, _)| *namespace == request.namespace);
     allowed.any(|(_, repository)| {
-        let rest = asked.repository().strip_prefix(repository);
+        let rest = request.repository().strip_prefix(repository);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
@@ -273,18 +273,18 @@ mod tests {
             ],
             ..Settings::default()
         };
-        let check = |namespace: &str, path: &str, how: &Connection| {
+        let check = |namespace: &str, path: &str, connection: &Connection| {
             let url = format!("oci://{HOST}{path}");
-            check_role(&settings, &asked(namespace, &url), how).map_err(|failure| failure.message)
+            check_role(&settings, &asked(namespace, &url), connection).map_err(|failure| failure.message)
         };
-        let how = Connection::default();
+        let connection = Connection::default();
         for (namespace, path) in [
             ("apps", "/charts"),
             ("apps", "/charts/"),
             ("apps", "/charts/web"),
             ("all", "/anything"),
         ] {
-            assert_eq!(check(namespace, path, &how), Ok(()), "{namespace}{path}");
+            assert_eq!(check(namespace, path, &connection), Ok(()), "{namespace}{path}");
         }
         for (namespace, path) in [
             ("apps", ""),
@@ -294,9 +294,9 @@ mod tests {
             ("ops", "/charts"),
             ("", "/charts"),
         ] {
-            let told = check(namespace, path, &how).unwrap_err();
+            let refused = check(namespace, path, &connection).unwrap_err();
             let flag = format!("--allow-role-registry {namespace}/{HOST}{path}, or");
-            assert!(told.contains(&flag), "{told}");
+            assert!(refused.contains(&flag), "{refused}");
         }
         let trusting = Connection {
             certificate_authority: Some(b"pem".to_vec()),

@@ -1,4 +1,4 @@
-//! How to talk to the host of a chart or an artifact: from Secrets, as source-controller 1.9 reads them.
+//! Connections to the host of a chart, an artifact or a bucket: from Secrets, as source-controller 1.9 reads them.
 
 use crate::cloud;
 use crate::failure::Failure;
@@ -14,21 +14,21 @@ use url::Url;
 
 /// source-controller's default for `spec.timeout`.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// A function has two minutes for a step.
-const LONGEST: Duration = Duration::from_secs(90);
+/// The maximum timeout of a request: a function has two minutes for a step.
+const MAX_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How to talk to a HelmRepository.
+/// Returns the connection to a HelmRepository.
 ///
 /// # Errors
-/// A Secret is missing, or has not what it should have.
+/// A Secret or an entry of it is missing or not valid.
 pub async fn of_repository(
     context: &Context<'_>,
     source: &HelmRepository,
 ) -> Result<Connection, Failure> {
     let spec = &source.spec;
-    let mut how = start(context, spec.timeout.as_deref())?;
-    how.pass_credentials = spec.pass_credentials;
-    how.insecure = spec.insecure;
+    let mut connection = start(context, spec.timeout.as_deref())?;
+    connection.pass_credentials = spec.pass_credentials;
+    connection.insecure = spec.insecure;
     let namespace = &source.id.namespace;
     if let Some(reference) = &spec.secret_ref {
         let place = SourceSecret::find(context, namespace, &reference.name).await?;
@@ -38,11 +38,11 @@ pub async fn of_repository(
                 not_found(namespace, &reference.name)
             ))
         })?;
-        let detect = |what| denied(format!("failed to detect authentication methods: {what}"));
-        how.login = place.login(&spec.url).map_err(detect)?;
+        let detect = |error| denied(format!("failed to detect authentication methods: {error}"));
+        connection.login = place.login(&spec.url).map_err(detect)?;
         if spec.cert_secret_ref.is_none() {
-            // Before certSecretRef, the certificates stood in the same Secret.
-            place.certificates(&mut how, true).map_err(detect)?;
+            // Before certSecretRef existed, the certificates were in the same Secret.
+            place.certificates(&mut connection, true).map_err(detect)?;
         }
     }
     if let Some(reference) = &spec.cert_secret_ref {
@@ -53,84 +53,84 @@ pub async fn of_repository(
                 not_found(namespace, &reference.name)
             ))
         })?;
-        let told = place.certificates(&mut how, false);
-        told.map_err(|what| {
+        let read = place.certificates(&mut connection, false);
+        read.map_err(|error| {
             denied(format!(
-                "failed to construct Helm client's TLS config: {what}"
+                "failed to construct Helm client's TLS config: {error}"
             ))
         })?;
     }
     if let Some(cloud) = source.cloud() {
-        let asked = cloud_login::LoginRequest {
+        let request = cloud_login::LoginRequest {
             namespace,
             cloud,
             url: &spec.url,
             account: Account::Never,
         };
-        let login = cloud_login::login(context, &asked, &how).await;
-        how.login = Some(login.map_err(|failure| {
-            let lead = "unable to get authentication data from OIDC";
-            failure.during(reason::AUTHENTICATION_FAILED, lead)
+        let login = cloud_login::login(context, &request, &connection).await;
+        connection.login = Some(login.map_err(|failure| {
+            let prefix = "unable to get authentication data from OIDC";
+            failure.during(reason::AUTHENTICATION_FAILED, prefix)
         })?);
     }
-    Ok(how)
+    Ok(connection)
 }
 
-/// How to talk to the registry of an OCIRepository: with its Secret, and with those of its service account; as its cloud
-/// identity where there is no Secret at all.
+/// Returns the connection to the registry of an OCIRepository: with its Secret or those of its service account, or with its
+/// cloud identity if there is no Secret at all.
 ///
 /// # Errors
-/// As [`of_repository`]; a cloud gives no login.
+/// The same as [`of_repository`]; or a cloud refuses the login.
 pub async fn of_registry(
     context: &Context<'_>,
     source: &OCIRepository,
 ) -> Result<Connection, Failure> {
     let spec = &source.spec;
-    let mut how = start(context, spec.timeout.as_deref())?;
-    how.insecure = spec.insecure;
+    let mut connection = start(context, spec.timeout.as_deref())?;
+    connection.insecure = spec.insecure;
     let namespace = &source.id.namespace;
     let places = pull_secrets(context, source).await?;
     if let Some(reference) = &spec.secret_ref {
         let place = SourceSecret::find(context, namespace, &reference.name).await?;
-        let lead = "failed to get credential: ";
+        let prefix = "failed to get credential: ";
         let place = place.ok_or_else(|| {
-            let what = not_found(namespace, &reference.name);
-            denied(format!("{lead}failed to get secret {what}"))
+            let message = not_found(namespace, &reference.name);
+            denied(format!("{prefix}failed to get secret {message}"))
         })?;
         let login = place.registry_login(&spec.url);
-        how.login = login.map_err(|what| denied(format!("{lead}{what}")))?;
+        connection.login = login.map_err(|error| denied(format!("{prefix}{error}")))?;
     }
     for place in &places {
-        if how.login.is_none() {
-            how.login = place
+        if connection.login.is_none() {
+            connection.login = place
                 .pull_login(&spec.url)
-                .map_err(|what| denied(format!("failed to get credential: {what}")))?;
+                .map_err(|error| denied(format!("failed to get credential: {error}")))?;
         }
     }
     let reference = spec.proxy_secret_ref.as_ref();
-    how.proxy = proxy(context, namespace, reference, "failed to get proxy address").await?;
-    let lead = format!("failed to generate transport for '{}'", spec.url);
+    connection.proxy = proxy(context, namespace, reference, "failed to get proxy address").await?;
+    let prefix = format!("failed to generate transport for '{}'", spec.url);
     let reference = spec.cert_secret_ref.as_ref();
-    certificates(context, namespace, reference, &mut how, &lead).await?;
+    certificates(context, namespace, reference, &mut connection, &prefix).await?;
     let has_secrets = spec.secret_ref.is_some() || !places.is_empty();
     if let Some(cloud) = source.cloud().filter(|_| !has_secrets) {
-        let asked = cloud_login::LoginRequest {
+        let request = cloud_login::LoginRequest {
             namespace,
             cloud,
             url: &spec.url,
             account: Account::Named(source.service_account()),
         };
-        let login = cloud_login::login(context, &asked, &how).await;
-        how.login = Some(login.map_err(|failure| {
-            let (reason, lead) = first_question(source);
-            failure.during(reason, lead)
+        let login = cloud_login::login(context, &request, &connection).await;
+        connection.login = Some(login.map_err(|failure| {
+            let (reason, prefix) = first_request(source);
+            failure.during(reason, prefix)
         })?);
     }
-    Ok(how)
+    Ok(connection)
 }
 
-/// What source-controller asks a registry first: it logs in there, and tells a failure so.
-fn first_question(source: &OCIRepository) -> (&'static str, String) {
+/// Returns the reason and message prefix of source-controller's first request to a registry, which is where its login fails.
+fn first_request(source: &OCIRepository) -> (&'static str, String) {
     let reference = source.spec.reference.as_ref();
     match reference.is_some_and(|one| one.digest.is_empty() && !one.semver.is_empty()) {
         true => (
@@ -147,13 +147,13 @@ fn first_question(source: &OCIRepository) -> (&'static str, String) {
     }
 }
 
-/// The Secrets that the service account of an OCIRepository has for registries.
+/// Returns the Secrets with registry logins of the service account of an OCIRepository.
 async fn pull_secrets(
     context: &Context<'_>,
     source: &OCIRepository,
 ) -> Result<Vec<SourceSecret>, Failure> {
     let (namespace, name) = (&source.id.namespace, source.service_account());
-    let fail = |what: String| denied(format!("failed to get credential: {what}"));
+    let fail = |reason: String| denied(format!("failed to get credential: {reason}"));
     let account = match cloud::find(&context.hub, namespace, name, None).await {
         Ok(None) => return Ok(Vec::new()),
         Ok(Some(account)) => account,
@@ -177,32 +177,32 @@ async fn pull_secrets(
     Ok(places)
 }
 
-/// The address of a Bucket, and how to talk to it.
+/// Returns the address of a Bucket, with its connection.
 ///
 /// # Errors
-/// An endpoint that is no host; as [`of_repository`].
+/// The endpoint is not a host; or the same as [`of_repository`].
 pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketAddress, Failure> {
     let spec = &source.spec;
-    let mut how = start(context, spec.timeout.as_deref())?;
+    let mut connection = start(context, spec.timeout.as_deref())?;
     let namespace = &source.id.namespace;
     if let Some(reference) = &spec.secret_ref {
         let place = SourceSecret::find(context, namespace, &reference.name).await?;
         let place = place.ok_or_else(|| {
-            let what = not_found(namespace, &reference.name);
-            denied(format!("failed to get secret {what}"))
+            let message = not_found(namespace, &reference.name);
+            denied(format!("failed to get secret {message}"))
         })?;
-        how.login = Some(place.access_key().map_err(denied)?);
+        connection.login = Some(place.access_key().map_err(denied)?);
     }
     let reference = spec.proxy_secret_ref.as_ref();
-    how.proxy = proxy(context, namespace, reference, "failed to get proxy URL").await?;
+    connection.proxy = proxy(context, namespace, reference, "failed to get proxy URL").await?;
     let reference = spec.cert_secret_ref.as_ref();
-    let lead = "failed to get TLS config";
-    certificates(context, namespace, reference, &mut how, lead).await?;
+    let prefix = "failed to get TLS config";
+    certificates(context, namespace, reference, &mut connection, prefix).await?;
     let address = BucketAddress {
         endpoint: endpoint(&spec.endpoint, spec.insecure)?,
         name: spec.bucket_name.clone(),
         region: region(spec.region.as_deref())?,
-        connection: how,
+        connection,
         as_installation: source.uses_installation_role(),
     };
     if address.as_installation {
@@ -211,39 +211,39 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
     Ok(address)
 }
 
-/// Takes the certificates of a `certSecretRef`, if there is one.
+/// Sets the certificates of a `certSecretRef`, if there is one.
 async fn certificates(
     context: &Context<'_>,
     namespace: &str,
     reference: Option<&LocalRef>,
-    how: &mut Connection,
-    lead: &str,
+    connection: &mut Connection,
+    prefix: &str,
 ) -> Result<(), Failure> {
     let Some(LocalRef { name, .. }) = reference else {
         return Ok(());
     };
-    let taken = match SourceSecret::find(context, namespace, name).await? {
-        Some(place) => place.certificates(how, false),
+    let read = match SourceSecret::find(context, namespace, name).await? {
+        Some(place) => place.certificates(connection, false),
         None => Err(format!("secret '{namespace}/{name}' not found")),
     };
-    taken.map_err(|what| denied(format!("{lead}: {what}")))
+    read.map_err(|error| denied(format!("{prefix}: {error}")))
 }
 
-/// What a client says of a Secret that is not there.
+/// Returns Flux's message for a missing Secret.
 fn not_found(namespace: &str, name: &str) -> String {
     format!("'{namespace}/{name}': secrets \"{name}\" not found")
 }
 
-fn denied(what: String) -> Failure {
-    Failure::retry(reason::AUTHENTICATION_FAILED, what)
+fn denied(message: String) -> Failure {
+    Failure::retry(reason::AUTHENTICATION_FAILED, message)
 }
 
-/// The proxy of a `proxySecretRef`, if there is one.
+/// Returns the proxy of a `proxySecretRef`, if there is one.
 pub(super) async fn proxy(
     context: &Context<'_>,
     namespace: &str,
     reference: Option<&LocalRef>,
-    lead: &str,
+    prefix: &str,
 ) -> Result<Option<Secret>, Failure> {
     let Some(LocalRef { name, .. }) = reference else {
         return Ok(None);
@@ -254,10 +254,10 @@ pub(super) async fn proxy(
     };
     proxy
         .map(Some)
-        .map_err(|what| denied(format!("{lead}: {what}")))
+        .map_err(|error| denied(format!("{prefix}: {error}")))
 }
 
-/// A region's name. It may become part of a host's.
+/// Checks a region's name, which may become part of a host name.
 fn region(text: Option<&str>) -> Result<String, Failure> {
     let text = text.unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -270,27 +270,27 @@ fn region(text: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-/// The installation's own role reads what its operator named, and shows itself to AWS alone.
+/// Checks that the installation's own role may read the bucket: the operator named it, and the requests go to AWS alone.
 fn check_role(
     settings: &Settings,
     namespace: &str,
     address: &BucketAddress,
 ) -> Result<(), Failure> {
     let wanted = format!("{namespace}/{}", address.name);
-    let lead = "spec.provider 'aws' without spec.secretRef reads the bucket with this installation's own AWS role";
-    let what = if !settings.role_buckets.contains(&wanted) {
+    let prefix = "spec.provider 'aws' without spec.secretRef reads the bucket with this installation's own AWS role";
+    let message = if !settings.role_buckets.contains(&wanted) {
         format!(
-            "{lead}, which is not allowed for this one: register the hub with --allow-role-bucket {wanted}, or name a Secret with \
+            "{prefix}, which is not allowed for this bucket: register the hub with --allow-role-bucket {wanted}, or name a Secret with \
              accesskey and secretkey"
         )
     } else if !is_aws(&address.endpoint) || address.connection.certificate_authority.is_some() {
         format!(
-            "{lead}, which is used over TLS at Amazon's own endpoints alone (s3.REGION.amazonaws.com, no certSecretRef)"
+            "{prefix}, which is only used over TLS at Amazon's own endpoints (s3.REGION.amazonaws.com, no certSecretRef)"
         )
     } else {
         return Ok(());
     };
-    Err(Failure::terminal(reason::UNSUPPORTED, what))
+    Err(Failure::terminal(reason::UNSUPPORTED, message))
 }
 
 fn is_aws(endpoint: &str) -> bool {
@@ -299,7 +299,7 @@ fn is_aws(endpoint: &str) -> bool {
     is_s3 && (host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
 }
 
-/// The address of a host that is given without `https://`.
+/// Returns the URL of a host that is given without `https://`.
 fn endpoint(host: &str, insecure: bool) -> Result<String, Failure> {
     let scheme = if insecure { "http" } else { "https" };
     let bare = Url::parse(&format!("{scheme}://{host}"))
@@ -315,10 +315,10 @@ fn endpoint(host: &str, insecure: bool) -> Result<String, Failure> {
     }
 }
 
-/// Without credentials: what everybody may read.
+/// Returns a connection without credentials, for public repositories.
 ///
 /// # Errors
-/// None that depends on the caller.
+/// Never, because the default timeout is valid.
 pub fn anonymous(context: &Context<'_>) -> Result<Connection, Failure> {
     start(context, None)
 }
@@ -330,7 +330,7 @@ fn start(context: &Context<'_>, timeout: Option<&str>) -> Result<Connection, Fai
     })?;
     Ok(Connection {
         allow_local: context.hub.settings.allow_local_clusters,
-        timeout: timeout.min(LONGEST),
+        timeout: timeout.min(MAX_TIMEOUT),
         ..Connection::default()
     })
 }
@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    /// The role is for what the operator named, and nobody else gets to see what it signs.
+    /// The role is for the buckets that the operator named, and its signatures are only sent to AWS.
     #[test]
     fn the_installations_own_role() {
         let settings = Settings {

@@ -1,4 +1,4 @@
-//! Who takes files from a source.
+//! The objects that follow a source.
 
 use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmChart, HelmRelease, Kustomization, ObjectRef};
@@ -7,7 +7,7 @@ use crate::ports::{Cause, Request};
 use driftless_manifest::Object;
 use std::time::Duration;
 
-/// A request for each object of the hub that follows the source of this step; a LIST a kind that may.
+/// Returns a request for each object of the hub that follows the source of this step, with one LIST for each possible kind.
 ///
 /// # Errors
 /// The cluster's.
@@ -25,7 +25,7 @@ pub async fn of(context: &Context<'_>) -> Result<Vec<(Request, Duration)>, Failu
     Ok(next)
 }
 
-/// The kinds that may name a source of this kind.
+/// Returns the kinds that may name a source of this kind.
 fn followers(kind: FluxKind) -> &'static [FluxKind] {
     use FluxKind::{HelmChart, HelmRelease, Kustomization};
     match kind {
@@ -37,7 +37,7 @@ fn followers(kind: FluxKind) -> &'static [FluxKind] {
     }
 }
 
-/// The source that an object follows; none when it names none, or cannot be read: its own step says why.
+/// Returns the source that an object follows; nothing if it names no source or is not valid, which its own step reports.
 pub fn source_of(object: Object) -> Option<ObjectRef> {
     match FluxKind::of(&object.gvk())? {
         FluxKind::Kustomization => Kustomization::from_object(object).ok()?.source().ok(),

@@ -102,7 +102,7 @@ async fn follow(
     let artifact = status.artifact.as_ref();
     if artifact.is_none_or(|artifact| artifact.revision != revision) {
         let what = format!("new upstream revision '{revision}'");
-        reconciler::tell_building(context, source, status, &what);
+        reconciler::set_building(context, source, status, &what);
     }
     let same_files = status
         .artifact

@@ -121,7 +121,7 @@ async fn finish(
     }
     if verified {
         let what = format!("verified signature of version {}", plan.version);
-        reconciler::tell_verified(context, source, status, &what);
+        reconciler::set_verified(context, source, status, &what);
     }
     let (action, reason) = match plan.packaged {
         true => ("packaged", reason::CHART_PACKAGE_SUCCEEDED),

@@ -1,5 +1,5 @@
-//! The step of a HelmRepository: its index becomes an artifact. A registry has no index: such an object is looked at by its
-//! charts alone, and carries no status, as in Flux.
+//! The step of a HelmRepository: its index becomes an artifact. A registry (type `oci`) has no index: such an object is only read
+//! by its charts, and has no status, as in Flux.
 
 use crate::failure::Failure;
 use crate::flux::{
@@ -17,19 +17,19 @@ use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What a repository remembers between steps.
+/// The memory of a repository between steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Memory {
-    /// What stands for the index that was stored last.
+    /// The HTTP validator of the index that was stored last.
     validator: Validator,
-    /// The address that it came from.
+    /// The address of that index.
     url: String,
-    /// The generation that asked for it: another one may ask with other credentials.
+    /// The generation that fetched it: another one may use other credentials.
     generation: i64,
 }
 
-/// Reconciles one.
+/// The reconciler of HelmRepositories with an index.
 pub(crate) struct Helm;
 
 impl SourceReconciler for Helm {
@@ -68,7 +68,7 @@ impl SourceReconciler for Helm {
     }
 }
 
-/// The newest index, stored; `None` when the one that is `stored` is the newest.
+/// Fetches and stores the index; returns `None` if the stored one is current.
 async fn fetch(
     context: &Context<'_>,
     source: &HelmRepository,
@@ -76,14 +76,14 @@ async fn fetch(
     stored: bool,
 ) -> Result<Option<ArtifactStatus>, Failure> {
     let url = index_url(&source.spec.url)?;
-    let how = connection::of_repository(context, source).await?;
+    let connection = connection::of_repository(context, source).await?;
     let is_known = stored && memory.url == url && memory.generation == source.generation();
     let known = match is_known {
         true => memory.validator.clone(),
         false => Validator::default(),
     };
     let limit = index::MAX_INDEX as u64;
-    let fetched = context.ports.charts.get(&url, &how, &known, limit).await;
+    let fetched = context.ports.charts.get(&url, &connection, &known, limit).await;
     let fetched = fetched.map_err(|error| {
         Failure::port(reason::SOURCE_FAILED, &error)
             .context("failed to fetch Helm repository index")
@@ -92,9 +92,9 @@ async fn fetch(
         return Ok(None);
     };
     index::check(&bytes).map_err(|error| {
-        let lead = "failed to load Helm repository from index YAML: failed to load index";
-        let what = format!("{lead}: {}", unnamed(error));
-        Failure::retry(reason::INDEXATION_FAILED, what)
+        let prefix = "failed to load Helm repository from index YAML: failed to load index";
+        let message = format!("{prefix}: {}", unnamed(error));
+        Failure::retry(reason::INDEXATION_FAILED, message)
     })?;
     let artifact = store(context, bytes).await?;
     *memory = Memory {
@@ -105,7 +105,7 @@ async fn fetch(
     Ok(Some(artifact))
 }
 
-/// The revision of an index is its digest.
+/// Stores an index. Its revision is its digest.
 async fn store(context: &Context<'_>, index: Bytes) -> Result<ArtifactStatus, Failure> {
     let stored = artifact::store_file(context.ports, index, ArtifactKind::Index, "").await;
     let mut artifact = stored.map_err(|error| {
@@ -115,31 +115,31 @@ async fn store(context: &Context<'_>, index: Bytes) -> Result<ArtifactStatus, Fa
     Ok(artifact)
 }
 
-/// The step of a registry: what an index left behind goes, and its charts are told that it is there.
+/// Reconciles a HelmRepository of type `oci`: removes the status and finalizer of a former index, and queues the charts.
 ///
 /// # Errors
 /// The cluster's.
-pub(crate) async fn rest(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+pub(crate) async fn reconcile_registry(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
     let is_deleted = !object.meta("deletionTimestamp").is_empty();
     if !is_deleted && object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
         return Ok(Outcome::done("suspended"));
     }
     let written = object.pointer("/status").and_then(Value::as_object);
-    // The definition's default says that somebody will look: a health check would wait for it.
+    // The default status of the definition promises a controller: a health check would wait for it.
     let is_bare = written.is_none_or(Map::is_empty);
     let mut live = object;
     if !is_bare && !is_deleted {
         live = status::write(context, &live, &json!({}), SOURCE_CONTROLLER).await?;
     }
     context.remove_finalizer(&live, SOURCE_CONTROLLER).await?;
-    let mut outcome = Outcome::done("a registry has no index to look at");
+    let mut outcome = Outcome::done("a registry has no index to fetch");
     if !is_deleted {
         outcome.enqueue = consumers::of(context).await?;
     }
     Ok(outcome)
 }
 
-/// As Docker's `HumanSize`: four digits, steps of a thousand.
+/// Formats a size like Docker's `HumanSize`: four digits, steps of a thousand.
 fn human_size(bytes: u64) -> String {
     let mut size = bytes as f64;
     let mut units = ["B", "kB", "MB", "GB"].into_iter();

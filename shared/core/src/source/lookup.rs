@@ -6,13 +6,13 @@ use crate::kernel::Context;
 use driftless_manifest::Object;
 use serde_json::Value;
 
-/// The object's reference, as another object of the hub names its source.
+/// Returns the artifact in the status of a source.
 pub fn artifact_of(object: &Object) -> Option<ArtifactStatus> {
     let artifact: &Value = object.pointer("/status/artifact")?;
     serde_json::from_value(artifact.clone()).ok()
 }
 
-/// The source object that a Kustomization names, with its artifact when it has one.
+/// Reads the source that another object names.
 ///
 /// # Errors
 /// The cluster's.

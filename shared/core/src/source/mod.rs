@@ -1,4 +1,4 @@
-//! Sources: a reference is followed to a commit, a chart or an artifact; its files become an artifact in the bucket.
+//! Sources: a reference is resolved to a commit, a chart or an OCI artifact, and its files become an artifact in the bucket.
 
 pub mod archive;
 pub mod artifact;
@@ -30,8 +30,8 @@ use regex::{Regex, RegexBuilder};
 use std::fmt::Display;
 use url::Url;
 
-/// Forgets a source that is gone from its hub, or will be. Sources carry no finalizer: that one is gone is learned when
-/// something, such as a push, asks for a look at it. An object of another kind has none of this.
+/// Removes the webhook notes of a source that is deleted, or about to be. Sources have no finalizer, so a deletion is noticed when
+/// something queues the source, such as a push. Objects of other kinds have no such notes.
 ///
 /// # Errors
 /// The bucket's.
@@ -43,21 +43,21 @@ pub async fn forget(context: &Context<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The address of a repository of charts as source-controller uses it: its path ends with one `/`.
+/// Returns the address of a chart repository as source-controller uses it: its path ends with one `/`.
 ///
 /// # Errors
-/// It is neither `http` nor `https`.
+/// The scheme is neither `http` nor `https`.
 fn repository_url(text: &str) -> Result<Url, Failure> {
     let mut url = Url::parse(text).map_err(|error| invalid_url(&error))?;
     match url.scheme() {
         "http" | "https" => {}
         "oci" => {
-            let what = "'oci' URL scheme cannot be used with 'default' HelmRepository type";
-            return Err(invalid_url(&what));
+            let message = "'oci' URL scheme cannot be used with 'default' HelmRepository type";
+            return Err(invalid_url(&message));
         }
         other => {
-            let what = format!("scheme '{other}' is not supported, expected http or https");
-            return Err(invalid_url(&what));
+            let message = format!("scheme '{other}' is not supported, expected http or https");
+            return Err(invalid_url(&message));
         }
     }
     let path = format!("{}/", url.path().trim_end_matches('/'));
@@ -65,10 +65,10 @@ fn repository_url(text: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// Where the index of a repository is.
+/// Returns the address of the index of a chart repository.
 ///
 /// # Errors
-/// As [`repository_url`].
+/// The same as [`repository_url`].
 fn index_url(text: &str) -> Result<String, Failure> {
     let mut url = repository_url(text)?;
     let path = format!("{}index.yaml", url.path());
@@ -76,29 +76,30 @@ fn index_url(text: &str) -> Result<String, Failure> {
     Ok(url.into())
 }
 
-fn invalid_url(what: &impl Display) -> Failure {
-    let what = format!("invalid Helm repository URL: {what}");
-    Failure::terminal(reason::URL_INVALID, what)
+fn invalid_url(problem: &impl Display) -> Failure {
+    let message = format!("invalid Helm repository URL: {problem}");
+    Failure::terminal(reason::URL_INVALID, message)
 }
 
-/// Bytes of a regular expression that a user wrote, and of what it is compiled to.
-const PATTERN: usize = 4 << 10;
-const COMPILED: usize = 1 << 20;
+/// Maximum bytes of a user's regular expression.
+const MAX_PATTERN_BYTES: usize = 4 << 10;
+/// Maximum bytes of a compiled regular expression.
+const MAX_COMPILED_BYTES: usize = 1 << 20;
 
 /// Compiles a regular expression as Go's `regexp` does.
 ///
 /// # Errors
-/// Go's message; more than the limits.
+/// Go's message for an invalid expression, or a message about the limits.
 fn pattern(text: &str) -> Result<Regex, String> {
-    if text.len() > PATTERN {
+    if text.len() > MAX_PATTERN_BYTES {
         return Err("the expression is too long".to_owned());
     }
     let translated = re2::translate(text)?;
-    let compiled = RegexBuilder::new(&translated).size_limit(COMPILED).build();
+    let compiled = RegexBuilder::new(&translated).size_limit(MAX_COMPILED_BYTES).build();
     compiled.map_err(|_| "the expression is too large".to_owned())
 }
 
-/// What is wrong with a chart or an index, for messages of objects that name it themselves.
+/// Returns the message of a chart or index error without the name, for callers that name the object themselves.
 fn unnamed(error: HelmError) -> String {
     match error {
         HelmError::Chart { message, .. } => message,
@@ -106,7 +107,7 @@ fn unnamed(error: HelmError) -> String {
     }
 }
 
-/// An address for messages: without user, password and query, where tokens stand.
+/// Returns an address for messages, without user, password and query, which may hold tokens.
 pub fn shown(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or_default();
     match bare.split_once("://") {
@@ -141,13 +142,13 @@ mod tests {
         ] {
             assert_eq!(index_url(url).unwrap(), index);
         }
-        for (url, what) in [
+        for (url, problem) in [
             ("oci://ghcr.io/a", "'oci' URL scheme cannot be used"),
             ("file:///etc", "scheme 'file' is not supported"),
             ("nonsense", "relative URL"),
         ] {
             let failure = index_url(url).unwrap_err();
-            assert!(failure.message.contains(what), "{}", failure.message);
+            assert!(failure.message.contains(problem), "{}", failure.message);
             assert_eq!(failure.reason, reason::URL_INVALID);
         }
     }

@@ -57,7 +57,7 @@ impl SourceReconciler for Oci {
             .is_none_or(|artifact| artifact.revision != revision);
         if is_new {
             let what = format!("new revision '{revision}' for '{}'", wanted.of(repository));
-            reconciler::tell_building(context, source, status, &what);
+            reconciler::set_building(context, source, status, &what);
         }
 
         if let Some(verify) = &spec.verify {
@@ -71,7 +71,7 @@ impl SourceReconciler for Oci {
                 let told = trust.check(context, &artifact).await;
                 if told.map_err(|failure| verify::failed(verify, failure))? == Verdict::Verified {
                     let what = format!("verified signature of revision {revision}");
-                    reconciler::tell_verified(context, source, status, &what);
+                    reconciler::set_verified(context, source, status, &what);
                 }
             }
         } else {

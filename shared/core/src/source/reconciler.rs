@@ -1,4 +1,4 @@
-//! What all kinds of sources share: the status of a source, its events, and the requests for those that follow it.
+//! The shared part of all kinds of sources: status, events, and the requests for the objects that follow a source.
 
 use crate::driver::{Memory, Reconciler, Report, StepEnd};
 use crate::failure::{Class, Failure};
@@ -14,13 +14,13 @@ use std::marker::PhantomData;
 
 /// A kind of source.
 pub(crate) trait SourceReconciler {
-    /// Its `spec`.
+    /// The type of the object's `spec`.
     type Spec: SourceSpec + Clone + Send + Sync;
-    /// What it remembers between steps. All of it may be lost.
+    /// The state that is kept between steps. All of it may be lost.
     type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
-    /// Follows the source, stores what it has, and notes it in `status`, which is the source's own at first. What `status` says
-    /// after a failure is written, too.
+    /// Fetches the source, stores the artifact, and notes it in `status`, which is the object's current status at first. The
+    /// status is also written after a failure.
     async fn reconcile(
         context: &Context<'_>,
         source: &Source<Self::Spec>,
@@ -28,7 +28,7 @@ pub(crate) trait SourceReconciler {
         memory: &mut Self::Memory,
     ) -> Result<Found, Failure>;
 
-    /// The condition that a failure sets beside `Ready`, if there is one.
+    /// Returns the condition that a failure sets in addition to `Ready`, if there is one.
     fn failed_condition(failure: &Failure) -> Option<&'static str> {
         match failure.reason {
             reason::STORAGE_FAILED => Some("StorageOperationFailed"),
@@ -38,10 +38,10 @@ pub(crate) trait SourceReconciler {
     }
 }
 
-/// What is remembered of a source.
+/// The memory of a source.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SourceState<M> {
-    /// The digest of the artifact that its steps stored last. The status may say otherwise: others may write it.
+    /// The digest of the artifact that was stored last. The status may have another one: users can write it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     stored: String,
     #[serde(flatten)]
@@ -57,7 +57,7 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
 
     const CONTROLLER: &'static str = SOURCE_CONTROLLER;
     const INVALID: &'static str = reason::URL_INVALID;
-    // Flux's controller has files to delete; here an artifact expires by itself.
+    // Flux's controller must delete files; an artifact in the bucket expires without a finalizer.
     const ADDS_FINALIZER: bool = false;
     const NOTIFIES_FAILURES: bool = true;
 
@@ -68,11 +68,11 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
     ) -> Report<Source<K::Spec>> {
         let mut status = source.status.clone();
         if !status.conditions.is_true(VERIFIED) {
-            // What failed is looked at anew; what succeeded speaks of the artifact that is there.
+            // A failed verification is done again; a successful one is about the current artifact.
             status.conditions.remove(VERIFIED);
         }
         begin(context, &source, &mut status);
-        // What the steps of this source did not store is not taken for its artifact: it is fetched anew.
+        // An artifact in the status that this source did not store is ignored, and the source is fetched again.
         let mut seen = source.clone();
         seen.status
             .artifact
@@ -80,7 +80,7 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
         status.artifact.clone_from(&seen.status.artifact);
         let found = match source.interval() {
             Ok(_) => K::reconcile(context, &seen, &mut status, &mut memory.own).await,
-            Err(what) => Err(Failure::terminal(reason::URL_INVALID, what)),
+            Err(error) => Err(Failure::terminal(reason::URL_INVALID, error)),
         };
         let found = match found {
             Ok(found) => store_origin(context, &status, memory).await.map(|()| found),
@@ -122,7 +122,7 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
     }
 }
 
-/// Notes the artifact as this source's own, before the status names it: those who follow the source look at once.
+/// Stores the artifact's digest in the record, before the status names it: objects that follow the source check it at once.
 async fn store_origin<M: Serialize>(
     context: &Context<'_>,
     status: &SourceStatus,
@@ -137,18 +137,18 @@ async fn store_origin<M: Serialize>(
     memory.checkpoint(context.ports).await
 }
 
-/// What is told of a look that succeeded.
+/// The reason and messages of a successful step.
 pub(crate) struct Found {
     /// The reason of `Ready`.
     pub reason: &'static str,
     /// The message of `Ready`.
     pub message: String,
-    /// Reason and message of the event about a new artifact, or about one that can be had again.
+    /// Reason and message of the event about a new artifact, or about one that is available again.
     pub news: (&'static str, String),
 }
 
 impl Found {
-    /// What the event says is what `Ready` says.
+    /// Creates a result whose event has the message of `Ready`.
     pub fn new(reason: &'static str, message: String) -> Self {
         Self {
             reason,
@@ -160,15 +160,15 @@ impl Found {
 
 /// Conditions that only a failure leaves behind.
 const FAILED: [&str; 3] = ["FetchFailed", "BuildFailed", "StorageOperationFailed"];
-/// Whether a trusted signature was found.
+/// The condition that says whether a trusted signature was found.
 pub(super) const VERIFIED: &str = "SourceVerified";
 
-/// Notes that a trusted signature was found.
-pub(super) fn tell_verified<S: SourceSpec>(
+/// Sets the condition that a trusted signature was found.
+pub(super) fn set_verified<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
     status: &mut SourceStatus,
-    what: &str,
+    message: &str,
 ) {
     let now = rfc3339(context.ports.clock.now());
     let (reason, generation) = (reason::META_SUCCEEDED, source.generation());
@@ -176,17 +176,17 @@ pub(super) fn tell_verified<S: SourceSpec>(
         VERIFIED,
         ConditionStatus::True,
         reason,
-        what,
+        message,
         generation,
         &now,
     );
 }
 
-/// Notes what it is at, which stays there when it fails: an artifact that was never made, a new generation, or the next look.
+/// Sets `Reconciling` with the reason for the work, which stays if the step fails: no artifact yet, a new generation, or the interval.
 fn begin<S: SourceSpec>(context: &Context<'_>, source: &Source<S>, new: &mut SourceStatus) {
     new.conditions.remove(RECONCILING);
     let (observed, generation) = (new.observed_generation, source.generation());
-    let what = if new.artifact.is_none() {
+    let message = if new.artifact.is_none() {
         "building artifact".to_owned()
     } else if observed != Some(generation) {
         let observed = observed.unwrap_or_default();
@@ -194,14 +194,14 @@ fn begin<S: SourceSpec>(context: &Context<'_>, source: &Source<S>, new: &mut Sou
     } else {
         "reconciliation in progress".to_owned()
     };
-    tell_reconciling(context, source, new, &what);
+    set_reconciling(context, source, new, &message);
 }
 
-fn tell_reconciling<S: SourceSpec>(
+fn set_reconciling<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
     status: &mut SourceStatus,
-    what: &str,
+    message: &str,
 ) {
     let now = rfc3339(context.ports.clock.now());
     let (reason, generation) = (reason::PROGRESSING_WITH_RETRY, source.generation());
@@ -210,24 +210,24 @@ fn tell_reconciling<S: SourceSpec>(
         RECONCILING,
         ConditionStatus::True,
         reason,
-        what,
+        message,
         generation,
         &now,
     );
 }
 
-/// Notes which artifact it is about to make: what stands there when that fails.
-pub(super) fn tell_building<S: SourceSpec>(
+/// Sets the conditions for the artifact that is about to be made; they stay if that fails.
+pub(super) fn set_building<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
     status: &mut SourceStatus,
-    what: &str,
+    message: &str,
 ) {
-    tell_reconciling(
+    set_reconciling(
         context,
         source,
         status,
-        &format!("building artifact: {what}"),
+        &format!("building artifact: {message}"),
     );
     if status.artifact.is_some() {
         let now = rfc3339(context.ports.clock.now());
@@ -237,14 +237,14 @@ pub(super) fn tell_building<S: SourceSpec>(
             kind,
             ConditionStatus::True,
             "NewRevision",
-            what,
+            message,
             generation,
             &now,
         );
     }
 }
 
-/// Ready, with the events and requests that follow from it.
+/// Sets `Ready`, and returns the outcome with its events and requests.
 async fn succeeded<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
@@ -278,7 +278,7 @@ async fn succeeded<S: SourceSpec>(
 
     let named = |artifact: &ArtifactStatus| (artifact.revision.clone(), artifact.digest.clone());
     let changed = source.status.artifact.as_ref().map(named) != Some(named(&artifact));
-    // The same artifact again: it was not in the bucket, and those who follow the source may wait for it.
+    // The same artifact was stored again: it was missing in the bucket, and objects that follow the source may wait for it.
     let before = source.status.artifact.as_ref();
     let restored = before.is_some_and(|old| old.last_update_time != artifact.last_update_time);
     let old = &source.status.conditions;
@@ -291,28 +291,30 @@ async fn succeeded<S: SourceSpec>(
         match consumers::of(context).await {
             Ok(requests) => outcome.enqueue = requests,
             Err(failure) => {
-                // The next try finds the change again.
+                // With the old status, the next step finds the change again.
                 new.clone_from(&source.status);
                 return StepEnd::Failed(failure, LONGEST_RETRY);
             }
         }
     }
     if changed || recovered {
-        let (why, text) = news;
-        let why = match (changed, why) {
+        let (event_reason, text) = news;
+        let event_reason = match (changed, event_reason) {
             (false, reason::NEW_ARTIFACT) => reason::META_SUCCEEDED,
-            _ => why,
+            _ => event_reason,
         };
         let ArtifactStatus {
             revision, digest, ..
         } = &artifact;
-        let about = [("revision", revision.as_str()), ("digest", digest.as_str())];
-        context.events.record_annotated(false, why, &text, &about);
+        let metadata = [("revision", revision.as_str()), ("digest", digest.as_str())];
+        context
+            .events
+            .record_annotated(false, event_reason, &text, &metadata);
     }
     StepEnd::Done(outcome)
 }
 
-/// Not ready, with the event that says why. As in Flux, a generation is observed when it succeeded or can never.
+/// Sets the conditions of a failure, and records its event. As in Flux, a generation is observed if it succeeded or never can.
 fn failed<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
@@ -339,7 +341,7 @@ fn failed<S: SourceSpec>(
         new.conditions
             .set(kind, status, reason, message, generation, &now);
     };
-    // As in Flux, a failed verification is what Ready tells, whatever was built for it.
+    // As in Flux, Ready has the reason of a failed verification, whatever was built.
     let is_unverified = matches!(
         *reason,
         reason::VERIFICATION_ERROR | reason::CHART_VERIFICATION
@@ -360,10 +362,10 @@ fn failed<S: SourceSpec>(
     }
     let before = source.status.conditions.get(READY);
     if before.map(|ready| (&*ready.reason, &*ready.message)) != Some((ready_reason, message)) {
-        // That a source is not ready yet is not a failure.
+        // Waiting for a source is not a failure.
         let is_warning = *reason != reason::NO_SOURCE_ARTIFACT;
         context.events.record(is_warning, reason, message, "");
     }
-    // As in Flux, the interval says nothing of how often a failure is tried again.
+    // As in Flux, a failure is retried independently of the interval.
     StepEnd::Failed(failure, LONGEST_RETRY)
 }
