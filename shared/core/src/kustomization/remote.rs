@@ -1,7 +1,7 @@
 //! Remote bases and files of a build: fetched when the hub allows them, put into the tree, and built again.
 
 use super::build::{self, Built, Inputs, Stop};
-use crate::credentials::Unnamed;
+use crate::credentials::LoginHint;
 use crate::failure::Failure;
 use crate::flux::{GitReference, Kustomization, reason};
 use crate::hub::Settings;
@@ -98,8 +98,8 @@ fn not_fetched(
     if let Remote::Repository { url, .. } = wanted {
         let url = clone_url(url);
         let auth = settings.repository_auth(namespace, &url);
-        if let Some(unnamed) = Unnamed::of(&auth, error, &url) {
-            failure.message = format!("{}; {}", failure.message, unnamed.hint(namespace));
+        if let Some(login_hint) = LoginHint::of(&auth, error, &url) {
+            failure.message = format!("{}; {}", failure.message, login_hint.hint(namespace));
         }
     }
     failure

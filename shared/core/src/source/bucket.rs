@@ -1,8 +1,7 @@
 //! The step of a Bucket: the objects of a bucket become an artifact.
 //!
-//! The revision is a digest over the keys and ETags of a list, so a bucket that did not change costs the list alone, and one
-//! that did the list and the objects that changed.
-//! Reasons, messages and revisions are those of source-controller 1.9.
+//! The revision is a digest over the keys and ETags of a list: an unchanged bucket costs the list alone, a changed one also the
+//! objects that changed. Reasons, messages and revisions are those of source-controller 1.9.
 
 use crate::failure::Failure;
 use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
@@ -15,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long a step may begin requests: a function has two minutes, and the last request must end, too.
-const LONGEST: Duration = Duration::from_secs(60);
-/// How long one request may take.
-const REQUEST: Duration = Duration::from_secs(20);
+/// The time in which a step may start requests: a function has two minutes, and the last request must end in them.
+const MAX_TIME: Duration = Duration::from_secs(60);
+/// The timeout of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Objects whose ETags are remembered.
-const REMEMBERED: usize = 5_000;
+/// Maximum number of objects whose ETags are stored in the memory.
+const MAX_REMEMBERED: usize = 5_000;
 
-/// What the artifact was made of: an object that did not change since is not downloaded again.
+/// The memory of a bucket: the objects of its artifact. An unchanged object is not downloaded again.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Memory {
-    /// The bucket's address.
+    /// The bucket's address, `ENDPOINT/NAME`.
     bucket: String,
     /// The artifact's digest.
     digest: String,
@@ -36,7 +35,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     fn of(address: &BucketAddress, digest: &str, index: &Index) -> Self {
-        match index.len() > REMEMBERED {
+        match index.len() > MAX_REMEMBERED {
             true => Self::default(),
             false => Self {
                 bucket: place(address),
@@ -46,7 +45,7 @@ impl Memory {
         }
     }
 
-    /// The files of the artifact, when it was made of this bucket and is still there.
+    /// Returns the files of the artifact, if it was made of this bucket and still exists.
     async fn files(
         &self,
         context: &Context<'_>,
@@ -73,7 +72,7 @@ fn place(address: &BucketAddress) -> String {
     format!("{}/{}", address.endpoint, address.name)
 }
 
-/// Reconciles one.
+/// The reconciler of Buckets.
 pub(crate) struct Objects;
 
 impl SourceReconciler for Objects {
@@ -86,13 +85,13 @@ impl SourceReconciler for Objects {
         status: &mut SourceStatus,
         memory: &mut Memory,
     ) -> Result<Found, Failure> {
-        if let Some(what) = source.unsupported() {
-            return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        if let Some(message) = source.unsupported() {
+            return Err(Failure::terminal(reason::UNSUPPORTED, message));
         }
         let spec = &source.spec;
         let mut address = connection::of_bucket(context, source).await?;
-        let time = address.connection.timeout.min(LONGEST);
-        address.connection.timeout = time.min(REQUEST);
+        let time = address.connection.timeout.min(MAX_TIME);
+        address.connection.timeout = time.min(REQUEST_TIMEOUT);
         let bucket = context.ports.buckets.open(&address).await;
         let bucket =
             bucket.map_err(|error| Failure::port(reason::AUTHENTICATION_FAILED, &error))?;
@@ -108,8 +107,8 @@ impl SourceReconciler for Objects {
         let revision = index.digest();
         let artifact = status.artifact.as_ref();
         if artifact.is_none_or(|artifact| artifact.revision != revision) {
-            let what = format!("new upstream revision '{revision}'");
-            reconciler::set_building(context, source, status, &what);
+            let message = format!("new upstream revision '{revision}'");
+            reconciler::set_building(context, source, status, &message);
         }
         let stored = match &status.artifact {
             Some(artifact) if artifact.revision == revision => {

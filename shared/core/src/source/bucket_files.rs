@@ -1,4 +1,4 @@
-//! What of a bucket becomes an artifact, and its revision, as source-controller 1.9 has both.
+//! The files of a bucket's artifact and its revision, both as in source-controller 1.9.
 
 use crate::concurrent;
 use crate::failure::Failure;
@@ -15,25 +15,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Objects that are downloaded at once.
-const AT_ONCE: usize = 16;
-/// Bytes of a `.sourceignore`.
-const IGNORE_FILE: u64 = 1 << 20;
-/// Bytes that an object may have grown by since it was listed.
-const GROWTH: u64 = 1 << 20;
-/// Bytes of a key, as S3 has it.
-const KEY: usize = 1024;
-/// What helps against objects that cannot be had.
-const LEAVE_OUT: &str = "leave some out with spec.ignore or spec.prefix";
+/// Number of objects that are downloaded concurrently.
+const CONCURRENCY: usize = 16;
+/// Maximum bytes of a `.sourceignore`.
+const MAX_IGNORE_FILE_BYTES: u64 = 1 << 20;
+/// Maximum bytes that an object may grow between list and download.
+const MAX_GROWTH: u64 = 1 << 20;
+/// Maximum bytes of a key, as in S3.
+const MAX_KEY_BYTES: usize = 1024;
+/// The advice in messages about objects that cannot be downloaded.
+const ADVICE: &str = "exclude objects with spec.ignore or spec.prefix";
 
-/// A bucket that is read, and what it may bring.
+/// A bucket to read, and the limits.
 pub(super) struct Files<'a> {
     pub bucket: &'a dyn Bucket,
     /// The bucket's name, for messages.
     pub name: &'a str,
     pub limits: FetchLimits,
     pub clock: &'a dyn Clock,
-    /// When requests are no longer begun.
+    /// The time after which no request is started.
     pub end: Duration,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Files<'a> {
 #[derive(Default)]
 pub(super) struct Index {
     objects: BTreeMap<String, Listed>,
-    /// The bucket's `.sourceignore`, which is part of the artifact and not of its revision.
+    /// The bucket's `.sourceignore`, which is part of the artifact but not of its revision.
     ignore_file: Option<Bytes>,
 }
 
@@ -51,7 +51,7 @@ struct Listed {
     path: TreePath,
 }
 
-/// Files that are there already, and the ETags of the objects that they were.
+/// The files of the last artifact, and the ETags of their objects.
 #[derive(Default)]
 pub(super) struct Known<'a> {
     pub etags: Option<&'a BTreeMap<String, String>>,
@@ -59,7 +59,7 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The object that was listed, if it is one of these.
+    /// Returns the known object if it still has the listed ETag.
     fn find(&self, key: &str, listed: &Listed) -> Option<BucketObject> {
         let etag = self.etags?.get(key)?;
         let content = self.tree.content(&listed.path)?;
@@ -71,7 +71,7 @@ impl Known<'_> {
 }
 
 impl Index {
-    /// The revision: a digest over a line `KEY ETAG` for each object, in order of key.
+    /// Returns the revision: a digest over a line `KEY ETAG` for each object, in order of key.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         for (key, listed) in &self.objects {
@@ -80,7 +80,7 @@ impl Index {
         format!("sha256:{}", hex::encode(hash.finalize()))
     }
 
-    /// What stands for the content of each object.
+    /// Returns the ETag of each object, by key.
     pub fn etags(&self) -> BTreeMap<String, String> {
         let objects = self.objects.iter();
         objects
@@ -88,12 +88,12 @@ impl Index {
             .collect()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Adds what was listed: neither directories nor what the patterns leave out.
+    /// Adds listed objects, except directories and those that the patterns exclude.
     fn add(&mut self, listed: Vec<BucketEntry>, patterns: &Patterns) -> Result<(), String> {
         for entry in listed {
             if entry.key.ends_with('/') || entry.key == ignore::FILE {
@@ -121,12 +121,12 @@ impl Index {
 }
 
 impl Files<'_> {
-    /// Lists what belongs to the artifact.
+    /// Lists the objects of the artifact.
     ///
     /// # Errors
-    /// The bucket's; a pattern that is none; more than a source may have.
+    /// The bucket's; an invalid pattern; more objects or bytes than the limits.
     pub async fn index(&self, spec: &BucketSpec) -> Result<Index, Failure> {
-        check_name(self.name).map_err(|what| self.unconfirmed(failed(what)))?;
+        check_name(self.name).map_err(|error| self.unconfirmed(failed(error)))?;
         let prefix = spec.prefix.as_deref().unwrap_or_default();
         let listed = self.bucket.list(prefix, self.limits.files).await;
         let listed = listed.map_err(|error| match error.kind {
@@ -134,7 +134,7 @@ impl Files<'_> {
             ErrorKind::Invalid => self.unindexed(Failure::port(reason::BUCKET_FAILED, &error)),
             _ => self.unconfirmed(Failure::port(reason::BUCKET_FAILED, &error)),
         })?;
-        // A list from the root tells whether there are patterns.
+        // A list without a prefix shows whether there is a `.sourceignore`.
         let may_ignore = !prefix.is_empty() || listed.iter().any(|entry| entry.key == ignore::FILE);
         let ignore_file = match may_ignore {
             true => self.ignore_file().await?,
@@ -146,7 +146,7 @@ impl Files<'_> {
             ..Index::default()
         };
         let added = index.add(listed, &patterns);
-        added.map_err(|what| self.unindexed(failed(what)))?;
+        added.map_err(|error| self.unindexed(failed(error)))?;
         match index.bytes() > self.limits.bytes {
             true => Err(self.too_large()),
             false => Ok(index),
@@ -154,18 +154,18 @@ impl Files<'_> {
     }
 
     async fn ignore_file(&self) -> Result<Option<Bytes>, Failure> {
-        let file = self.get(ignore::FILE, IGNORE_FILE).await;
+        let file = self.get(ignore::FILE, MAX_IGNORE_FILE_BYTES).await;
         let file = file.map_err(|failure| {
             failure.context(format!("failed to get Etag for '{}' object", ignore::FILE))
         })?;
         Ok(file.map(|file| file.bytes))
     }
 
-    /// Downloads what the index has and is not known. What changed since it was listed is taken as it is now, and the index
-    /// says so.
+    /// Downloads the objects of the index that are not known. If an object changed after the list, its current content is used,
+    /// and the index is updated.
     ///
     /// # Errors
-    /// The bucket's; two objects of one name; more than a source may have; not in time.
+    /// The bucket's; two objects of one path; more bytes than the limit; the time is over.
     pub async fn fetch(&self, index: &mut Index, known: &Known<'_>) -> Result<FileTree, Failure> {
         let left = AtomicU64::new(self.limits.bytes);
         let downloads = index.objects.iter().map(|(key, listed)| {
@@ -180,7 +180,7 @@ impl Files<'_> {
             }
             .boxed()
         });
-        let answers = concurrent::run(AT_ONCE, downloads.collect()).await;
+        let answers = concurrent::run(CONCURRENCY, downloads.collect()).await;
         let mut tree = FileTree::new();
         if let Some(file) = &index.ignore_file {
             let path = place(ignore::FILE).map_err(failed)?;
@@ -211,19 +211,19 @@ impl Files<'_> {
     ) -> Result<(), Failure> {
         let inserted = tree.insert(path, EntryKind::File, content.clone());
         inserted.map_err(|_| {
-            let what = "another object has the same path, or the path of one of its directories";
-            self.unfetched(failed(format!("failed to get '{key}' object: {what}")))
+            let reason = "another object has the same path, or the path of one of its directories";
+            self.unfetched(failed(format!("failed to get '{key}' object: {reason}")))
         })
     }
 
-    /// One object of those that share what is left of the source's bytes.
+    /// Downloads one object, and subtracts its size from the bytes that are left for all of them.
     async fn download(
         &self,
         key: &str,
         size: u64,
         left: &AtomicU64,
     ) -> Result<Option<BucketObject>, Failure> {
-        let object = self.get(key, size.saturating_add(GROWTH)).await;
+        let object = self.get(key, size.saturating_add(MAX_GROWTH)).await;
         let object =
             object.map_err(|failure| failure.context(format!("failed to get '{key}' object")))?;
         let taken = object.as_ref().map_or(0, |object| object.bytes.len()) as u64;
@@ -236,7 +236,9 @@ impl Files<'_> {
 
     async fn get(&self, key: &str, limit: u64) -> Result<Option<BucketObject>, Failure> {
         if self.clock.now() >= self.end {
-            return Err(failed("not done in time (spec.timeout, at most a minute)"));
+            return Err(failed(
+                "the download exceeded spec.timeout, which is at most a minute",
+            ));
         }
         let object = self.bucket.get(key, limit).await;
         object.map_err(|error| Failure::port(reason::BUCKET_FAILED, &error))
@@ -262,17 +264,17 @@ impl Files<'_> {
 
     fn too_large(&self) -> Failure {
         self.unindexed(failed(format!(
-            "its objects have more than {} bytes in all, which is the limit: {LEAVE_OUT}",
+            "the objects have more than {} bytes in total, which is the limit: {ADVICE}",
             self.limits.bytes
         )))
     }
 }
 
-fn failed(what: impl Display) -> Failure {
-    Failure::retry(reason::BUCKET_FAILED, what)
+fn failed(message: impl Display) -> Failure {
+    Failure::retry(reason::BUCKET_FAILED, message)
 }
 
-/// The patterns of a bucket's `.sourceignore`, then those of the object. Unlike in a repository nothing is left out unasked.
+/// Returns the patterns of a bucket's `.sourceignore`, then those of the object. Unlike in a repository, there are no defaults.
 fn patterns(file: Option<&[u8]>, spec: Option<&str>) -> Result<Patterns, Failure> {
     let root = TreePath::root();
     let file = String::from_utf8_lossy(file.unwrap_or_default());
@@ -284,7 +286,7 @@ fn patterns(file: Option<&[u8]>, spec: Option<&str>) -> Result<Patterns, Failure
     Ok(patterns)
 }
 
-/// Where an object stands in the artifact: below its root, whatever its key says.
+/// Returns the path of an object in the artifact: below its root, whatever the key is.
 fn place(key: &str) -> Result<TreePath, String> {
     let mut parts = Vec::new();
     for part in key.split('/') {
@@ -299,21 +301,21 @@ fn place(key: &str) -> Result<TreePath, String> {
     TreePath::new(&parts.join("/")).map_err(|error| error.to_string())
 }
 
-/// Whether an object of that key can be had. A part of dots is taken out of an address, and what is there then is another object.
+/// Checks that an object of this key can be downloaded: clients remove `.` and `..` from a URL, which then names another object.
 fn check_key(key: &str, path: &TreePath) -> Result<(), String> {
-    if key.len() > KEY {
-        return Err(format!("a key has more than {KEY} bytes"));
+    if key.len() > MAX_KEY_BYTES {
+        return Err(format!("a key has more than {MAX_KEY_BYTES} bytes"));
     }
     let has_dots = key.split('/').any(|part| matches!(part, "." | ".."));
     match has_dots || path.is_root() {
         true => Err(format!(
-            "the key '{key}' has '.' or '..' as a directory, which no address has: {LEAVE_OUT}"
+            "the key '{key}' has '.' or '..' as a directory, which a URL cannot contain: {ADVICE}"
         )),
         false => Ok(()),
     }
 }
 
-/// Names that a bucket can have: nothing that an address would take for something else.
+/// Checks a bucket's name: it must not be mistaken for another part of a URL.
 fn check_name(name: &str) -> Result<(), &'static str> {
     let at_end = |c: char| c.is_ascii_alphanumeric();
     let inside = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
@@ -321,7 +323,7 @@ fn check_name(name: &str) -> Result<(), &'static str> {
     match fits && (3..=63).contains(&name.len()) && !name.contains("..") {
         true => Ok(()),
         false => Err(
-            "a name has 3 to 63 letters, digits, '-', '.' and '_', and begins and ends with a letter or a digit",
+            "spec.bucketName: expected 3 to 63 letters, digits, '-', '.' and '_', with a letter or a digit at each end",
         ),
     }
 }
@@ -360,7 +362,7 @@ mod tests {
         }
     }
 
-    /// Lists and downloads; the keys of the index and the names of the files.
+    /// Lists and downloads; returns the keys of the index and the names of the files.
     fn read(
         buckets: &MemoryBuckets,
         spec: &BucketSpec,
@@ -390,7 +392,7 @@ mod tests {
         buckets
     }
 
-    /// What source-controller 1.9.1 made of a bucket with these two objects of the same content, and of an empty one.
+    /// The digests are those of source-controller 1.9.1, for an empty bucket and for one with these two objects of the same content.
     #[test]
     fn the_revision_is_that_of_flux() {
         let entry = |key: &str| BucketEntry {
@@ -412,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_artifact() {
+    fn the_files_of_the_artifact() {
         let keys = [
             "a.yaml",
             "apps/b.yaml",
@@ -445,7 +447,7 @@ mod tests {
             "apps/b.yaml"
         );
         assert_eq!(kept(&buckets, "a", "*.md"), "a.yaml apps/b.yaml");
-        // The bucket's own patterns come first, from its root wherever the prefix leads, and are no part of the revision.
+        // The bucket's own patterns come first, from its root whatever the prefix is, and are not part of the revision.
         buckets.put(
             NAME,
             ignore::FILE,
@@ -468,9 +470,9 @@ mod tests {
         let names = |keys: &[&str], ignore| {
             read(&bucket(keys), &spec("", ignore), all).map(|(_, names)| names.join(" "))
         };
-        let long = "n".repeat(KEY + 1);
+        let long = "n".repeat(MAX_KEY_BYTES + 1);
         assert_eq!(names(&["/abs", "a//b"], "").as_deref(), Ok("a/b abs"));
-        for (keys, what) in [
+        for (keys, problem) in [
             (&["../../etc/passwd"][..], "'.' or '..' as a directory"),
             (&["a/./b"], "'.' or '..' as a directory"),
             (&["a\0b"], "NUL"),
@@ -479,9 +481,9 @@ mod tests {
             (&["a/b", "a//b"], "another object has the same path"),
         ] {
             let refused = names(keys, "").unwrap_err();
-            assert!(refused.contains(what), "{keys:?}: {refused}");
+            assert!(refused.contains(problem), "{keys:?}: {refused}");
         }
-        // What is left out hinders nobody.
+        // Invalid keys are no problem if they are excluded.
         assert_eq!(
             names(
                 &["../x", "a/./b", "c"],
@@ -494,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_source_may_have() {
+    fn more_than_the_limits() {
         let buckets = bucket(&["one", "two", "three"]);
         assert!(read(&buckets, &spec("", ""), limits(3, 11)).is_ok());
         for limits in [limits(2, 11), limits(3, 10)] {
@@ -508,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_while_it_is_read() {
+    fn changes_during_the_download() {
         let buckets = bucket(&["gone", "other", "same"]);
         let bucket = open(&buckets, NAME);
         let clock = TestClock::default();
@@ -525,16 +527,16 @@ mod tests {
         block_on(files.fetch(&mut index, &Known::default())).unwrap();
         let again = block_on(files.index(&spec("", ""))).unwrap();
         assert_eq!(index.digest(), again.digest());
-        // Whoever lies about a size is not believed.
+        // The limit also holds if the listed size is wrong.
         buckets.put(NAME, "other", vec![0; 2 << 20]);
         let refused = block_on(files.fetch(&mut index, &Known::default())).unwrap_err();
         assert!(refused.message.contains("larger than"), "{refused}");
         clock.advance(Duration::from_secs(1));
         let late = block_on(files.fetch(&mut index, &Known::default())).unwrap_err();
-        assert!(late.message.contains("not done in time"), "{late}");
+        assert!(late.message.contains("exceeded spec.timeout"), "{late}");
     }
 
-    /// A file is an object that is known only where key and ETag are.
+    /// An object is known only if its key and ETag are.
     #[test]
     fn known_objects() {
         let tree = FileTree::from_files([("a", "content")]).unwrap();

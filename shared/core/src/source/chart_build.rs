@@ -1,4 +1,4 @@
-//! What a HelmChart's artifact is to be, and how it is made of a chart's files. Pure.
+//! The plan of a HelmChart's artifact, and the build of it from a chart's files. Pure.
 
 use super::chart_dependencies::{self as dependencies, Needed};
 use crate::failure::Failure;
@@ -10,23 +10,23 @@ use driftless_helm::{HelmError, LoadLimits, Metadata, Package};
 use driftless_manifest::{FileTree, Kind as Entry, Reader, TreePath};
 use std::fmt::Display;
 
-/// What a HelmChart asks for beside the chart itself.
-pub(super) struct Wish {
-    /// The files whose values are merged; none when that is `values.yaml` alone, as it is the chart's already.
+/// The build options of a HelmChart.
+pub(super) struct Options {
+    /// The files whose values are merged; empty if that is only `values.yaml`, which is the chart's default.
     pub values_files: Vec<String>,
     skip_missing: bool,
     generation: i64,
     follows_revision: bool,
 }
 
-/// What the artifact is to be.
+/// The name and version of the artifact to build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The chart's name.
     pub name: String,
-    /// Its version, with the build metadata that tells what was done to it.
+    /// The chart's version, with build metadata for merged values files and the source's revision.
     pub version: String,
-    /// Whether it is packed anew.
+    /// True if the chart must be packed.
     pub packaged: bool,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Local {
     directory: TreePath,
     package: Package,
     metadata: Metadata,
-    /// It is a packed chart, and these are its bytes.
+    /// The bytes of the chart if it is a packed one.
     archive: Option<Bytes>,
 }
 
-impl Wish {
+impl Options {
     pub fn of(source: &HelmChart) -> Self {
         let mut values_files = source.values_files();
         if let [only] = values_files.as_slice()
@@ -55,10 +55,10 @@ impl Wish {
         }
     }
 
-    /// The plan for a chart of a repository.
+    /// Returns the plan for a chart of a repository.
     ///
     /// # Errors
-    /// A version that is none.
+    /// The version is not valid.
     pub fn remote(&self, name: &str, version: &str) -> Result<Plan, Failure> {
         let packaged = !self.values_files.is_empty();
         let version = match packaged {
@@ -72,10 +72,10 @@ impl Wish {
         })
     }
 
-    /// The plan for a chart in the files of a source that has this revision.
+    /// Returns the plan for a chart in the files of a source that has this revision.
     ///
     /// # Errors
-    /// A version that is none.
+    /// The version is not valid.
     pub fn local(&self, local: &Local, kind: FluxKind, revision: &str) -> Result<Plan, Failure> {
         let mut parts = Vec::new();
         if self.follows_revision {
@@ -95,10 +95,10 @@ impl Wish {
         })
     }
 
-    /// The artifact's bytes from a downloaded chart, and the values files that were there.
+    /// Builds the artifact from a downloaded chart; returns its bytes and the values files that exist.
     ///
     /// # Errors
-    /// No chart, another chart than the one that was asked for, values files that cannot be merged.
+    /// The content is not a chart, it is another chart, or values files cannot be merged.
     pub fn build_remote(
         &self,
         plan: &Plan,
@@ -108,11 +108,11 @@ impl Wish {
         let metadata = package.metadata().map_err(|error| pull(&error))?;
         let leaf = plan.name.rsplit('/').next().unwrap_or_default();
         if metadata.name != leaf {
-            let what = format!(
-                "the archive holds the chart '{}', and '{leaf}' was asked for",
+            let message = format!(
+                "the archive holds the chart '{}', expected '{leaf}'",
                 metadata.name
             );
-            return Err(pull(&what));
+            return Err(pull(&message));
         }
         if !plan.packaged {
             return Ok((content, Vec::new()));
@@ -127,10 +127,10 @@ impl Wish {
         Ok((pack(package, plan)?, used))
     }
 
-    /// The chart with its values merged, the values files that were there, and the subcharts that must be fetched.
+    /// Returns the chart with its values merged, the values files that exist, and the subcharts that must be fetched.
     ///
     /// # Errors
-    /// Values files that cannot be merged, subcharts that are not where they are said to be.
+    /// Values files cannot be merged, or a local subchart is missing.
     pub fn build_local(
         &self,
         plan: &Plan,
@@ -161,7 +161,7 @@ impl Wish {
             package.set_values(&values);
             used = there;
         }
-        // A packed chart has its subcharts, or goes without.
+        // A packed chart is used with the subcharts that it contains.
         let needs = match archive {
             Some(_) => Vec::new(),
             None => dependencies::local(&reader, &directory, &metadata, &mut package)?,
@@ -175,16 +175,16 @@ impl Wish {
         Ok((package, used, needs))
     }
 
-    /// The values of the values files, and which of them were there.
+    /// Merges the values files; returns the values and the files that exist.
     fn merge(
         &self,
-        lead: &str,
+        prefix: &str,
         missing: impl Fn(&str) -> String,
         read: impl Fn(&str) -> Option<Vec<u8>>,
     ) -> Result<(Table, Vec<String>), Failure> {
-        let fail = |what: String| {
-            let what = format!("values files merge error: {lead}{what}");
-            Failure::terminal(reason::VALUES_FILES, what)
+        let fail = |problem: String| {
+            let message = format!("values files merge error: {prefix}{problem}");
+            Failure::terminal(reason::VALUES_FILES, message)
         };
         let (used, gone): (Vec<String>, Vec<String>) = self
             .values_files
@@ -201,10 +201,10 @@ impl Wish {
 }
 
 impl Local {
-    /// Finds a chart in files: a directory, or a packed one.
+    /// Reads a chart in files: a directory, or a packed one.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no chart at `path`, or it is not valid.
     pub fn read(tree: &FileTree, path: &str) -> Result<Self, Failure> {
         let reader = Reader::new(tree);
         let directory = TreePath::secure_join(path).map_err(|error| reference(&error))?;
@@ -233,16 +233,16 @@ impl Local {
         })
     }
 
-    /// The bytes of a packed chart.
+    /// Returns the bytes of the chart if it is a packed one.
     pub fn into_archive(self) -> Option<Bytes> {
         self.archive
     }
 }
 
-/// The bytes of a chart under the plan's version.
+/// Packs a chart under the plan's version.
 ///
 /// # Errors
-/// It cannot be packed.
+/// The chart cannot be packed.
 pub(super) fn pack(mut package: Package, plan: &Plan) -> Result<Bytes, Failure> {
     let packed = package
         .set_version(&plan.version)
@@ -260,20 +260,20 @@ fn open(content: &[u8], name: &str) -> Result<Package, HelmError> {
     Package::from_archive(content, name, &LoadLimits::default())
 }
 
-/// `./a/values.yaml` is `a/values.yaml`.
+/// Normalizes a path: `./a/values.yaml` becomes `a/values.yaml`.
 fn clean(path: &str) -> String {
     TreePath::root()
         .join(path)
         .map_or_else(|_| path.to_owned(), |path| path.to_string())
 }
 
-/// `1.2.3` and `5` are `1.2.3+5`: a consumer notices that the chart is another one.
+/// Sets the build metadata of a version, so that consumers notice another chart: `1.2.3` and `5` become `1.2.3+5`.
 fn with_metadata(version: &str, metadata: &str) -> Result<String, Failure> {
-    let fail = |what: String| {
+    let fail = |error: String| {
         Failure::terminal(
             reason::METADATA_PATCH,
             format!(
-                "chart metadata patch error: failed to parse version from chart metadata as SemVer: {what}"
+                "chart metadata patch error: failed to parse version from chart metadata as SemVer: {error}"
             ),
         )
     };
@@ -282,7 +282,7 @@ fn with_metadata(version: &str, metadata: &str) -> Result<String, Failure> {
     Ok(version.to_string())
 }
 
-/// The part of a source's revision that goes into a chart's version: 12 characters of the hash.
+/// Returns the part of a source's revision for a chart's version: 12 characters of the hash.
 fn short_revision(kind: FluxKind, revision: &str) -> String {
     match kind {
         FluxKind::GitRepository | FluxKind::Bucket => {
@@ -293,17 +293,17 @@ fn short_revision(kind: FluxKind, revision: &str) -> String {
     }
 }
 
-/// The chart that was asked for is none, or is not there: only a change helps.
-pub(super) fn reference(what: &impl Display) -> Failure {
+/// Returns the failure for a chart that is missing or not valid; it is terminal, because only a change can help.
+pub(super) fn reference(problem: &impl Display) -> Failure {
     Failure::terminal(
         reason::INVALID_CHART_REFERENCE,
-        format!("invalid chart reference: {what}"),
+        format!("invalid chart reference: {problem}"),
     )
 }
 
-/// The chart could not be had.
-pub(super) fn pull(what: &impl Display) -> Failure {
-    Failure::retry(reason::CHART_PULL, format!("chart pull error: {what}"))
+/// Returns the failure for a chart that cannot be downloaded.
+pub(super) fn pull(problem: &impl Display) -> Failure {
+    Failure::retry(reason::CHART_PULL, format!("chart pull error: {problem}"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The subcharts that a chart in a source's files asks for and does not bring: from the same files, or from repositories.
-//! Repositories of the chart's namespace serve with their credentials, others as everybody may read them.
+//! The missing subcharts of a chart in a source's files: from the same files, or from repositories. Repositories with an object in
+//! the chart's namespace are read with its credentials, others anonymously.
 
 use super::chart_remote as remote;
 use crate::failure::Failure;
@@ -12,8 +12,8 @@ use driftless_manifest::{Reader, TreePath};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// Subcharts that one chart may ask repositories for.
-const MOST: usize = 64;
+/// Maximum number of subcharts that are fetched for one chart.
+const MAX_REMOTE: usize = 64;
 
 /// A subchart of a repository.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub(super) struct Needed {
     repository: String,
 }
 
-/// Adds the missing subcharts that stand in the same files, and says which must be fetched. What Chart.lock says goes
-/// before what Chart.yaml asks for, as in Flux.
+/// Adds the missing subcharts from the same files, and returns those that must be fetched. As in Flux, Chart.lock takes precedence
+/// over Chart.yaml.
 ///
 /// # Errors
-/// A subchart is not where it should be, has another version, or cannot be fetched from where it is said to be.
+/// A local subchart is missing or has another version, or too many must be fetched.
 pub(super) fn local(
     reader: &Reader<'_>,
     directory: &TreePath,
@@ -48,8 +48,8 @@ pub(super) fn local(
                 None => format!("charts/{name}"),
             };
             let inner = from_tree(reader, directory, &place, &version);
-            let inner = inner.map_err(|what| {
-                fail(&format!("failed to add local dependency '{name}': {what}"))
+            let inner = inner.map_err(|error| {
+                fail(&format!("failed to add local dependency '{name}': {error}"))
             })?;
             package.add_chart(&name, inner);
         } else {
@@ -60,14 +60,14 @@ pub(super) fn local(
             });
         }
     }
-    if needs.len() > MOST {
-        let what = format!("more than {MOST} dependencies are not in charts/");
-        return Err(fail(&what));
+    if needs.len() > MAX_REMOTE {
+        let message = format!("more than {MAX_REMOTE} dependencies are not in charts/");
+        return Err(fail(&message));
     }
     Ok(needs)
 }
 
-/// The dependencies whose chart is not below `charts/`.
+/// Returns the dependencies whose chart is not below `charts/`.
 fn missing(package: &Package, metadata: &Metadata) -> Result<Vec<Dependency>, Failure> {
     let locked = package.locked().map_err(|error| fail(&error))?;
     let wanted = match locked {
@@ -79,7 +79,7 @@ fn missing(package: &Package, metadata: &Metadata) -> Result<Vec<Dependency>, Fa
     Ok(wanted
         .into_iter()
         .filter(|one| !have.contains(&one.name) && !have.contains(&one.alias))
-        // One chart under two aliases is there once.
+        // A chart under two aliases is needed only once.
         .filter(|one| seen.insert((one.name.clone(), one.version.clone())))
         .collect())
 }
@@ -116,7 +116,7 @@ fn from_tree(
 /// Fetches subcharts.
 ///
 /// # Errors
-/// One cannot be had.
+/// A subchart cannot be downloaded.
 pub(super) async fn add(
     context: &Context<'_>,
     needs: Vec<Needed>,
@@ -150,8 +150,8 @@ async fn from_repository(
         repository,
     } = needed;
     if repository.starts_with('@') || repository.starts_with("alias:") {
-        let what = format!("aliased repository dependency is not supported: {repository}");
-        return Err(Failure::retry(reason::DEPENDENCY_BUILD, what));
+        let message = format!("aliased repository dependency is not supported: {repository}");
+        return Err(Failure::retry(reason::DEPENDENCY_BUILD, message));
     }
     let object = repository_object(context, repository).await?;
     let found = remote::find_subchart(context, object.as_ref(), repository, name, version).await?;
@@ -160,7 +160,7 @@ async fn from_repository(
     Ok(())
 }
 
-/// The HelmRepository of the namespace that stands for an address: it has the credentials.
+/// Returns the HelmRepository of the namespace that has this address, and with it the credentials.
 async fn repository_object(
     context: &Context<'_>,
     url: &str,
@@ -179,9 +179,9 @@ fn normal(url: &str) -> String {
     repository_url(url).map_or_else(|_| url.trim_end_matches('/').to_owned(), String::from)
 }
 
-fn fail(what: &impl Display) -> Failure {
+fn fail(problem: &impl Display) -> Failure {
     Failure::retry(
         reason::DEPENDENCY_BUILD,
-        format!("dependency build error: {what}"),
+        format!("dependency build error: {problem}"),
     )
 }

@@ -1,4 +1,4 @@
-//! Charts of repositories and registries: which version, and its archive.
+//! Charts of repositories and registries: finds the version and downloads its archive.
 
 use super::chart_build::{pull, reference};
 use super::helm_chart::no_artifact;
@@ -18,26 +18,26 @@ use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use url::Url;
 
-/// Packed bytes of a chart, as source-controller has it.
-const LIMIT: u64 = 10 << 20;
+/// Maximum bytes of a packed chart, as in source-controller.
+const MAX_CHART_BYTES: u64 = 10 << 20;
 
-/// The layer of an OCI artifact that is a chart, and its older name.
+/// The media type of a chart layer in an OCI artifact, and its older name.
 const CHART_LAYERS: [&str; 2] = [
     "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
     "application/tar+gzip",
 ];
 
-/// A version of a chart, and the way to it.
+/// A version of a chart, and how to download it.
 pub(super) struct Remote {
     /// The chart's name.
     pub name: String,
-    /// Its version.
+    /// The chart's version.
     pub version: String,
     place: ChartLocation,
-    how: Connection,
-    /// Where its bytes are remembered: of the repository's object that gave the way, so that whoever may not read a chart
-    /// is not given it from a memory.
-    memory: Option<String>,
+    connection: Connection,
+    /// The namespace of the cache of downloaded charts: the repository's object, so that a chart is never taken from the cache of
+    /// an object with other credentials.
+    cache: Option<String>,
 }
 
 enum ChartLocation {
@@ -48,12 +48,12 @@ enum ChartLocation {
     Oci {
         repository: String,
         tag: String,
-        /// The manifest that was verified: no other one is downloaded.
+        /// The verified manifest; no other one is downloaded.
         verified: Option<Manifest>,
     },
 }
 
-/// The newest version of a chart in a repository that a range allows.
+/// Finds the newest version of a chart in a repository that a range allows.
 ///
 /// # Errors
 /// No such chart or version, or the repository cannot be read.
@@ -65,29 +65,29 @@ pub(super) async fn find(
 ) -> Result<Remote, Failure> {
     check_name(chart)?;
     let url = &repository.spec.url;
-    let how = connection::of_repository(context, repository).await?;
+    let connection = connection::of_repository(context, repository).await?;
     let mut found = if repository.is_oci() {
-        in_registry(context, url, how, chart, range).await?
+        in_registry(context, url, connection, chart, range).await?
     } else {
         let known = repository.status.artifact.as_ref();
         let known = known.ok_or_else(|| no_artifact(repository.id.kind, &repository.id.name))?;
         let text = artifact::bytes_of(context, &repository.id, known).await;
-        // An index that another controller stored, or that is gone: the repository's own step brings it back.
+        // The index is missing or was stored by another controller: the repository's own step stores it.
         let text = text.map_err(|error| match error.kind {
             ErrorKind::NotFound => no_artifact(repository.id.kind, &repository.id.name),
             _ => Failure::port(reason::NO_SOURCE_ARTIFACT, &error),
         })?;
-        in_index(&text, url, how, chart, range)?
+        in_index(&text, url, connection, chart, range)?
     };
     let (hub, uid) = (&context.hub.settings.name, repository.object.meta("uid"));
-    found.memory = Some(format!("{hub}/{uid}/{}", repository.generation()));
+    found.cache = Some(format!("{hub}/{uid}/{}", repository.generation()));
     Ok(found)
 }
 
-/// As [`find`], for a subchart: a repository without an artifact, or that no object stands for, is asked for its index.
+/// Finds a subchart like [`find`]; if its repository has no artifact or no object, the index is downloaded.
 ///
 /// # Errors
-/// As [`find`].
+/// The same as [`find`].
 pub(super) async fn find_subchart(
     context: &Context<'_>,
     repository: Option<&HelmRepository>,
@@ -95,7 +95,7 @@ pub(super) async fn find_subchart(
     chart: &str,
     range: &str,
 ) -> Result<Remote, Failure> {
-    let how = match repository {
+    let connection = match repository {
         Some(known) if known.is_oci() || known.status.artifact.is_some() => {
             return find(context, known, chart, range).await;
         }
@@ -104,16 +104,16 @@ pub(super) async fn find_subchart(
     };
     check_name(chart)?;
     if url.starts_with("oci://") {
-        return in_registry(context, url, how, chart, range).await;
+        return in_registry(context, url, connection, chart, range).await;
     }
     let (address, limit) = (index_url(url)?, index::MAX_INDEX as u64);
     let charts = &context.ports.charts;
     let fetched = charts
-        .get(&address, &how, &Validator::default(), limit)
+        .get(&address, &connection, &Validator::default(), limit)
         .await;
     match fetched.map_err(|error| failed(&error))? {
-        Fetched::Body { bytes, .. } => in_index(&bytes, url, how, chart, range),
-        Fetched::Unchanged => Err(unasked()),
+        Fetched::Body { bytes, .. } => in_index(&bytes, url, connection, chart, range),
+        Fetched::Unchanged => Err(unexpected_not_modified()),
     }
 }
 
@@ -132,13 +132,13 @@ fn check_name(name: &str) -> Result<(), Failure> {
 fn in_index(
     text: &[u8],
     url: &str,
-    how: Connection,
+    connection: Connection,
     chart: &str,
     range: &str,
 ) -> Result<Remote, Failure> {
     let found = index::find(text, chart, range).map_err(|error| {
-        let lead = "failed to get chart version for remote reference";
-        reference(&format!("{lead}: {}", unnamed(error)))
+        let prefix = "failed to get chart version for remote reference";
+        reference(&format!("{prefix}: {}", unnamed(error)))
     })?;
     let ChartVersion {
         name,
@@ -153,9 +153,9 @@ fn in_index(
     let base = repository_url(url)?;
     let address = resolve(&base, first)
         .ok_or_else(|| pull(&format!("'{first}' is not an http or https URL")))?;
-    let how = match how.pass_credentials || base.origin() == address.origin() {
-        true => how,
-        false => Connection { login: None, ..how },
+    let connection = match connection.pass_credentials || base.origin() == address.origin() {
+        true => connection,
+        false => Connection { login: None, ..connection },
     };
     Ok(Remote {
         name,
@@ -164,26 +164,26 @@ fn in_index(
             url: address.into(),
             digest,
         },
-        how,
-        memory: None,
+        connection,
+        cache: None,
     })
 }
 
 async fn in_registry(
     context: &Context<'_>,
     url: &str,
-    how: Connection,
+    connection: Connection,
     chart: &str,
     range: &str,
 ) -> Result<Remote, Failure> {
     let Some(base) = url.strip_prefix("oci://") else {
-        let what = format!("failed to construct Helm client: invalid OCI registry URL: {url}");
-        return Err(Failure::terminal(reason::SOURCE_FAILED, what));
+        let message = format!("failed to construct Helm client: invalid OCI registry URL: {url}");
+        return Err(Failure::terminal(reason::SOURCE_FAILED, message));
     };
     let repository = format!("{}/{chart}", base.trim_end_matches('/'));
     let version = match Version::parse(range) {
         Ok(_) => range.to_owned(),
-        Err(_) => newest_tag(context, &repository, &how, range).await?,
+        Err(_) => newest_tag(context, &repository, &connection, range).await?,
     };
     Ok(Remote {
         name: chart.to_owned(),
@@ -194,45 +194,45 @@ async fn in_registry(
             verified: None,
         },
         version,
-        how,
-        memory: None,
+        connection,
+        cache: None,
     })
 }
 
 async fn newest_tag(
     context: &Context<'_>,
     repository: &str,
-    how: &Connection,
+    connection: &Connection,
     range: &str,
 ) -> Result<String, Failure> {
-    let lead = "failed to get chart version for remote reference";
-    let tags = context.ports.charts.tags(repository, how).await;
-    let tags = tags.map_err(|error| failed(&error).context(lead))?;
+    let prefix = "failed to get chart version for remote reference";
+    let tags = context.ports.charts.tags(repository, connection).await;
+    let tags = tags.map_err(|error| failed(&error).context(prefix))?;
     if tags.is_empty() {
         return Err(pull(&format!(
-            "{lead}: could not get tags for \"{}\": unable to locate any tags in provided repository: oci://{repository}",
+            "{prefix}: could not get tags for \"{}\": unable to locate any tags in provided repository: oci://{repository}",
             repository.rsplit('/').next().unwrap_or_default()
         )));
     }
     let versions: Vec<String> = tags.iter().map(|tag| tag.replace('_', "+")).collect();
     let named = versions.iter().map(|version| (version.as_str(), ""));
-    let newest = index::newest(named, range).map_err(|what| pull(&format!("{lead}: {what}")))?;
+    let newest = index::newest(named, range).map_err(|error| pull(&format!("{prefix}: {error}")))?;
     let found = newest.and_then(|at| versions.get(at));
     found.cloned().ok_or_else(|| {
         pull(&format!(
-            "{lead}: could not locate a version matching provided version string {range}"
+            "{prefix}: could not locate a version matching provided version string {range}"
         ))
     })
 }
 
-/// The packed chart: from the bucket if it was downloaded before by the same repository's object.
+/// Returns the packed chart, from the bucket if the same repository's object downloaded it before.
 ///
 /// # Errors
-/// It cannot be had, or is not the one that the index or the registry promised.
+/// The download fails, or the digest is not that of the index or the registry.
 pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<Bytes, Failure> {
     match &chart.place {
         ChartLocation::Http { url, digest } => {
-            // Without a digest nobody says whether the archive is still the same.
+            // Without a digest in the index, it is unknown whether a cached archive is still the same.
             let name = Some(digest).filter(|digest| !digest.is_empty());
             let name = name.map(|digest| format!("{url} {digest}"));
             if let Some(known) = recall(context, chart, name.as_deref()).await? {
@@ -240,10 +240,10 @@ pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<By
             }
             let charts = &context.ports.charts;
             let fetched = charts
-                .get(url, &chart.how, &Validator::default(), LIMIT)
+                .get(url, &chart.connection, &Validator::default(), MAX_CHART_BYTES)
                 .await;
-            let Fetched::Body { bytes, .. } = fetched.map_err(|error| undownloaded(&error))? else {
-                return Err(unasked());
+            let Fetched::Body { bytes, .. } = fetched.map_err(|error| download_failure(&error))? else {
+                return Err(unexpected_not_modified());
             };
             check_digest(&bytes, digest, url)?;
             remember(context, chart, name.as_deref(), &bytes).await?;
@@ -263,16 +263,16 @@ pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<By
     }
 }
 
-/// Looks for a trusted signature of the chart. What is downloaded afterwards is what was verified.
+/// Checks that the chart has a trusted signature. A later download takes exactly the verified manifest.
 ///
 /// # Errors
-/// There is none, or the chart comes from where none can be.
+/// There is no trusted signature, or the chart is of a repository that cannot have signatures.
 pub(super) async fn verify(
     context: &Context<'_>,
     chart: &mut Remote,
     trust: &Trust,
 ) -> Result<Verdict, Failure> {
-    let lead = "chart verification error";
+    let prefix = "chart verification error";
     let ChartLocation::Oci {
         repository, tag, ..
     } = &chart.place
@@ -283,16 +283,16 @@ pub(super) async fn verify(
     let artifact = verify::Artifact {
         repository,
         digest: &found.digest,
-        connection: &chart.how,
+        connection: &chart.connection,
     };
-    let told = trust.check(context, &artifact).await;
-    let verdict = told.map_err(|failure| {
-        let what = failure.context(format_args!(
-            "{lead}: failed to verify oci://{repository}:{tag}"
+    let checked = trust.check(context, &artifact).await;
+    let verdict = checked.map_err(|failure| {
+        let failure = failure.context(format_args!(
+            "{prefix}: failed to verify oci://{repository}:{tag}"
         ));
         Failure {
             reason: reason::CHART_VERIFICATION,
-            ..what
+            ..failure
         }
     })?;
     if let ChartLocation::Oci { verified, .. } = &mut chart.place {
@@ -301,11 +301,11 @@ pub(super) async fn verify(
     Ok(verdict)
 }
 
-/// The chart comes from a repository with an index.
+/// Returns the failure for `spec.verify` of a chart of a repository with an index.
 pub(super) fn unverifiable() -> Failure {
-    let what = "chart verification error: a chart of a HelmRepository with an index has no signature that could be checked: use a \
-                HelmRepository of type oci, or remove spec.verify";
-    Failure::retry(reason::CHART_VERIFICATION, what)
+    let message = "chart verification error: charts of a HelmRepository with an index have no signatures: use a HelmRepository of type oci, or \
+                   remove spec.verify";
+    Failure::retry(reason::CHART_VERIFICATION, message)
 }
 
 async fn manifest(
@@ -315,8 +315,8 @@ async fn manifest(
     tag: &str,
 ) -> Result<Manifest, Failure> {
     let charts = &context.ports.charts;
-    let manifest = charts.manifest(repository, tag, &chart.how).await;
-    manifest.map_err(|error| undownloaded(&error))
+    let manifest = charts.manifest(repository, tag, &chart.connection).await;
+    manifest.map_err(|error| download_failure(&error))
 }
 
 async fn layer_of(
@@ -332,22 +332,22 @@ async fn layer_of(
         .find_map(|kind| layers.iter().find(|layer| layer.media_type == *kind));
     let layer = layer.ok_or_else(|| {
         pull(&format!(
-            "oci://{repository}:{tag} has no layer that is a Helm chart"
+            "oci://{repository}:{tag} has no Helm chart layer"
         ))
     })?;
     let name = format!("{repository} {}", layer.digest);
     if let Some(known) = recall(context, chart, Some(&name)).await? {
         return Ok(known);
     }
-    let bytes = charts.layer(repository, layer, &chart.how, LIMIT).await;
-    let bytes = bytes.map_err(|error| undownloaded(&error))?;
+    let bytes = charts.layer(repository, layer, &chart.connection, MAX_CHART_BYTES).await;
+    let bytes = bytes.map_err(|error| download_failure(&error))?;
     remember(context, chart, Some(&name), &bytes).await?;
     Ok(bytes)
 }
 
-/// Where the artifact of a downloaded archive is noted.
+/// Returns the key of the blob with the artifact of a downloaded archive.
 fn note_key(chart: &Remote, name: Option<&str>) -> Option<String> {
-    let text = format!("{} {}", chart.memory.as_ref()?, name?);
+    let text = format!("{} {}", chart.cache.as_ref()?, name?);
     let hash = hex::encode(Sha256::digest(text));
     Some(format!("charts/{hash}.json"))
 }
@@ -387,32 +387,32 @@ async fn remember(
     Ok(())
 }
 
-/// A host's refusal, as source-controller tells those of the login from the others.
+/// Returns the failure for a host's error, with source-controller's distinction between login and other errors.
 fn failed(error: &PortError) -> Failure {
-    let (reason, lead) = match error.kind {
+    let (reason, prefix) = match error.kind {
         ErrorKind::Denied => (
             reason::AUTHENTICATION_FAILED,
             "failed to authenticate with the Helm repository: chart pull error",
         ),
         _ => (reason::CHART_PULL, "chart pull error"),
     };
-    Failure::port(reason, error).context(lead)
+    Failure::port(reason, error).context(prefix)
 }
 
-fn undownloaded(error: &PortError) -> Failure {
-    let mut told = error.clone();
-    told.message = format!(
+fn download_failure(error: &PortError) -> Failure {
+    let mut error = error.clone();
+    error.message = format!(
         "failed to download chart for remote reference: {}",
         error.message
     );
-    failed(&told)
+    failed(&error)
 }
 
-fn unasked() -> Failure {
-    pull(&"the repository answered a question that was not asked")
+fn unexpected_not_modified() -> Failure {
+    pull(&"the repository answered an unconditional request with 304 Not Modified")
 }
 
-/// The index says what the archive must be: another one is refused.
+/// Checks an archive against the digest in the index.
 fn check_digest(bytes: &[u8], digest: &str, url: &str) -> Result<(), Failure> {
     if digest.is_empty() {
         return Ok(());
@@ -422,12 +422,12 @@ fn check_digest(bytes: &[u8], digest: &str, url: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(pull(&format!(
-        "'{}' is not the archive that the repository's index names: its SHA-256 is another one",
+        "'{}' does not have the SHA-256 digest of the repository's index",
         shown(url)
     )))
 }
 
-/// An address as an index writes it: whole, or from the repository's.
+/// Resolves an address in an index, which is absolute or relative to the repository's.
 fn resolve(base: &Url, text: &str) -> Option<Url> {
     let mut address = base.join(text).ok()?;
     // The query of the repository's address may be its token (Helm's ResolveReferenceURL).

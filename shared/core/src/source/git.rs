@@ -1,6 +1,6 @@
-//! The step of a GitRepository: follow the reference, store the files, wake the consumers.
+//! The step of a GitRepository: resolves the reference, stores the files and queues the consumers.
 
-use crate::credentials::{self, Unnamed};
+use crate::credentials::{self, LoginHint};
 use crate::failure::Failure;
 use crate::flux::{GitRepository, GitRepositorySpec, LocalRef, SourceStatus, reason, rfc3339};
 use crate::kernel::Context;
@@ -15,17 +15,17 @@ use crate::state;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What the source remembers between steps.
+/// The memory of the source between steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Memory {
-    /// The last answer of the host, for the next conditional question.
+    /// The last commit that the host returned, for the next conditional request.
     commit: Option<Commit>,
-    /// The address and reference that it was the answer to.
+    /// The address and reference that it was requested with.
     question: String,
 }
 
-/// Reconciles one.
+/// The reconciler of GitRepositories.
 pub(crate) struct Git;
 
 impl SourceReconciler for Git {
@@ -48,15 +48,15 @@ impl SourceReconciler for Git {
     }
 }
 
-/// Follows the reference and stores the files when the artifact is not the one it should be.
+/// Resolves the reference, and stores the files if the artifact is missing or outdated.
 async fn follow(
     context: &Context<'_>,
     source: &GitRepository,
     status: &mut SourceStatus,
     memory: &mut Memory,
 ) -> Result<(), Failure> {
-    if let Some(what) = source.unsupported(is_github(&source.spec.url)) {
-        return Err(Failure::terminal(reason::UNSUPPORTED, what));
+    if let Some(message) = source.unsupported(is_github(&source.spec.url)) {
+        return Err(Failure::terminal(reason::UNSUPPORTED, message));
     }
     let reference = source.reference();
     let url = &source.spec.url;
@@ -101,8 +101,8 @@ async fn follow(
     let revision = commit.revision();
     let artifact = status.artifact.as_ref();
     if artifact.is_none_or(|artifact| artifact.revision != revision) {
-        let what = format!("new upstream revision '{revision}'");
-        reconciler::set_building(context, source, status, &what);
+        let message = format!("new upstream revision '{revision}'");
+        reconciler::set_building(context, source, status, &message);
     }
     let same_files = status
         .artifact
@@ -124,16 +124,17 @@ async fn follow(
     Ok(())
 }
 
-/// Whether the source may be noted under another address: it had one the last time, or a push came and what it had is lost.
+/// Returns whether there may be a note of the source under another address: the memory has another one, or it is lost and a push
+/// queued the source.
 fn followed_another(context: &Context<'_>, memory: &Memory, url: &str) -> bool {
     match memory.question.split_once(' ') {
-        Some((asked, _)) => asked != url,
+        Some((previous, _)) => previous != url,
         None => context.cause == Cause::Push,
     }
 }
 
-/// Downloads a commit once for all sources that want the same files of it and read with the same credentials: what others'
-/// credentials got is not given, whoever knows the hash.
+/// Downloads a commit once for all sources that select the same files and use the same credentials: knowing a hash does not give
+/// access to files that other credentials fetched.
 async fn fetch(
     ports: &Ports,
     source: &GitRepository,
@@ -166,7 +167,7 @@ async fn fetch(
     Ok(stored)
 }
 
-/// Keeps the files of the directories in `spec.sparseCheckout`, and those of the root, as Git's cone mode does.
+/// Keeps the files of the directories in `spec.sparseCheckout` and those of the root, as in Git's cone mode.
 fn keep_sparse(tree: &mut driftless_manifest::FileTree, directories: &[String]) {
     let directories: Vec<_> = directories
         .iter()
@@ -189,15 +190,15 @@ fn git_failure(error: &PortError, source: &GitRepository, auth: &GitAuth) -> Fai
     };
     let (namespace, url) = (&source.id.namespace, &source.spec.url);
     let mut failure = Failure::port(reason, error).context(format!("'{url}'"));
-    if let Some(unnamed) = Unnamed::of(auth, error, url) {
-        // A Secret that is no login holds a deploy key.
+    if let Some(login_hint) = LoginHint::of(auth, error, url) {
+        // A Secret without a login holds a deploy key.
         let key = source.spec.secret_ref.as_ref().map(|LocalRef { name }| {
             format!(
                 "; the deploy key of Secret/{namespace}/{name} cannot be used, because repositories of this host are read over its API"
             )
         });
         let own = "name a Secret with a login in spec.secretRef, or ";
-        let (key, hint) = (key.unwrap_or_default(), unnamed.hint_or(namespace, own));
+        let (key, hint) = (key.unwrap_or_default(), login_hint.hint_or(namespace, own));
         failure.message = format!("{}{key}; {hint}", failure.message);
     }
     failure

@@ -1,10 +1,10 @@
 //! The step of a HelmChart: a chart of a repository, a registry or a source's files becomes an artifact.
 //!
-//! The artifact is a packed chart (`.tgz`), stored as it is ([`ArtifactKind::Chart`]). Its revision is the chart's version; build
-//! metadata in it tells that values files were merged (`+GENERATION`) or that the chart follows its source's revision.
+//! The artifact is a packed chart (`.tgz`, [`ArtifactKind::Chart`]). Its revision is the chart's version; build metadata in it
+//! shows that values files were merged (`+GENERATION`) or that the chart follows its source's revision.
 //! Reasons, messages and versions are those of source-controller 1.9.
 
-use super::chart_build::{self as build, Plan, Wish};
+use super::chart_build::{self as build, Plan, Options};
 use super::chart_dependencies as dependencies;
 use super::chart_remote as remote;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ use crate::source::reconciler::{self, Found, SourceReconciler};
 use crate::source::verify::{Trust, Verdict};
 use bytes::Bytes;
 
-/// Reconciles one.
+/// The reconciler of HelmCharts.
 pub(crate) struct Helm;
 
 impl SourceReconciler for Helm {
@@ -32,18 +32,18 @@ impl SourceReconciler for Helm {
         status: &mut SourceStatus,
         _: &mut (),
     ) -> Result<Found, Failure> {
-        if let Some(what) = source.unsupported() {
-            return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        if let Some(message) = source.unsupported() {
+            return Err(Failure::terminal(reason::UNSUPPORTED, message));
         }
         if source.spec.verify.is_none() {
             status.conditions.remove(reconciler::VERIFIED);
         }
-        let id = source.source().map_err(|what| {
-            Failure::terminal(reason::UNSUPPORTED_SOURCE, what).context("failed to get source")
+        let id = source.source().map_err(|error| {
+            Failure::terminal(reason::UNSUPPORTED_SOURCE, error).context("failed to get source")
         })?;
         let Some(object) = find(context, &id).await? else {
-            let what = format!("failed to get source: {}", id.not_cached());
-            return Err(Failure::waiting(reason::SOURCE_UNAVAILABLE, what));
+            let message = format!("failed to get source: {}", id.not_cached());
+            return Err(Failure::waiting(reason::SOURCE_UNAVAILABLE, message));
         };
         let files = artifact_of(&object);
         if let Some(files) = &files {
@@ -53,7 +53,7 @@ impl SourceReconciler for Helm {
         }
         let built = if id.kind == FluxKind::HelmRepository {
             let repository = HelmRepository::from_object(object)
-                .map_err(|what| build::reference(&format!("{id}: {what}")))?;
+                .map_err(|error| build::reference(&format!("{id}: {error}")))?;
             from_repository(context, source, &repository).await?
         } else {
             let files = files.ok_or_else(|| no_artifact(id.kind, &id.name))?;
@@ -76,20 +76,20 @@ impl SourceReconciler for Helm {
     }
 }
 
-/// The source of the chart has no artifact yet; the first one wakes the chart.
+/// Returns the failure for a source without an artifact. The first artifact of the source queues the chart.
 pub(super) fn no_artifact(kind: FluxKind, name: &str) -> Failure {
-    let what = format!("no artifact available for {kind} source '{name}'");
-    Failure::waiting(reason::NO_SOURCE_ARTIFACT, what)
+    let message = format!("no artifact available for {kind} source '{name}'");
+    Failure::waiting(reason::NO_SOURCE_ARTIFACT, message)
 }
 
-/// What the artifact is to be, and the chart when it is not that already.
+/// A planned artifact, and its content unless the status already has it.
 struct Built {
     plan: Plan,
-    /// The values files that are told.
+    /// The values files for the message and the status.
     values_files: Vec<String>,
-    /// `None`: the artifact of the status is the one.
+    /// The packed chart; `None` if the artifact in the status is current.
     content: Option<Bytes>,
-    /// A trusted signature was found.
+    /// True if a trusted signature was found.
     verified: bool,
 }
 
@@ -120,8 +120,8 @@ async fn finish(
         };
     }
     if verified {
-        let what = format!("verified signature of version {}", plan.version);
-        reconciler::set_verified(context, source, status, &what);
+        let message = format!("verified signature of version {}", plan.version);
+        reconciler::set_verified(context, source, status, &message);
     }
     let (action, reason) = match plan.packaged {
         true => ("packaged", reason::CHART_PACKAGE_SUCCEEDED),
@@ -144,8 +144,8 @@ async fn finish(
     })
 }
 
-/// The build, if the artifact that is there is this chart already; a new generation builds anew.
-async fn already(
+/// Returns the build if the artifact in the status is current for this generation and exists.
+async fn find_current(
     context: &Context<'_>,
     source: &HelmChart,
     plan: &Plan,
@@ -161,7 +161,7 @@ async fn already(
         return Ok(None);
     }
     let values_files = match status.observed_values_files.is_empty() {
-        true => Wish::of(source).values_files,
+        true => Options::of(source).values_files,
         false => status.observed_values_files.clone(),
     };
     Ok(Some(Built {
@@ -186,17 +186,17 @@ async fn from_repository(
     };
     let mut found = remote::find(context, repository, &source.spec.chart, source.version()).await?;
     let verified = match &trust {
-        // At each look, also when the chart is there: a key may have been taken away since.
+        // In each step, even if the artifact exists: a key may have been removed since.
         Some(trust) => remote::verify(context, &mut found, trust).await? == Verdict::Verified,
         None => false,
     };
-    let wish = Wish::of(source);
-    let plan = wish.remote(&found.name, &found.version)?;
-    if let Some(built) = already(context, source, &plan).await? {
+    let options = Options::of(source);
+    let plan = options.remote(&found.name, &found.version)?;
+    if let Some(built) = find_current(context, source, &plan).await? {
         return Ok(Built { verified, ..built });
     }
     let content = remote::download(context, &found).await?;
-    let (content, values_files) = wish.build_remote(&plan, content)?;
+    let (content, values_files) = options.build_remote(&plan, content)?;
     Ok(Built {
         plan,
         values_files,
@@ -212,10 +212,10 @@ async fn from_files(
     files: &ArtifactStatus,
 ) -> Result<Built, Failure> {
     let tree = artifact::load_of(context, id, files).await?;
-    let wish = Wish::of(source);
+    let options = Options::of(source);
     let local = build::Local::read(&tree, &source.spec.chart)?;
-    let plan = wish.local(&local, id.kind, &files.revision)?;
-    if let Some(built) = already(context, source, &plan).await? {
+    let plan = options.local(&local, id.kind, &files.revision)?;
+    if let Some(built) = find_current(context, source, &plan).await? {
         return Ok(built);
     }
     if !plan.packaged {
@@ -226,7 +226,7 @@ async fn from_files(
             verified: false,
         });
     }
-    let (mut package, values_files, needs) = wish.build_local(&plan, local, &tree)?;
+    let (mut package, values_files, needs) = options.build_local(&plan, local, &tree)?;
     dependencies::add(context, needs, &mut package).await?;
     let content = Some(build::pack(package, &plan)?);
     Ok(Built {

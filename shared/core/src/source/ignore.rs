@@ -1,15 +1,15 @@
-//! `.sourceignore`: what of a repository stays out of the artifact, as source-controller 1.9 leaves it out.
+//! `.sourceignore`: the files that are excluded from an artifact, as in source-controller 1.9.
 
 use driftless_manifest::{FileTree, TreePath};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-/// The file with patterns.
+/// The name of a file with patterns.
 pub const FILE: &str = ".sourceignore";
 
-/// How messages name the patterns of the object itself.
+/// The name of the object's own patterns in messages.
 pub const SPEC: &str = "spec.ignore";
 
-/// What is left out unless a later pattern takes it back (`sourceignore.VCSPatterns` and `DefaultPatterns`).
+/// The default patterns, which later patterns can override (`sourceignore.VCSPatterns` and `DefaultPatterns`).
 const DEFAULTS: &[&str] = &[
     ".git/",
     ".gitignore",
@@ -37,37 +37,37 @@ const DEFAULTS: &[&str] = &[
     "**/.flux.yaml",
 ];
 
-/// How many patterns one source may have.
+/// Maximum number of patterns of one source.
 const MAX_PATTERNS: usize = 2_000;
 
-/// A pattern that is none.
+/// An error about an invalid pattern.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: '{pattern}' is not a valid ignore pattern: {reason}")]
 pub struct BadPattern {
-    /// The file, or `spec.ignore`.
+    /// The path of the file with the pattern, or `spec.ignore`.
     pub place: String,
-    /// The pattern.
+    /// The line of the pattern.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The reason why the pattern is not valid.
     pub reason: String,
 }
 
-/// One pattern and the directory it stands in.
+/// One pattern and the directory that it applies to.
 struct Pattern {
     directory: TreePath,
     matcher: Gitignore,
 }
 
-/// What is left out. As in go-git's matcher the last pattern that matches a file, or a directory above it, decides; so a file
-/// can be taken back from a dropped directory.
+/// The patterns of one source. As in go-git's matcher, the last pattern that matches a file or a directory above it decides; so a
+/// file in an excluded directory can be included again.
 #[derive(Default)]
 pub struct Patterns(Vec<Pattern>);
 
 impl Patterns {
-    /// Adds the lines of a file, or of `spec.ignore`, for what is below `directory`. Messages name it as `place`.
+    /// Adds the lines of a file, or of `spec.ignore`, for the paths below `directory`. `place` is their name in messages.
     ///
     /// # Errors
-    /// A pattern that is none, or too many of them.
+    /// A pattern is not valid, or there are too many.
     pub fn add<'a>(
         &mut self,
         directory: &TreePath,
@@ -98,8 +98,8 @@ impl Patterns {
         Ok(())
     }
 
-    /// Whether a file is left out.
-    pub fn leaves_out(&self, path: &TreePath) -> bool {
+    /// Returns whether a file is excluded.
+    pub fn excludes(&self, path: &TreePath) -> bool {
         let decision = self
             .0
             .iter()
@@ -120,10 +120,10 @@ impl Patterns {
     }
 }
 
-/// Drops what the patterns drop: the defaults, then every `.sourceignore` from the root down, then `spec.ignore`.
+/// Removes the files that are excluded by the defaults, then every `.sourceignore` from the root down, then `spec.ignore`.
 ///
 /// # Errors
-/// As [`Patterns::add`].
+/// The same as [`Patterns::add`].
 pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPattern> {
     let mut patterns = Patterns::default();
     let root = TreePath::root();
@@ -143,7 +143,7 @@ pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPa
         patterns.add(&path.parent(), path.as_str(), content.lines())?;
     }
     patterns.add(&root, SPEC, spec_ignore.unwrap_or_default().lines())?;
-    tree.retain(|path| !patterns.leaves_out(path));
+    tree.retain(|path| !patterns.excludes(path));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Which sources follow which repository: the webhook reads it, source steps write it.
+//! The notes of which sources follow which repository: source steps write them, the webhook reads them.
 
 use crate::concurrent;
 use crate::flux::{FluxKind, GitReference, ObjectRef};
@@ -8,22 +8,22 @@ use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
 
 const PREFIX: &str = "index/";
-/// Notes that are read at once.
+/// Number of notes that are read concurrently.
 const CONCURRENT: usize = 16;
 
 /// A source that follows a repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Follower {
-    /// The hub.
+    /// The name of the source's hub.
     pub hub: String,
-    /// The source.
+    /// The GitRepository on the hub.
     pub object: ObjectRef,
-    /// What it follows.
+    /// The branch, tag or range that the source follows.
     pub reference: GitReference,
 }
 
-/// A repository's name as the index has it: `github.com/acme/fleet`, in lower case, without scheme, user, port and `.git`.
-/// `None` for an address that no webhook can speak of.
+/// Returns a repository's name in the index: `github.com/acme/fleet`, in lower case, without scheme, user, port and `.git`.
+/// `None` for an address that no webhook can name.
 pub fn repository(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if scheme == "file" {
@@ -48,13 +48,13 @@ fn key(repository: &str, hub: &str, object: &ObjectRef) -> String {
     format!("{}{}", prefix(repository), file(hub, object))
 }
 
-/// The last part of every key of a source.
+/// Returns the last part of every key of a source.
 fn file(hub: &str, object: &ObjectRef) -> String {
     let parts = [hub, &object.namespace, &object.name].map(key_part);
     format!("{}.json", parts.join("+"))
 }
 
-/// The hub and the source that a key is about.
+/// Returns the hub and the source of a key.
 fn object_of(key: &str) -> Option<(String, ObjectRef)> {
     let (_, file) = key.rsplit_once('/')?;
     let mut parts = file.strip_suffix(".json")?.split('+').map(decode_key_part);
@@ -63,7 +63,7 @@ fn object_of(key: &str) -> Option<(String, ObjectRef)> {
     parts.next().is_none().then_some((hub, object))
 }
 
-/// Notes that a GitRepository follows a repository; writes only what is new.
+/// Notes that a GitRepository follows a repository; writes only if the note is new or changed.
 ///
 /// # Errors
 /// The bucket's.
@@ -90,7 +90,7 @@ pub async fn note(
     Ok(())
 }
 
-/// Forgets that a source followed other repositories than that of `url`; all of them when there is none.
+/// Deletes the notes that a source follows other repositories than that of `url`, or all its notes without `url`.
 ///
 /// # Errors
 /// The bucket's.
@@ -105,14 +105,14 @@ pub async fn forget_others(
     let kept = kept.map(|repository| key(&repository, hub, object));
     for BlobEntry { key, .. } in ports.blobs.list(PREFIX).await? {
         if key.ends_with(&file) && Some(&key) != kept.as_ref() {
-            tracing::info!(key, "followed no more");
+            tracing::info!(key, "the source no longer follows this repository");
             ports.blobs.delete(&key).await?;
         }
     }
     Ok(())
 }
 
-/// The sources that a push to `git_ref` (`refs/heads/main`, `refs/tags/v1`) of a repository may move.
+/// Returns the sources that a push to `git_ref` (`refs/heads/main`, `refs/tags/v1`) of a repository may change.
 ///
 /// # Errors
 /// The bucket's.
@@ -133,13 +133,13 @@ pub async fn followers(
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// The source of a note, if a push to `git_ref` may move it.
+/// Returns the source of a note, if a push to `git_ref` may change it.
 async fn follower(ports: &Ports, key: &str, git_ref: &str) -> Result<Option<(String, ObjectRef)>> {
     let known = match state::read::<Follower>(ports.blobs.as_ref(), key).await {
         Ok(known) => known,
-        // What it follows is lost, but the key says who: its step writes the note anew.
+        // The reference is lost, but the key names the source, whose step writes the note again.
         Err(error) if error.kind == ErrorKind::Unreadable => {
-            tracing::warn!(key, %error, "note of a source is damaged: it is looked at on every push");
+            tracing::warn!(key, %error, "the note of a source is damaged: each push to the repository queues the source");
             return Ok(object_of(key));
         }
         Err(error) => return Err(error),
@@ -153,7 +153,7 @@ async fn follower(ports: &Ports, key: &str, git_ref: &str) -> Result<Option<(Str
         .map(|known| (known.hub, known.object)))
 }
 
-/// Whether a push to `git_ref` can move what `reference` leads to, by Flux's order of precedence.
+/// Returns whether a push to `git_ref` can change the commit of `reference`, by Flux's order of precedence.
 fn may_follow(reference: &GitReference, git_ref: &str) -> bool {
     if !reference.commit.is_empty() {
         false
@@ -179,7 +179,7 @@ mod tests {
         ObjectRef::new(FluxKind::GitRepository, "flux-system", name)
     }
 
-    /// Nothing in memory ever waits.
+    /// Returns the result of a future that never waits, as those of in-memory ports.
     fn now<T>(future: impl Future<Output = Result<T>>) -> T {
         future.now_or_never().unwrap().unwrap()
     }
@@ -208,7 +208,7 @@ mod tests {
             ));
             let all = ["a", "b.c", "d"].map(|name| ("staging".to_owned(), source(name)));
             assert_eq!(found, all, "{damage}");
-            // Its step writes it anew.
+            // The source's step writes the note again.
             now(note(&ports, "staging", &source("b.c"), url, &main));
             let dev = now(followers(&ports, "github.com/acme/fleet", "refs/heads/dev"));
             assert!(dev.is_empty(), "{damage}");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_forgotten_where_it_follows_no_more() {
+    fn notes_of_former_repositories_are_deleted() {
         let ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
         let main = GitReference {
             branch: "main".into(),

@@ -14,13 +14,13 @@ use crate::source::{archive, connection, ignore, pattern};
 use driftless_helm::index;
 use driftless_manifest::FileTree;
 
-/// Packed bytes of a layer.
-const LIMIT: u64 = 100 << 20;
+/// Maximum bytes of a packed layer.
+const MAX_LAYER_BYTES: u64 = 100 << 20;
 
-/// The layer that is a Helm chart.
+/// The media type of a Helm chart layer.
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
-/// Reconciles one.
+/// The reconciler of OCIRepositories.
 pub(crate) struct Oci;
 
 impl SourceReconciler for Oci {
@@ -34,17 +34,17 @@ impl SourceReconciler for Oci {
         _: &mut (),
     ) -> Result<Found, Failure> {
         let spec = &source.spec;
-        if let Some(what) = source.unsupported() {
-            return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        if let Some(message) = source.unsupported() {
+            return Err(Failure::terminal(reason::UNSUPPORTED, message));
         }
         let repository = repository(&spec.url)?;
-        let how = connection::of_registry(context, source).await?;
-        let wanted = choose(context, source, repository, &how).await?;
+        let connection = connection::of_registry(context, source).await?;
+        let wanted = choose(context, source, repository, &connection).await?;
         let charts = &context.ports.charts;
         let (digest, mut manifest) = match &wanted {
             RefSpec::Digest(digest) => (digest.clone(), None),
             RefSpec::Tag(tag) => {
-                let found = charts.manifest(repository, tag, &how).await;
+                let found = charts.manifest(repository, tag, &connection).await;
                 let found =
                     found.map_err(|error| failed(&error, "failed to determine artifact digest"))?;
                 (found.digest.clone(), Some(found))
@@ -56,22 +56,22 @@ impl SourceReconciler for Oci {
             .as_ref()
             .is_none_or(|artifact| artifact.revision != revision);
         if is_new {
-            let what = format!("new revision '{revision}' for '{}'", wanted.of(repository));
-            reconciler::set_building(context, source, status, &what);
+            let message = format!("new revision '{revision}' for '{}'", wanted.of(repository));
+            reconciler::set_building(context, source, status, &message);
         }
 
         if let Some(verify) = &spec.verify {
             let artifact = verify::Artifact {
                 repository,
                 digest: &digest,
-                connection: &how,
+                connection: &connection,
             };
             if !is_verified(source, status, &revision) {
                 let trust = Trust::read(context, &source.id.namespace, verify).await?;
-                let told = trust.check(context, &artifact).await;
-                if told.map_err(|failure| verify::failed(verify, failure))? == Verdict::Verified {
-                    let what = format!("verified signature of revision {revision}");
-                    reconciler::set_verified(context, source, status, &what);
+                let checked = trust.check(context, &artifact).await;
+                if checked.map_err(|failure| verify::failed(verify, failure))? == Verdict::Verified {
+                    let message = format!("verified signature of revision {revision}");
+                    reconciler::set_verified(context, source, status, &message);
                 }
             }
         } else {
@@ -85,17 +85,17 @@ impl SourceReconciler for Oci {
             _ => false,
         };
         if !stored {
-            let lead = format!("failed to pull artifact from '{}'", spec.url);
+            let prefix = format!("failed to pull artifact from '{}'", spec.url);
             let manifest = match manifest.take() {
                 Some(manifest) => manifest,
                 None => {
-                    let found = charts.manifest(repository, &digest, &how).await;
-                    found.map_err(|error| failed(&error, &lead))?
+                    let found = charts.manifest(repository, &digest, &connection).await;
+                    found.map_err(|error| failed(&error, &prefix))?
                 }
             };
             let layer = select(&manifest, spec.layer_selector.as_ref())?;
-            let bytes = charts.layer(repository, layer, &how, LIMIT).await;
-            let bytes = bytes.map_err(|error| failed(&error, &lead))?;
+            let bytes = charts.layer(repository, layer, &connection, MAX_LAYER_BYTES).await;
+            let bytes = bytes.map_err(|error| failed(&error, &prefix))?;
             let mut artifact = store(context, source, bytes, &revision).await?;
             artifact.metadata = manifest.annotations;
             status.url.clone_from(&artifact.url);
@@ -113,17 +113,17 @@ impl SourceReconciler for Oci {
     }
 }
 
-/// Whether the artifact is there and was verified as this generation wants it.
+/// Returns whether the current artifact has this revision and was verified for this generation.
 fn is_verified(source: &OCIRepository, status: &SourceStatus, revision: &str) -> bool {
-    let told = status.conditions.get(reconciler::VERIFIED);
-    told.is_some_and(|told| told.observed_generation == source.generation())
+    let verified = status.conditions.get(reconciler::VERIFIED);
+    verified.is_some_and(|condition| condition.observed_generation == source.generation())
         && status
             .artifact
             .as_ref()
             .is_some_and(|artifact| artifact.revision == revision)
 }
 
-/// What the event says: the revision, and where it was built from when the artifact says so.
+/// Returns the message of the event: the revision, and its origin if the artifact has annotations for it.
 fn news(source: &OCIRepository, status: &SourceStatus, revision: &str) -> String {
     let text = format!(
         "stored artifact with revision '{revision}' from '{}'",
@@ -145,11 +145,11 @@ fn news(source: &OCIRepository, status: &SourceStatus, revision: &str) -> String
     }
 }
 
-/// `HOST/PATH` of an address.
+/// Returns the `HOST/PATH` of an address.
 fn repository(url: &str) -> Result<&str, Failure> {
-    let fail = |what: &str| {
-        let what = format!("URL validation failed for '{url}': {what}");
-        Err(Failure::terminal(reason::URL_INVALID, what))
+    let fail = |problem: &str| {
+        let message = format!("URL validation failed for '{url}': {problem}");
+        Err(Failure::terminal(reason::URL_INVALID, message))
     };
     let form = "URL must be in format 'oci://<domain>/<org>/<repo>'";
     let Some(repository) = url.strip_prefix("oci://") else {
@@ -168,14 +168,14 @@ fn repository(url: &str) -> Result<&str, Failure> {
     }
 }
 
-/// What to ask the registry for.
+/// The reference to request from the registry.
 enum RefSpec {
     Digest(String),
     Tag(String),
 }
 
 impl RefSpec {
-    /// As the registry's clients write it: `HOST/PATH:6.5.0`, `HOST/PATH@sha256:…`.
+    /// Formats the reference for a repository, as `HOST/PATH:6.5.0` or `HOST/PATH@sha256:…`.
     fn of(&self, repository: &str) -> String {
         match self {
             Self::Digest(digest) => format!("{repository}@{digest}"),
@@ -183,7 +183,7 @@ impl RefSpec {
         }
     }
 
-    /// Flux's revision: `6.5.0@sha256:…`, or the digest alone.
+    /// Formats Flux's revision: `6.5.0@sha256:…`, or the digest alone.
     fn revision(&self, digest: &str) -> String {
         match self {
             Self::Digest(_) => digest.to_owned(),
@@ -198,23 +198,23 @@ fn is_digest(text: &str) -> bool {
     sum.len() == 64 && sum.bytes().all(hex)
 }
 
-/// A digest wins over a range, a range over a tag; `latest` when nothing is given.
+/// Returns the reference to fetch: a digest wins over a range, a range over a tag; the default is `latest`.
 async fn choose(
     context: &Context<'_>,
     source: &OCIRepository,
     repository: &str,
-    how: &Connection,
+    connection: &Connection,
 ) -> Result<RefSpec, Failure> {
     let reference = source.spec.reference.clone().unwrap_or_default();
     if !reference.digest.is_empty() {
         return match is_digest(&reference.digest) {
             true => Ok(RefSpec::Digest(reference.digest)),
             false => {
-                let what = format!(
+                let message = format!(
                     "failed to determine artifact digest: cannot parse hash: {:?}",
                     reference.digest
                 );
-                Err(Failure::retry(reason::OCI_PULL_FAILED, what))
+                Err(Failure::retry(reason::OCI_PULL_FAILED, message))
             }
         };
     }
@@ -225,37 +225,37 @@ async fn choose(
         };
         return Ok(RefSpec::Tag(tag.to_owned()));
     }
-    let lead = format!(
+    let prefix = format!(
         "failed to determine the artifact tag for '{}'",
         source.spec.url
     );
-    let tags = context.ports.charts.tags(repository, how).await;
+    let tags = context.ports.charts.tags(repository, connection).await;
     let tags = tags.map_err(|error| Failure {
         reason: match error.kind {
             ErrorKind::Unsupported => reason::UNSUPPORTED,
             _ => reason::READ_FAILED,
         },
-        ..failed(&error, &lead)
+        ..failed(&error, &prefix)
     })?;
     let is_chart = source
         .spec
         .layer_selector
         .as_ref()
         .is_some_and(|selector| selector.media_type == CHART);
-    let tag = newest_tag(tags, &reference, is_chart).map_err(|failure| failure.context(&lead))?;
+    let tag = newest_tag(tags, &reference, is_chart).map_err(|failure| failure.context(&prefix))?;
     Ok(RefSpec::Tag(tag))
 }
 
-/// The newest tag that the range allows. A tag of a chart has `_` where its version has `+`.
+/// Returns the newest tag that the range allows. A tag of a chart has `_` in place of the `+` in its version.
 fn newest_tag(
     mut tags: Vec<String>,
     reference: &OCIReference,
     is_chart: bool,
 ) -> Result<String, Failure> {
-    let invalid = |what: String| Failure::retry(reason::READ_FAILED, what);
+    let invalid = |message: String| Failure::retry(reason::READ_FAILED, message);
     if !reference.semver_filter.is_empty() {
         let filter = pattern(&reference.semver_filter)
-            .map_err(|what| invalid(format!("error parsing regexp: {what}")))?;
+            .map_err(|error| invalid(format!("error parsing regexp: {error}")))?;
         tags.retain(|tag| filter.is_match(tag));
     }
     let version = |tag: &String| match is_chart {
@@ -266,14 +266,14 @@ fn newest_tag(
     let named = versions.iter().map(|version| (version.as_str(), ""));
     let range = &reference.semver;
     let newest = index::newest(named, range)
-        .map_err(|what| invalid(format!("semver '{range}' parse error: {what}")))?;
+        .map_err(|error| invalid(format!("semver '{range}' parse error: {error}")))?;
     match newest.and_then(|at| tags.get(at)) {
         Some(tag) => Ok(tag.clone()),
         None => Err(invalid(format!("no match found for semver: {range}"))),
     }
 }
 
-/// The layer that the selector names, the first one without a selector.
+/// Returns the layer that the selector names, or the first one without a selector.
 fn select<'m>(
     manifest: &'m Manifest,
     selector: Option<&LayerSelector>,
@@ -284,13 +284,13 @@ fn select<'m>(
         .iter()
         .find(|layer| media_type.is_empty() || layer.media_type == media_type);
     found.ok_or_else(|| {
-        let what = match media_type {
+        let message = match media_type {
             "" => "no layers found in artifact".to_owned(),
             media_type => {
                 format!("failed to find layer with media type '{media_type}' in artifact")
             }
         };
-        Failure::retry(reason::OCI_LAYER_FAILED, what)
+        Failure::retry(reason::OCI_LAYER_FAILED, message)
     })
 }
 
@@ -305,8 +305,8 @@ async fn store(
         "" | "extract" => false,
         "copy" => true,
         other => {
-            let what = format!("unsupported layer operation: {other}: expected extract or copy");
-            return Err(Failure::terminal(reason::OCI_LAYER_FAILED, what));
+            let message = format!("unsupported layer operation: {other}: expected extract or copy");
+            return Err(Failure::terminal(reason::OCI_LAYER_FAILED, message));
         }
     };
     let stored = match copy {
@@ -322,16 +322,16 @@ async fn store(
 fn extract(source: &OCIRepository, layer: &[u8]) -> Result<FileTree, Failure> {
     let tree = archive::unpack(layer, false, FetchLimits::default());
     let mut tree = tree.map_err(|error| {
-        let what = format!("failed to extract layer contents from artifact: {error}");
-        Failure::retry(reason::OCI_LAYER_FAILED, what)
+        let message = format!("failed to extract layer contents from artifact: {error}");
+        Failure::retry(reason::OCI_LAYER_FAILED, message)
     })?;
     ignore::apply(&mut tree, source.spec.ignore.as_deref())
         .map_err(|error| Failure::terminal(reason::OCI_LAYER_FAILED, error))?;
     Ok(tree)
 }
 
-fn failed(error: &PortError, lead: &str) -> Failure {
-    Failure::port(reason::OCI_PULL_FAILED, error).context(lead)
+fn failed(error: &PortError, prefix: &str) -> Failure {
+    Failure::port(reason::OCI_PULL_FAILED, error).context(prefix)
 }
 
 #[cfg(test)]

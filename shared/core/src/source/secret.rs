@@ -1,5 +1,5 @@
-//! A Secret of a source: logins, access keys, certificates, proxies. What is wrong with one is told in the words of Flux's own reader
-//! (github.com/fluxcd/pkg/runtime/secrets 0.110), without a byte of it.
+//! Secrets of sources: logins, access keys, certificates, proxies. The errors have the texts of Flux's own reader
+//! (github.com/fluxcd/pkg/runtime/secrets 0.110), and never a byte of the Secret.
 
 use crate::address::authority;
 use crate::credentials::{entry, secret};
@@ -10,15 +10,16 @@ use driftless_manifest::Object;
 use serde_json::Value;
 use url::Url;
 
-/// How a certificate begins in PEM.
+/// The first line of a certificate in PEM.
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
-/// What Flux takes as a proxy, and how long its address may be.
-const PROXIES: [&str; 3] = ["http", "https", "socks5"];
-const LONGEST_PROXY: usize = 2048;
+/// The URL schemes of proxies that Flux accepts.
+const PROXY_SCHEMES: [&str; 3] = ["http", "https", "socks5"];
+/// Maximum bytes of a proxy's address, as in Flux.
+const MAX_PROXY_BYTES: usize = 2048;
 
-/// A Secret, and how messages name it.
+/// A Secret, and its name for messages.
 pub(super) struct SourceSecret {
-    /// `NAMESPACE/NAME`
+    /// The name for messages, `NAMESPACE/NAME`.
     name: String,
     secret: Object,
 }
@@ -36,11 +37,11 @@ impl SourceSecret {
         }))
     }
 
-    fn fail(&self, what: &str) -> String {
-        format!("secret '{}'{what}", self.name)
+    fn fail(&self, problem: &str) -> String {
+        format!("secret '{}'{problem}", self.name)
     }
 
-    /// The login for the host of `url`: user and password, or what a `.dockerconfigjson` says of it.
+    /// Returns the login for the host of `url`: user and password, or the entry of a `.dockerconfigjson`.
     pub fn login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
         if let Some(config) = entry(&self.secret, ".dockerconfigjson") {
             return match self.docker_login(&config, url)? {
@@ -55,7 +56,7 @@ impl SourceSecret {
         self.user()
     }
 
-    /// The same for a registry, where a Secret without a login for the host is nobody's.
+    /// Returns the login like [`login`](Self::login), but without an error if a `.dockerconfigjson` has no entry for the host.
     pub fn registry_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
         match entry(&self.secret, ".dockerconfigjson") {
             Some(config) => self.docker_login(&config, url),
@@ -67,8 +68,8 @@ impl SourceSecret {
         let username = entry(&self.secret, "username");
         let username = username.and_then(|text| text.expose_str().map(str::to_owned));
         let half = |has: &str, misses: &str| {
-            let what = format!(": malformed basic auth - has '{has}' but missing '{misses}'");
-            Err(self.fail(&what))
+            let problem = format!(": malformed basic auth - has '{has}' but missing '{misses}'");
+            Err(self.fail(&problem))
         };
         match (username, entry(&self.secret, "password")) {
             (Some(username), Some(password)) => Ok(Some((username, password))),
@@ -78,7 +79,7 @@ impl SourceSecret {
         }
     }
 
-    /// An access key's id and its secret.
+    /// Returns the id and the secret of an access key.
     pub fn access_key(&self) -> Result<(String, Secret), String> {
         let id = entry(&self.secret, "accesskey");
         let id = id.and_then(|id| id.expose_str().map(str::to_owned));
@@ -93,7 +94,7 @@ impl SourceSecret {
         }
     }
 
-    /// The login of a service account's Secret, which may be for other registries.
+    /// Returns the login of a service account's Secret, which may be for other registries.
     pub fn pull_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
         match entry(&self.secret, ".dockerconfigjson") {
             Some(config) => self.docker_login(&config, url),
@@ -101,7 +102,7 @@ impl SourceSecret {
         }
     }
 
-    /// The entry of a `.dockerconfigjson` for the host of `url`; none when there is none.
+    /// Returns the login of a `.dockerconfigjson` for the host of `url`, if it has one.
     fn docker_login(&self, config: &Secret, url: &str) -> Result<Option<(String, Secret)>, String> {
         use base64::{Engine as _, engine::general_purpose::STANDARD};
         let broken = || self.fail(": .dockerconfigjson: expected {\"auths\": {HOST: {...}}}");
@@ -131,16 +132,17 @@ impl SourceSecret {
         Ok(Some((username.to_owned(), password)))
     }
 
-    /// `ca.crt`, `tls.crt` and `tls.key`; of older Secrets `caFile`, `certFile` and `keyFile`.
-    pub fn certificates(&self, how: &mut Connection, optional: bool) -> Result<(), String> {
+    /// Sets the certificates of a connection from `ca.crt`, `tls.crt` and `tls.key`; in older Secrets `caFile`, `certFile` and
+    /// `keyFile`.
+    pub fn certificates(&self, connection: &mut Connection, optional: bool) -> Result<(), String> {
         let either =
             |new: &str, old: &str| entry(&self.secret, new).or_else(|| entry(&self.secret, old));
         let authority = either("ca.crt", "caFile");
         let pair = (either("tls.crt", "certFile"), either("tls.key", "keyFile"));
         let none = authority.is_none() && pair.0.is_none() && pair.1.is_none();
         if none && !optional {
-            let what = " must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'";
-            return Err(self.fail(what));
+            let problem = " must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'";
+            return Err(self.fail(problem));
         }
         let is_pem = |pem: &Secret| {
             let begin = CERTIFICATE.as_bytes();
@@ -149,11 +151,11 @@ impl SourceSecret {
         if authority.as_ref().is_some_and(|pem| !is_pem(pem)) {
             return Err("failed to parse CA certificate".to_owned());
         }
-        how.certificate_authority = authority.map(|pem| pem.expose().to_vec());
+        connection.certificate_authority = authority.map(|pem| pem.expose().to_vec());
         let half = |has: &str, misses: &str| {
             Err(self.fail(&format!(" contains '{has}' but missing '{misses}'")))
         };
-        how.client_certificate = match pair {
+        connection.client_certificate = match pair {
             (Some(certificate), Some(key)) => Some((certificate.expose().to_vec(), key)),
             (None, None) => None,
             (Some(_), None) => return half("tls.crt", "tls.key"),
@@ -162,22 +164,22 @@ impl SourceSecret {
         Ok(())
     }
 
-    /// The address of a proxy with its user: the entry `address`, and `username` and `password` where it wants them. The address itself may
-    /// hold a user; one beside it counts more.
+    /// Returns the address of a proxy with its user: the entry `address`, with the optional entries `username` and `password`,
+    /// which override a user in the address.
     pub fn proxy(&self) -> Result<Secret, String> {
         let text = |key: &str| entry(&self.secret, key)?.expose_str().map(str::to_owned);
         let proxy = proxy_of(text("address"), text("username"), text("password"));
-        proxy.map_err(|what| self.fail(&format!(": {what}")))
+        proxy.map_err(|error| self.fail(&format!(": {error}")))
     }
 }
 
-/// How much of an address behind its host stands in the name of a login: the one that has the most is meant for it.
+/// Returns how many bytes of the path of `url` the name of a login matches: the login with the longest match is used.
 fn nearness(name: &str, url: &str) -> usize {
     let path = |text: &str| {
         let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
         let (_, path) = rest.split_once('/').unwrap_or_default();
         match path.trim_end_matches('/') {
-            // A version of the registry's API is no part of it.
+            // A version of the registry's API is not part of the path.
             "" | "v1" | "v2" => "/".to_owned(),
             path => format!("/{path}/"),
         }
@@ -198,18 +200,18 @@ fn proxy_of(
     if address.is_empty() {
         return Err("proxy address is empty".to_owned());
     }
-    if address.len() > LONGEST_PROXY {
+    if address.len() > MAX_PROXY_BYTES {
         return Err(format!(
-            "proxy URL exceeds maximum length of {LONGEST_PROXY} characters"
+            "proxy URL exceeds maximum length of {MAX_PROXY_BYTES} characters"
         ));
     }
     // The parser's message names no part of the address, which may hold a password.
     let mut url =
         Url::parse(&address).map_err(|error| format!("failed to parse proxy address: {error}"))?;
-    if !PROXIES.contains(&url.scheme()) {
+    if !PROXY_SCHEMES.contains(&url.scheme()) {
         return Err(format!(
             "proxy URL must use one of the supported schemes ({}), got '{}'",
-            PROXIES.join(", "),
+            PROXY_SCHEMES.join(", "),
             url.scheme()
         ));
     }
@@ -277,9 +279,9 @@ mod tests {
             )
         );
         let elsewhere = [(".dockerconfigjson", r#"{"auths": {"docker.io": {}}}"#)];
-        let none = "no auth config for 'ghcr.io' in the docker-registry Secret 'login'";
-        assert_eq!(login(&elsewhere), Err(none.to_owned()));
-        // What everybody may read is read without one.
+        let error = "no auth config for 'ghcr.io' in the docker-registry Secret 'login'";
+        assert_eq!(login(&elsewhere), Err(error.to_owned()));
+        // A public repository is read without a login.
         let registry = place(&elsewhere).registry_login("oci://ghcr.io/acme/charts");
         assert_eq!(plain(registry), Ok(None));
     }
@@ -318,7 +320,7 @@ mod tests {
         assert_eq!(of(own, None, None).unwrap(), own);
         let without = "https://ann@proxy.example.com/";
         assert_eq!(of(own, Some("ann"), None).unwrap(), without);
-        for (address, what) in [
+        for (address, error) in [
             ("", "proxy address is empty"),
             (
                 "ftp://u:canary@a",
@@ -329,7 +331,7 @@ mod tests {
                 "failed to parse proxy address: invalid international domain name",
             ),
         ] {
-            assert_eq!(of(address, None, None).unwrap_err(), what);
+            assert_eq!(of(address, None, None).unwrap_err(), error);
         }
         assert!(of(&format!("http://{}", "a".repeat(2048)), None, None).is_err());
         assert_eq!(
@@ -340,20 +342,20 @@ mod tests {
 
     #[test]
     fn certificates() {
-        let mut how = Connection::default();
+        let mut connection = Connection::default();
         let authority = format!("# ours\n{CERTIFICATE}\n...");
         let whole = [
             ("caFile", authority.as_str()),
             ("tls.crt", "cert"),
             ("tls.key", "key"),
         ];
-        place(&whole).certificates(&mut how, false).unwrap();
+        place(&whole).certificates(&mut connection, false).unwrap();
         assert_eq!(
-            how.certificate_authority.as_deref(),
+            connection.certificate_authority.as_deref(),
             Some(authority.as_bytes())
         );
-        assert!(how.client_certificate.is_some());
-        for (entries, what) in [
+        assert!(connection.client_certificate.is_some());
+        for (entries, error) in [
             (
                 &[("tls.crt", "cert")][..],
                 "secret 'apps/login' contains 'tls.crt' but missing 'tls.key'",
@@ -368,9 +370,9 @@ mod tests {
                 "secret 'apps/login' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'",
             ),
         ] {
-            let told = place(entries).certificates(&mut Connection::default(), false);
-            assert_eq!(told.unwrap_err(), what);
+            let refused = place(entries).certificates(&mut Connection::default(), false);
+            assert_eq!(refused.unwrap_err(), error);
         }
-        assert!(place(&[]).certificates(&mut how, true).is_ok());
+        assert!(place(&[]).certificates(&mut connection, true).is_ok());
     }
 }
