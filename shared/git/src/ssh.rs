@@ -138,7 +138,7 @@ fn identity(login: &SshLogin) -> Result<PrivateKey> {
         return Ok(key);
     }
     let Some(password) = &login.password else {
-        return Err(invalid("is not a valid private key, or needs a password"));
+        return Err(invalid("is not a private key, or needs a password"));
     };
     let password = std::str::from_utf8(password.expose());
     let password = password.map_err(|_| invalid("the password is not UTF-8"))?;

@@ -421,7 +421,7 @@ async fn objects_are_verified_by_their_hashes() {
     let (remote, commit) = serving(&root, vec![entry(BLOB, b"evil")]);
     let error = fetch(&remote, commit).await;
     assert!(matches!(error, Error::Protocol(_)), "{error:?}");
-    // Another commit than was asked for.
+    // Another commit than the requested one.
     let (remote, _) = serving(&root, vec![entry(BLOB, b"good")]);
     let error = fetch(&remote, crate::world::id(&"12".repeat(20))).await;
     assert!(matches!(error, Error::NotFound(_)), "{error:?}");
