@@ -70,10 +70,10 @@ const CIRCLES: &[(&str, &[&[&str]])] = &[
         "functions/cli",
         &[
             &["bootstrap", "serve", "serve::setup"],
-            &["check::define", "check::scope"],
+            &["check::definitions", "check::kind_names"],
             &["check::formats", "check::report"],
             &["create::apply", "create::secret"],
-            &["fleet::locate", "fleet::reach"],
+            &["fleet::build_files", "fleet::locate"],
             &["layout::environment", "layout::tenant"],
         ],
     ),

@@ -1,20 +1,20 @@
 //! Runs every step until the state of the fleet no longer changes. The clock is simulated, so that waiting takes no time.
 
-use super::assume::{ASSUMED, Assumed};
-use super::cause::{Cause, Causes, Met, UNSERVED};
+use super::assumed::{ASSUMED, Assumed};
+use super::diagnostic::{Diagnostic, Diagnostics, Occurrences, UNSERVED};
+use super::given_objects::GivenObjects;
 use super::hosts::FileStandIns;
-use super::lenient::Refused;
-use super::make::MadeUp;
+use super::lenient_clusters::Refused;
+use super::made_up::MadeUp;
 use super::policies;
 use super::report::Report;
 use super::steps::Steps;
-use super::supply::Supply;
 use super::waiting::Dependencies;
 use crate::embedded::{Finding, Objects, Row, State, World};
 use crate::error::Error;
 use crate::fleet::{Files, Fleet, Place, encrypted};
 use driftless_core::flux::{FluxKind, ObjectRef, reason};
-use driftless_core::ports::{Cause as Why, Clock as _, Request};
+use driftless_core::ports::{Cause as RequestCause, Clock as _, Request};
 use driftless_core::testing::{MemoryQueue, TestClock};
 use driftless_core::{step, sweep};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,8 +43,8 @@ pub struct Drive<'a> {
     /// The queued requests by object, each with the time when it is due.
     waiting: BTreeMap<Id, (Duration, Request)>,
     /// Every object that was ever queued.
-    asked: BTreeSet<Id>,
-    supply: Supply,
+    requested: BTreeSet<Id>,
+    given_objects: GivenObjects,
     assumed: Assumed,
     made: MadeUp,
     refused: Refused,
@@ -58,7 +58,7 @@ pub struct Plan<'a> {
     /// The fleet repository and its hubs.
     pub fleet: &'a Fleet,
     /// The objects of `--with`.
-    pub supply: Supply,
+    pub given_objects: GivenObjects,
     /// Writes that clusters refuse because of placeholders.
     pub refused: Refused,
     /// The value of the feature gate ExternalArtifact, if it is set.
@@ -83,8 +83,8 @@ impl<'a> Drive<'a> {
             queue,
             clock,
             waiting: BTreeMap::new(),
-            asked: BTreeSet::new(),
-            supply: plan.supply,
+            requested: BTreeSet::new(),
+            given_objects: plan.given_objects,
             assumed: Assumed::new(plan.external_artifacts),
             made: MadeUp::new(plan.refused.clone()),
             refused: plan.refused,
@@ -99,7 +99,7 @@ impl<'a> Drive<'a> {
     /// # Errors
     /// A server of the world refuses a request, or a store fails.
     pub async fn run(&mut self) -> Result<(), Error> {
-        self.supply.apply(self.world).await?;
+        self.given_objects.apply(self.world).await?;
         // Queue the objects of the bootstrap; every other object is queued by the step that creates it.
         sweep::sweep(&self.world.ports).await?;
         let (mut before, mut waited) = (Vec::new(), 0);
@@ -107,32 +107,32 @@ impl<'a> Drive<'a> {
             self.drain().await?;
             let objects = self.world.objects().await?;
             let rows = self.world.rows(&objects);
-            self.steps.seen(&rows);
+            self.steps.update(&rows);
             if self.assume(&rows, &objects).await? {
-                self.ask_open(&rows).await?;
+                self.queue_open(&rows).await?;
                 continue;
             }
-            let now = stand(&rows);
+            let now = states(&rows);
             let rests = now == before;
             before = now;
             if rests && self.world.capsule(&rows).await? {
                 (before, waited) = (Vec::new(), 0);
-                self.ask_open(&rows).await?;
+                self.queue_open(&rows).await?;
                 continue;
             }
             if rests && self.make_up(&rows, &objects).await? {
                 (before, waited) = (Vec::new(), 0);
-                self.ask_open(&rows).await?;
+                self.queue_open(&rows).await?;
                 continue;
             }
-            // Give health checks the time of their own timeouts.
+            // Give health checks the time until their timeouts.
             let waits = rows.iter().any(|row| row.state == State::Progressing);
             if rests && (!waits || waited == WAITS) {
                 break;
             }
             waited = if rests { waited + 1 } else { 0 };
-            self.pass(if rests { DAY } else { ROUND });
-            self.ask_open(&rows).await?;
+            self.advance(if rests { DAY } else { ROUND });
+            self.queue_open(&rows).await?;
         }
         Ok(())
     }
@@ -143,30 +143,32 @@ impl<'a> Drive<'a> {
         self.assumed.add(world, rows, objects, made, refused).await
     }
 
-    /// Creates stand-ins for what objects failed for, then excuses objects that still fail because of stand-ins. Returns whether there was any.
+    /// Creates stand-ins for what objects failed for, then excuses objects that still fail because of them. Returns whether there was any.
     async fn make_up(&mut self, rows: &[Row], objects: &Objects) -> Result<bool, Error> {
         let world = self.world;
         if self.made.add(world, self.fleet, rows, objects).await? {
-            self.supply.apply(world).await?;
+            self.given_objects.apply(world).await?;
             return Ok(true);
         }
         self.assumed.excuse(world, rows, objects, &self.made).await
     }
 
     /// Queues the objects that are not ready, and those that were never queued.
-    async fn ask_open(&mut self, rows: &[Row]) -> Result<(), Error> {
+    async fn queue_open(&mut self, rows: &[Row]) -> Result<(), Error> {
         for row in rows {
-            let is_known = self.asked.contains(&(row.hub.clone(), row.id.clone()));
+            let is_known = self.requested.contains(&(row.hub.clone(), row.id.clone()));
             let is_open = !matches!(row.state, State::Ready | State::Suspended);
             if is_open || !is_known {
-                self.world.ask(&row.hub, &row.id, Why::Requeue).await?;
+                self.world
+                    .queue(&row.hub, &row.id, RequestCause::Requeue)
+                    .await?;
             }
         }
         Ok(())
     }
 
     /// Advances the clock and makes every queued request due.
-    fn pass(&mut self, time: Duration) {
+    fn advance(&mut self, time: Duration) {
         self.clock.advance(time);
         let now = self.clock.now();
         self.waiting
@@ -177,7 +179,7 @@ impl<'a> Drive<'a> {
     /// Runs every step that is due, and those that follow from it.
     async fn drain(&mut self) -> Result<(), Error> {
         for _ in 0..STEPS {
-            self.take();
+            self.take_messages();
             let now = self.clock.now();
             let next = self
                 .waiting
@@ -197,18 +199,18 @@ impl<'a> Drive<'a> {
     }
 
     /// Takes the messages from the queue. Requests of one object are merged, at the earliest of their times.
-    fn take(&mut self) {
+    fn take_messages(&mut self) {
         let now = self.clock.now();
         for (mut request, delay) in self.queue.take() {
             // Each object has one request, which is never stale; it may run before its time because the clock jumps.
             request.token = None;
             let key = (request.hub.clone(), request.object.clone());
             let at = now + delay;
-            self.asked.insert(key.clone());
+            self.requested.insert(key.clone());
             let known = self.waiting.entry(key).or_insert((at, request.clone()));
             known.0 = known.0.min(at);
             // This cause also reconciles the cluster, the others only read files.
-            if request.cause == Why::Requeue {
+            if request.cause == RequestCause::Requeue {
                 known.1 = request;
             }
         }
@@ -222,10 +224,14 @@ impl<'a> Drive<'a> {
         let objects = self.world.objects().await?;
         let rows = self.world.rows(&objects);
         let mut report = Report::new(&rows, self.world, self.fleet, self.steps.count());
-        let mut causes = Causes::new();
-        self.assumed.tell(&rows, &mut causes);
-        self.made
-            .tell(&rows, &objects, self.fleet.sops_keys.is_some(), &mut causes);
+        let mut diagnostics = Diagnostics::new();
+        self.assumed.add_notes(&rows, &mut diagnostics);
+        self.made.add_notes(
+            &rows,
+            &objects,
+            self.fleet.sops_keys.is_some(),
+            &mut diagnostics,
+        );
         let charts = failed_charts(&rows);
         let dependencies = Dependencies {
             world: self.world,
@@ -241,7 +247,7 @@ impl<'a> Drive<'a> {
                 false => dependencies.errors(row),
             };
             if !never_ready.is_empty() {
-                report.fail(row, &self.tell(row, never_ready.join("\n")).await?);
+                report.fail(row, &self.locate(row, never_ready.join("\n")).await?);
                 continue;
             }
             let chart = row
@@ -254,82 +260,100 @@ impl<'a> Drive<'a> {
                 State::Failed if is_used_chart(row, &rows) => {}
                 State::Failed | State::Waiting if chart.is_some() => {
                     let message = chart.map(|chart| chart.message.clone());
-                    report.fail(row, &self.tell(row, message.unwrap_or_default()).await?);
+                    report.fail(row, &self.locate(row, message.unwrap_or_default()).await?);
                 }
                 State::Failed => report.fail(row, &self.errors(row).await?),
-                State::Waiting => waits(row, &mut causes),
-                State::Suspended => one(row, "it is suspended", &mut causes),
-                State::Progressing => one(row, "it did not come to rest", &mut causes),
+                State::Waiting => note_waiting(row, &mut diagnostics),
+                State::Suspended => {
+                    note_unchecked(row, "the object is suspended", &mut diagnostics)
+                }
+                State::Progressing => {
+                    note_unchecked(row, "the object is still in progress", &mut diagnostics)
+                }
             }
         }
-        self.refused_objects(&rows, &mut causes);
-        policies::unevaluated(&rows, &mut causes);
-        policies::warned(self.world, &mut causes);
-        self.unsaid(&mut causes);
-        self.unserved(&rows, &mut causes, &mut report).await?;
-        self.encrypted(&mut causes, &mut report)?;
-        report.reach(self.world, &rows, &mut causes);
-        report.notes = causes;
+        self.note_refused_objects(&rows, &mut diagnostics);
+        policies::note_unevaluated(&rows, &mut diagnostics);
+        policies::note_warnings(self.world, &mut diagnostics);
+        self.note_unknown_settings(&mut diagnostics);
+        self.add_unserved(&rows, &mut diagnostics, &mut report)
+            .await?;
+        self.note_encrypted_files(&mut diagnostics, &mut report)?;
+        report.note_low_coverage(self.world, &rows, &mut diagnostics);
+        report.notes = diagnostics;
         Ok(report)
     }
 
     /// Locates a message that replaces the one in an object's status.
-    async fn tell(&self, row: &Row, message: String) -> Result<Vec<Finding>, Error> {
+    async fn locate(&self, row: &Row, message: String) -> Result<Vec<Finding>, Error> {
         let other = Row {
             message,
             ..row.clone()
         };
-        self.world.tell(&other).await
+        self.world.findings(&other).await
     }
 
     /// Adds what driftless refuses to serve, as errors or as notes.
-    async fn unserved(
+    async fn add_unserved(
         &self,
         rows: &[Row],
-        causes: &mut Causes,
+        diagnostics: &mut Diagnostics,
         report: &mut Report,
     ) -> Result<(), Error> {
-        let mut all = Causes::new();
-        for (mut cause, objects) in self.assumed.unserved() {
-            let mut met = Met::default();
+        let mut all = Diagnostics::new();
+        for (mut diagnostic, objects) in self.assumed.unserved() {
+            let mut occurrences = Occurrences::default();
             for (hub, id) in objects {
-                met.hubs.insert(hub.to_owned());
-                if cause.about.as_deref() != Some(&id.to_string()) {
-                    met.users.insert(id.to_string());
+                occurrences.hubs.insert(hub.to_owned());
+                if diagnostic.about.as_deref() != Some(&id.to_string()) {
+                    occurrences.users.insert(id.to_string());
                 }
                 let row = rows.iter().find(|row| row.hub == hub && row.id == *id);
-                if let (Some(row), None) = (row, &cause.place) {
-                    let told = self.tell(row, cause.message.clone()).await?;
-                    cause.place = told.into_iter().find_map(|one| one.place);
+                if let (Some(row), None) = (row, &diagnostic.place) {
+                    let findings = self.locate(row, diagnostic.message.clone()).await?;
+                    diagnostic.place = findings.into_iter().find_map(|one| one.place);
                 }
             }
-            all.insert(cause, met);
+            all.insert(diagnostic, occurrences);
         }
         // Kinds without a definition already have notes, with their objects.
-        let of_kinds: Vec<Cause> = causes
+        let of_kinds: Vec<Diagnostic> = diagnostics
             .keys()
-            .filter(|cause| cause.is_unserved())
+            .filter(|diagnostic| diagnostic.is_unserved())
             .cloned()
             .collect();
-        for cause in of_kinds {
-            let met = causes.remove(&cause).unwrap_or_default();
-            let place = self.place_of_users(&met, rows).await?;
-            all.insert(Cause { place, ..cause }, met);
+        for diagnostic in of_kinds {
+            let occurrences = diagnostics.remove(&diagnostic).unwrap_or_default();
+            let place = self.place_of_users(&occurrences, rows).await?;
+            all.insert(
+                Diagnostic {
+                    place,
+                    ..diagnostic
+                },
+                occurrences,
+            );
         }
         match self.allow_unserved {
-            true => causes.extend(all),
+            true => diagnostics.extend(all),
             false => report.errors.extend(all),
         }
         Ok(())
     }
 
     /// Returns the place of the first of these objects that a Kustomization applied.
-    async fn place_of_users(&self, met: &Met, rows: &[Row]) -> Result<Option<Place>, Error> {
-        for row in rows.iter().filter(|row| met.hubs.contains(&row.hub)) {
+    async fn place_of_users(
+        &self,
+        occurrences: &Occurrences,
+        rows: &[Row],
+    ) -> Result<Option<Place>, Error> {
+        for row in rows
+            .iter()
+            .filter(|row| occurrences.hubs.contains(&row.hub))
+        {
             let mut applied = row.inventory.iter().map(|(id, _)| id.to_string());
-            if let Some(first) = applied.find(|id| met.users.contains(id)) {
-                let told = self.tell(row, format!("{first} not served")).await?;
-                return Ok(told.into_iter().find_map(|one| one.place));
+            if let Some(first) = applied.find(|id| occurrences.users.contains(id)) {
+                let findings = self.locate(row, format!("{first} not served")).await?;
+                return Ok(findings.into_iter().find_map(|one| one.place));
             }
         }
         Ok(None)
@@ -342,54 +366,68 @@ impl<'a> Drive<'a> {
             .as_ref()
             .filter(|source| source.kind == FluxKind::ExternalArtifact);
         let Some(source) = source.filter(|_| row.reason == reason::ARTIFACT_FAILED) else {
-            let mut told = self.world.tell(row).await?;
+            let mut findings = self.world.findings(row).await?;
             if row.reason == reason::UNSUPPORTED {
-                for one in &mut told {
-                    one.message = format!("{UNSERVED}{}", one.message);
+                for finding in &mut findings {
+                    finding.message = format!("{UNSERVED}{}", finding.message);
                 }
             }
-            return Ok(told);
+            return Ok(findings);
         };
         // The message of Flux's controllers when the feature gate is disabled.
         let message = format!("can't access '{source}', ExternalArtifact feature gate is disabled");
-        self.tell(row, message).await
+        self.locate(row, message).await
     }
 
     /// Adds notes about objects that need settings of an API server which are not known, and about files that are not fetched.
-    fn unsaid(&self, causes: &mut Causes) {
-        for (flag, objects) in self.refused.unsaid() {
-            let cause = Cause::note(
+    fn note_unknown_settings(&self, diagnostics: &mut Diagnostics) {
+        for (flag, objects) in self.refused.unknown_flags() {
+            let diagnostic = Diagnostic::note(
                 "API server",
                 format!(
-                    "objects need {flag}, which no configuration in the repository says (give it if the clusters have it)"
+                    "objects need {flag}, which no configuration in the repository sets (give it if the clusters have it)"
                 ),
             );
-            causes.entry(cause).or_default().users.extend(objects);
+            diagnostics
+                .entry(diagnostic)
+                .or_default()
+                .users
+                .extend(objects);
         }
         for url in self.files.all() {
-            let why = "it was not fetched, a placeholder stands in for the entry (give --allow-remote-bases)";
-            causes.entry(Cause::unchecked(url, why)).or_default();
+            let message =
+                "the file is not fetched; the entry is a placeholder (give --allow-remote-bases)";
+            diagnostics
+                .entry(Diagnostic::unchecked(url, message))
+                .or_default();
         }
     }
 
     /// Adds notes about objects that clusters refuse because of placeholders, by the Secret or ConfigMap that the values come from.
-    fn refused_objects(&self, rows: &[Row], causes: &mut Causes) {
+    fn note_refused_objects(&self, rows: &[Row], diagnostics: &mut Diagnostics) {
         for (id, text) in self.refused.objects() {
-            let cause = self.made.values.in_text(&text);
-            let Some(of) = cause.and_then(|cause| cause.about) else {
+            let diagnostic = self.made.values.placeholder_in(&text);
+            let Some(of) = diagnostic.and_then(|diagnostic| diagnostic.about) else {
                 continue;
             };
-            let why = "objects with placeholders for its values are refused, and taken as they are";
-            let met = causes.entry(Cause::unchecked(of, why)).or_default();
-            met.users.insert(id.to_string());
+            let message = "clusters refuse objects with placeholders for its values; the check accepts them unchanged";
+            let occurrences = diagnostics
+                .entry(Diagnostic::unchecked(of, message))
+                .or_default();
+            occurrences.users.insert(id.to_string());
             let has = |row: &&Row| row.inventory.iter().any(|(applied, _)| *applied == id);
-            met.hubs
+            occurrences
+                .hubs
                 .extend(rows.iter().filter(has).map(|row| row.hub.clone()));
         }
     }
 
     /// Adds one note about all encrypted files without a key, and a diagnostic for each file that no age or OpenPGP key can decrypt.
-    fn encrypted(&self, causes: &mut Causes, report: &mut Report) -> Result<(), Error> {
+    fn note_encrypted_files(
+        &self,
+        diagnostics: &mut Diagnostics,
+        report: &mut Report,
+    ) -> Result<(), Error> {
         let mut places = Vec::new();
         for (root, tree) in self.world.git.all()? {
             for (path, format) in encrypted::files(&tree) {
@@ -398,20 +436,20 @@ impl<'a> Drive<'a> {
                     places.push(place);
                     continue;
                 };
-                let why = format!(
-                    "the file is encrypted for {services} alone, which no key that is given can open: add an age or OpenPGP \
+                let message = format!(
+                    "the file is encrypted for {services} only, which no given key can decrypt: add an age or OpenPGP \
                      recipient (.sops.yaml, then sops updatekeys)"
                 );
-                let cause = Cause {
+                let diagnostic = Diagnostic {
                     place: Some(place),
                     about: None,
-                    ..Cause::unserved("", why)
+                    ..Diagnostic::unserved("", message)
                 };
                 let all = match self.allow_unserved {
-                    true => &mut *causes,
+                    true => &mut *diagnostics,
                     false => &mut report.errors,
                 };
-                all.entry(cause).or_default();
+                all.entry(diagnostic).or_default();
             }
         }
         places.sort();
@@ -422,14 +460,16 @@ impl<'a> Drive<'a> {
             // A file that the keys do not decrypt is an error of its Kustomization.
             return Ok(());
         }
-        let why = "it is encrypted, placeholders stand in for its values (give --sops-key)";
-        let cause = Cause {
+        let message = "the file is encrypted; its values are placeholders (give --sops-key)";
+        let diagnostic = Diagnostic {
             place: Some(first.clone()),
             about: None,
-            ..Cause::unchecked("", why)
+            ..Diagnostic::unchecked("", message)
         };
-        let met = causes.entry(cause).or_default();
-        met.users.extend(rest.iter().map(ToString::to_string));
+        let occurrences = diagnostics.entry(diagnostic).or_default();
+        occurrences
+            .users
+            .extend(rest.iter().map(ToString::to_string));
         Ok(())
     }
 }
@@ -452,8 +492,8 @@ fn is_used_chart(chart: &Row, rows: &[Row]) -> bool {
 }
 
 /// Returns the states of the objects, to compare two rounds. A failing health check restarts and therefore counts as one state.
-fn stand(rows: &[Row]) -> Vec<(Id, State, String, String)> {
-    let stand = |row: &Row| {
+fn states(rows: &[Row]) -> Vec<(Id, State, String, String)> {
+    let state = |row: &Row| {
         let id = (row.hub.clone(), row.id.clone());
         let is_checked =
             row.state == State::Progressing || row.reason == reason::HEALTH_CHECK_FAILED;
@@ -462,22 +502,24 @@ fn stand(rows: &[Row]) -> Vec<(Id, State, String, String)> {
             false => (id, row.state, row.reason.clone(), row.revision.clone()),
         }
     };
-    rows.iter().map(stand).collect()
+    rows.iter().map(state).collect()
 }
 
 /// Adds a note about an object that waits for another one; objects with the same message share it.
-fn waits(row: &Row, causes: &mut Causes) {
-    let cause = Cause {
+fn note_waiting(row: &Row, diagnostics: &mut Diagnostics) {
+    let diagnostic = Diagnostic {
         about: None,
-        ..Cause::unchecked("", &row.message)
+        ..Diagnostic::unchecked("", &row.message)
     };
-    let met = causes.entry(cause).or_default();
-    met.hubs.insert(row.hub.clone());
-    met.users.insert(row.id.to_string());
+    let occurrences = diagnostics.entry(diagnostic).or_default();
+    occurrences.hubs.insert(row.hub.clone());
+    occurrences.users.insert(row.id.to_string());
 }
 
 /// Adds a note about an object that was not checked.
-fn one(row: &Row, why: &str, causes: &mut Causes) {
-    let met = causes.entry(Cause::unchecked(&row.id, why)).or_default();
-    met.hubs.insert(row.hub.clone());
+fn note_unchecked(row: &Row, message: &str, diagnostics: &mut Diagnostics) {
+    let occurrences = diagnostics
+        .entry(Diagnostic::unchecked(&row.id, message))
+        .or_default();
+    occurrences.hubs.insert(row.hub.clone());
 }

@@ -1,7 +1,7 @@
 //! The output formats of a check for CI systems.
 
-use super::assume::ASSUMED;
-use super::cause::{Cause, Causes, Met};
+use super::assumed::ASSUMED;
+use super::diagnostic::{Diagnostic, Diagnostics, Occurrences};
 use super::report::Checked;
 use driftless_go::quote::is_print;
 use serde_json::{Value, json};
@@ -11,22 +11,22 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Renders workflow commands of GitHub Actions (GitHub documentation, "Workflow commands for GitHub Actions": `error` and `notice`).
-pub fn github(errors: &Causes, notes: &Causes) -> String {
+pub fn github(errors: &Diagnostics, notes: &Diagnostics) -> String {
     let errors = errors.iter().map(|error| command("error", error));
     let notes = notes.iter().map(|note| command("notice", note));
     errors.chain(notes).collect()
 }
 
-fn command(name: &str, (cause, met): (&Cause, &Met)) -> String {
+fn command(name: &str, (diagnostic, occurrences): (&Diagnostic, &Occurrences)) -> String {
     let mut properties = Vec::new();
-    if let Some(place) = &cause.place {
+    if let Some(place) = &diagnostic.place {
         properties.push(format!("file={}", property(&path(&place.file))));
         if let Some(line) = place.line {
             properties.push(format!("line={line}"));
         }
     }
     properties.push("title=driftless check".to_owned());
-    let message = escaped(&cause.text(met));
+    let message = escaped(&diagnostic.text(occurrences));
     format!("::{name} {}::{message}\n", properties.join(","))
 }
 
@@ -74,7 +74,7 @@ fn encoded(path: &str) -> String {
 }
 
 /// Renders JUnit XML that Jenkins, GitLab and GitHub's reporters read: a suite for each hub, a case for each Flux object. An error without an object is a case itself.
-pub fn junit(objects: &[Checked], errors: &Causes, took: Duration) -> String {
+pub fn junit(objects: &[Checked], errors: &Diagnostics, took: Duration) -> String {
     let mut suites: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
     for checked in objects {
         suites.entry(&checked.hub).or_default().push(Case {
@@ -83,9 +83,9 @@ pub fn junit(objects: &[Checked], errors: &Causes, took: Duration) -> String {
             is_skipped: checked.state == ASSUMED,
         });
     }
-    for (cause, met) in errors {
-        for hub in &met.hubs {
-            add_failure(suites.entry(hub).or_default(), cause, met);
+    for (diagnostic, occurrences) in errors {
+        for hub in &occurrences.hubs {
+            add_failure(suites.entry(hub).or_default(), diagnostic, occurrences);
         }
     }
     let cases = || suites.values().flatten();
@@ -111,13 +111,13 @@ struct Case {
     is_skipped: bool,
 }
 
-fn add_failure(cases: &mut Vec<Case>, cause: &Cause, met: &Met) {
-    let place = cause.place.as_ref().map(ToString::to_string);
-    let mut text = cause.message.clone() + &met.text(cause);
+fn add_failure(cases: &mut Vec<Case>, diagnostic: &Diagnostic, occurrences: &Occurrences) {
+    let place = diagnostic.place.as_ref().map(ToString::to_string);
+    let mut text = diagnostic.message.clone() + &occurrences.text(diagnostic);
     if let Some(place) = &place {
         text = format!("{place}: {text}");
     }
-    let name = cause.about.clone().or(place).unwrap_or_default();
+    let name = diagnostic.about.clone().or(place).unwrap_or_default();
     match cases.iter_mut().find(|case| case.name == name) {
         Some(case) => case.failures.push(text),
         None => cases.push(Case {
@@ -178,16 +178,16 @@ fn xml(text: &str) -> String {
 }
 
 /// Renders SARIF 2.1.0 (OASIS): one run with a result for each error and note.
-pub fn sarif(errors: &Causes, notes: &Causes) -> Value {
+pub fn sarif(errors: &Diagnostics, notes: &Diagnostics) -> Value {
     let errors = errors.iter().map(|error| ("error", error));
     let notes = notes.iter().map(|note| ("note", note));
     let mut rules = BTreeSet::new();
     let results: Vec<Value> = errors
         .chain(notes)
-        .map(|(level, (cause, met))| {
-            let rule = rule(level, cause);
+        .map(|(level, (diagnostic, occurrences))| {
+            let rule = rule(level, diagnostic);
             rules.insert(rule);
-            result(level, rule, cause, met)
+            result(level, rule, diagnostic, occurrences)
         })
         .collect();
     let rules = rules.into_iter().map(|id| {
@@ -195,7 +195,7 @@ pub fn sarif(errors: &Causes, notes: &Causes) -> Value {
             "reconciliation-failed" => "A Flux object does not become ready",
             "not-checked" => "Something could not be checked offline",
             "not-served" => "driftless refuses to serve something that Flux serves",
-            _ => "Something stands in for what Git does not have",
+            _ => "A placeholder replaces something that Git does not have",
         };
         json!({"id": id, "shortDescription": {"text": text}})
     });
@@ -208,18 +208,19 @@ pub fn sarif(errors: &Causes, notes: &Causes) -> Value {
     })
 }
 
-fn rule(level: &str, cause: &Cause) -> &'static str {
+fn rule(level: &str, diagnostic: &Diagnostic) -> &'static str {
     match level {
-        _ if cause.is_unserved() => "not-served",
+        _ if diagnostic.is_unserved() => "not-served",
         "error" => "reconciliation-failed",
-        _ if cause.is_unchecked() => "not-checked",
+        _ if diagnostic.is_unchecked() => "not-checked",
         _ => "stand-in",
     }
 }
 
-fn result(level: &str, rule: &str, cause: &Cause, met: &Met) -> Value {
-    let mut result = json!({"ruleId": rule, "level": level, "message": {"text": cause.text(met)}});
-    if let Some(place) = &cause.place {
+fn result(level: &str, rule: &str, diagnostic: &Diagnostic, occurrences: &Occurrences) -> Value {
+    let mut result =
+        json!({"ruleId": rule, "level": level, "message": {"text": diagnostic.text(occurrences)}});
+    if let Some(place) = &diagnostic.place {
         let mut location = json!({"artifactLocation": {"uri": encoded(&path(&place.file))}});
         if let Some(line) = place.line {
             location["region"] = json!({"startLine": line});

@@ -32,7 +32,7 @@ impl FileStandIns {
 }
 
 /// Charts that are never fetched, and files that are fetched only if that is allowed. A file of a configMapGenerator or secretGenerator that is not fetched is a placeholder, so that the rest of the build is checked.
-pub struct FilesAlone {
+pub struct FileHosts {
     /// The client for files, if fetching is allowed.
     pub hosts: Option<HttpCharts>,
     /// The directories with the kustomizations.
@@ -41,7 +41,7 @@ pub struct FilesAlone {
     pub stand_ins: FileStandIns,
 }
 
-impl FilesAlone {
+impl FileHosts {
     /// Checks whether a generator reads a file from this URL.
     fn is_generated(&self, url: &str) -> bool {
         let trees = self.git.trees();
@@ -79,20 +79,20 @@ fn generates(content: &str, path: &str, url: &str) -> bool {
 }
 
 #[async_trait]
-impl Charts for FilesAlone {
+impl Charts for FileHosts {
     async fn get(
         &self,
         url: &str,
-        how: &Connection,
+        connection: &Connection,
         known: &Validator,
         limit: u64,
     ) -> Result<Fetched> {
-        Offline.get(url, how, known, limit).await
+        Offline.get(url, connection, known, limit).await
     }
 
-    async fn file(&self, url: &str, how: &Connection, limit: u64) -> Result<Fetched> {
+    async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
         match &self.hosts {
-            Some(files) => files.file(url, how, limit).await,
+            Some(files) => files.file(url, connection, limit).await,
             None if self.is_generated(url) => {
                 self.stand_ins.lock().insert(url.to_owned());
                 Ok(Fetched::Body {
@@ -104,35 +104,35 @@ impl Charts for FilesAlone {
         }
     }
 
-    async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>> {
-        Offline.tags(repository, how).await
+    async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {
+        Offline.tags(repository, connection).await
     }
 
     async fn manifest(
         &self,
         repository: &str,
         reference: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Manifest> {
-        Offline.manifest(repository, reference, how).await
+        Offline.manifest(repository, reference, connection).await
     }
 
     async fn referrers(
         &self,
         repository: &str,
         digest: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Vec<Referrer>> {
-        Offline.referrers(repository, digest, how).await
+        Offline.referrers(repository, digest, connection).await
     }
 
     async fn layer(
         &self,
         repository: &str,
         layer: &Layer,
-        how: &Connection,
+        connection: &Connection,
         limit: u64,
     ) -> Result<Bytes> {
-        Offline.layer(repository, layer, how, limit).await
+        Offline.layer(repository, layer, connection, limit).await
     }
 }

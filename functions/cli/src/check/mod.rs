@@ -1,21 +1,21 @@
 //! The command `driftless check`: applies a fleet repository to API servers in this process.
 
 mod apiserver;
-mod assume;
-mod cause;
-mod define;
+mod assumed;
+mod definitions;
+mod diagnostic;
 mod drive;
 mod formats;
 mod gates;
+mod given_objects;
 mod hosts;
-mod lenient;
-mod make;
+mod kind_names;
+mod lenient_clusters;
+mod made_up;
 mod policies;
 mod report;
-mod scope;
 mod stand_ins;
 mod steps;
-mod supply;
 mod values;
 mod waiting;
 
@@ -32,13 +32,13 @@ use driftless_adapters::offline::Offline;
 use driftless_core::testing::{MemoryQueue, TestClock};
 use drive::{Drive, Plan};
 use gates::{Gate, Gates};
-use hosts::{FileStandIns, FilesAlone};
-use lenient::{Lenient, Refused};
-use report::How;
+use given_objects::GivenObjects;
+use hosts::{FileHosts, FileStandIns};
+use lenient_clusters::{LenientClusters, Refused};
+use report::PrintOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use supply::Supply;
 
 pub use stand_ins::StandIns;
 
@@ -51,10 +51,11 @@ const EXAMPLES: &str = "Examples:
   driftless check fleet --allow-remote-bases --feature-gates UseHelm3Defaults=true \\
     --kube-version 1.33
 
-Every hub that the repository describes, and every remote cluster, is an API server in this process; nothing else is asked, \
-and nothing is changed. What Git does not have stands in: a server for each kubeconfig Secret, placeholders for encrypted \
-values and for variables, definitions and namespaces that something else makes, pods that always run. What cannot be had offline, \
-and what stands in, is a note, one line for all that it concerns. What driftless refuses to serve is an error of its own.";
+Every hub of the repository, and every remote cluster, is an API server in this process. Without --allow-remote-bases no \
+requests are sent, and nothing is changed. What Git does not have is replaced: the cluster of each kubeconfig Secret by a \
+server, encrypted values and variables by placeholders; missing definitions and namespaces are added, and pods always run. \
+Each replacement, and what cannot be checked offline, is a note; notes with the same message are one line. What driftless \
+refuses to serve is an error.";
 
 /// Apply a fleet repository to API servers in this process, and report every error
 #[derive(clap::Args)]
@@ -116,7 +117,9 @@ enum Format {
 
 /// Parses `1.33`, `v1.33.2`, or such a version with a suffix.
 fn kube_version(text: &str) -> Result<[u64; 3], String> {
-    let wrong = || format!("'{text}' is not a version of Kubernetes, such as 1.33 or v1.33.2");
+    let wrong = || {
+        format!("'{text}' is not a Kubernetes version: expected a version such as 1.33 or v1.33.2")
+    };
     let plain = text.strip_prefix('v').unwrap_or(text);
     let plain = plain.split(['-', '+']).next().unwrap_or_default();
     let parts: Result<Vec<u64>, _> = plain.split('.').map(str::parse).collect();
@@ -130,11 +133,11 @@ fn kube_version(text: &str) -> Result<[u64; 3], String> {
 /// Runs the command.
 pub async fn run(args: Args) -> Result<(), Error> {
     let start = Instant::now();
-    let supply = Supply::read(&args.supply)?;
+    let given_objects = GivenObjects::read(&args.supply)?;
     let reading = Progress::new(format!("reading {}", args.dir.display()));
     let fleet = args.open().await?;
     drop(reading);
-    fleet.told.iter().for_each(|line| term::action(line));
+    fleet.messages.iter().for_each(|line| term::action(line));
     let queue = Arc::new(MemoryQueue::default());
     let clock = Arc::new(TestClock::default());
     let stand_ins = FileStandIns::default();
@@ -142,7 +145,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     servers.set(&args.api_feature_gates, &args.runtime_config);
     let mut world = World::start(
         &fleet,
-        Arc::new(FilesAlone {
+        Arc::new(FileHosts {
             hosts: args.allow_remote_bases.then(HttpCharts::new),
             git: fleet.git.clone(),
             stand_ins: stand_ins.clone(),
@@ -154,14 +157,14 @@ pub async fn run(args: Args) -> Result<(), Error> {
     )
     .await?;
     let refused = Refused::default();
-    world.ports.clusters = Arc::new(Lenient {
+    world.ports.clusters = Arc::new(LenientClusters {
         inner: world.ports.clusters.clone(),
         refused: refused.clone(),
         servers: Arc::new(servers),
     });
     let plan = Plan {
         fleet: &fleet,
-        supply,
+        given_objects,
         refused,
         external_artifacts: Gates::new(&args.feature_gates).external_artifacts(),
         allow_unserved: args.allow_not_served,
@@ -170,11 +173,11 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let mut drive = Drive::new(&world, plan, queue, clock);
     drive.run().await?;
     let report = drive.report().await?;
-    let how = How {
+    let options = PrintOptions {
         strict: args.strict,
         verbose: args.verbose,
     };
-    report.print(args.output, &how, start.elapsed())
+    report.print(args.output, &options, start.elapsed())
 }
 
 impl Args {

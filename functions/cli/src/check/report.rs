@@ -1,8 +1,8 @@
 //! The result of a check, for people and for programs.
 
 use super::Format;
-use super::assume::ASSUMED;
-use super::cause::{Cause, Causes, Met, list};
+use super::assumed::ASSUMED;
+use super::diagnostic::{Diagnostic, Diagnostics, Occurrences, list};
 use super::formats;
 use crate::embedded::{Finding, Row, State, World};
 use crate::error::Error;
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// With fewer Kustomizations in the files, a low share of checked ones is not reported.
+/// The lowest number of Kustomizations in the files for which a low share of checked ones is reported.
 const FEW: usize = 3;
 
 /// Options of the output.
-pub struct How {
+pub struct PrintOptions {
     /// True if an unchecked object is an error.
     pub strict: bool,
     /// True if each note has its own line.
@@ -27,7 +27,7 @@ pub struct How {
 /// The result of a check.
 pub struct Report {
     /// The notes: they do not fail the check.
-    pub notes: Causes,
+    pub notes: Diagnostics,
     /// The name, path and further directories of each hub, for JSON.
     hubs: Vec<(String, String, Vec<String>)>,
     objects: Vec<Checked>,
@@ -36,17 +36,17 @@ pub struct Report {
     unchecked: usize,
     applied: usize,
     clusters: usize,
-    /// The errors.
-    pub errors: Causes,
+    /// The errors, which fail the check.
+    pub errors: Diagnostics,
     /// The reasons why objects were not checked, each with the number of objects.
-    why: Vec<(&'static str, usize)>,
+    unchecked_reasons: Vec<(&'static str, usize)>,
 }
 
 /// An object of the fleet with its final state.
 pub struct Checked {
     /// The hub's name.
     pub hub: String,
-    /// `KIND/NAMESPACE/NAME`.
+    /// The object as `KIND/NAMESPACE/NAME`.
     pub object: String,
     /// The cluster that it applies to.
     pub cluster: String,
@@ -69,39 +69,45 @@ impl Report {
             objects: rows.iter().map(checked).collect(),
             steps,
             ready: rows.iter().filter(|row| state(row) == "Ready").count(),
-            unchecked: rows.iter().filter(|row| why(row).is_some()).count(),
-            why: reasons(rows),
+            unchecked: rows
+                .iter()
+                .filter(|row| unchecked_reason(row).is_some())
+                .count(),
+            unchecked_reasons: reasons(rows),
             applied: rows.iter().map(|row| row.inventory.len()).sum(),
             clusters: world.hubs.len() + world.remotes().len(),
-            errors: Causes::new(),
-            notes: Causes::new(),
+            errors: Diagnostics::new(),
+            notes: Diagnostics::new(),
         }
     }
 
     /// Adds errors of an object.
-    pub fn fail(&mut self, row: &Row, told: &[Finding]) {
+    pub fn fail(&mut self, row: &Row, findings: &[Finding]) {
         // An object that waits forever is an error, and does not count as unchecked.
-        if let Some(reason) = why(row) {
+        if let Some(reason) = unchecked_reason(row) {
             self.unchecked = self.unchecked.saturating_sub(1);
-            let known = self.why.iter_mut().find(|(known, _)| *known == reason);
+            let known = self
+                .unchecked_reasons
+                .iter_mut()
+                .find(|(known, _)| *known == reason);
             known
                 .into_iter()
                 .for_each(|(_, count)| *count = count.saturating_sub(1));
-            self.why.retain(|(_, count)| *count > 0);
+            self.unchecked_reasons.retain(|(_, count)| *count > 0);
         }
-        for Finding { place, message } in told {
-            let error = Cause {
+        for Finding { place, message } in findings {
+            let error = Diagnostic {
                 place: place.clone(),
                 about: Some(row.id.to_string()),
                 message: message.clone(),
             };
-            let met = self.errors.entry(error).or_default();
-            met.hubs.insert(row.hub.clone());
+            let occurrences = self.errors.entry(error).or_default();
+            occurrences.hubs.insert(row.hub.clone());
         }
     }
 
     /// Adds a note if more than three in four Kustomizations of the files were not reached or could not be checked.
-    pub fn reach(&self, world: &World, rows: &[Row], causes: &mut Causes) {
+    pub fn note_low_coverage(&self, world: &World, rows: &[Row], diagnostics: &mut Diagnostics) {
         let is_checked = |row: &&Row| {
             row.id.kind == FluxKind::Kustomization
                 && (state(row) == State::Ready.as_str() || row.state == State::Failed)
@@ -119,28 +125,33 @@ impl Report {
         if names.len() < FEW || reached * 4 >= names.len() {
             return;
         }
-        let why = format!(
-            "hardly anything: {reached} of {} Kustomizations in the files were reached and built; name each hub's directory with \
-             --path, and give what other notes name",
+        let message = format!(
+            "most of the fleet: only {reached} of {} Kustomizations in the files were reached and built; give each hub's directory with \
+             --path, and what other notes name",
             names.len()
         );
-        let cause = Cause {
+        let diagnostic = Diagnostic {
             about: None,
-            ..Cause::unchecked("", why)
+            ..Diagnostic::unchecked("", message)
         };
-        causes.entry(cause).or_default();
+        diagnostics.entry(diagnostic).or_default();
     }
 
     /// Prints the report to stdout.
     ///
     /// # Errors
     /// The fleet has an error, or `strict` is set and an object was not checked.
-    pub fn print(self, format: Format, how: &How, took: Duration) -> Result<(), Error> {
+    pub fn print(
+        self,
+        format: Format,
+        options: &PrintOptions,
+        took: Duration,
+    ) -> Result<(), Error> {
         let (objects, errors, notes) = (&self.objects, &self.errors, &self.notes);
         match format {
             Format::Text => {
                 let errors = errors.iter().map(|error| line("error", error));
-                let notes = match how.verbose {
+                let notes = match options.verbose {
                     true => notes.iter().map(|note| line("note", note)).collect(),
                     false => grouped(notes),
                 };
@@ -152,13 +163,13 @@ impl Report {
             Format::Sarif => output::print_json(&formats::sarif(errors, notes))?,
         }
         let text = self.summary(took);
-        let unchecked = self.notes.keys().any(Cause::is_unchecked);
+        let unchecked = self.notes.keys().any(Diagnostic::is_unchecked);
         if !self.errors.is_empty() {
             return Err(Error::new(text));
         }
-        if how.strict && unchecked {
+        if options.strict && unchecked {
             let next =
-                "leave --strict out, or give what is missing with --source, --with and --sops-key";
+                "omit --strict, or give what is missing with --source, --with and --sops-key";
             return Err(Error::new(text).next(next));
         }
         term::success(&text);
@@ -173,7 +184,7 @@ impl Report {
             });
             json!({"name": name, "path": path, "more": more, "objects": objects.collect::<Vec<_>>()})
         };
-        let all = |found: &Causes| found.iter().map(json).collect::<Vec<_>>();
+        let all = |found: &Diagnostics| found.iter().map(json).collect::<Vec<_>>();
         json!({
             "hubs": self.hubs.iter().map(hub).collect::<Vec<_>>(), "clusters": self.clusters,
             "seconds": took.as_secs_f64(), "steps": self.steps,
@@ -183,10 +194,13 @@ impl Report {
 
     /// Renders the reasons, such as ` (2 wait for others, 1 suspended)`.
     fn reasons(&self) -> String {
-        let why = self.why.iter().map(|(why, count)| format!("{count} {why}"));
-        match self.why.is_empty() {
+        let reasons = self
+            .unchecked_reasons
+            .iter()
+            .map(|(reason, count)| format!("{count} {reason}"));
+        match self.unchecked_reasons.is_empty() {
             true => String::new(),
-            false => format!(" ({})", why.collect::<Vec<_>>().join(", ")),
+            false => format!(" ({})", reasons.collect::<Vec<_>>().join(", ")),
         }
     }
 
@@ -217,29 +231,32 @@ fn state(row: &Row) -> &'static str {
 }
 
 /// Returns the reason why an object was not checked.
-fn why(row: &Row) -> Option<&'static str> {
+fn unchecked_reason(row: &Row) -> Option<&'static str> {
     match row.state {
-        State::Ready if row.reason == ASSUMED => Some("cannot be looked at here"),
+        State::Ready if row.reason == ASSUMED => Some("cannot be checked offline"),
         State::Ready | State::Failed => None,
         State::Waiting => Some("wait for others"),
         State::Suspended => Some("suspended"),
-        State::Progressing => Some("did not come to rest"),
+        State::Progressing => Some("still in progress"),
     }
 }
 
 fn reasons(rows: &[Row]) -> Vec<(&'static str, usize)> {
     let mut all: BTreeMap<&str, usize> = BTreeMap::new();
-    for why in rows.iter().filter_map(why) {
-        *all.entry(why).or_default() += 1;
+    for reason in rows.iter().filter_map(unchecked_reason) {
+        *all.entry(reason).or_default() += 1;
     }
     all.into_iter().collect()
 }
 
 /// Renders the notes; notes with the same message share a line.
-fn grouped(notes: &Causes) -> String {
-    let mut groups: BTreeMap<&str, Vec<(&Cause, &Met)>> = BTreeMap::new();
-    for (cause, met) in notes {
-        groups.entry(cause.group()).or_default().push((cause, met));
+fn grouped(notes: &Diagnostics) -> String {
+    let mut groups: BTreeMap<&str, Vec<(&Diagnostic, &Occurrences)>> = BTreeMap::new();
+    for (diagnostic, occurrences) in notes {
+        groups
+            .entry(diagnostic.group())
+            .or_default()
+            .push((diagnostic, occurrences));
     }
     let mut out = String::new();
     for group in groups.into_values() {
@@ -252,14 +269,22 @@ fn grouped(notes: &Causes) -> String {
 }
 
 /// Renders `note: HUBS: MESSAGE: 12 times: A, B, C and 9 more (--verbose lists them)`.
-fn line_of_many(group: &[(&Cause, &Met)]) -> String {
-    let about = |cause: &Cause| {
-        let place = cause.place.as_ref().map(ToString::to_string);
-        cause.about.clone().or(place).unwrap_or_default()
+fn line_of_many(group: &[(&Diagnostic, &Occurrences)]) -> String {
+    let about = |diagnostic: &Diagnostic| {
+        let place = diagnostic.place.as_ref().map(ToString::to_string);
+        diagnostic.about.clone().or(place).unwrap_or_default()
     };
-    let hubs: BTreeSet<String> = group.iter().flat_map(|(_, met)| met.hubs.clone()).collect();
-    let all: BTreeSet<String> = group.iter().map(|(cause, _)| about(cause)).collect();
-    let message = group.first().map_or("", |(cause, _)| cause.group());
+    let hubs: BTreeSet<String> = group
+        .iter()
+        .flat_map(|(_, occurrences)| occurrences.hubs.clone())
+        .collect();
+    let all: BTreeSet<String> = group
+        .iter()
+        .map(|(diagnostic, _)| about(diagnostic))
+        .collect();
+    let message = group
+        .first()
+        .map_or("", |(diagnostic, _)| diagnostic.group());
     let hubs = match hubs.is_empty() {
         true => String::new(),
         false => hubs.into_iter().collect::<Vec<_>>().join(", ") + ": ",
@@ -272,14 +297,16 @@ fn line_of_many(group: &[(&Cause, &Met)]) -> String {
 }
 
 /// Renders `FILE:LINE: error: HUBS: OBJECT: MESSAGE`, without the parts that are empty.
-fn line(word: &str, (cause, met): (&Cause, &Met)) -> String {
-    let place = cause.place.as_ref().map(ToString::to_string);
-    let parts = place.into_iter().chain([word.to_owned(), cause.text(met)]);
+fn line(word: &str, (diagnostic, occurrences): (&Diagnostic, &Occurrences)) -> String {
+    let place = diagnostic.place.as_ref().map(ToString::to_string);
+    let parts = place
+        .into_iter()
+        .chain([word.to_owned(), diagnostic.text(occurrences)]);
     parts.collect::<Vec<_>>().join(": ") + "\n"
 }
 
-fn json((cause, met): (&Cause, &Met)) -> Value {
-    let place = cause.place.as_ref();
+fn json((diagnostic, occurrences): (&Diagnostic, &Occurrences)) -> Value {
+    let place = diagnostic.place.as_ref();
     json!({"file": place.map(|place| place.file.display().to_string()), "line": place.and_then(|place| place.line),
-        "hubs": met.hubs, "object": cause.about, "message": cause.message, "users": met.users, "keys": met.keys})
+        "hubs": occurrences.hubs, "object": diagnostic.about, "message": diagnostic.message, "users": occurrences.users, "keys": occurrences.keys})
 }

@@ -1,9 +1,9 @@
 //! Stand-ins for a fleet in `demo --fleet`, the same as in a check.
 
 use super::apiserver::ApiServer;
-use super::assume::Assumed;
-use super::lenient::{Lenient, Refused};
-use super::make::MadeUp;
+use super::assumed::Assumed;
+use super::lenient_clusters::{LenientClusters, Refused};
+use super::made_up::MadeUp;
 use crate::embedded::{Row, State, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
@@ -17,7 +17,7 @@ pub struct StandIns {
     assumed: Assumed,
     refused: Refused,
     /// The objects that were not ready at the last request.
-    asked: Vec<Row>,
+    queued: Vec<Row>,
 }
 
 impl StandIns {
@@ -28,7 +28,7 @@ impl StandIns {
     pub fn new(fleet: Fleet, world: &mut World) -> Result<Self, Error> {
         let refused = Refused::default();
         let servers = ApiServer::of_fleet(&fleet)?;
-        world.ports.clusters = Arc::new(Lenient {
+        world.ports.clusters = Arc::new(LenientClusters {
             inner: world.ports.clusters.clone(),
             refused: refused.clone(),
             servers: Arc::new(servers),
@@ -38,7 +38,7 @@ impl StandIns {
             made: MadeUp::new(refused.clone()),
             assumed: Assumed::new(None),
             refused,
-            asked: Vec::new(),
+            queued: Vec::new(),
         })
     }
 
@@ -64,14 +64,14 @@ impl StandIns {
                 && !assumed.contains(&row.hub, &row.id)
         };
         let open: Vec<Row> = rows.into_iter().filter(open).collect();
-        if !is_new && open == self.asked {
+        if !is_new && open == self.queued {
             return Ok(false);
         }
         for row in &open {
-            world.ask(&row.hub, &row.id, Cause::Requeue).await?;
+            world.queue(&row.hub, &row.id, Cause::Requeue).await?;
         }
         let is_any = is_new || !open.is_empty();
-        self.asked = open;
+        self.queued = open;
         Ok(is_any)
     }
 }

@@ -40,7 +40,7 @@ impl Steps {
     }
 
     /// Updates the number of ready objects.
-    pub fn seen(&mut self, rows: &[Row]) {
+    pub fn update(&mut self, rows: &[Row]) {
         let ready = rows.iter().filter(|row| row.state == State::Ready);
         self.ready = Some((ready.count(), rows.len()));
     }

@@ -1,14 +1,14 @@
 //! ConfigMaps and Secrets that provide values and that no applied object creates: they get placeholders for the variables that a Kustomization's build uses.
 
-use super::cause::{Cause, Causes};
-use super::lenient::Refused;
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::lenient_clusters::Refused;
 use crate::embedded::needs::{self, Place, Purpose};
 use crate::embedded::{Objects, Row, State, World};
 use crate::error::Error;
 use driftless_core::flux::{Kustomization, ObjectRef};
 use driftless_core::kernel::{Context, Recorder};
 use driftless_core::kustomization::variables;
-use driftless_core::ports::Cause as Why;
+use driftless_core::ports::Cause as RequestCause;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -84,9 +84,9 @@ impl Values {
                     )]),
                     _ => continue,
                 };
-                let place = (row.hub.clone(), need.what.clone());
+                let place = (row.hub.clone(), need.object.clone());
                 let is_variables = need.purpose == Purpose::Variables;
-                if !self.made.contains_key(&place) && world.has(&row.hub, &need.what).await? {
+                if !self.made.contains_key(&place) && world.has(&row.hub, &need.object).await? {
                     continue;
                 }
                 any |= self.put(world, &place, need.purpose, entries).await?;
@@ -117,7 +117,7 @@ impl Values {
         });
         let before = made.entries.len();
         let values = entries.values().filter(|value| value.starts_with(MARK));
-        self.refused.expect(values.cloned());
+        self.refused.add_placeholders(values.cloned());
         made.entries.extend(entries);
         if !is_new && before == made.entries.len() {
             return Ok(false);
@@ -127,40 +127,41 @@ impl Values {
     }
 
     /// Returns the diagnostic for the placeholder that a string contains.
-    pub fn in_text(&self, text: &str) -> Option<Cause> {
+    pub fn placeholder_in(&self, text: &str) -> Option<Diagnostic> {
         let found = self.made.iter().find(|(_, made)| {
             made.entries
                 .values()
                 .any(|value| value.starts_with(MARK) && text.contains(value.as_str()))
         });
-        found.map(|((_, place), made)| Cause::missing(place, &made.purpose))
+        found.map(|((_, place), made)| Diagnostic::missing(place, &made.purpose))
     }
 
     /// Returns the diagnostic for values of a release that are not known.
-    pub fn of_release(&self, row: &Row, objects: &Objects) -> Option<Cause> {
+    pub fn release_diagnostic(&self, row: &Row, objects: &Objects) -> Option<Diagnostic> {
         let object = objects.get(&(row.hub.clone(), row.id.clone()))?;
         let needs = needs::of(object).into_iter();
         let mut needs = needs.filter(|need| matches!(need.purpose, Purpose::Values { .. }));
         needs.find_map(|need| {
-            let made = self.made.get(&(row.hub.clone(), need.what.clone()))?;
-            Some(Cause::missing(&need.what, &made.purpose))
+            let made = self.made.get(&(row.hub.clone(), need.object.clone()))?;
+            Some(Diagnostic::missing(&need.object, &made.purpose))
         })
     }
 
     /// Adds a note for each stand-in, with the objects that use it.
-    pub fn tell(&self, users: &Users, causes: &mut Causes) {
+    pub fn add_notes(&self, users: &Users, diagnostics: &mut Diagnostics) {
         for (place, made) in &self.made {
-            let cause = Cause::missing(&place.1, &made.purpose);
-            let met = causes.entry(cause).or_default();
-            met.hubs.insert(place.0.clone());
-            met.keys.extend(made.entries.keys().cloned());
-            met.users
+            let diagnostic = Diagnostic::missing(&place.1, &made.purpose);
+            let occurrences = diagnostics.entry(diagnostic).or_default();
+            occurrences.hubs.insert(place.0.clone());
+            occurrences.keys.extend(made.entries.keys().cloned());
+            occurrences
+                .users
                 .extend(users.get(place).into_iter().flatten().cloned());
         }
     }
 }
 
-/// By hub and needed object, the objects that need it.
+/// The objects that need an object, by hub and needed object.
 pub type Users = BTreeMap<(String, Place), BTreeSet<String>>;
 
 /// Returns the needed objects with the objects that need them.
@@ -168,7 +169,7 @@ pub fn users(objects: &Objects) -> Users {
     let mut users = Users::new();
     for ((hub, id), object) in objects {
         for need in needs::of(object) {
-            let place = (hub.clone(), need.what);
+            let place = (hub.clone(), need.object);
             users.entry(place).or_default().insert(id.to_string());
         }
     }
@@ -189,7 +190,7 @@ async fn unset(
         ports: &world.ports,
         hub: world.hub(&row.hub).await?,
         id: ObjectRef::clone(&row.id),
-        cause: Why::Requeue,
+        cause: RequestCause::Requeue,
         wait_budget: Duration::ZERO,
         events: Recorder::default(),
     };

@@ -1,7 +1,7 @@
 //! Objects that wait forever: for an object that nothing creates, for themselves, or in a cycle.
 
-use super::assume::Assumed;
-use super::make::MadeUp;
+use super::assumed::Assumed;
+use super::made_up::MadeUp;
 use crate::embedded::{Objects, Row, State, World};
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_manifest::Object;
@@ -14,11 +14,11 @@ pub struct Dependencies<'a> {
     pub world: &'a World,
     /// The state of the objects.
     pub rows: &'a [Row],
-    /// The objects.
+    /// The Flux objects of all hubs.
     pub objects: &'a Objects,
     /// The objects that were not checked.
     pub assumed: &'a Assumed,
-    /// The stand-ins.
+    /// Everything that the check has made up.
     pub made: &'a MadeUp,
 }
 
@@ -26,20 +26,20 @@ impl Dependencies<'_> {
     /// Returns the message of each dependency of an object that never becomes ready.
     pub fn errors(&self, row: &Row) -> Vec<String> {
         let mut messages = Vec::new();
-        for dependency in self.of(&row.hub, &row.id) {
+        for dependency in self.dependencies(&row.hub, &row.id) {
             let name = name(&dependency);
             if dependency == row.id {
                 messages.push(format!(
                     "spec.dependsOn: '{name}' is the object itself, which never becomes ready: remove the entry"
                 ));
-            } else if let Some(way) = self.way_back(&row.hub, &dependency, &row.id) {
+            } else if let Some(way) = self.path_between(&row.hub, &dependency, &row.id) {
                 messages.push(format!(
                     "spec.dependsOn: '{name}' depends on this object ({way}), so that none of them is ever applied: remove one \
                      of the entries"
                 ));
-            } else if self.never_comes(&row.hub, &dependency) {
+            } else if self.is_never_created(&row.hub, &dependency) {
                 messages.push(format!(
-                    "spec.dependsOn: '{name}' is not found, nothing that was applied makes a {} of this name: correct the name, \
+                    "spec.dependsOn: '{name}' is not found, and no applied object creates a {} of this name: correct the name, \
                      or add the object to the hub",
                     dependency.kind
                 ));
@@ -49,7 +49,7 @@ impl Dependencies<'_> {
     }
 
     /// Checks whether an object is absent, and no unchecked object may create it.
-    fn never_comes(&self, hub: &str, id: &ObjectRef) -> bool {
+    fn is_never_created(&self, hub: &str, id: &ObjectRef) -> bool {
         if self.objects.contains_key(&(hub.to_owned(), id.clone())) {
             return false;
         }
@@ -62,11 +62,11 @@ impl Dependencies<'_> {
                 && !matches!(row.state, State::Ready)
         };
         // An object that fails or waits may be the one that creates it, if a file contains it at all.
-        !(self.rows.iter().any(fails) && self.world.names(id))
+        !(self.rows.iter().any(fails) && self.world.has_object(id))
     }
 
     /// Returns the dependencies of an object.
-    fn of(&self, hub: &str, id: &ObjectRef) -> Vec<ObjectRef> {
+    fn dependencies(&self, hub: &str, id: &ObjectRef) -> Vec<ObjectRef> {
         let object = self.objects.get(&(hub.to_owned(), id.clone()));
         object
             .map(|object| depends_on(id, object))
@@ -74,11 +74,11 @@ impl Dependencies<'_> {
     }
 
     /// Returns the path of dependencies between two objects, such as `A -> B -> A`, if there is one.
-    fn way_back(&self, hub: &str, from: &ObjectRef, to: &ObjectRef) -> Option<String> {
+    fn path_between(&self, hub: &str, from: &ObjectRef, to: &ObjectRef) -> Option<String> {
         let mut open = vec![vec![from.clone()]];
         let mut seen = BTreeSet::from([from.clone()]);
         while let Some(way) = open.pop() {
-            for next in self.of(hub, way.last()?) {
+            for next in self.dependencies(hub, way.last()?) {
                 if next == *to {
                     let inner = way.iter().map(name);
                     let all = std::iter::once(name(to)).chain(inner).chain([name(to)]);

@@ -3,19 +3,19 @@
 use crate::term::{self, Mark};
 use console::measure_text_width as width_of;
 
-/// On a narrow terminal the prefix gets at most this part of the width.
-const LEAD_PART: usize = 2;
+/// The part of a narrow terminal that the prefix gets at most: one half.
+const PREFIX_PART: usize = 2;
 
 /// A line that takes several rows if necessary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     /// The prefix of the first row, before the mark.
-    pub lead: String,
+    pub prefix: String,
     /// The prefix of the further rows.
     pub next: String,
     /// The mark of an object's state.
     pub mark: Option<Mark>,
-    /// The content.
+    /// The content, without mark and prefix.
     pub text: String,
 }
 
@@ -30,16 +30,16 @@ impl Line {
 
     /// Renders the rows of the line, each at most `width` columns wide, with the complete content.
     pub fn rows(&self, width: usize, colours: bool) -> Vec<String> {
-        let most = width / LEAD_PART;
+        let most = width / PREFIX_PART;
         let mark = self.mark.map_or(0, |_| 2);
-        let lead = cut(&self.lead, most.saturating_sub(mark));
+        let prefix = cut(&self.prefix, most.saturating_sub(mark));
         let next = cut(&self.next, most);
-        let first = width.saturating_sub(width_of(lead) + mark);
+        let first = width.saturating_sub(width_of(prefix) + mark);
         let text = term::plain(&self.text).replace(['\n', '\t'], " ");
         let texts = wrap(&text, first, width - width_of(next));
         let row = |(at, text): (usize, String)| match (at, self.mark) {
-            (0, Some(mark)) => format!("{lead}{} {text}", mark.shown(colours)),
-            (0, None) => format!("{lead}{text}"),
+            (0, Some(mark)) => format!("{prefix}{} {text}", mark.shown(colours)),
+            (0, None) => format!("{prefix}{text}"),
             _ => format!("{next}{text}"),
         };
         texts.into_iter().enumerate().map(row).collect()
@@ -129,7 +129,7 @@ mod tests {
 
     fn line(text: &str) -> Line {
         Line {
-            lead: "│  ├─ ".into(),
+            prefix: "│  ├─ ".into(),
             next: "│  │    ".into(),
             mark: Some(Mark::Success),
             text: text.into(),

@@ -38,7 +38,7 @@ Everything is in this process: the API servers are embedded ones, the repositori
 status of workloads is simulated as if all pods ran.";
 
 /// The interval of checks for changes.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// The idle time after which objects that are not ready count as failed.
 const QUIET: Duration = Duration::from_secs(3);
 /// The idle time after which a directory's content is a commit, and stand-ins of the fleet are created.
@@ -85,7 +85,7 @@ pub fn run(args: Args) -> Result<(), Error> {
         .enable_all()
         .build();
     runtime
-        .map_err(|error| Error::new(format!("start: {error}")))?
+        .map_err(|error| Error::new(format!("cannot start the runtime: {error}")))?
         .block_on(demo(&args, logs))
 }
 
@@ -145,7 +145,7 @@ async fn prepare(args: &Args) -> Result<(Fleet, PathBuf), Error> {
     let directory = args.dir.join("fleet");
     let shown = directory.display();
     if directory.exists() {
-        term::success(&format!("the fleet is in {shown}, as it was left"));
+        term::success(&format!("the fleet in {shown} is kept"));
     } else {
         fleet::write_sample(&directory)?;
         term::success(&format!("wrote the sample fleet into {shown}"));
@@ -171,7 +171,7 @@ impl Show<'_> {
         let (mut rows, mut changed, mut synced) = (Vec::new(), start, None);
         let (mut kubeconfig, mut known, mut took_up) = (PathBuf::new(), 0, start);
         loop {
-            if self.watch.look().await? {
+            if self.watch.poll().await? {
                 let now = self.world.snapshot().await?;
                 if now != rows {
                     (rows, changed) = (now, Instant::now());
@@ -206,7 +206,7 @@ impl Show<'_> {
             }
             let footer = synced.map(|took| self.footer(&rows, took, &kubeconfig));
             self.screen.draw(&rows, &footer.unwrap_or_default());
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 
@@ -215,7 +215,7 @@ impl Show<'_> {
         // The second terminal may have another working directory.
         let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
         let lines = [
-            format!("{}; ctrl-c ends it", told(rows, took)),
+            format!("{}; ctrl-c ends it", sync_summary(rows, took)),
             "in a second terminal:".to_owned(),
             format!("export KUBECONFIG={}", kubeconfig.display()),
             "kubectl get kustomizations -A".to_owned(),
@@ -230,7 +230,7 @@ impl Show<'_> {
 }
 
 /// Renders the duration of the first sync, and the number of objects that are not ready now.
-fn told(rows: &[Row], took: Duration) -> String {
+fn sync_summary(rows: &[Row], took: Duration) -> String {
     let count = |state: &[State]| rows.iter().filter(|row| state.contains(&row.state)).count();
     let counts = [
         (count(&[State::Failed]), "failed"),
@@ -240,7 +240,7 @@ fn told(rows: &[Row], took: Duration) -> String {
     let mut text = format!("synced in {:.1} s", took.as_secs_f64());
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts
-        .map(|(count, what)| format!("{count} {what}"))
+        .map(|(count, label)| format!("{count} {label}"))
         .collect();
     if !counts.is_empty() {
         // The duration is that of the first sync, the counts are current.
@@ -255,7 +255,7 @@ mod tests {
     use driftless_core::flux::FluxKind;
 
     #[test]
-    fn what_is_not_ready_is_told_beside_the_time() {
+    fn the_sync_summary_counts_objects_that_are_not_ready() {
         let rows = |states: &[State]| -> Vec<Row> {
             let row = |state| tree::tests::row(FluxKind::Kustomization, "a", None, state);
             states.iter().copied().map(row).collect()
@@ -270,7 +270,7 @@ mod tests {
                 "synced in 0.7 s; now 2 failed, 2 not ready, 1 suspended",
             ),
         ] {
-            assert_eq!(told(&rows(states), took), want);
+            assert_eq!(sync_summary(&rows(states), took), want);
         }
     }
 }

@@ -36,13 +36,13 @@ pub struct Live {
 #[derive(Default)]
 pub struct Lines {
     objects: BTreeMap<(String, ObjectRef), Known>,
-    said: bool,
+    is_footer_printed: bool,
 }
 
 struct Known {
     text: Vec<String>,
     since: Instant,
-    told: bool,
+    is_printed: bool,
 }
 
 impl Screen {
@@ -69,8 +69,8 @@ impl Screen {
 
 impl Live {
     fn draw(&mut self, rows: &[Row], footer: &[Line]) {
-        let told = self.term.size_checked();
-        let (height, columns) = told.filter(|size| *size != (0, 0)).unwrap_or(USUAL);
+        let reported = self.term.size_checked();
+        let (height, columns) = reported.filter(|size| *size != (0, 0)).unwrap_or(USUAL);
         let size = (height.max(LEAST.0), columns.max(LEAST.1));
         let is_drawn = self.drawn.as_ref().is_some_and(|(of, tree, below)| {
             *of == size && tree.as_slice() == rows && below.as_slice() == footer
@@ -91,7 +91,7 @@ impl Live {
 impl Lines {
     fn draw(&mut self, rows: &[Row], footer: &[Line]) {
         rows.iter().for_each(|row| self.object(row));
-        if !footer.is_empty() && !std::mem::replace(&mut self.said, true) {
+        if !footer.is_empty() && !std::mem::replace(&mut self.is_footer_printed, true) {
             let mut lines = footer.iter();
             if let Some(first) = lines.next() {
                 term::success(&first.text);
@@ -107,7 +107,7 @@ impl Lines {
             false => format!("{} → {}", row.hub, row.cluster),
         };
         let mut text = vec![format!("{cluster}: {}{}", row.id, summary(row))];
-        text.extend(row.told.iter().map(ToString::to_string));
+        text.extend(row.findings.iter().map(ToString::to_string));
         let key = (row.hub.clone(), row.id.clone());
         let known = self.objects.entry(key);
         let known = known.or_insert_with(|| Known::new(text.clone()));
@@ -115,10 +115,10 @@ impl Lines {
             *known = Known::new(text);
         }
         let passing = row.state != State::Ready && known.since.elapsed() < PASSING;
-        if known.told || passing || row.state == State::Progressing {
+        if known.is_printed || passing || row.state == State::Progressing {
             return;
         }
-        known.told = true;
+        known.is_printed = true;
         let mark = mark(row.state);
         known.text.iter().for_each(|text| term::marked(mark, text));
     }
@@ -129,7 +129,7 @@ impl Known {
         Self {
             text,
             since: Instant::now(),
-            told: false,
+            is_printed: false,
         }
     }
 }

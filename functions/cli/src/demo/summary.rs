@@ -67,16 +67,16 @@ pub async fn print(
             Ok(())
         }
         Some(first) => {
-            for told in failed.iter().flat_map(|row| &row.told) {
-                term::failure(&told.to_string());
+            for finding in failed.iter().flat_map(|row| &row.findings) {
+                term::failure(&finding.to_string());
             }
             let (count, all, message) = (
                 failed.len(),
                 rows.len(),
                 first
-                    .told
+                    .findings
                     .first()
-                    .map_or(&first.message, |told| &told.message),
+                    .map_or(&first.message, |finding| &finding.message),
             );
             let text = format!(
                 "{count} of {all} Flux objects are not ready, the first is {}: {message}",

@@ -93,16 +93,16 @@ fn branch(lines: &mut Vec<Line>, all: &[&Row], rows: Vec<&Row>, indent: &str) {
             false => format!("{inner}│ "),
         };
         lines.push(Line {
-            lead: format!("{indent}{corner}"),
+            prefix: format!("{indent}{corner}"),
             next: next.clone(),
             mark: Some(mark(row.state)),
             text: format!("{}{}{}", row.id, arrow(row), summary(row)),
         });
-        lines.extend(row.told.iter().map(|told| Line {
-            lead: next.clone(),
+        lines.extend(row.findings.iter().map(|finding| Line {
+            prefix: next.clone(),
             next: next.clone(),
             mark: None,
-            text: told.to_string(),
+            text: finding.to_string(),
         }));
         branch(lines, all, below, &inner);
     }
@@ -161,7 +161,7 @@ pub mod tests {
             message: "dependency 'ns/root' is not ready".into(),
             revision: "main@sha1:6f2c1a9e0b3d4c5f6a7b8c9d0e1f2a3b4c5d6e7f".into(),
             inventory: Vec::new(),
-            told: Vec::new(),
+            findings: Vec::new(),
         }
     }
 
@@ -169,7 +169,7 @@ pub mod tests {
         let applied = |name, owner, state| row(FluxKind::Kustomization, name, owner, state);
         let mut failed = applied("far", Some("root"), State::Failed);
         let message = "no field of that name in the object".into();
-        failed.told = vec![Finding {
+        failed.findings = vec![Finding {
             place: None,
             message,
         }];

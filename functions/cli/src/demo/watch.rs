@@ -25,7 +25,7 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     /// A server refuses a request.
-    pub async fn look(&mut self) -> Result<bool, Error> {
+    pub async fn poll(&mut self) -> Result<bool, Error> {
         let edited = self.world.git.changed().await;
         if !edited.is_empty() {
             self.push(&edited).await?;
@@ -37,7 +37,7 @@ impl<'a> Watch<'a> {
             for hub in &self.world.hubs {
                 for made in self.world.stand_in(&hub.name).await? {
                     self.world
-                        .ask(&hub.name, &made.object, Cause::Changed)
+                        .queue(&hub.name, &made.object, Cause::Changed)
                         .await?;
                 }
             }
@@ -61,7 +61,7 @@ impl<'a> Watch<'a> {
                 let follows = index::repository(&source.spec.url)
                     .is_some_and(|url| repositories.contains(&url));
                 if follows {
-                    self.world.ask(&hub.name, &source.id, Cause::Push).await?;
+                    self.world.queue(&hub.name, &source.id, Cause::Push).await?;
                 }
             }
         }

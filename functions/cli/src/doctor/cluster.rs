@@ -88,7 +88,7 @@ async fn clock(cluster: &dyn Cluster, of: &str, report: &mut Report) {
     match server_time(cluster).await {
         Ok(Some(time)) => {
             let skew = now.abs_diff(time);
-            let found = format!("it differs by {} s", skew.as_secs());
+            let found = format!("differs by {} s", skew.as_secs());
             match skew > SKEW {
                 true => report.fail(&check, found, next),
                 false => report.pass(&check, found),

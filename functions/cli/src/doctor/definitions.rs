@@ -63,7 +63,7 @@ async fn refused(objects: &[Object]) -> Result<Vec<String>> {
     Ok(refused)
 }
 
-/// Returns `Kind/namespace/name`.
+/// Returns the name of an object as `Kind/namespace/name`.
 pub(super) fn name_of(object: &Object) -> String {
     format!("{}/{}/{}", object.kind(), object.namespace(), object.name())
 }
@@ -85,10 +85,10 @@ async fn apply(judge: &dyn Cluster, object: Value) -> Result<Object> {
     let resource = judge.resource(&gvk).await?;
     let resource =
         resource.ok_or_else(|| invalid(format!("{} is not served", gvk.api_version())))?;
-    let how = Apply {
+    let options = Apply {
         manager: USER,
         force: true,
         dry_run: false,
     };
-    judge.apply(&resource, &object, how).await
+    judge.apply(&resource, &object, options).await
 }

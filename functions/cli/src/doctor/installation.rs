@@ -73,7 +73,7 @@ pub async fn check(config: &Config, report: &mut Report) {
     };
     if names.is_empty() {
         let next = "driftless bootstrap --name NAME --repository OWNER/NAME --path PATH";
-        report.note("hubs", "none is registered", next);
+        report.note("hubs", "no hub is registered", next);
     }
     for name in names {
         term::action(&format!("hub {name}"));
@@ -84,7 +84,7 @@ pub async fn check(config: &Config, report: &mut Report) {
             }
             Err(failure) => {
                 let next =
-                    format!("driftless bootstrap --name {name}: it stores the kubeconfig anew");
+                    format!("driftless bootstrap --name {name}: it stores the kubeconfig again");
                 report.fail(&format!("hub {name}"), failure, &next);
             }
         }
@@ -103,16 +103,17 @@ async fn versions(ports: &Ports, report: &mut Report) {
     };
     if found.is_empty() {
         let next = "deploy infra/template.yaml; the timer starts the drift function each minute";
-        report.note(CHECK, "none has started yet", next);
+        report.note(CHECK, "no function has started yet", next);
         return;
     }
     let own = functions::VERSION;
     for (name, version) in &found {
         if version != own {
-            let what = format!("{name} runs version {version}, and this command is version {own}");
+            let message =
+                format!("{name} runs version {version}, and this command is version {own}");
             report.note(
                 CHECK,
-                &what,
+                &message,
                 "deploy the functions and the command of one version",
             );
         }
@@ -161,22 +162,22 @@ async fn bucket(ports: &Ports, report: &mut Report) {
     let next = "check DRIFTLESS_BUCKET, and the rights on doctor/* of it";
     let blobs = ports.blobs.as_ref();
     let put = || blobs.put(PROBE, Bytes::from_static(b"probe"), Precondition::Absent);
-    let twice = async {
+    let results = async {
         blobs.delete(PROBE).await?;
         let first = put().await?;
         let second = put().await?;
         blobs.delete(PROBE).await?;
         Ok((first, second))
     };
-    let twice: driftless_core::ports::Result<(Put, Put)> = twice.await;
-    match twice {
+    let results: driftless_core::ports::Result<(Put, Put)> = results.await;
+    match results {
         Ok((Put::Done(_), Put::PreconditionFailed)) => {
-            report.pass("bucket", "it can be written, and obeys conditions");
+            report.pass("bucket", "writable, with conditional writes");
         }
         Ok(_) => report.fail(
             "bucket",
-            "it ignores If-None-Match",
-            "use S3, or a service that has conditional writes",
+            "If-None-Match is ignored",
+            "use S3, or a service with conditional writes",
         ),
         Err(error) => report.fail("bucket", error, next),
     }
@@ -204,12 +205,12 @@ async fn queues(queue: &SqsQueue, expected: &Expected, report: &mut Report) {
         dead_letters,
         ..
     } = state;
-    let found = format!("{waiting} messages wait, {in_flight} are worked on");
+    let found = format!("{waiting} messages are waiting, {in_flight} are in flight");
     if visibility_seconds < seconds {
         let found = format!(
-            "its visibility time-out of {visibility_seconds} s is shorter than the function's"
+            "the visibility timeout of {visibility_seconds} s is shorter than the function's timeout"
         );
-        report.fail(check, found, "deploy infra/template.yaml as it is");
+        report.fail(check, found, "deploy infra/template.yaml without changes");
     } else {
         report.pass(check, found);
     }
@@ -219,7 +220,7 @@ async fn queues(queue: &SqsQueue, expected: &Expected, report: &mut Report) {
         None => report.fail(
             check,
             "the queue has no dead-letter queue",
-            "deploy infra/template.yaml as it is",
+            "deploy infra/template.yaml without changes",
         ),
         Some(0) => report.pass(check, "none"),
         Some(count) => {
@@ -232,15 +233,15 @@ async fn queues(queue: &SqsQueue, expected: &Expected, report: &mut Report) {
 async fn secrets(ports: &Ports, report: &mut Report) {
     let next = "check the right secretsmanager:GetSecretValue on the prefix";
     match ports.secrets.secret(webhook::SECRET).await {
-        Ok(Some(_)) => report.pass("webhook", "its secret is set"),
+        Ok(Some(_)) => report.pass("webhook", "the secret is set"),
         Ok(None) => {
             let next = format!(
-                "store a random text as {} and give it to GitHub's webhook",
+                "store a random string as {} and give it to GitHub's webhook",
                 webhook::SECRET
             );
             report.note(
                 "webhook",
-                "its secret is not set: pushes wait for the timer",
+                "the secret is not set: pushes wait for the timer",
                 &next,
             );
         }
@@ -261,7 +262,7 @@ async fn secrets(ports: &Ports, report: &mut Report) {
         Some(name) => report.pass("GitHub", format!("the installation has the login {name}; it is tried on each hub's repository")),
         None => report.note(
             "GitHub",
-            "the installation has no login: private repositories need a Secret each, and limits are those of anybody",
+            "the installation has no login: each private repository needs a Secret, and rate limits are those of anonymous users",
             "store github/app or github/token (infra/README.md)",
         ),
     }

@@ -8,16 +8,16 @@ use std::fmt::Display;
 /// The results so far.
 pub struct Report {
     /// True if each result is printed at once.
-    tells: bool,
+    prints: bool,
     checks: Vec<Value>,
     failed: usize,
 }
 
 impl Report {
     /// Creates an empty report.
-    pub fn new(tells: bool) -> Self {
+    pub fn new(prints: bool) -> Self {
         Self {
-            tells,
+            prints,
             checks: Vec::new(),
             failed: 0,
         }
@@ -25,7 +25,7 @@ impl Report {
 
     /// Adds a check that passed.
     pub fn pass(&mut self, check: &str, found: impl Display) {
-        if self.tells {
+        if self.prints {
             term::success(&format!("{check}: {found}"));
         }
         self.add(check, "ok", &found.to_string(), None);
@@ -33,7 +33,7 @@ impl Report {
 
     /// Adds a result to note that is not an error.
     pub fn note(&mut self, check: &str, found: impl Display, next: &str) {
-        if self.tells {
+        if self.prints {
             term::waiting(&format!("{check}: {found}\n    {next}"));
         }
         self.add(check, "note", &found.to_string(), Some(next));
@@ -41,7 +41,7 @@ impl Report {
 
     /// Adds a check that failed, and its remedy.
     pub fn fail(&mut self, check: &str, found: impl Display, next: &str) {
-        if self.tells {
+        if self.prints {
             term::failure(&format!("{check}: {found}\n    {next}"));
         }
         self.failed += 1;
@@ -58,7 +58,7 @@ impl Report {
     /// # Errors
     /// A check failed.
     pub fn finish(self) -> Result<(), Error> {
-        if !self.tells {
+        if !self.prints {
             output::print_json(&json!({"checks": self.checks, "failed": self.failed}))?;
         }
         match self.failed {

@@ -169,16 +169,19 @@ impl World {
     }
 }
 
-fn told(place: Option<Place>, message: &str) -> Finding {
-    let hint = match message.contains("variable not set (strict mode)") {
-        true => {
-            "; give it a value or a default, ${NAME:=default}; Flux before 2.9 puts nothing in its place, which the feature gate StrictPostBuildSubstitutions=false keeps"
+impl Finding {
+    /// Shortens a message, and adds a hint to that of a variable without a value.
+    fn new(place: Option<Place>, message: &str) -> Self {
+        let hint = match message.contains("variable not set (strict mode)") {
+            true => {
+                "; give it a value or a default, ${NAME:=default}; Flux before 2.9 replaces it with an empty string, and so does the feature gate StrictPostBuildSubstitutions=false"
+            }
+            false => "",
+        };
+        Self {
+            place,
+            message: shorten(&without_wait(message)) + hint,
         }
-        false => "",
-    };
-    Finding {
-        place,
-        message: shorten(&without_wait(message)) + hint,
     }
 }
 

@@ -1,9 +1,9 @@
 //! A complete installation in this process: hubs and remote clusters are embedded API servers, repositories are directories. It needs nothing else and leaves nothing behind.
 
 mod capsule;
+mod config_map_clusters;
 mod findings;
 pub mod needs;
-mod config_map_clusters;
 mod snapshot;
 mod stand_in;
 
@@ -64,7 +64,7 @@ struct Remotes {
     places: BTreeMap<(String, String), String>,
     /// The name of the cluster by server URL, for clusters of `configMapRef`.
     addresses: BTreeMap<String, String>,
-    /// By cluster, the accounts with all rights: `NAMESPACE:SERVICE-ACCOUNT`.
+    /// Cluster names with the accounts that have all rights there: `NAMESPACE:SERVICE-ACCOUNT`.
     admitted: BTreeSet<(String, String)>,
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
     /// The referenced object.
-    pub what: Place,
+    pub object: Place,
     /// The use that the Flux object has for it.
     pub purpose: Purpose,
 }
@@ -109,7 +109,7 @@ struct Names<'a> {
 impl Names<'_> {
     fn need(&self, kind: &'static str, name: &str, purpose: Purpose) -> Need {
         Need {
-            what: Place {
+            object: Place {
                 kind,
                 namespace: self.namespace.to_owned(),
                 name: name.to_owned(),
@@ -169,12 +169,12 @@ mod tests {
             "metadata": {"name": "a", "namespace": "apps"}, "spec": spec});
         let needs = of(&Object::new(object).unwrap()).into_iter();
         needs
-            .map(|need| format!("{} {:?}", need.what, need.purpose))
+            .map(|need| format!("{} {:?}", need.object, need.purpose))
             .collect()
     }
 
     #[test]
-    fn what_objects_name() {
+    fn objects_need_their_references() {
         let spec = json!({
             "decryption": {"secretRef": {"name": "age"}}, "kubeConfig": {"configMapRef": {"name": "edge"}},
             "postBuild": {"substituteFrom": [{"kind": "Secret", "name": "vars"}, {"kind": "ConfigMap", "name": "o", "optional": true}]}});

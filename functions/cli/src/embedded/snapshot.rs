@@ -39,7 +39,7 @@ pub struct Row {
     /// The objects that it applied, each with its API version.
     pub inventory: Vec<(ObjectId, String)>,
     /// The errors of an object that failed.
-    pub told: Vec<Finding>,
+    pub findings: Vec<Finding>,
 }
 
 /// The state of a Flux object.
@@ -47,11 +47,11 @@ pub struct Row {
 pub enum State {
     /// `Ready=True` for the newest generation.
     Ready,
-    /// Not reconciled yet, or in progress.
+    /// The object is not reconciled yet, or in progress.
     Progressing,
     /// It waits for another object.
     Waiting,
-    /// `Ready=False`.
+    /// `Ready=False`, but not because it waits.
     Failed,
     /// `spec.suspend` is set.
     Suspended,
@@ -90,7 +90,7 @@ impl World {
         let mut rows = self.rows(&self.objects().await?);
         for row in &mut rows {
             if row.state == State::Failed {
-                row.told = self.tell(row).await?;
+                row.findings = self.findings(row).await?;
             }
         }
         Ok(rows)
@@ -127,7 +127,7 @@ impl World {
     fn row(&self, hub: &str, object: &Object) -> Option<Row> {
         let id = ObjectRef::of(object)?;
         let name = hub.to_owned();
-        let told = ["secretRef", "configMapRef"].into_iter().find_map(|field| {
+        let kube_config = ["secretRef", "configMapRef"].into_iter().find_map(|field| {
             let path = format!("/spec/kubeConfig/{field}/name");
             let named = object.pointer(&path)?.as_str()?;
             let kind = if field == "secretRef" {
@@ -137,9 +137,11 @@ impl World {
             };
             Some((format!("{kind}/{}/{named}", id.namespace), named))
         });
-        let cluster = match told {
+        let cluster = match kube_config {
             None => name.clone(),
-            Some((told, named)) => self.place(&name, &told).unwrap_or_else(|| named.to_owned()),
+            Some((reference, named)) => self
+                .place(&name, &reference)
+                .unwrap_or_else(|| named.to_owned()),
         };
         let inventory = Inventory::from_status(object.pointer("/status/inventory"));
         let conditions = Conditions::of(object);
@@ -157,7 +159,7 @@ impl World {
                 .iter()
                 .map(|entry| (entry.id, entry.version))
                 .collect(),
-            told: Vec::new(),
+            findings: Vec::new(),
             id,
         })
     }
@@ -193,9 +195,8 @@ impl World {
             };
             let health = match live {
                 None => Health::NotFound,
-                Some(live) => {
-                    health::assess(&live, now).map_or(Health::Unknown, |told| told.status)
-                }
+                Some(live) => health::assess(&live, now)
+                    .map_or(Health::Unknown, |assessment| assessment.status),
             };
             all.push(Applied {
                 id: id.clone(),

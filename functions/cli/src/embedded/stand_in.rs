@@ -27,9 +27,9 @@ pub struct StandIn {
     /// The object that needs it.
     pub object: ObjectRef,
     /// The missing object: `Secret/NAMESPACE/NAME` or `ConfigMap/NAMESPACE/NAME`.
-    pub told: String,
+    pub reference: String,
     /// The kind of stand-in.
-    pub what: Made,
+    pub kind: Made,
 }
 
 /// The kind of a stand-in.
@@ -70,27 +70,27 @@ impl World {
         let mut all = Vec::new();
         for need in needs::of(object) {
             let made = match need.purpose {
-                Purpose::Login => login(hub, &need.what, id.kind).await?,
+                Purpose::Login => login(hub, &need.object, id.kind).await?,
                 Purpose::Certificates => {
-                    create(hub, &need.what, json!({"ca.crt": "stand-in"})).await?
+                    create(hub, &need.object, json!({"ca.crt": "stand-in"})).await?
                 }
-                Purpose::Keys => create(hub, &need.what, self.keys()).await?,
+                Purpose::Keys => create(hub, &need.object, self.keys()).await?,
                 Purpose::Cluster => {
-                    all.extend(self.way(hub, &id, object).await?);
+                    all.extend(self.cluster_for(hub, &id, object).await?);
                     false
                 }
                 Purpose::Variables | Purpose::Values { .. } => false,
             };
             if made {
-                let what = match need.purpose {
+                let kind = match need.purpose {
                     Purpose::Keys => Made::Keys,
                     _ => Made::Login,
                 };
                 all.push(stand_in(
                     &hub.settings.name,
                     &id,
-                    need.what.to_string(),
-                    what,
+                    need.object.to_string(),
+                    kind,
                 ));
             }
         }
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    async fn way(
+    async fn cluster_for(
         &self,
         hub: &Hub,
         id: &ObjectRef,
@@ -114,17 +114,17 @@ impl World {
         let object = object.clone();
         match id.kind {
             FluxKind::HelmRelease => match HelmRelease::from_object(object) {
-                Ok(one) => self.cluster(hub, id, &one).await,
+                Ok(one) => self.cluster_of(hub, id, &one).await,
                 Err(_) => Ok(None),
             },
             _ => match Kustomization::from_object(object) {
-                Ok(one) => self.cluster(hub, id, &one).await,
+                Ok(one) => self.cluster_of(hub, id, &one).await,
                 Err(_) => Ok(None),
             },
         }
     }
 
-    async fn cluster(
+    async fn cluster_of(
         &self,
         hub: &Hub,
         id: &ObjectRef,
@@ -135,7 +135,7 @@ impl World {
         };
         let reference = match (&config.secret_ref, &config.config_map_ref) {
             (Some(reference), None) => reference,
-            (None, Some(map)) => return self.opened(hub, id, one, &map.name).await,
+            (None, Some(map)) => return self.config_map_cluster(hub, id, one, &map.name).await,
             _ => return Ok(None),
         };
         let secret = Place {
@@ -143,9 +143,9 @@ impl World {
             namespace: id.namespace.clone(),
             name: reference.name.clone(),
         };
-        let (told, name) = (secret.to_string(), self.named(hub, &reference.name));
-        let place = (hub.settings.name.clone(), told.clone());
-        let is_known = self.place(&hub.settings.name, &told).is_some();
+        let (missing, name) = (secret.to_string(), self.named(hub, &reference.name));
+        let place = (hub.settings.name.clone(), missing.clone());
+        let is_known = self.place(&hub.settings.name, &missing).is_some();
         let there = find(hub, &secret).await?;
         if is_known && there.is_some() {
             self.admit(hub, one, &name).await?;
@@ -171,7 +171,7 @@ impl World {
             self.lock().places.insert(place, name.clone());
             self.admit(hub, one, &name).await?;
             let made = Made::Cluster(name);
-            return Ok(Some(stand_in(&hub.settings.name, id, told, made)));
+            return Ok(Some(stand_in(&hub.settings.name, id, missing, made)));
         }
         let cluster = self.remote(&name).await?;
         let data = BTreeMap::from([(key, cluster.kubeconfig.expose_str().unwrap_or_default())]);
@@ -179,7 +179,7 @@ impl World {
         self.lock().places.insert(place, name.clone());
         self.admit(hub, one, &name).await?;
         let made = Made::Cluster(name);
-        Ok(Some(stand_in(&hub.settings.name, id, told, made)))
+        Ok(Some(stand_in(&hub.settings.name, id, missing, made)))
     }
 
     /// Gives the account that an object acts as all rights on a remote cluster: the rights of a tenant are configured on that cluster, not in the fleet repository.
@@ -234,8 +234,8 @@ impl World {
         let admin = self.admin(cluster)?;
         if let Some(resource) = admin.resource(&object.gvk()).await? {
             let (namespace, name) = (object.namespace(), object.name());
-            let how = Delete::default();
-            ports::Cluster::delete(&admin, &resource, namespace, name, &how).await?;
+            let options = Delete::default();
+            ports::Cluster::delete(&admin, &resource, namespace, name, &options).await?;
         }
         self.give(cluster, object).await?;
         self.clusters.forget();
@@ -278,8 +278,11 @@ impl World {
         }
         let hubs = self.hubs.iter().cloned();
         let found = hubs.chain(self.remotes()).find(|one| one.name == cluster);
-        let found =
-            found.ok_or_else(|| Error::new(format!("no in-process cluster '{cluster}'")))?;
+        let found = found.ok_or_else(|| {
+            Error::new(format!(
+                "cluster '{cluster}' does not exist in this process"
+            ))
+        })?;
         let admin = driftless_apiserver::User::admin(MANAGER);
         let admin = found.server.cluster(admin, cluster)?;
         known.insert(cluster.to_owned(), admin.clone());
@@ -320,12 +323,12 @@ pub(super) async fn artifact(hub: &Hub, url: &str) -> Result<(), Error> {
     apply(hub.cluster.as_ref(), &repository).await
 }
 
-pub(super) fn stand_in(hub: &str, object: &ObjectRef, told: String, what: Made) -> StandIn {
+pub(super) fn stand_in(hub: &str, object: &ObjectRef, reference: String, kind: Made) -> StandIn {
     StandIn {
         hub: hub.to_owned(),
         object: object.clone(),
-        told,
-        what,
+        reference,
+        kind,
     }
 }
 
@@ -382,11 +385,11 @@ pub(super) async fn apply(cluster: &dyn ports::Cluster, object: &Object) -> Resu
     let resource: Option<Resource> = cluster.resource(&gvk).await?;
     let resource =
         resource.ok_or_else(|| Error::new(format!("the cluster does not serve {}", gvk.kind)))?;
-    let how = Apply {
+    let options = Apply {
         manager: MANAGER,
         force: true,
         dry_run: false,
     };
-    cluster.apply(&resource, object, how).await?;
+    cluster.apply(&resource, object, options).await?;
     Ok(())
 }

@@ -115,8 +115,8 @@ fn has_chart(tree: &FileTree, directory: &TreePath) -> bool {
     file.is_ok_and(|file| tree.index().get(&file).is_some())
 }
 
-fn invalid(place: impl std::fmt::Display, what: impl std::fmt::Display) -> PortError {
-    PortError::new(ErrorKind::Invalid, format!("{place}: {what}"))
+fn invalid(place: impl std::fmt::Display, message: impl std::fmt::Display) -> PortError {
+    PortError::new(ErrorKind::Invalid, format!("{place}: {message}"))
 }
 
 /// Packs a chart that is a directory.
@@ -165,7 +165,7 @@ fn named(place: &TreePath, content: &[u8]) -> Result<(String, String)> {
     let documents = documents.map_err(|error| invalid(place, error))?;
     let text = |field: &str| {
         let value = documents.first().and_then(|chart| chart.get(field)?.text());
-        let missing = || invalid(place, format!("a chart needs a {field}"));
+        let missing = || invalid(place, format!("the field {field} of the chart is missing"));
         value.map(str::to_owned).ok_or_else(missing)
     };
     Ok((text("name")?, text("version")?))
@@ -206,7 +206,7 @@ impl Charts for DirectoryCharts {
     async fn get(
         &self,
         url: &str,
-        how: &Connection,
+        connection: &Connection,
         known: &Validator,
         limit: u64,
     ) -> Result<Fetched> {
@@ -225,18 +225,18 @@ impl Charts for DirectoryCharts {
                 )),
             };
         }
-        self.others.get(url, how, known, limit).await
+        self.others.get(url, connection, known, limit).await
     }
 
-    async fn file(&self, url: &str, how: &Connection, limit: u64) -> Result<Fetched> {
-        self.others.file(url, how, limit).await
+    async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
+        self.others.file(url, connection, limit).await
     }
 
-    async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>> {
+    async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {
         match self.artifact(repository).await? {
             // Helm writes the `+` of a version as `_` in a tag.
             Some((version, ..)) => Ok(vec![version.replace('+', "_")]),
-            None => self.others.tags(repository, how).await,
+            None => self.others.tags(repository, connection).await,
         }
     }
 
@@ -244,19 +244,22 @@ impl Charts for DirectoryCharts {
         &self,
         repository: &str,
         reference: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Manifest> {
         let Some((version, media_type, bytes)) = self.artifact(repository).await? else {
-            return self.others.manifest(repository, reference, how).await;
+            return self
+                .others
+                .manifest(repository, reference, connection)
+                .await;
         };
         let is_other = media_type == CHART_LAYER
             && !reference.contains(':')
             && ![LATEST, &version.replace('+', "_")].contains(&reference);
         if is_other {
-            let what = format!(
+            let message = format!(
                 "the directory in place of oci://{repository} has version {version}, and not {reference}"
             );
-            return Err(PortError::new(ErrorKind::NotFound, what));
+            return Err(PortError::new(ErrorKind::NotFound, message));
         }
         let layer = Layer {
             media_type: media_type.to_owned(),
@@ -275,11 +278,11 @@ impl Charts for DirectoryCharts {
         &self,
         repository: &str,
         digest: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Vec<Referrer>> {
         match self.artifact(repository).await? {
             Some(_) => Ok(Vec::new()),
-            None => self.others.referrers(repository, digest, how).await,
+            None => self.others.referrers(repository, digest, connection).await,
         }
     }
 
@@ -287,12 +290,16 @@ impl Charts for DirectoryCharts {
         &self,
         repository: &str,
         layer: &Layer,
-        how: &Connection,
+        connection: &Connection,
         limit: u64,
     ) -> Result<Bytes> {
         match self.artifact(repository).await? {
             Some((.., bytes)) => Ok(bytes),
-            None => self.others.layer(repository, layer, how, limit).await,
+            None => {
+                self.others
+                    .layer(repository, layer, connection, limit)
+                    .await
+            }
         }
     }
 }

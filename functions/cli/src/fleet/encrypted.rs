@@ -60,7 +60,7 @@ pub fn files(tree: &FileTree) -> Vec<(TreePath, Format)> {
     all.collect()
 }
 
-/// Returns the key services that a file is encrypted for, if neither age nor OpenPGP is one of them.
+/// Returns the key services that a file is encrypted for, if age and OpenPGP are not among them.
 pub fn other_services(tree: &FileTree, path: &TreePath, format: Format) -> Option<String> {
     let groups = master_keys(tree.content(path)?, format, path.as_str()).ok()?;
     let mut services = BTreeSet::new();
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_kept() {
+    fn placeholders_keep_the_structure() {
         let enc = |kind: &str| format!("ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:{kind}]");
         let text = format!(
             "kind: Secret\ndata:\n  a: {}\n  n: {}\nsops:\n    mac: {}\n    age:\n    - enc: |\n        x\n---\nkind: ConfigMap\n",

@@ -1,7 +1,7 @@
 //! Finds the hubs of a fleet repository, and the repository's own address, in its files.
 
 use super::HubPlan;
-use super::reach::entries;
+use super::build_files::entries;
 use super::roots;
 use driftless_core::source::index;
 use driftless_kustomize::FILE_NAMES;
@@ -81,7 +81,7 @@ impl<'t> Documents<'t> {
     }
 
     /// Checks whether a GitRepository has the repository at this URL.
-    pub fn states(&self, url: &str) -> bool {
+    pub fn has_source(&self, url: &str) -> bool {
         let repository = index::repository(url);
         self.sources()
             .any(|(_, other, _)| index::repository(&other) == repository)
@@ -109,7 +109,7 @@ impl<'t> Documents<'t> {
                 Sync::Artifact(url) => found.artifact = found.artifact.or(Some(url)),
             }
         }
-        let others = self.of_convention(&found.hubs);
+        let others = self.conventional_hubs(&found.hubs);
         found.hubs.extend(others);
         if found.hubs.is_empty() {
             found.hubs = roots::unambiguous(&self.roots());
@@ -148,7 +148,7 @@ impl<'t> Documents<'t> {
     }
 
     /// Returns the subdirectories of `clusters/` that no other kustomization includes.
-    fn of_convention(&self, known: &[TreePath]) -> Vec<TreePath> {
+    fn conventional_hubs(&self, known: &[TreePath]) -> Vec<TreePath> {
         let used = self.used();
         let Ok(clusters) = TreePath::new(CLUSTERS) else {
             return Vec::new();
@@ -246,7 +246,7 @@ impl<'t> Documents<'t> {
     }
 
     /// Checks whether the path of a Flux Kustomization is a directory of this tree.
-    pub fn leads_on(&self) -> bool {
+    pub fn has_paths(&self) -> bool {
         !self.ways().is_empty()
     }
 
@@ -403,7 +403,7 @@ mod tests {
         )
     }
 
-    fn found(files: &[(&str, &str)]) -> (Vec<String>, Option<String>) {
+    fn find(files: &[(&str, &str)]) -> (Vec<String>, Option<String>) {
         let tree = FileTree::from_files(files.iter().copied()).unwrap();
         let found = Documents::of(&tree).find();
         let hubs = found
@@ -425,7 +425,7 @@ mod tests {
             ("clusters/b/flux-system/gotk-sync.yaml", "# written later"),
             ("apps/a.yaml", "kind: [\n"),
         ];
-        let (hubs, origin) = found(&files);
+        let (hubs, origin) = find(&files);
         assert_eq!(hubs, ["clusters/a", "clusters/b"]);
         assert_eq!(origin.unwrap(), format!("{URL} dev"));
     }
@@ -448,7 +448,7 @@ mod tests {
             ("clusters/none/readme.yaml", "a: 1\n"),
             ("apps/a.yaml", "a: 1\n"),
         ];
-        let (hubs, origin) = found(&files);
+        let (hubs, origin) = find(&files);
         assert_eq!(hubs, ["clusters/a"]);
         assert_eq!(origin.unwrap(), format!("{URL} dev"));
         let tree = FileTree::from_files(files).unwrap();
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn hubs_have_names_of_their_own() {
+    fn hub_names_are_unique() {
         let directories =
             ["eu/prod", "us/prod", "dev", ""].map(|path| TreePath::new(path).unwrap());
         let names: Vec<String> = plans(&directories)

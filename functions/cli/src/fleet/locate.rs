@@ -1,6 +1,6 @@
 //! Finds the place in the files that a message is about.
 
-use super::reach::{self, Build};
+use super::build_files::{self, Build};
 use driftless_kustomize::FILE_NAMES;
 use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
 use driftless_manifest::{FileTree, ObjectId, TreePath};
@@ -43,7 +43,7 @@ impl Files {
     /// Wraps the files of the directory `root`.
     pub fn new(root: &Path, tree: Arc<FileTree>) -> Self {
         Self {
-            root: shown(root),
+            root: relative(root),
             tree,
             read: Mutex::default(),
         }
@@ -72,7 +72,7 @@ impl Files {
     /// Returns the place of a file or directory.
     pub fn place_in(root: &Path, path: &TreePath) -> Place {
         Place {
-            file: shown(root).join(path.as_str()),
+            file: relative(root).join(path.as_str()),
             line: None,
         }
     }
@@ -124,7 +124,7 @@ impl Files {
 
     /// Returns the place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix, hash or variable by the name in the file. Among several, such as an object and its patches, it prefers one that the build reads, in a file that contains what the message is about, and the one nearest to the build's directory.
     pub fn of_object(&self, build: &Build, id: &ObjectId, message: &str) -> Option<Place> {
-        let read = reach::files(self, self.tree.index(), build);
+        let read = build_files::files(self, self.tree.index(), build);
         let is_missing = message.contains("Required value");
         let words = match is_missing {
             true => BTreeSet::new(),
@@ -132,7 +132,10 @@ impl Files {
         };
         let mut best: Option<(Score, Place)> = None;
         for (path, _) in self.tree.index().iter() {
-            let content = self.tree.content(path).filter(|_| reach::is_manifest(path));
+            let content = self
+                .tree
+                .content(path)
+                .filter(|_| build_files::is_manifest(path));
             let Some(content) = content.filter(|content| mentions(content, &id.kind)) else {
                 continue;
             };
@@ -207,7 +210,10 @@ impl Files {
     pub fn kustomizations(&self) -> Vec<String> {
         let mut names = Vec::new();
         for (path, _) in self.tree.index().iter() {
-            let content = self.tree.content(path).filter(|_| reach::is_manifest(path));
+            let content = self
+                .tree
+                .content(path)
+                .filter(|_| build_files::is_manifest(path));
             if !content.is_some_and(|content| mentions(content, KUSTOMIZE)) {
                 continue;
             }
@@ -231,7 +237,10 @@ impl Files {
     /// Checks whether a document contains an object of this kind and name.
     pub fn has(&self, id: &ObjectId) -> bool {
         self.tree.index().iter().any(|(path, _)| {
-            let content = self.tree.content(path).filter(|_| reach::is_manifest(path));
+            let content = self
+                .tree
+                .content(path)
+                .filter(|_| build_files::is_manifest(path));
             content.is_some_and(|content| mentions(content, &id.kind))
                 && self.documents(path).iter().any(|document| {
                     let kind = document.get("kind").and_then(Node::text);
@@ -253,8 +262,8 @@ impl Files {
             return String::new();
         };
         match self.root.join(path.as_str()).is_file() {
-            true => "; the directory has the file, and a source leaves it out: Flux's default exclusions (images, archives, .git and \
-                     workflows) or a .sourceignore; a line such as !*.png in .sourceignore or spec.ignore takes it in"
+            true => "; the directory has the file, but a source excludes it by Flux's default exclusions (images, archives, .git and \
+                     workflows) or a .sourceignore; a line such as !*.png in .sourceignore or spec.ignore includes it"
                 .to_owned(),
             false => String::new(),
         }
@@ -298,7 +307,7 @@ impl Files {
 }
 
 /// Shortens a path to one relative to the working directory, if possible.
-fn shown(root: &Path) -> PathBuf {
+fn relative(root: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let short = here.ok().and_then(|here| root.strip_prefix(here).ok());
     short.unwrap_or(root).to_owned()

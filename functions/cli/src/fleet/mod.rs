@@ -1,12 +1,12 @@
 //! A fleet in directories: the directories in place of repositories, and those that are hubs.
 
+mod build_files;
 mod directories;
 pub mod encrypted;
 mod find;
 mod locate;
 mod open;
 mod origin;
-mod reach;
 mod roots;
 mod sample;
 
@@ -17,11 +17,11 @@ use driftless_core::ports::Secret;
 use std::path::Path;
 use std::time::Duration;
 
+pub use build_files::Build;
 pub use directories::DirectoryCharts;
 pub use locate::{Files, Place};
 pub use open::Options;
 pub use origin::of as origin_of;
-pub use reach::Build;
 pub use sample::write as write_sample;
 
 /// A fleet repository, and the settings of its hubs.
@@ -45,7 +45,7 @@ pub struct Fleet {
     /// The Kubernetes version that clusters report; that of the embedded server if absent.
     pub kube_version: Option<[u64; 3]>,
     /// Messages for the user about how the directory was read, one line each.
-    pub told: Vec<String>,
+    pub messages: Vec<String>,
 }
 
 /// A hub of a fleet.
@@ -90,7 +90,7 @@ impl Fleet {
             rules: Settings::default(),
             sops_keys: Some(Secret::new(key)),
             kube_version: None,
-            told: Vec::new(),
+            messages: Vec::new(),
         })
     }
 }

@@ -90,12 +90,12 @@ impl Options {
     /// The directory does not exist, a key cannot be read, or no hub was found.
     pub async fn open(&self, dir: &Path, quiet: Duration) -> Result<Fleet, Error> {
         if dir.is_file() {
-            let what = format!("{} is a file, and not a directory", dir.display());
-            return Err(Error::usage(what).next("give the directory of the fleet repository"));
+            let message = format!("{} is a file, and not a directory", dir.display());
+            return Err(Error::usage(message).next("give the directory of the fleet repository"));
         }
         if !dir.exists() {
-            let what = format!("the directory {} does not exist", dir.display());
-            return Err(Error::usage(what).next("give the directory of the fleet repository"));
+            let message = format!("the directory {} does not exist", dir.display());
+            return Err(Error::usage(message).next("give the directory of the fleet repository"));
         }
         let files = files(dir).await?;
         let documents = Documents::of(&files);
@@ -105,13 +105,13 @@ impl Options {
             false => self.paths.iter().all(|path| is_directory(path, &files)),
         };
         if !has_hub
-            && !documents.leads_on()
-            && let Some(beside) = self.beside(dir, &files)
+            && !documents.has_paths()
+            && let Some(workspace) = self.workspace(dir, &files)
         {
-            let files = self::files(&beside.fleet).await?;
+            let files = self::files(&workspace.fleet).await?;
             let documents = Documents::of(&files);
             let found = documents.find();
-            return self.fleet(&beside.fleet, quiet, &documents, found, Some(&beside));
+            return self.fleet(&workspace.fleet, quiet, &documents, found, Some(&workspace));
         }
         self.fleet(dir, quiet, &documents, found, None)
     }
@@ -122,13 +122,13 @@ impl Options {
         quiet: Duration,
         documents: &Documents<'_>,
         found: Found,
-        beside: Option<&Beside>,
+        workspace: Option<&Workspace>,
     ) -> Result<Fleet, Error> {
         let hubs = self.hubs(dir, documents, found.hubs)?;
         let sops_key = self
             .sops_key
             .as_ref()
-            .or(beside.and_then(|one| one.sops_key.as_ref()));
+            .or(workspace.and_then(|one| one.sops_key.as_ref()));
         let sops_keys = sops_key.map(|file| {
             std::fs::read(file).map_err(|error| Error::unreadable("--sops-key", file, &error))
         });
@@ -150,12 +150,12 @@ impl Options {
         for source in &self.sources {
             git = git.with(&source.url, source.reference.as_deref(), &source.directory)?;
         }
-        let mut told = Vec::new();
-        if let Some(beside) = beside {
-            told.push(format!("{} is the fleet repository", dir.display()));
-            for (url, directory) in beside.sources(documents) {
+        let mut messages = Vec::new();
+        if let Some(workspace) = workspace {
+            messages.push(format!("{} is the fleet repository", dir.display()));
+            for (url, directory) in workspace.sources(documents) {
                 git = git.with(&url, None, &directory)?;
-                told.push(format!("{} stands in for {url}", directory.display()));
+                messages.push(format!("{} replaces {url}", directory.display()));
             }
         }
         // This comes last: --source may name another directory for a branch of it.
@@ -166,7 +166,7 @@ impl Options {
             git = git.with(&cloned, None, dir)?;
         }
         Ok(Fleet {
-            is_stated: documents.states(&url),
+            is_stated: documents.has_source(&url),
             url,
             branch: branch.unwrap_or_else(|| "main".to_owned()),
             artifact: found.artifact,
@@ -179,7 +179,7 @@ impl Options {
             },
             sops_keys: sops_keys.map(Secret::new),
             kube_version: None,
-            told,
+            messages,
         })
     }
 
@@ -211,7 +211,7 @@ impl Options {
     }
 
     /// Returns the workspace in a directory with exactly one fleet repository; its other subdirectories are further repositories.
-    fn beside(&self, dir: &Path, files: &FileTree) -> Option<Beside> {
+    fn workspace(&self, dir: &Path, files: &FileTree) -> Option<Workspace> {
         let children = files.index().children(&TreePath::root());
         let (directories, rest): (Vec<_>, Vec<_>) = children
             .into_iter()
@@ -232,7 +232,7 @@ impl Options {
         };
         let others = directories.iter().filter(|name| *name != fleet);
         let keys = rest.iter().find(|(name, _)| name.ends_with(".agekey"));
-        Some(Beside {
+        Some(Workspace {
             fleet: dir.join(fleet),
             others: others.map(|name| (name.clone(), dir.join(name))).collect(),
             sops_key: keys.map(|(name, _)| dir.join(name)),
@@ -241,14 +241,14 @@ impl Options {
 }
 
 /// A directory with a fleet repository, further repositories and keys.
-struct Beside {
+struct Workspace {
     fleet: PathBuf,
     /// The other subdirectories by name.
     others: BTreeMap<String, PathBuf>,
     sops_key: Option<PathBuf>,
 }
 
-impl Beside {
+impl Workspace {
     /// Returns the repositories that the fleet references, each with the directory of the same name.
     fn sources(&self, documents: &Documents<'_>) -> Vec<(String, PathBuf)> {
         let urls: BTreeSet<String> = documents.sources().map(|(_, url, _)| url).collect();
@@ -274,12 +274,12 @@ fn root_above(dir: &Path) -> Option<PathBuf> {
 }
 
 fn below_root(dir: &Path, root: &Path) -> Error {
-    let what = format!(
-        "{} is a directory of the repository {}, and has no hub of its own",
+    let message = format!(
+        "{} is a directory of the repository {} and has no hub",
         dir.display(),
         root.display()
     );
-    Error::new(what).next(format!(
+    Error::new(message).next(format!(
         "run the command on the root of the repository: {}",
         root.display()
     ))
@@ -299,14 +299,14 @@ fn list(directories: &[String]) -> String {
 }
 
 fn no_hub(dir: &Path, candidates: &[TreePath]) -> Error {
-    let what = format!(
-        "{} has no hub: no directory with a gotk-sync.yaml, no FluxInstance that synchronises a directory of it, none \
-         in clusters/, and not one directory that leads to all others",
+    let message = format!(
+        "{} has no hub: no directory with a gotk-sync.yaml, no FluxInstance that synchronises a directory of it, no \
+         directory in clusters/, and no single directory from which all others are reached",
         dir.display()
     );
     if candidates.is_empty() {
-        let what = format!("{what}; no file of it has a Kustomization or a source of Flux");
-        return Error::new(what).next("name the directory of a hub with --path");
+        let message = format!("{message}; no file of it has a Kustomization or a source of Flux");
+        return Error::new(message).next("name the directory of a hub with --path");
     }
     let directories: Vec<String> = candidates
         .iter()
@@ -316,9 +316,8 @@ fn no_hub(dir: &Path, candidates: &[TreePath]) -> Error {
         })
         .collect();
     let list = list(&directories);
-    let what = format!("{what}. Directories with Kustomizations or sources of Flux: {list}");
-    Error::new(what)
-        .next("name the directory of a hub with --path; each cluster is a --path of its own")
+    let message = format!("{message}. Directories with Kustomizations or sources of Flux: {list}");
+    Error::new(message).next("name the directory of each hub with --path")
 }
 
 /// Returns the files of a subdirectory.
@@ -350,7 +349,7 @@ async fn files(dir: &Path) -> Result<FileTree, Error> {
 }
 
 /// Returns a remedy for a path that does not exist: the directories that exist at the first missing part of it.
-fn beside(path: &TreePath, files: &FileTree) -> String {
+fn remedy_for(path: &TreePath, files: &FileTree) -> String {
     let mut above = path.parent();
     while !above.is_root() && !files.index().is_dir(&above) {
         above = above.parent();
@@ -372,8 +371,8 @@ fn named(paths: &[String], files: &FileTree) -> Result<Vec<TreePath>, Error> {
         match files.index().is_dir(&path) || path.is_root() {
             true => Ok(path),
             false => {
-                let what = format!("--path: the repository has no directory '{path}'");
-                Err(Error::usage(what).next(beside(&path, files)))
+                let message = format!("--path: the repository has no directory '{path}'");
+                Err(Error::usage(message).next(remedy_for(&path, files)))
             }
         }
     };

@@ -71,16 +71,16 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_begins_where_nothing_leads_to() {
+    fn roots_are_directories_that_nothing_includes() {
         let apps = ("kubernetes/apps/web/ks.yaml", "kubernetes/apps/web/app");
         let cluster = ("kubernetes/flux/cluster/ks.yaml", "kubernetes/apps");
         let (found, hubs) = roots(&[apps, cluster], &[]);
         assert_eq!((found, hubs), (vec!["kubernetes/flux/cluster".into()], 1));
 
         let own = ("kubernetes/flux/config/cluster.yaml", "kubernetes/flux");
-        let lead = ("kubernetes/flux/apps.yaml", "kubernetes/apps");
+        let sync = ("kubernetes/flux/apps.yaml", "kubernetes/apps");
         let archived = (".archive/web/ks.yaml", "kubernetes/apps/web");
-        let (found, hubs) = roots(&[apps, own, lead, archived], &[]);
+        let (found, hubs) = roots(&[apps, own, sync, archived], &[]);
         assert_eq!((found, hubs), (vec!["kubernetes/flux".into()], 1));
 
         let east = ("sites/east/flux/apps.yaml", "apps");

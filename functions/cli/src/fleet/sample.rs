@@ -74,7 +74,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_sample_is_whole() {
+    fn the_sample_has_every_file() {
         let root = tools::tests().join("fleet");
         let mut directories = vec![root.clone()];
         let mut found = BTreeSet::new();

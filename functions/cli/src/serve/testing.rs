@@ -228,7 +228,7 @@ impl Site {
             rules: Settings::default(),
             sops_keys: None,
             kube_version: None,
-            told: Vec::new(),
+            messages: Vec::new(),
         };
         let clock = Arc::new(TokioClock {
             start: Instant::now(),

@@ -87,7 +87,7 @@ fn the_sample_is_sound() {
     let done = check(&sample.join("platform"), &["--verbose"]);
     for words in [
         "note: demo, production, staging: GitRepository/team-a/apps: not checked: ",
-        "cluster demo.factory stands in for that of Secret/flux-system/factory-kubeconfig",
+        "cluster demo.factory replaces that of Secret/flux-system/factory-kubeconfig",
     ] {
         assert!(
             done.out.contains(words),
@@ -179,7 +179,7 @@ fn clusters_that_config_maps_tell_of_are_checked() {
     ]);
     let done = check(directory.path(), &["--verbose"]);
     for name in ["generic", "aws", "aks", "gke", "missing"] {
-        let words = format!("cluster {name} stands in for that of ConfigMap/apps/{name}");
+        let words = format!("cluster {name} replaces that of ConfigMap/apps/{name}");
         assert!(done.out.contains(&words), "{words}: {}", done.out);
     }
     assert!(
@@ -271,7 +271,7 @@ fn every_error_has_its_file_and_line() {
     let text = check(directory.path(), &[]);
     for line in [
         "invalid/web.yaml:7: error: one: Kustomization/flux-system/invalid: Deployment",
-        "note: one: acme.example/v1 Gadget: not checked: nothing that was applied defines it",
+        "note: one: acme.example/v1 Gadget: not checked: no applied object defines it",
         "concerns 1 object: Gadget/default/g",
     ] {
         assert!(text.out.contains(line), "{line}: {}", text.out);
@@ -343,7 +343,7 @@ fn what_a_bucket_brings_is_told_as_unchecked() {
     let found = done.json();
     let notes = found["notes"].to_string();
     for note in [
-        "not checked: it is behind the network, which is not used here",
+        "not checked: the host is behind the network, which is not used here",
         r#""object":"https://s3.acme.example""#,
         r#""users":["Bucket/flux-system/fleet","Kustomization/flux-system/apps"]"#,
     ] {

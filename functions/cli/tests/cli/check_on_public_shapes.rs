@@ -196,7 +196,7 @@ fn charts_behind_the_network_are_one_note_a_host() {
         ])
         .says(
             "oci://registry.acme.example",
-            "not checked: it is behind the network",
+            "not checked: the host is behind the network",
         )
         .is("HelmRelease/flux-system/a", "NotChecked")
         .is("HelmRelease/flux-system/d", "NotChecked")
@@ -318,7 +318,7 @@ fn values_that_are_not_in_git_are_one_note_each() {
     let placeholders = checked(directory.path(), &[]);
     placeholders
         .has_notes(&[(secret, 3), (secret, 1)])
-        .says(secret, "placeholders stand in for its values (give --with)")
+        .says(secret, "its values are placeholders (give --with)")
         .is("Kustomization/flux-system/b", "Ready")
         .is(LAST, "Ready");
     assert_eq!(placeholders.notes[0].keys, ["DOMAIN", "NAME", "REPLICAS"]);
@@ -551,7 +551,7 @@ fn a_source_that_something_else_made_is_the_fleet_repository() {
         .has_notes(&[("GitRepository/flux-system/flux-config", 2)])
         .says(
             "GitRepository/flux-system/flux-config",
-            "the fleet repository stands in",
+            "the fleet repository is used",
         )
         .is("Kustomization/flux-system/a", "Ready");
     // With a source of its own in Git, another name is a mistake.
@@ -750,7 +750,7 @@ fn the_directory_of_the_demo_is_a_fleet_beside_its_repositories() {
     let done = check(&directory, &["--strict"]);
     for words in [
         "platform is the fleet repository",
-        "team-a stands in for https://github.com/acme/team-a",
+        "team-a replaces https://github.com/acme/team-a",
     ] {
         assert!(done.err.contains(words), "{words}: {}", done.err);
     }
@@ -845,7 +845,7 @@ fn charts_see_the_version_that_was_asked_for() {
         wrong.errors
     );
     check(directory.path(), &["--kube-version", "new"])
-        .refused(2, &["'new' is not a version of Kubernetes"]);
+        .refused(2, &["'new' is not a Kubernetes version"]);
 }
 
 #[test]

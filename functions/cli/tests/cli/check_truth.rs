@@ -171,7 +171,7 @@ fn files_for_key_services_alone_are_named() {
         &errors,
         &[(
             "apps/secret.yaml:",
-            "not served: the file is encrypted for AWS KMS alone",
+            "not served: the file is encrypted for AWS KMS only",
         )],
     );
 }
@@ -283,7 +283,7 @@ fn one_remote_file_of_a_generator_is_one_placeholder() {
     ]);
     let (errors, notes) = checked(directory.path(), &[]);
     are(&errors, &[("apps/a.yaml:", "")]);
-    let words = "https://boards.acme.example/1.json: not checked: it was not fetched, a placeholder stands in";
+    let words = "https://boards.acme.example/1.json: not checked: the file is not fetched; the entry is a placeholder";
     assert!(
         notes.iter().any(|note| note.starts_with(words)),
         "{notes:#?}"
@@ -303,7 +303,7 @@ fn a_kubeconfig_in_git_has_a_cluster_that_stands_in() {
     are(&errors, &[]);
     assert!(
         notes.iter().any(|note| note
-            .contains("cluster edge stands in for that of Secret/flux-system/edge-kubeconfig")),
+            .contains("cluster edge replaces that of Secret/flux-system/edge-kubeconfig")),
         "{notes:#?}"
     );
 }
@@ -343,7 +343,7 @@ fn little_that_was_reached_is_said() {
     let done = check(directory.path(), &[]);
     assert!(
         done.out
-            .contains("not checked: hardly anything: 1 of 5 Kustomizations"),
+            .contains("not checked: most of the fleet: only 1 of 5 Kustomizations"),
         "{}",
         done.out
     );

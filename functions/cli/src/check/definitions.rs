@@ -1,7 +1,7 @@
 //! Kinds without a definition: each gets a definition that allows every field, so that the other objects are checked, and a note.
 
-use super::cause::{Cause, Causes};
-use super::scope;
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::kind_names;
 use crate::embedded::{Objects, Row, State, World, object_of};
 use crate::error::Error;
 use driftless_core::ports::Cluster as _;
@@ -124,7 +124,7 @@ impl Definitions {
                     .filter(same)
                     .filter_map(|other| other.object.clone());
                 let ids: Vec<ObjectId> = ids.collect();
-                let names = scope::names(world, &one.gvk, &ids, objects);
+                let names = kind_names::names(world, &one.gvk, &ids, objects);
                 self.0.insert(key.clone(), Missing::new(names));
             }
             let Some(missing) = self.0.get_mut(&key) else {
@@ -162,7 +162,7 @@ impl Definitions {
     }
 
     /// Adds a note for each defined kind, with its objects.
-    pub fn tell(&self, rows: &[Row], causes: &mut Causes) {
+    pub fn add_notes(&self, rows: &[Row], diagnostics: &mut Diagnostics) {
         for ((cluster, group, kind), missing) in &self.0 {
             let versions = missing
                 .versions
@@ -170,14 +170,16 @@ impl Definitions {
                 .map(String::as_str)
                 .collect::<Vec<_>>();
             let about = format!("{group}/{} {kind}", versions.join(","));
-            let met = causes.entry(cause(group, kind, about)).or_default();
-            met.hubs.extend(missing.hubs.iter().cloned());
+            let occurrences = diagnostics
+                .entry(diagnostic(group, kind, about))
+                .or_default();
+            occurrences.hubs.extend(missing.hubs.iter().cloned());
             let of_cluster = rows.iter().filter(|row| row.cluster == *cluster);
             let applied = of_cluster.flat_map(|row| row.inventory.iter().map(|(id, _)| id));
             let applied = applied.filter(|id| id.group == *group && id.kind == *kind);
-            met.users.extend(applied.map(ToString::to_string));
-            if met.users.is_empty() {
-                met.users.extend(missing.objects.iter().cloned());
+            occurrences.users.extend(applied.map(ToString::to_string));
+            if occurrences.users.is_empty() {
+                occurrences.users.extend(missing.objects.iter().cloned());
             }
         }
     }
@@ -214,23 +216,23 @@ impl Missing {
 }
 
 /// Returns the diagnostic for a kind that is not defined.
-fn cause(group: &str, kind: &str, about: String) -> Cause {
+fn diagnostic(group: &str, kind: &str, about: String) -> Diagnostic {
     match group {
-        FLUX_OPERATOR => Cause::unchecked(
+        FLUX_OPERATOR => Diagnostic::unchecked(
             about,
-            format!("Flux Operator is not served: what a {kind} makes is not here"),
+            format!("Flux Operator is not served: the objects that a {kind} creates are missing"),
         ),
-        "source.extensions.fluxcd.io" => Cause::unchecked(
+        "source.extensions.fluxcd.io" => Diagnostic::unchecked(
             about,
-            format!("source-watcher is not served: what a {kind} makes is not here"),
+            format!("source-watcher is not served: the objects that a {kind} creates are missing"),
         ),
-        "image.toolkit.fluxcd.io" => Cause::unserved(
+        "image.toolkit.fluxcd.io" => Diagnostic::unserved(
             about,
-            "Flux's image automation: a hub has no definition of the kind, so that what lists these objects is not applied",
+            "Flux's image automation: a hub has no definition of the kind, so that a Kustomization with these objects is not applied",
         ),
-        _ => Cause::unchecked(
+        _ => Diagnostic::unchecked(
             about,
-            "nothing that was applied defines it (a chart may): any content of its objects is taken",
+            "no applied object defines it (a chart may): any content of its objects is accepted",
         ),
     }
 }

@@ -26,10 +26,10 @@ const LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// Cloud providers that know the clusters described by ConfigMaps.
 #[derive(Default)]
-pub(super) struct Described(Mutex<BTreeMap<String, ClusterEndpoint>>);
+pub(super) struct DescribedClusters(Mutex<BTreeMap<String, ClusterEndpoint>>);
 
-impl Described {
-    fn tell(&self, cluster: String, place: ClusterEndpoint) {
+impl DescribedClusters {
+    fn add(&self, cluster: String, place: ClusterEndpoint) {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.insert(cluster, place);
     }
@@ -37,8 +37,8 @@ impl Described {
     fn place(&self, cluster: &str) -> PortResult<ClusterEndpoint> {
         let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.get(cluster).cloned().ok_or_else(|| {
-            let what = format!("no ConfigMap tells of the cluster {cluster}");
-            PortError::new(ErrorKind::NotFound, what)
+            let message = format!("no ConfigMap describes the cluster {cluster}");
+            PortError::new(ErrorKind::NotFound, message)
         })
     }
 }
@@ -77,7 +77,7 @@ fn token(now: Duration) -> Token {
 }
 
 #[async_trait]
-impl Aws for Described {
+impl Aws for DescribedClusters {
     async fn describe(
         &self,
         cluster: &EksCluster,
@@ -102,7 +102,7 @@ impl Aws for Described {
 }
 
 #[async_trait]
-impl Azure for Described {
+impl Azure for DescribedClusters {
     async fn describe(
         &self,
         cluster: &AksCluster,
@@ -127,7 +127,7 @@ impl Azure for Described {
 }
 
 #[async_trait]
-impl Google for Described {
+impl Google for DescribedClusters {
     async fn describe(
         &self,
         cluster: &GkeCluster,
@@ -144,7 +144,7 @@ impl Google for Described {
 
 impl World {
     /// Starts a cluster at the address that a ConfigMap refers to. Errors in the ConfigMap are reported by the step.
-    pub(super) async fn opened(
+    pub(super) async fn config_map_cluster(
         &self,
         hub: &Hub,
         id: &ObjectRef,
@@ -176,14 +176,14 @@ impl World {
                 address: address.clone(),
                 certificate_authority: text("ca.crt").as_bytes().to_vec(),
             };
-            self.clouds.tell(cluster, place);
+            self.clouds.add(cluster, place);
         }
         if provider == "aws" && text("serviceAccountName").is_empty() {
             self.allow(hub, &format!("{}/{}", id.namespace, text("cluster")))
                 .await?;
         }
-        let told = format!("ConfigMap/{}/{name}", id.namespace);
-        let place = (hub.settings.name.clone(), told.clone());
+        let missing = format!("ConfigMap/{}/{name}", id.namespace);
+        let place = (hub.settings.name.clone(), missing.clone());
         let known = self.lock().places.get(&place).cloned();
         if let Some(cluster) = known {
             self.admit(hub, one, &cluster).await?;
@@ -199,7 +199,7 @@ impl World {
         self.lock().places.insert(place, cluster.name.clone());
         self.admit(hub, one, &cluster.name).await?;
         let made = Made::Cluster(cluster.name);
-        Ok(Some(stand_in(&hub.settings.name, id, told, made)))
+        Ok(Some(stand_in(&hub.settings.name, id, missing, made)))
     }
 
     /// Allows the installation to use its own role for a cluster: real settings are not in a repository.

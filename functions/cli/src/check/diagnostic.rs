@@ -8,16 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const UNCHECKED: &str = "not checked: ";
 
 /// The part of a note between an embedded cluster and the reference that it was created for.
-pub const STANDS_IN: &str = " stands in for that of ";
-const CLUSTERS: &str =
-    "clusters in this process stand in for those of kubeconfigs that are not here";
+pub const REPLACES: &str = " replaces that of ";
+const CLUSTERS: &str = "clusters in this process replace those of kubeconfigs";
 
 /// The prefix of an error about something that driftless refuses to serve.
 pub const UNSERVED: &str = "not served: ";
 
 /// An error or a note.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cause {
+pub struct Diagnostic {
     /// The file, and the line if it is known.
     pub place: Option<File>,
     /// The subject: an object, a kind or a remote base.
@@ -26,7 +25,7 @@ pub struct Cause {
     pub message: String,
 }
 
-impl Cause {
+impl Diagnostic {
     /// Creates a note.
     pub fn note(about: impl ToString, message: impl Into<String>) -> Self {
         Self {
@@ -37,13 +36,13 @@ impl Cause {
     }
 
     /// Creates a note about something that could not be checked.
-    pub fn unchecked(about: impl ToString, why: impl std::fmt::Display) -> Self {
-        Self::note(about, format!("{UNCHECKED}{why}"))
+    pub fn unchecked(about: impl ToString, reason: impl std::fmt::Display) -> Self {
+        Self::note(about, format!("{UNCHECKED}{reason}"))
     }
 
     /// Creates a diagnostic about something that driftless refuses to serve.
-    pub fn unserved(about: impl ToString, why: impl std::fmt::Display) -> Self {
-        Self::note(about, format!("{UNSERVED}{why}"))
+    pub fn unserved(about: impl ToString, reason: impl std::fmt::Display) -> Self {
+        Self::note(about, format!("{UNSERVED}{reason}"))
     }
 
     /// Returns whether it is about something that driftless refuses to serve.
@@ -56,29 +55,32 @@ impl Cause {
         match purpose {
             Purpose::Variables => Self::unchecked(
                 place,
-                "nothing that was applied makes it, placeholders stand in for its values (give --with)",
+                "no applied object creates it; its values are placeholders (give --with)",
             ),
             Purpose::Values { .. } => Self::unchecked(
                 place,
-                "nothing that was applied makes it, releases go without its values (give --with)",
+                "no applied object creates it; releases are rendered without its values (give --with)",
             ),
             Purpose::Keys => Self::note(
                 place,
-                "nothing that was applied makes it, encrypted values are placeholders (give --sops-key)",
+                "no applied object creates it; encrypted values are placeholders (give --sops-key)",
             ),
-            Purpose::Login | Purpose::Certificates | Purpose::Cluster => Self::note(
-                place,
-                "nothing that was applied makes it, a stand-in is used",
-            ),
+            Purpose::Login | Purpose::Certificates | Purpose::Cluster => {
+                Self::note(place, "no applied object creates it; a placeholder is used")
+            }
         }
     }
 
     /// Renders `HUBS: OBJECT: MESSAGE` in one line, without the parts that are empty.
-    pub fn text(&self, met: &Met) -> String {
-        let hubs = met.hubs.iter().map(String::as_str).collect::<Vec<_>>();
+    pub fn text(&self, occurrences: &Occurrences) -> String {
+        let hubs = occurrences
+            .hubs
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>();
         let message = self.message.replace('\n', " ");
         let about = self.about.clone().unwrap_or_default();
-        let parts = [hubs.join(", "), about, message + &met.text(self)];
+        let parts = [hubs.join(", "), about, message + &occurrences.text(self)];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join(": ")
     }
@@ -86,7 +88,7 @@ impl Cause {
     /// Returns the message by which notes are grouped into one line.
     pub fn group(&self) -> &str {
         // Notes about embedded clusters differ only in names.
-        match self.message.split_once(STANDS_IN) {
+        match self.message.split_once(REPLACES) {
             Some(_) => CLUSTERS,
             None => &self.message,
         }
@@ -100,7 +102,7 @@ impl Cause {
 
 /// The hubs and objects that a diagnostic concerns.
 #[derive(Clone, Debug, Default)]
-pub struct Met {
+pub struct Occurrences {
     /// The hubs: a diagnostic of two hubs is one line.
     pub hubs: BTreeSet<String>,
     /// The objects that it concerns.
@@ -110,7 +112,7 @@ pub struct Met {
 }
 
 /// Diagnostics with their occurrences.
-pub type Causes = BTreeMap<Cause, Met>;
+pub type Diagnostics = BTreeMap<Diagnostic, Occurrences>;
 
 /// The highest number of names that a line lists.
 const LISTED: usize = 3;
@@ -129,16 +131,16 @@ pub fn list(names: &BTreeSet<String>) -> String {
     text
 }
 
-impl Met {
+impl Occurrences {
     /// Renders the part of a line that follows the message.
-    pub fn text(&self, cause: &Cause) -> String {
+    pub fn text(&self, diagnostic: &Diagnostic) -> String {
         let mut text = String::new();
         if !self.keys.is_empty() {
             text.push_str(&format!("; keys: {}", list(&self.keys)));
         }
-        let users = match (self.users.len(), cause.place.is_some()) {
+        let users = match (self.users.len(), diagnostic.place.is_some()) {
             (0, _) => return text,
-            (count, true) => format!("; and so for {count} more: "),
+            (count, true) => format!("; the same for {count} more: "),
             (1, _) => "; concerns 1 object: ".to_owned(),
             (count, _) => format!("; concerns {count} objects: "),
         };

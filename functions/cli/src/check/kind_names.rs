@@ -1,6 +1,6 @@
 //! The plural and scope of kinds that the cluster does not define.
 
-use super::define::Names;
+use super::definitions::Names;
 use crate::embedded::{Objects, World};
 use driftless_core::flux::FluxKind;
 use driftless_manifest::yaml::Node;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// API groups with only cluster-scoped kinds.
 const CLUSTER_GROUPS: [&str; 2] = ["constraints.gatekeeper.sh", "templates.gatekeeper.sh"];
 
-/// Cluster-scoped kinds whose names neither begin with `Cluster` nor end with `Class`.
+/// Cluster-scoped kinds whose names do not begin with `Cluster` or end with `Class`.
 const CLUSTER_KINDS: [(&str, &str); 27] = [
     ("apiextensions.crossplane.io", "CompositeResourceDefinition"),
     ("apiextensions.crossplane.io", "Composition"),

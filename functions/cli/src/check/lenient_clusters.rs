@@ -19,8 +19,8 @@ pub struct Refused(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
-    /// By flag, the objects that need this flag of an API server, where its value is not known.
-    unsaid: BTreeMap<String, BTreeSet<String>>,
+    /// The objects that need a flag of an API server whose value is not known, by flag.
+    unknown_flags: BTreeMap<String, BTreeSet<String>>,
     /// Objects of versions that are off by default, by cluster.
     off: BTreeMap<(String, ObjectId), Object>,
     placeholders: BTreeSet<String>,
@@ -35,18 +35,18 @@ impl Refused {
     }
 
     /// Returns the flags of API servers whose values are not known, each with the objects that need it.
-    pub fn unsaid(&self) -> BTreeMap<String, BTreeSet<String>> {
-        self.lock().unsaid.clone()
+    pub fn unknown_flags(&self) -> BTreeMap<String, BTreeSet<String>> {
+        self.lock().unknown_flags.clone()
     }
 
-    fn relies(&self, flag: String, object: &Object) {
+    fn add_unknown_flag(&self, flag: String, object: &Object) {
         let mut known = self.lock();
-        let objects = known.unsaid.entry(flag).or_default();
+        let objects = known.unknown_flags.entry(flag).or_default();
         objects.insert(object.id().to_string());
     }
 
-    /// Registers placeholders.
-    pub fn expect(&self, placeholders: impl IntoIterator<Item = String>) {
+    /// Registers placeholders that later writes may contain.
+    pub fn add_placeholders(&self, placeholders: impl IntoIterator<Item = String>) {
         self.lock().placeholders.extend(placeholders);
     }
 
@@ -77,7 +77,7 @@ fn is_about_something_else(error: &PortError) -> bool {
 }
 
 /// Clusters that accept placeholders.
-pub struct Lenient {
+pub struct LenientClusters {
     /// The clusters with their API servers.
     pub inner: Arc<dyn Clusters>,
     /// The refused objects, shared with the check.
@@ -87,7 +87,7 @@ pub struct Lenient {
 }
 
 #[async_trait]
-impl Clusters for Lenient {
+impl Clusters for LenientClusters {
     async fn connect(
         &self,
         access: &Access,
@@ -122,7 +122,7 @@ impl LenientCluster {
         }
         if gate.is_none() {
             let flag = format!("--api-feature-gates {SCALE_TO_ZERO}=true");
-            self.refused.relies(flag, object);
+            self.refused.add_unknown_flag(flag, object);
         }
         let mut object = object.clone();
         if let Some(spec) = object.as_map_mut().get_mut("spec") {
@@ -153,7 +153,7 @@ impl LenientCluster {
     fn keep(&self, resource: &Resource, object: &Object, dry_run: bool) -> Object {
         if self.servers.version(&resource.gvk).is_none() {
             let flag = format!("--runtime-config {}=true", resource.gvk.api_version());
-            self.refused.relies(flag, object);
+            self.refused.add_unknown_flag(flag, object);
         }
         if !dry_run {
             let key = self.key(resource, object.namespace(), object.name());
@@ -211,12 +211,17 @@ impl Cluster for LenientCluster {
         self.inner.list(resource, namespace, selector).await
     }
 
-    async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object> {
+    async fn apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        options: Apply<'_>,
+    ) -> Result<Object> {
         if self.is_off(&resource.gvk).await? {
-            return Ok(self.keep(resource, object, how.dry_run));
+            return Ok(self.keep(resource, object, options.dry_run));
         }
         let object = &*self.admissible(object);
-        let answer = self.inner.apply(resource, object, how).await;
+        let answer = self.inner.apply(resource, object, options).await;
         self.refused.answer(object, answer)
     }
 
@@ -249,14 +254,14 @@ impl Cluster for LenientCluster {
         resource: &Resource,
         namespace: &str,
         name: &str,
-        how: &Delete,
+        options: &Delete,
     ) -> Result<Deleted> {
         if self.is_off(&resource.gvk).await? {
             let key = self.key(resource, namespace, name);
             self.refused.lock().off.remove(&key);
             return Ok(Deleted::Gone);
         }
-        self.inner.delete(resource, namespace, name, how).await
+        self.inner.delete(resource, namespace, name, options).await
     }
 
     async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {

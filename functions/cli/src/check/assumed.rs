@@ -1,8 +1,8 @@
 //! Objects that count as ready because they cannot be checked offline, so that the check continues with their dependents.
 
-use super::cause::{Cause, Causes};
-use super::lenient::Refused;
-use super::make::MadeUp;
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::lenient_clusters::Refused;
+use super::made_up::MadeUp;
 use crate::embedded::{Objects, Row, State, World, without_wait};
 use crate::error::Error;
 use driftless_adapters::git::BASE_NOT_FETCHED;
@@ -25,9 +25,9 @@ type Id = (String, ObjectRef);
 
 /// The reason why an object is assumed to be ready.
 #[derive(Clone)]
-enum Why {
+enum Reason {
     /// A reason that other objects may share.
-    Cause(Cause),
+    Diagnostic(Diagnostic),
     /// Its source is assumed to be ready.
     Source(ObjectRef),
 }
@@ -35,7 +35,7 @@ enum Why {
 /// The objects that are assumed to be ready.
 #[derive(Default)]
 pub struct Assumed {
-    all: BTreeMap<Id, Why>,
+    all: BTreeMap<Id, Reason>,
     /// The value of the feature gate ExternalArtifact, if it is set.
     external_artifacts: Option<bool>,
 }
@@ -71,18 +71,18 @@ impl Assumed {
             if self.contains(&row.hub, &row.id) {
                 continue;
             }
-            let why = self
+            let reason = self
                 .unreachable(row, objects)
                 .or_else(|| self.unhealthy(row, made, refused));
-            if let Some(why) = why {
-                self.assume(world, row, objects, why).await?;
+            if let Some(reason) = reason {
+                self.assume(world, row, objects, reason).await?;
                 any = true;
             }
         }
         Ok(any)
     }
 
-    /// Assumes that objects which failed because of stand-ins are ready. Returns whether it added any object.
+    /// Assumes that objects which failed because of placeholders are ready. Returns whether it added any object.
     ///
     /// # Errors
     /// A server refuses a request.
@@ -98,8 +98,9 @@ impl Assumed {
             if self.contains(&row.hub, &row.id) {
                 continue;
             }
-            if let Some(cause) = made.excuse(row, objects) {
-                self.assume(world, row, objects, Why::Cause(cause)).await?;
+            if let Some(diagnostic) = made.excuse(row, objects) {
+                self.assume(world, row, objects, Reason::Diagnostic(diagnostic))
+                    .await?;
                 any = true;
             }
         }
@@ -129,66 +130,69 @@ impl Assumed {
             (kind.is_source() || kind == FluxKind::HelmRepository) && row.state == State::Failed
         };
         for row in rows.iter().filter(is_source) {
-            let why = Why::Cause(Cause::unchecked(&row.id, &row.message));
-            self.assume(world, row, objects, why).await?;
+            let reason = Reason::Diagnostic(Diagnostic::unchecked(&row.id, &row.message));
+            self.assume(world, row, objects, reason).await?;
             any = true;
         }
         Ok(any)
     }
 
     /// Returns the reason why an object cannot be checked offline.
-    fn unreachable(&self, row: &Row, objects: &Objects) -> Option<Why> {
+    fn unreachable(&self, row: &Row, objects: &Objects) -> Option<Reason> {
         let artifact = FluxKind::ExternalArtifact;
         let source = row.source.as_ref();
         if source.is_some_and(|source| source.kind == artifact) {
             // Both existing ones and those that another controller would create.
             return (self.external_artifacts != Some(false))
-                .then(|| Why::Cause(not_served(artifact)));
+                .then(|| Reason::Diagnostic(not_served(artifact)));
         }
         if let Some(source) = source.filter(|source| self.contains(&row.hub, source)) {
-            return Some(Why::Source(source.clone()));
+            return Some(Reason::Source(source.clone()));
         }
         if row.reason != reason::UNSUPPORTED {
             return None;
         }
-        let cause = match row.id.kind {
+        let diagnostic = match row.id.kind {
             FluxKind::Kustomization => {
                 let base = row
                     .message
                     .strip_suffix(BASE_NOT_FETCHED)?
                     .strip_suffix(": ")?;
-                let why = "it was not fetched (give --allow-remote-bases, or --source URL=DIR)";
-                Cause::unchecked(base, why)
+                let message =
+                    "the base is not fetched (give --allow-remote-bases, or --source URL=DIR)";
+                Diagnostic::unchecked(base, message)
             }
             FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => {
-                Cause::unserved(row.id.kind, "nothing is done for objects of this kind")
+                Diagnostic::unserved(row.id.kind, "nothing is done for objects of this kind")
             }
             FluxKind::ExternalArtifact => not_served(artifact),
             FluxKind::GitRepository if row.message.contains(NO_DIRECTORY) => {
                 let object = objects.get(&(row.hub.clone(), row.id.clone()));
                 match object.and_then(refused_address) {
-                    Some(why) => Cause::unserved(&row.id, why),
+                    Some(error) => Diagnostic::unserved(&row.id, error),
                     None => {
-                        let how = "give --source URL=DIR or URL@BRANCH=DIR";
-                        Cause::unchecked(&row.id, format!("{} ({how})", row.message))
+                        let remedy = "give --source URL=DIR or URL@BRANCH=DIR";
+                        Diagnostic::unchecked(&row.id, format!("{} ({remedy})", row.message))
                     }
                 }
             }
             // The settings of a real installation are not known here.
-            _ if row.message.contains("--allow-") => Cause::unchecked(&row.id, &row.message),
-            _ => of_host(&row.message).unwrap_or_else(|| Cause::unserved(&row.id, &row.message)),
+            _ if row.message.contains("--allow-") => Diagnostic::unchecked(&row.id, &row.message),
+            _ => {
+                of_host(&row.message).unwrap_or_else(|| Diagnostic::unserved(&row.id, &row.message))
+            }
         };
-        Some(Why::Cause(cause))
+        Some(Reason::Diagnostic(diagnostic))
     }
 
     /// Returns what driftless refuses to serve: the objects by diagnostic.
-    pub fn unserved(&self) -> BTreeMap<Cause, Vec<(&str, &ObjectRef)>> {
-        let mut all: BTreeMap<Cause, Vec<(&str, &ObjectRef)>> = BTreeMap::new();
-        for ((hub, id), why) in &self.all {
-            if let Why::Cause(cause) = why
-                && cause.is_unserved()
+    pub fn unserved(&self) -> BTreeMap<Diagnostic, Vec<(&str, &ObjectRef)>> {
+        let mut all: BTreeMap<Diagnostic, Vec<(&str, &ObjectRef)>> = BTreeMap::new();
+        for ((hub, id), reason) in &self.all {
+            if let Reason::Diagnostic(diagnostic) = reason
+                && diagnostic.is_unserved()
             {
-                all.entry(cause.clone()).or_default().push((hub, id));
+                all.entry(diagnostic.clone()).or_default().push((hub, id));
             }
         }
         all
@@ -201,22 +205,22 @@ impl Assumed {
     }
 
     /// Returns the reason why an object's failed health check is not its own mistake.
-    fn unhealthy(&self, row: &Row, made: &MadeUp, refused: &Refused) -> Option<Why> {
+    fn unhealthy(&self, row: &Row, made: &MadeUp, refused: &Refused) -> Option<Reason> {
         if row.reason != reason::HEALTH_CHECK_FAILED {
             return None;
         }
         let texts = refused.objects();
         let mut applied = row.inventory.iter().filter_map(|(id, _)| texts.get(id));
-        if let Some(cause) = applied.find_map(|text| made.values.in_text(text)) {
-            return Some(Why::Cause(cause));
+        if let Some(diagnostic) = applied.find_map(|text| made.values.placeholder_in(text)) {
+            return Some(Reason::Diagnostic(diagnostic));
         }
         let is_absent = row.message.contains("status: 'NotFound'");
-        let what = format!(
-            "its objects are not ready, and what makes them ready is not applied here: {}",
+        let message = format!(
+            "applied objects are not ready, and what makes them ready is not part of the check: {}",
             without_wait(&row.message)
         );
         (!is_absent || self.brings_unknown(row) || !made.definitions.is_empty())
-            .then(|| Why::Cause(Cause::unchecked(&row.id, what)))
+            .then(|| Reason::Diagnostic(Diagnostic::unchecked(&row.id, message)))
     }
 
     /// Checks whether an object that was not checked may apply more to the cluster of an object.
@@ -235,7 +239,7 @@ impl Assumed {
         world: &World,
         row: &Row,
         objects: &Objects,
-        why: Why,
+        reason: Reason,
     ) -> Result<(), Error> {
         let key = (row.hub.clone(), row.id.clone());
         if let Some(object) = objects.get(&key) {
@@ -247,12 +251,12 @@ impl Assumed {
                 .patch(&resource, namespace, name, Some("status"), &patch, MANAGER)
                 .await?;
         }
-        self.all.insert(key, why);
+        self.all.insert(key, reason);
         Ok(())
     }
 
     /// Adds a note for each reason, with the objects that it holds for. A chart that was created for a release is listed as that release.
-    pub fn tell(&self, rows: &[Row], causes: &mut Causes) {
+    pub fn add_notes(&self, rows: &[Row], diagnostics: &mut Diagnostics) {
         let charts: BTreeSet<(&str, &ObjectRef)> = rows
             .iter()
             .filter(|row| row.id.kind == FluxKind::HelmRelease)
@@ -260,26 +264,29 @@ impl Assumed {
             .filter(|(_, source)| source.kind == FluxKind::HelmChart)
             .collect();
         for (hub, id) in self.all.keys() {
-            let Some(cause) = self.cause(hub, id).filter(|cause| !cause.is_unserved()) else {
+            let Some(diagnostic) = self
+                .diagnostic(hub, id)
+                .filter(|diagnostic| !diagnostic.is_unserved())
+            else {
                 continue;
             };
-            let is_itself = cause.about.as_deref() == Some(&id.to_string());
-            let met = causes.entry(cause).or_default();
-            met.hubs.insert(hub.clone());
+            let is_itself = diagnostic.about.as_deref() == Some(&id.to_string());
+            let occurrences = diagnostics.entry(diagnostic).or_default();
+            occurrences.hubs.insert(hub.clone());
             if !is_itself && !charts.contains(&(hub.as_str(), id)) {
-                met.users.insert(id.to_string());
+                occurrences.users.insert(id.to_string());
             }
         }
     }
 
-    /// Follows the sources of an object to the one with a reason of its own kind.
-    fn cause(&self, hub: &str, id: &ObjectRef) -> Option<Cause> {
+    /// Follows the sources of an object to the first one whose reason is a diagnostic.
+    fn diagnostic(&self, hub: &str, id: &ObjectRef) -> Option<Diagnostic> {
         let mut at = id.clone();
         // At most a release, its chart and the chart's source.
         for _ in 0..4 {
             match self.all.get(&(hub.to_owned(), at))? {
-                Why::Cause(cause) => return Some(cause.clone()),
-                Why::Source(source) => at = source.clone(),
+                Reason::Diagnostic(diagnostic) => return Some(diagnostic.clone()),
+                Reason::Source(source) => at = source.clone(),
             }
         }
         None
@@ -297,22 +304,22 @@ fn is_open(row: &Row) -> bool {
     !matches!(row.state, State::Ready | State::Suspended)
 }
 
-fn not_served(kind: FluxKind) -> Cause {
-    Cause::unchecked(
+fn not_served(kind: FluxKind) -> Diagnostic {
+    Diagnostic::unchecked(
         kind,
         "the kind is not served: nothing is done for these objects",
     )
 }
 
 /// Returns the diagnostic for the host in a message, because no source or chart of this host can be checked.
-fn of_host(message: &str) -> Option<Cause> {
+fn of_host(message: &str) -> Option<Diagnostic> {
     let (before, _) = message.split_once(&format!("' {BEHIND_THE_NETWORK}"))?;
     let (_, place) = before.rsplit_once('\'')?;
     let (scheme, rest) = place.split_once("://")?;
     let host = rest.split('/').next().unwrap_or_default();
-    Some(Cause::unchecked(
+    Some(Diagnostic::unchecked(
         format!("{scheme}://{host}"),
-        format!("it {BEHIND_THE_NETWORK}"),
+        format!("the host {BEHIND_THE_NETWORK}"),
     ))
 }
 
@@ -323,7 +330,7 @@ fn ready(object: &Object) -> Value {
         .pointer("/status/lastAttemptedRevision")
         .cloned()
         .unwrap_or_default();
-    let condition = json!({"type": "Ready", "status": "True", "reason": ASSUMED, "message": "not checked, taken as ready",
+    let condition = json!({"type": "Ready", "status": "True", "reason": ASSUMED, "message": "not checked, assumed to be ready",
         "observedGeneration": generation, "lastTransitionTime": "1970-01-01T00:00:00Z"});
     let mut status = json!({"observedGeneration": generation, "conditions": [condition]});
     if attempted.is_string() {
@@ -338,7 +345,7 @@ mod tests {
 
     #[test]
     fn hosts_of_messages() {
-        let host = |message: &str| of_host(message).and_then(|cause| cause.about);
+        let host = |message: &str| of_host(message).and_then(|diagnostic| diagnostic.about);
         for (message, expected) in [
             (
                 format!(

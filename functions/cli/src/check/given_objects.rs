@@ -18,12 +18,12 @@ const KINDS: [(&str, &str); 3] = [
 const NAMESPACE: &str = "flux-system";
 
 /// The objects of the files, and the clusters that already have them.
-pub struct Supply {
+pub struct GivenObjects {
     objects: Vec<Object>,
     has: BTreeSet<String>,
 }
 
-impl Supply {
+impl GivenObjects {
     /// Reads files, and the manifests of directories.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Supply {
         for path in paths {
             for file in manifests(path)? {
                 let failed =
-                    |what: String| Error::new(format!("--with: {}: {what}", file.display()));
+                    |message: String| Error::new(format!("--with: {}: {message}", file.display()));
                 let text = std::fs::read(&file).map_err(|error| failed(error.to_string()))?;
                 let name = file.display().to_string();
                 let documents = yaml::documents(&text, &name, Dialect::V2, &Limits::default());
@@ -115,12 +115,15 @@ fn take(document: Value, objects: &mut Vec<Object>) -> Result<(), String> {
     if object.as_map().contains_key("sops") {
         return Err(format!("{id} is encrypted: give it decrypted"));
     }
-    objects.push(bare(object, kind != "CustomResourceDefinition")?);
+    objects.push(without_cluster_fields(
+        object,
+        kind != "CustomResourceDefinition",
+    )?);
     Ok(())
 }
 
 /// Removes the fields that a cluster sets.
-fn bare(object: Object, namespaced: bool) -> Result<Object, String> {
+fn without_cluster_fields(object: Object, namespaced: bool) -> Result<Object, String> {
     let namespace = match object.namespace() {
         "" => NAMESPACE,
         namespace => namespace,

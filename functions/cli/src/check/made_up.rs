@@ -1,8 +1,8 @@
 //! Stand-ins for what objects failed for: things that no applied object creates and that a real cluster has without Git.
 
-use super::cause::{Cause, Causes, STANDS_IN};
-use super::define::Definitions;
-use super::lenient::Refused;
+use super::definitions::Definitions;
+use super::diagnostic::{Diagnostic, Diagnostics, REPLACES};
+use super::lenient_clusters::Refused;
 use super::values::{self, Users, Values};
 use crate::embedded::needs;
 use crate::embedded::{Made, Objects, Row, StandIn, State, World};
@@ -139,87 +139,95 @@ impl MadeUp {
     }
 
     /// Returns the reason why an object's failure is not its own mistake: it uses values that are not known, or a login that is a stand-in.
-    pub fn excuse(&self, row: &Row, objects: &Objects) -> Option<Cause> {
+    pub fn excuse(&self, row: &Row, objects: &Objects) -> Option<Diagnostic> {
         let object = objects.get(&(row.hub.clone(), row.id.clone()))?;
         let spec = object.pointer("/spec").map(ToString::to_string);
-        if let Some(cause) = spec.and_then(|spec| self.values.in_text(&spec)) {
-            return Some(cause);
+        if let Some(diagnostic) = spec.and_then(|spec| self.values.placeholder_in(&spec)) {
+            return Some(diagnostic);
         }
         match row.id.kind {
             FluxKind::Kustomization => None,
-            FluxKind::HelmRelease => self.values.of_release(row, objects),
+            FluxKind::HelmRelease => self.values.release_diagnostic(row, objects),
             _ if !is_about_login(row) => None,
             _ => needs::of(object).into_iter().find_map(|need| {
-                let told = need.what.to_string();
+                let reference = need.object.to_string();
                 let mut made = self.stand_ins.iter();
-                made.any(|one| one.hub == row.hub && one.told == told)
-                    .then(|| Cause::missing(&need.what, &need.purpose))
+                made.any(|one| one.hub == row.hub && one.reference == reference)
+                    .then(|| Diagnostic::missing(&need.object, &need.purpose))
             }),
         }
     }
 
     /// Adds a note for each stand-in, with the objects that use it.
-    pub fn tell(&self, rows: &[Row], objects: &Objects, has_keys: bool, causes: &mut Causes) {
-        self.definitions.tell(rows, causes);
+    pub fn add_notes(
+        &self,
+        rows: &[Row],
+        objects: &Objects,
+        has_keys: bool,
+        diagnostics: &mut Diagnostics,
+    ) {
+        self.definitions.add_notes(rows, diagnostics);
         let all = values::users(objects);
-        self.values.tell(&all, causes);
+        self.values.add_notes(&all, diagnostics);
         for one in &self.stand_ins {
-            if has_keys && one.what == Made::Keys {
+            if has_keys && one.kind == Made::Keys {
                 // Real keys were given.
                 continue;
             }
-            let cause = match &one.what {
+            let diagnostic = match &one.kind {
                 Made::Cluster(name) => {
-                    let text = format!("cluster {name}{STANDS_IN}{}", one.told);
-                    Cause::note(&one.object, text)
+                    let text = format!("cluster {name}{REPLACES}{}", one.reference);
+                    Diagnostic::note(&one.object, text)
                 }
-                Made::Keys | Made::Login => self.of_stand_in(one, objects),
+                Made::Keys | Made::Login => self.stand_in_diagnostic(one, objects),
             };
-            let is_cluster = matches!(one.what, Made::Cluster(_));
-            let met = causes.entry(cause).or_default();
-            met.hubs.insert(one.hub.clone());
+            let is_cluster = matches!(one.kind, Made::Cluster(_));
+            let occurrences = diagnostics.entry(diagnostic).or_default();
+            occurrences.hubs.insert(one.hub.clone());
             if !is_cluster {
-                met.users.extend(users(one, objects, &all));
+                occurrences.users.extend(users(one, objects, &all));
             }
         }
         for ((cluster, name), hubs) in &self.namespaces {
-            if self.values.in_text(name).is_some() {
+            if self.values.placeholder_in(name).is_some() {
                 continue;
             }
-            let text = "nothing that was applied makes it, a stand-in is used";
-            let met = causes
-                .entry(Cause::note(format!("Namespace/{name}"), text))
+            let text = "no applied object creates it; the check creates it";
+            let occurrences = diagnostics
+                .entry(Diagnostic::note(format!("Namespace/{name}"), text))
                 .or_default();
-            met.hubs.extend(hubs.iter().cloned());
+            occurrences.hubs.extend(hubs.iter().cloned());
             let uses = |row: &&Row| {
                 row.cluster == *cluster && row.inventory.iter().any(|(id, _)| id.namespace == *name)
             };
-            met.users
+            occurrences
+                .users
                 .extend(rows.iter().filter(uses).map(|row| row.id.to_string()));
         }
         for (hub, id) in &self.sources {
-            let text = "nothing that was applied makes it, the fleet repository stands in";
-            let met = causes.entry(Cause::note(id, text)).or_default();
-            met.hubs.insert(hub.clone());
+            let text = "no applied object creates it; the fleet repository is used";
+            let occurrences = diagnostics.entry(Diagnostic::note(id, text)).or_default();
+            occurrences.hubs.insert(hub.clone());
             let uses = |row: &&Row| row.hub == *hub && row.source.as_ref() == Some(id);
-            met.users
+            occurrences
+                .users
                 .extend(rows.iter().filter(uses).map(|row| row.id.to_string()));
         }
     }
 
-    fn of_stand_in(&self, one: &StandIn, objects: &Objects) -> Cause {
+    fn stand_in_diagnostic(&self, one: &StandIn, objects: &Objects) -> Diagnostic {
         let needs = objects
             .get(&(one.hub.clone(), one.object.clone()))
             .map(needs::of);
         let need = needs
             .into_iter()
             .flatten()
-            .find(|need| need.what.to_string() == one.told);
+            .find(|need| need.object.to_string() == one.reference);
         match need {
-            Some(need) => Cause::missing(&need.what, &need.purpose),
-            None => Cause::note(
-                &one.told,
-                "nothing that was applied makes it, a stand-in is used",
+            Some(need) => Diagnostic::missing(&need.object, &need.purpose),
+            None => Diagnostic::note(
+                &one.reference,
+                "no applied object creates it; a placeholder is used",
             ),
         }
     }
@@ -235,8 +243,8 @@ fn users(one: &StandIn, objects: &Objects, all: &Users) -> BTreeSet<String> {
         .get(&(one.hub.clone(), one.object.clone()))
         .map(needs::of);
     let mut needs = needs.into_iter().flatten();
-    let need = needs.find(|need| need.what.to_string() == one.told);
-    let users = need.and_then(|need| all.get(&(one.hub.clone(), need.what)));
+    let need = needs.find(|need| need.object.to_string() == one.reference);
+    let users = need.and_then(|need| all.get(&(one.hub.clone(), need.object)));
     users.cloned().unwrap_or_default()
 }
 
