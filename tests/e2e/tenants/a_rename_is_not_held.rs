@@ -260,7 +260,7 @@ fn whose_new_child_fails_is_held() {
         &world,
         &[
             "41 of 43 objects would be deleted",
-            "Kustomization/flux-system/web would take over what it lists, but it is not ready: ",
+            "Kustomization/flux-system/web would take over the objects that it lists, but it is not ready: ",
         ],
     );
     assert_eq!(uids(&world), before);

@@ -4,7 +4,7 @@ use crate::error::Error;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{GitHub, GitRouter, GitServers, Hosts as Addresses};
 use driftless_adapters::local::LocalSecrets;
-use driftless_core::kustomization::remote::{Hosts, MOST};
+use driftless_core::kustomization::remote::{Hosts, MAX_REMOTES};
 use driftless_core::ports::{GitAuth, Secret};
 use driftless_kustomize::Remote;
 use driftless_manifest::FileTree;
@@ -52,9 +52,9 @@ impl Client {
     /// # Errors
     /// No such thing, no access, or too much.
     pub fn fetch(&self, wanted: &Remote, tree: &mut FileTree, fetched: usize) -> Result<(), Error> {
-        if fetched >= MOST {
+        if fetched >= MAX_REMOTES {
             return Err(Error::new(format!(
-                "the build names more than {MOST} remote bases and files"
+                "the build names more than {MAX_REMOTES} remote bases and files"
             )));
         }
         let hosts = Hosts {

@@ -1,4 +1,4 @@
-//! Applying a build to a cluster: stage by stage, kind by kind, only what differs.
+//! Applies a build to a cluster: stage by stage, kind by kind, and only the objects that differ.
 
 use super::live::Live;
 use crate::apply::annotations::Policy;
@@ -21,31 +21,31 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long a recreation waits for the old object to go.
+/// How long a recreation waits until the old object is gone.
 const RECREATE_WAIT: Duration = Duration::from_secs(10);
-/// Flux's way of applying: as its own field manager, taking fields from whoever holds them.
+/// Applies as Flux does: as its own field manager, and taking fields from other managers.
 const WRITE: ports::Apply<'_> = ports::Apply {
     manager: KUSTOMIZE_CONTROLLER,
     force: true,
     dry_run: false,
 };
 
-/// What an apply did, whether it ended well or not.
+/// The result of an apply, with or without a failure.
 #[derive(Default)]
 pub struct Report {
-    /// Each object and what was done with it.
+    /// Each object with its action.
     pub changes: ChangeSet,
-    /// The live objects after it, by inventory id.
+    /// The live objects after the apply, by inventory id.
     pub live: BTreeMap<String, Object>,
-    /// The fingerprints to remember.
+    /// The fingerprints to remember, by inventory id.
     pub applied: BTreeMap<String, Applied>,
-    /// Objects whose write failed without a clear refusal: they may be there all the same.
+    /// Objects whose write failed without a clear refusal: they may exist nevertheless.
     pub doubtful: BTreeSet<ObjectId>,
-    /// What failed.
+    /// The failures of all objects, as one.
     pub failure: Option<Failure>,
 }
 
-/// Applies objects in stages. An object that fails stops the stages behind it, not its neighbours.
+/// Applies objects in stages. A failed object stops the later stages, but not the other objects of its kind.
 pub async fn apply(
     context: &Context<'_>,
     target: &Target,
@@ -111,8 +111,8 @@ impl Report {
         }
     }
 
-    /// Whether an object was applied, or may have been.
-    pub fn may_have_made(&self, id: &ObjectId) -> bool {
+    /// Checks whether an object was applied, or may have been.
+    pub fn may_have_applied(&self, id: &ObjectId) -> bool {
         self.doubtful.contains(id) || self.applied.contains_key(&id.inventory_id())
     }
 
@@ -133,12 +133,12 @@ impl Report {
                     self.live.insert(id, live);
                 }
             }
-            Err(not) => {
-                if !not.is_refused {
+            Err(failed) => {
+                if !failed.is_refused {
                     self.doubtful.insert(object.id());
                 }
-                let remedy = target::remedy(&context.hub, owner, &not.error);
-                let mut failure = apply_failure(object, &not.error);
+                let remedy = target::remedy(&context.hub, owner, &failed.error);
+                let mut failure = apply_failure(object, &failed.error);
                 failure.message.extend(remedy);
                 self.fail(failure);
             }
@@ -146,14 +146,14 @@ impl Report {
     }
 }
 
-/// Why an object was not applied as it should be.
+/// Why an object was not applied.
 struct NotApplied {
     error: PortError,
-    /// The API server refused the write that would have made or changed the object: it has done nothing.
+    /// True if the API server refused the write that would have created or changed the object, so that nothing was written.
     is_refused: bool,
 }
 
-/// Anything but the refusal of the first write: what has happened is not known.
+/// Any error except the refusal of the first write: it is unknown what was written.
 impl From<PortError> for NotApplied {
     fn from(error: PortError) -> Self {
         Self {
@@ -164,7 +164,7 @@ impl From<PortError> for NotApplied {
 }
 
 impl NotApplied {
-    /// The answer to the first write.
+    /// Converts an error of the first write.
     fn by_write(error: PortError) -> Self {
         Self {
             is_refused: matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid),
@@ -181,18 +181,18 @@ async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
         .await
         .map_err(|error| apply_failure(&object, &error))?;
     let Some(resource) = resource else {
-        let what = format!(
+        let message = format!(
             "{id} dry-run failed: no matches for kind \"{}\" in version \"{}\"",
             gvk.kind,
             gvk.api_version()
         );
-        return Err(Failure::retry(reason::FAILED, what));
+        return Err(Failure::retry(reason::FAILED, message));
     };
     if resource.namespaced && object.namespace().is_empty() {
-        let what = format!(
+        let message = format!(
             "{id} namespace not specified: set metadata.namespace, or spec.targetNamespace"
         );
-        return Err(Failure::retry(reason::FAILED, what));
+        return Err(Failure::retry(reason::FAILED, message));
     }
     normalize::object(&mut object);
     Ok(Item::new(object, resource))
@@ -200,12 +200,12 @@ async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
 
 fn apply_failure(object: &Object, error: &PortError) -> Failure {
     let id = object.id();
-    let what = match (error.kind, error.reason.as_str()) {
+    let message = match (error.kind, error.reason.as_str()) {
         (ErrorKind::NotFound, _) => format!("{id} not found"),
         (_, "") => format!("{id} dry-run failed"),
-        (_, why) => format!("{id} dry-run failed ({why})"),
+        (_, reason) => format!("{id} dry-run failed ({reason})"),
     };
-    Failure::port(reason::FAILED, error).context(what)
+    Failure::port(reason::FAILED, error).context(message)
 }
 
 async fn apply_one<'i>(
@@ -219,7 +219,7 @@ async fn apply_one<'i>(
     (&item.object, result)
 }
 
-/// Brings one object to what it should be.
+/// Brings one object to its desired state.
 async fn change(
     context: &Context<'_>,
     target: &Target,
@@ -260,7 +260,7 @@ async fn change(
     }
 }
 
-/// Whether an apply would change nothing: told from the live object where that can be told, else by a dry run.
+/// Checks whether an apply would change nothing: by the live object if that is sufficient, else by a dry run.
 async fn is_as_desired(
     target: &Target,
     resource: &Resource,
@@ -271,18 +271,18 @@ async fn is_as_desired(
         Drift::Unchanged => true,
         Drift::Configured => false,
         Drift::Unknown => {
-            let how = ports::Apply {
+            let options = ports::Apply {
                 dry_run: true,
                 ..WRITE
             };
-            // What a dry run is refused for, the apply is refused for, too, and says it.
-            let would = target.cluster.apply(resource, object, how).await;
+            // An error of the dry run is an error of the apply as well, which then reports it.
+            let would = target.cluster.apply(resource, object, options).await;
             would.is_ok_and(|would| drift::is_same(&would, live))
         }
     }
 }
 
-/// What a successful apply did. The API server leaves the `resourceVersion` as it is when nothing changed.
+/// Returns the action of a successful apply. The API server leaves the `resourceVersion` unchanged if no field changed.
 async fn after_write(
     target: &Target,
     item: &Item,
@@ -296,8 +296,8 @@ async fn after_write(
         Some(_) => Ok((Action::Configured, Some(new))),
         None if !Policy::of(&item.object).takes_over(&new) => Ok((first_action(&new), Some(new))),
         None => {
-            // The inventory did not know it, and it may have been there: what other tools once set there becomes ours, and
-            // goes with the second apply when it is not rendered.
+            // The object was not in the inventory, but may have existed: fields of other tools become ours, and
+            // the second apply removes them if they are not rendered.
             let new = match clean_managers(target, &item.resource, &new).await? {
                 Some(_) => {
                     target
@@ -312,8 +312,8 @@ async fn after_write(
     }
 }
 
-/// What an apply did to an object that nobody knew of: its answer shows others' fields, or ours as younger than the object, when
-/// it was there before.
+/// Returns the action of an apply to an object whose live state was unknown: if the object existed before, the response has fields of
+/// other managers, or ours are younger than the object.
 fn first_action(new: &Object) -> Action {
     let entries = new
         .pointer("/metadata/managedFields")
@@ -327,7 +327,7 @@ fn first_action(new: &Object) -> Action {
     }
 }
 
-/// Takes the fields of kubectl's client-side apply over, as Flux does, so that removed fields really go.
+/// Takes over the fields of kubectl's client-side apply, as Flux does, so that removed fields are really deleted.
 async fn clean_managers(
     target: &Target,
     resource: &Resource,
@@ -359,7 +359,7 @@ async fn recreate(
 ) -> Result<Object, PortError> {
     let Item { object, resource } = item;
     let (namespace, name) = (object.namespace(), object.name());
-    // What went meanwhile needs no delete: one without a uid would hit whatever has just come.
+    // If the object is gone meanwhile, no delete is needed: one without a uid could delete a new object.
     if let Some(old) = target.cluster.get(resource, namespace, name).await? {
         objects::delete(target, resource, &old, "Background", &|_| true).await?;
     }
@@ -372,15 +372,14 @@ async fn recreate(
         .is_some()
     {
         if !pauses.until(clock, end).await {
-            let what =
-                "the old object is still being deleted, its recreation goes on with the next try";
-            return Err(PortError::new(ErrorKind::Conflict, what));
+            let message = "the old object is still being deleted; the next retry recreates it";
+            return Err(PortError::new(ErrorKind::Conflict, message));
         }
     }
     target.cluster.apply(resource, object, WRITE).await
 }
 
-/// Waits until what this stage made can be used by the next: definitions established, namespaces there.
+/// Waits until the next stage can use the objects of this one: definitions are established, namespaces exist.
 async fn wait_for_stage(
     context: &Context<'_>,
     target: &Target,
@@ -393,11 +392,12 @@ async fn wait_for_stage(
         .filter_map(|entry| report.live.get(&entry.id.inventory_id()))
         .filter(|live| matches!(live.kind(), "CustomResourceDefinition" | "Namespace"))
         .collect();
-    let waited = polling::wait_until_established(target, context.ports.clock.as_ref(), &changed).await;
-    waited.map_err(|why| match why {
+    let waited =
+        polling::wait_until_established(target, context.ports.clock.as_ref(), &changed).await;
+    waited.map_err(|error| match error {
         NotEstablished::Late(id, seconds) => {
-            let what = format!("{id} is not established after {seconds}s");
-            Failure::retry(reason::HEALTH_CHECK_FAILED, what)
+            let message = format!("{id} is not established after {seconds}s");
+            Failure::retry(reason::HEALTH_CHECK_FAILED, message)
         }
         NotEstablished::Deleted(id) => Failure::retry(
             reason::FAILED,

@@ -1,4 +1,4 @@
-//! From an artifact to objects: decrypt, build, substitute. Pure.
+//! Renders the objects of an artifact: decrypts, builds and substitutes. Pure.
 
 use super::decrypt::Decryptor;
 use crate::failure::Failure;
@@ -9,32 +9,32 @@ use driftless_manifest::{FileTree, Fuel, Object, ReadSet, Reader, TreePath};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a build needs beside the files.
+/// The inputs of a build in addition to the files.
 #[derive(Default)]
 pub struct Inputs {
-    /// Variables of `postBuild`, later sources already over earlier ones.
+    /// Variables of `postBuild`, in which later sources have already replaced earlier ones.
     pub variables: BTreeMap<String, String>,
-    /// Keys, when the object asks for decryption.
+    /// The keys, if the object asks for decryption.
     pub decryptor: Option<Decryptor>,
-    /// A variable without a value and without a default is empty text, and no failure.
+    /// True if a variable without a value and without a default is an empty string instead of a failure.
     pub lenient: bool,
 }
 
-/// What a build gives.
+/// The result of a build.
 #[derive(Debug)]
 pub struct Built {
     /// The objects, in the order of the kustomization.
     pub objects: Vec<Object>,
-    /// Everything the build asked of the files.
+    /// All files and directories that the build read or looked up.
     pub read_set: ReadSet,
 }
 
-/// Why a build came to no end.
+/// Why a build stopped.
 #[derive(Debug)]
 pub enum Stop {
-    /// It has to be built again with this in the tree.
+    /// The build must run again with this remote base or file in the tree.
     Needs(Remote),
-    /// It cannot be built.
+    /// The build failed.
     Failed(Failure),
 }
 
@@ -44,20 +44,20 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Renders a Kustomization as kustomize-controller 1.9 does. With `remote`, entries may lead to other hosts.
+/// Renders a Kustomization as kustomize-controller 1.9 does. With `remote`, entries may be URLs of other hosts.
 ///
 /// # Errors
-/// `BuildFailed` with the file and what is wrong; the text has no content of a Secret. Or what must be fetched first.
+/// `BuildFailed` with the file and the error; the message has no content of a Secret. Or the remote that must be fetched first.
 pub fn build(
     tree: &FileTree,
     kustomization: &Kustomization,
     inputs: &Inputs,
     remote: bool,
 ) -> Result<Built, Stop> {
-    on_large_stack(|| built(tree, kustomization, inputs, remote))
+    on_large_stack(|| render_and_substitute(tree, kustomization, inputs, remote))
 }
 
-fn built(
+fn render_and_substitute(
     tree: &FileTree,
     kustomization: &Kustomization,
     inputs: &Inputs,
@@ -70,7 +70,7 @@ fn built(
     let fuel = substitute::fuel();
     let objects = render(&reader, kustomization, inputs, remote)?
         .into_iter()
-        .map(|object| substituted(object, kustomization, inputs, &fuel))
+        .map(|object| substitute_variables(object, kustomization, inputs, &fuel))
         .collect::<Result<_, Failure>>()?;
     Ok(Built {
         objects,
@@ -78,10 +78,10 @@ fn built(
     })
 }
 
-/// The variables that a build names and that have neither a value nor a default.
+/// Returns the variables that a build names and that have neither a value nor a default.
 ///
 /// # Errors
-/// As [`build`].
+/// Those of [`build`].
 pub fn unset(
     tree: &FileTree,
     kustomization: &Kustomization,
@@ -99,7 +99,7 @@ pub fn unset(
     })
 }
 
-/// The objects, decrypted and not yet substituted.
+/// Renders the objects, decrypted and not yet substituted.
 fn render(
     reader: &Reader<'_>,
     kustomization: &Kustomization,
@@ -110,7 +110,7 @@ fn render(
     match reader.kind(&path).map_err(failed)? {
         Some(driftless_manifest::Kind::Dir) => {}
         _ => {
-            // The read-set must survive: a push that adds the directory has to wake this object.
+            // The read-set must survive: a push that adds the directory must requeue this object.
             return Err(Failure::retry(
                 reason::ARTIFACT_FAILED,
                 format!("kustomization path not found: the source has no directory '{path}'"),
@@ -119,7 +119,7 @@ fn render(
         }
     }
     let mut overlay = driftless_kustomize::kustomization_of(reader, &path).map_err(failed)?;
-    lay_over(&mut overlay, kustomization, reader, &path)?;
+    overlay_spec(&mut overlay, kustomization, reader, &path)?;
     let options = Options {
         remote,
         ..Options::flux()
@@ -132,7 +132,9 @@ fn render(
         ErrorKind::Needs(wanted) => Stop::Needs(wanted),
         _ => Stop::Failed(failed(error)),
     })?;
-    let objects = objects.into_iter().map(|object| decrypted(object, inputs));
+    let objects = objects
+        .into_iter()
+        .map(|object| decrypt_entries(object, inputs));
     Ok(objects.collect::<Result<_, Failure>>()?)
 }
 
@@ -145,8 +147,8 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::retry(reason::BUILD_FAILED, error)
 }
 
-/// Decrypts what the files' own encryption left.
-fn decrypted(object: Object, inputs: &Inputs) -> Result<Object, Failure> {
+/// Decrypts the entries of a Secret; whole files were decrypted when they were read.
+fn decrypt_entries(object: Object, inputs: &Inputs) -> Result<Object, Failure> {
     let id = object.id();
     let object = match &inputs.decryptor {
         Some(decryptor) => decryptor
@@ -160,13 +162,13 @@ fn decrypted(object: Object, inputs: &Inputs) -> Result<Object, Failure> {
         .and_then(|sops| sops.get("mac"))
         .is_some()
     {
-        let what = "is SOPS encrypted, configuring decryption is required for this secret to be reconciled";
-        return Err(failed(format!("{id} {what}")));
+        let message = "is SOPS encrypted, configuring decryption is required for this secret to be reconciled";
+        return Err(failed(format!("{id} {message}")));
     }
     Ok(object)
 }
 
-fn substituted(
+fn substitute_variables(
     object: Object,
     kustomization: &Kustomization,
     inputs: &Inputs,
@@ -180,10 +182,10 @@ fn substituted(
         None | Some("WithVariables") => false,
         Some("Always") => true,
         Some(other) => {
-            let what = format!(
+            let message = format!(
                 "spec.postBuild.substituteStrategy '{other}' is not WithVariables or Always"
             );
-            return Err(Failure::terminal(reason::BUILD_FAILED, what));
+            return Err(Failure::terminal(reason::BUILD_FAILED, message));
         }
     };
     let options = SubstituteOptions {
@@ -195,8 +197,8 @@ fn substituted(
         .map_err(|error| failed(format!("{id}: {error}")))
 }
 
-/// Puts the object's own fields into the kustomization, as Flux's generator writes them into the file.
-fn lay_over(
+/// Adds the fields of the Kustomization object to the kustomization file, as Flux's generator does.
+fn overlay_spec(
     file: &mut Value,
     from: &Kustomization,
     reader: &Reader<'_>,
@@ -211,13 +213,13 @@ fn lay_over(
             "'{path}': the kustomization file is not a map"
         )));
     };
-    for (field, text) in [
+    for (field, value) in [
         ("namespace", &spec.target_namespace),
         ("namePrefix", &spec.name_prefix),
         ("nameSuffix", &spec.name_suffix),
     ] {
-        if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
-            file.insert(field.to_owned(), text.clone().into());
+        if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+            file.insert(field.to_owned(), value.clone().into());
         }
     }
     let patches = spec.patches.iter().map(|patch| {
@@ -259,7 +261,7 @@ fn append(file: &mut Map<String, Value>, field: &str, more: impl IntoIterator<It
     }
 }
 
-/// The components to add; those that do not exist are left out when the object says so.
+/// Returns the components to add, without missing ones if `spec.ignoreMissingComponents` is set.
 fn components(
     from: &Kustomization,
     reader: &Reader<'_>,
@@ -277,7 +279,7 @@ fn components(
     Ok(found)
 }
 
-/// An image of the object takes the place of the file's image of the same name.
+/// Adds the images of the object; each replaces the file's image of the same name.
 fn merge_images(file: &mut Map<String, Value>, from: &Kustomization) {
     for image in &from.spec.images {
         let entry = json!(image);
@@ -352,7 +354,7 @@ mod tests {
         );
     }
 
-    /// The stack of a worker holds no build of objects of a thousand levels: it has one of its own.
+    /// The stack of a worker is too small for objects of a thousand levels, so a build runs on its own stack.
     #[test]
     fn deep_objects_are_built_on_a_small_stack() {
         let levels = 990;
@@ -389,7 +391,7 @@ mod tests {
         )
         .unwrap_err();
         assert_eq!(failure.reason, reason::ARTIFACT_FAILED);
-        // Nothing is above the root.
+        // A path cannot leave the root.
         let build_of = |path: &str| {
             let kustomization = kustomization(json!({"path": path}));
             build(&tree, &kustomization, &Inputs::default())

@@ -1,4 +1,4 @@
-//! What a prune takes with it indirectly: a Kustomization or HelmRelease that is deleted deletes what it applied.
+//! The objects that a prune deletes indirectly: a deleted Kustomization or HelmRelease deletes the objects that it applied.
 
 use super::peers::Peers;
 use super::prune::find;
@@ -16,35 +16,35 @@ use std::collections::{BTreeSet, VecDeque};
 struct Child {
     entry: Entry,
     kind: FluxKind,
-    /// The Kustomization that would delete it; none when a release does, which has no owner labels.
+    /// The Kustomization that would delete it; `None` if a release would, which sets no owner labels.
     owner: Option<ObjectRef>,
-    /// The one of them that the prune itself deletes.
+    /// The index in [`Below::children`] of the child through which the prune reaches it.
     top: usize,
 }
 
-/// What goes with a child.
+/// The objects that would be deleted with a child.
 #[derive(Default)]
-struct Taken {
+struct ChildObjects {
     objects: Vec<Entry>,
-    /// They are on the cluster that the child is on.
+    /// True if they are on the child's own cluster.
     is_here: bool,
-    /// The child, if its objects can be handed over to another one of its kind: a release uninstalls all it has.
+    /// The child, if its objects can be handed over to another one of its kind: a release uninstalls all its objects.
     holder: Option<Kustomization>,
 }
 
-/// A Kustomization or HelmRelease of an inventory.
-pub fn among(inventory: &Inventory) -> Option<ObjectId> {
+/// Returns the first Kustomization or HelmRelease of an inventory.
+pub fn first(inventory: &Inventory) -> Option<ObjectId> {
     let mut children = inventory
         .iter()
         .filter_map(|entry| Child::of(entry, None, 0));
     children.next().map(|child| child.entry.id)
 }
 
-/// The objects that go with the Kustomizations and HelmReleases of `going`, but for those of `seen` and what other Kustomizations keep.
-/// It reads on until they are so many that the guard holds the prune whatever else there is.
+/// Returns the objects that would be deleted with the Kustomizations and HelmReleases of `going`, except those of `seen` and those that
+/// other Kustomizations keep. It stops as soon as there are more than the guard's limit, because the prune is then held in any case.
 ///
 /// # Errors
-/// The cluster's: what cannot be read is not nothing.
+/// An error of the cluster: an object that cannot be read may have children.
 pub async fn below(
     context: &Context<'_>,
     target: &Target,
@@ -68,11 +68,11 @@ pub async fn below(
             below.is_cut = true;
             break;
         }
-        let Taken {
+        let ChildObjects {
             objects,
             is_here,
             holder,
-        } = child.takes(context, target).await?;
+        } = child.deleted_with(context, target).await?;
         let id = ObjectRef::new(
             child.kind,
             &*child.entry.id.namespace,
@@ -80,7 +80,7 @@ pub async fn below(
         );
         let owner = (child.kind == FluxKind::Kustomization).then_some(&id);
         for entry in objects {
-            // What is listed twice goes once, and what the prune leaves is handed over.
+            // An object with several entries is deleted once, and an object that the prune leaves is handed over.
             if is_here && !seen.insert(entry.id.clone()) {
                 continue;
             }
@@ -117,18 +117,25 @@ impl Child {
         })
     }
 
-    /// What goes with it; nothing when it stays, or leaves its objects.
-    async fn takes(&self, context: &Context<'_>, target: &Target) -> Result<Taken, Failure> {
+    /// Returns the objects that would be deleted with it; none if it stays, or leaves its objects.
+    async fn deleted_with(
+        &self,
+        context: &Context<'_>,
+        target: &Target,
+    ) -> Result<ChildObjects, Failure> {
         let unread = |failure: Failure| {
             failure.context(format!(
-                "nothing was pruned, because it cannot be read what would go with {}",
+                "nothing was pruned, because the objects that would be deleted with {} cannot be read",
                 self.entry.id
             ))
         };
         let refused = |error: PortError| unread(Failure::port(reason::PRUNE_FAILED, &error));
         let found = find(target.cluster.as_ref(), &self.entry).await;
-        let nothing = Taken::default();
-        let Some((_, live)) = found.map_err(refused)?.filter(|(_, live)| self.goes(live)) else {
+        let nothing = ChildObjects::default();
+        let Some((_, live)) = found
+            .map_err(refused)?
+            .filter(|(_, live)| self.would_be_deleted(live))
+        else {
             return Ok(nothing);
         };
         let (inventory, is_here, holder) = match self.kind {
@@ -137,7 +144,7 @@ impl Child {
                     let inventory = Inventory::from_status(one.status.inventory.as_ref());
                     (inventory, one.spec.kube_config.is_none(), Some(one))
                 }
-                // One that cannot be read does nothing, not even that.
+                // A child whose spec is not valid does nothing, so it deletes nothing.
                 _ => return Ok(nothing),
             },
             _ => match HelmRelease::from_object(live) {
@@ -145,7 +152,7 @@ impl Child {
                     let is_here = one.spec.kube_config.is_none();
                     let inventory = match &one.status.inventory {
                         Some(listed) => Inventory::from_status(Some(listed)),
-                        // Releases of a hub alone can be asked for: those of another cluster are not ours to uninstall.
+                        // Only releases of a hub can be read: those of another cluster are uninstalled by another installation.
                         None if !target.remote => {
                             let released = helmrelease::objects_to_uninstall(context, &one).await;
                             Inventory::of(&released.map_err(unread)?)
@@ -157,17 +164,17 @@ impl Child {
                 _ => return Ok(nothing),
             },
         };
-        Ok(Taken {
+        Ok(ChildObjects {
             objects: inventory.iter().collect(),
             is_here,
             holder,
         })
     }
 
-    /// Whether the live object would be deleted.
-    fn goes(&self, live: &Object) -> bool {
-        let judge = |owner: &ObjectRef| eligibility(live, &owner.namespace, &owner.name);
-        let judged = self.owner.as_ref().map(judge);
-        judged.is_none_or(|judged| judged == Eligibility::Delete)
+    /// Checks whether the live object would be deleted.
+    fn would_be_deleted(&self, live: &Object) -> bool {
+        self.owner.as_ref().is_none_or(|owner| {
+            eligibility(live, &owner.namespace, &owner.name) == Eligibility::Delete
+        })
     }
 }

@@ -1,5 +1,5 @@
-//! SOPS between the files and the build: an encrypted file is decrypted when the build reads it, MAC and all, so that
-//! generators, patches and resources alike see plain text and the encrypted bytes are the ones that are verified.
+//! SOPS between the files and the build: an encrypted file is decrypted, and its MAC verified, when the build reads it. So
+//! generators, patches and resources all see plain text, and the encrypted bytes are the ones that are verified.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -11,24 +11,23 @@ use std::error::Error;
 /// The label or annotation that leaves an object encrypted.
 const DECRYPT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 
-/// Decrypts with one object's keys.
+/// The decryption of files and Secrets with the keys of one Kustomization.
 pub struct Decryptor {
     keys: Keyring,
 }
 
 impl Decryptor {
-    /// With these keys.
+    /// Creates a decryptor with these keys.
     pub fn new(keys: Keyring) -> Self {
         Self { keys }
     }
 
-    /// Which keys there are, by their public halves: new keys are a reason to build again.
+    /// Returns the public halves of the keys: new keys are a reason to build again.
     pub fn recipients(&self) -> Vec<String> {
         self.keys.recipients()
     }
 
-    /// Decrypts the entries of a Secret that are SOPS documents themselves, as a manifest with encrypted files in its
-    /// `data` has them.
+    /// Decrypts the entries of a Secret that are SOPS documents themselves: a manifest may have encrypted files in its `data`.
     ///
     /// # Errors
     /// An entry that cannot be decrypted.
@@ -54,7 +53,8 @@ impl Decryptor {
     }
 }
 
-/// By the name, and where that says nothing by the content: Flux decrypts a JSON or YAML document under any name.
+/// Returns the format by the name, or by the content if the name has no known extension: Flux decrypts a JSON or YAML document
+/// under any name.
 fn format_of(name: &str, content: &[u8]) -> Format {
     let format = Format::from_path(name);
     let by_name = name.ends_with(".bin") || !matches!(format, Format::Binary);
@@ -88,7 +88,7 @@ impl ReadFilter for Decryptor {
     }
 }
 
-/// Whether an encrypted file says of itself that it stays encrypted. SOPS leaves metadata readable where it is told so.
+/// Checks whether an encrypted file opts out of decryption. SOPS can leave the metadata of an object readable.
 fn has_opt_out(content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
     text.contains(DECRYPT)

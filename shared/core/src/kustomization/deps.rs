@@ -1,4 +1,4 @@
-//! `dependsOn` of a Kustomization.
+//! Checks `dependsOn` of a Kustomization.
 
 use crate::dependencies;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use driftless_manifest::Object;
 /// Checks the dependencies of a Kustomization.
 ///
 /// # Errors
-/// `DependencyNotReady` (waiting: the dependency wakes us), an expression that is not valid, or the cluster's and the bucket's.
+/// `DependencyNotReady` (waiting: the dependency requeues this object), an invalid expression, or an error of the cluster or the bucket.
 pub async fn check(
     context: &Context<'_>,
     owner: &Kustomization,
@@ -22,7 +22,7 @@ pub async fn check(
     .await
 }
 
-/// Whether a dependency with the same source has not applied the revision that we are about to apply.
+/// Checks whether a dependency with the same source has not yet applied the revision that this Kustomization is about to apply.
 fn is_behind(owner: &Kustomization, dependency: &Object, artifact: &ArtifactStatus) -> bool {
     let Ok(dependency) = Kustomization::from_object(dependency.clone()) else {
         return false;

@@ -1,6 +1,7 @@
-//! When a prune may begin: children that may take over what would be deleted come first, and what nobody takes over is counted.
+//! Decides when a prune may begin: it waits for children that may take over what would be deleted, and counts the objects that no other
+//! Kustomization takes over.
 //!
-//! A Kustomization that is renamed, or whose files move to another one, loses nothing: the old one is deleted when the new one has
+//! A Kustomization that is renamed, or whose files move to another one, loses no object: the old one is deleted when the new one has
 //! the objects in its inventory and is ready, and the old one's own prune hands them over (`heirs.rs`).
 
 use super::children;
@@ -15,62 +16,62 @@ use crate::target::Target;
 use driftless_manifest::Object;
 use std::time::Duration;
 
-/// How long a prune waits for children that have nothing to do with what goes.
-const OTHERS: Duration = Duration::from_secs(60);
-/// The first and the longest pause between two looks at the children.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
-/// See [`FIRST_LOOK`].
-const LONGEST_LOOK: Duration = Duration::from_secs(60);
-/// So many objects, and so many children, are named in a message.
+/// How long a prune waits for children that are unrelated to the objects that would be deleted.
+const UNRELATED_WAIT: Duration = Duration::from_secs(60);
+/// The first and the longest pause between two reads of the children.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+/// See [`FIRST_PAUSE`].
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Maximum number of objects, and of children, that a message names.
 const NAMED: usize = 3;
 
-/// What a Kustomization would prune, and what it depends on whether it may.
+/// What a Kustomization would prune, with all that decides whether it may.
 pub struct Gate<'a> {
-    /// The step's.
+    /// The context of the step.
     pub context: &'a Context<'a>,
-    /// Where it prunes.
+    /// The cluster on which it prunes.
     pub target: &'a Target,
-    /// Who prunes.
+    /// The Kustomization that prunes.
     pub owner: &'a Kustomization,
-    /// What is applied.
+    /// The artifact that is applied.
     pub artifact: &'a ArtifactStatus,
-    /// What is in the inventory.
+    /// The inventory before the apply.
     pub old: &'a Inventory,
-    /// What is rendered.
+    /// The rendered objects.
     pub new: &'a Inventory,
-    /// What is in the inventory and not rendered.
+    /// The objects that are in the inventory and not rendered.
     pub stale: Inventory,
 }
 
-/// What is next when everything is applied.
+/// What follows when everything is applied.
 pub enum Next {
-    /// Nothing is pruned.
+    /// There is nothing to prune.
     Nothing,
-    /// The prune waits.
+    /// The prune waits for children.
     Later(Later),
-    /// The prune, with those who may inherit.
+    /// The prune may begin, with the Kustomizations that may take objects over.
     Prune(Heirs),
 }
 
 /// A prune that waits for children.
 pub struct Later {
-    /// How soon to look again.
+    /// Delay until the children are read again.
     pub after: Duration,
-    /// For whom it waits.
+    /// The names of the children, for the message.
     pub waits_for: String,
 }
 
 impl Gate<'_> {
-    /// Refuses a revision before any of it is applied, when its prune is held and no child can change that.
+    /// Refuses a revision before any of it is applied, if its prune is held and no child can change that.
     ///
     /// # Errors
-    /// `PruneHeld`; the cluster's.
+    /// `PruneHeld`, or an error of the cluster.
     pub async fn before_apply(&self, rendered: &[Object]) -> Result<(), Failure> {
         if !self.prunes() || self.is_approved() {
             return Ok(());
         }
-        if children::among(&self.stale).is_none() {
-            // Others can only make it less.
+        if children::first(&self.stale).is_none() {
+            // Other Kustomizations can only lower the number of deleted objects.
             let all = Below::default();
             if inventory::guard(self.old, self.new, &all).is_ok() {
                 return Ok(());
@@ -83,10 +84,10 @@ impl Gate<'_> {
         self.count(&peers, &[]).await
     }
 
-    /// Says what is next once everything is applied.
+    /// Decides what follows once everything is applied.
     ///
     /// # Errors
-    /// `PruneHeld`; the cluster's.
+    /// `PruneHeld`, or an error of the cluster.
     pub async fn before_prune(&self, memory: &mut Memory) -> Result<Next, Failure> {
         if !self.prunes() {
             memory.prune_wait = None;
@@ -124,7 +125,7 @@ impl Gate<'_> {
         Peers::of(self.owner, others, self.new, &self.stale)
     }
 
-    /// Whether children that are not settled are waited for: a likely heir as long as the owner's timeout, another one shortly.
+    /// Returns the wait for children that are not settled, if one is due: for a likely heir up to the owner's timeout, for others shortly.
     fn later(
         &self,
         unsettled: &[Unsettled],
@@ -132,7 +133,7 @@ impl Gate<'_> {
     ) -> Result<Option<Later>, Failure> {
         let now = self.context.ports.clock.now();
         let timeout = self.owner.timeout();
-        let timeout = timeout.map_err(|what| Failure::terminal(reason::FAILED, what))?;
+        let timeout = timeout.map_err(|message| Failure::terminal(reason::FAILED, message))?;
         let revision = &self.artifact.revision;
         let known = memory.prune_wait.take();
         let wait = known.filter(|wait| wait.revision == *revision);
@@ -146,7 +147,7 @@ impl Gate<'_> {
             let limit = if one.is_likely_heir {
                 timeout
             } else {
-                OTHERS.min(timeout)
+                UNRELATED_WAIT.min(timeout)
             };
             !one.is_stalled && waited < limit
         };
@@ -156,12 +157,12 @@ impl Gate<'_> {
         }
         let names = awaited.iter().take(NAMED).map(|one| one.id.to_string());
         Ok(Some(Later {
-            after: (waited / 2).clamp(FIRST_LOOK, LONGEST_LOOK),
+            after: (waited / 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
             waits_for: names.collect::<Vec<_>>().join(", "),
         }))
     }
 
-    /// Counts what would go.
+    /// Counts the objects that would be deleted, and fails if the guard holds the prune.
     async fn count(&self, peers: &Peers, unsettled: &[Unsettled]) -> Result<(), Failure> {
         let mut going = self.stale.clone();
         going.retain(|id| !peers.keep(id, self.owner));
@@ -169,8 +170,8 @@ impl Gate<'_> {
         let below = children::below(self.context, self.target, self.owner, peers, &seen, &going);
         let below = below.await?;
         let left = self.old.minus(&going);
-        inventory::guard(self.old, &left, &below).map_err(|held| {
-            let below = held
+        inventory::guard(self.old, &left, &below).map_err(|blocked| {
+            let below = blocked
                 .below
                 .children
                 .iter()
@@ -185,11 +186,11 @@ impl Gate<'_> {
             let likely = unsettled.iter().filter(|one| one.is_likely_heir);
             for one in likely.take(NAMED) {
                 notes += &format!(
-                    "; {} would take over what it lists, but it is not ready: {}",
+                    "; {} would take over the objects that it lists, but it is not ready: {}",
                     one.id, one.state
                 );
             }
-            let message = held.message(&notes, &self.artifact.revision);
+            let message = blocked.message(&notes, &self.artifact.revision);
             Failure::terminal(reason::PRUNE_HELD, message)
         })
     }

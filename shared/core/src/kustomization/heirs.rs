@@ -1,14 +1,14 @@
-//! Who takes an object over when its Kustomization prunes it.
+//! Decides which Kustomization takes an object over when its owner prunes it.
 //!
-//! What another living Kustomization of the same cluster lists is handed over and not deleted. Listing alone gives nothing: an
-//! inventory is written before the apply, also for what the apply is then refused. So the heir takes the object over itself, as
-//! the user that it acts as: whoever may not change an object does not inherit it. Whatever else goes wrong is doubt, and doubt
-//! deletes nothing.
+//! An object that another living Kustomization of the same cluster lists is handed over and not deleted. An entry alone is not enough:
+//! an inventory is written before the apply, also for objects whose apply is then refused. So the heir takes the object over itself, as
+//! the user that it acts as: an heir that may not change an object does not inherit it. After any other error it is unknown whether the
+//! heir has the object, and then nothing is deleted.
 //!
 //! An heir may drop the object from its inventory at the same moment, because it no longer renders it and sees the labels of the
-//! Kustomization that prunes. So both look again after their own write: who handed over reads whether the heir still lists the
-//! object, and who dropped an object of somebody else's reads whether it is theirs now (`let_go` in `mod.rs`). One of the two reads is
-//! later than both writes, and an object with owner labels is listed in the end.
+//! Kustomization that prunes. So both read again after their own write: the one that handed over checks whether the heir still lists the
+//! object, and the one that dropped an object of another owner checks whether the object is its own now (`release` in `mod.rs`). One of
+//! the two reads is later than both writes, so an object with owner labels is listed in the end.
 
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::failure::TargetError;
@@ -22,37 +22,37 @@ use driftless_manifest::{Object, ObjectId};
 use serde::Deserialize;
 use serde_json::json;
 
-/// The other living Kustomizations of a hub, listed once for all that a prune deletes.
+/// The other living Kustomizations of a hub, listed once per prune.
 pub struct Heirs(Vec<Heir>);
 
-/// A Kustomization that may list what another one prunes.
+/// A Kustomization that may list an object that another one prunes.
 struct Heir {
     namespace: String,
     name: String,
     inventory: Inventory,
-    acting: std::result::Result<Acting, String>,
+    user: std::result::Result<ApplyingUser, String>,
 }
 
-/// Where a Kustomization works, and as whom: all that must be understood of one to hand something over to it.
+/// The cluster that a Kustomization applies to, and its user there: all that a handover needs of its spec.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Acting {
+pub struct ApplyingUser {
     kube_config: Option<KubeConfigRef>,
     service_account_name: Option<String>,
 }
 
-/// What became of an object that others may list.
-pub enum Handed {
-    /// One of them has it now; the object as it is then.
-    Over(Object),
-    /// None of them has it; the object as it is.
-    ToNobody(Object),
+/// The outcome of the handover of an object.
+pub enum HandoverOutcome {
+    /// An heir has the object now; its new state.
+    HandedOver(Object),
+    /// No heir has it; its current state.
+    NoHeir(Object),
 }
 
 /// Lists the other Kustomizations of a hub.
 ///
 /// # Errors
-/// The hub's; a list without the Kustomization that prunes is not one of all.
+/// An error of the hub, or a list without the Kustomization that prunes, which cannot be complete.
 pub async fn others(context: &Context<'_>, owner: &Kustomization) -> Result<Vec<Object>> {
     let resource = context.hub.resource(FluxKind::Kustomization).await?;
     let all = context.hub.cluster.list(&resource, "", "").await?;
@@ -60,20 +60,20 @@ pub async fn others(context: &Context<'_>, owner: &Kustomization) -> Result<Vec<
         .into_iter()
         .partition(|one| is_named(one, &owner.id.namespace, &owner.id.name));
     if own.is_empty() {
-        let what = format!("the hub's list of Kustomizations lacks {}", owner.id);
-        return Err(PortError::new(ErrorKind::Unreadable, what));
+        let message = format!("the hub's list of Kustomizations lacks {}", owner.id);
+        return Err(PortError::new(ErrorKind::Unreadable, message));
     }
     Ok(others)
 }
 
-/// Says that they cannot be listed.
+/// Converts an error of [`others`] to the failure of the prune.
 pub fn unread(error: &PortError) -> Failure {
-    let what = "nothing was pruned, because it cannot be read which other Kustomizations have the objects, too";
-    Failure::port(reason::PRUNE_FAILED, error).context(what)
+    let message = "nothing was pruned, because the other Kustomizations, which may list the same objects, cannot be read";
+    Failure::port(reason::PRUNE_FAILED, error).context(message)
 }
 
 impl Heirs {
-    /// Those of the others that live.
+    /// Collects those of the other Kustomizations that are not being deleted.
     pub fn of(others: &[Object]) -> Self {
         let living = others
             .iter()
@@ -81,10 +81,10 @@ impl Heirs {
         Self(living.map(Heir::of).collect())
     }
 
-    /// Hands an object of the owner's over to the first that lists it and may change it.
+    /// Hands an object of the owner over to the first heir that lists it and may change it.
     ///
     /// # Errors
-    /// It cannot be told whether one of them has it.
+    /// It is unknown whether an heir has the object.
     pub async fn hand_over(
         &self,
         context: &Context<'_>,
@@ -92,30 +92,30 @@ impl Heirs {
         owner: &Kustomization,
         resource: &Resource,
         live: Object,
-    ) -> Result<Handed> {
+    ) -> Result<HandoverOutcome> {
         let id = live.id();
         let mut live = live;
         for heir in self.0.iter().filter(|heir| heir.inventory.contains(&id)) {
-            let acting = heir.acting.as_ref().map_err(|what| heir.unknown(what))?;
-            if !acting.is_beside(&heir.namespace, owner) {
+            let user = heir.user.as_ref().map_err(|error| heir.unknown(error))?;
+            if !user.is_on_cluster_of(&heir.namespace, owner) {
                 continue;
             }
             let Some(theirs) = heir.connect(context).await? else {
                 continue;
             };
-            let taken = label(theirs.cluster.as_ref(), resource, &live, heir.key()).await;
-            match taken {
-                Ok(taken) => {
-                    let kept = heir.still_lists(context, &id).await;
-                    if matches!(kept, Ok(true)) {
-                        return Ok(Handed::Over(taken));
+            let labeled = label(theirs.cluster.as_ref(), resource, &live, heir.key()).await;
+            match labeled {
+                Ok(labeled) => {
+                    let is_listed = heir.still_lists(context, &id).await;
+                    if matches!(is_listed, Ok(true)) {
+                        return Ok(HandoverOutcome::HandedOver(labeled));
                     }
-                    // Nobody would ever delete it: back to the owner, who goes on.
+                    // No Kustomization would ever delete it, so the owner gets it back and continues.
                     let own = (&*owner.id.namespace, &*owner.id.name);
-                    live = label(target.cluster.as_ref(), resource, &taken, own).await?;
-                    kept.map_err(|error| heir.unknown(&error.message))?;
+                    live = label(target.cluster.as_ref(), resource, &labeled, own).await?;
+                    is_listed.map_err(|error| heir.unknown(&error.message))?;
                 }
-                // Refused: as this heir, or whoever asks? The owner's labels are what they are, so this changes nothing.
+                // Refused to this heir only, or to any user? The owner writes its own labels, which changes nothing, to find out.
                 Err(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid) => {
                     let own = (&*owner.id.namespace, &*owner.id.name);
                     live = label(target.cluster.as_ref(), resource, &live, own).await?;
@@ -124,7 +124,7 @@ impl Heirs {
                 Err(error) => return Err(heir.unknown(&error.message)),
             }
         }
-        Ok(Handed::ToNobody(live))
+        Ok(HandoverOutcome::NoHeir(live))
     }
 }
 
@@ -134,7 +134,7 @@ impl Heir {
             namespace: object.namespace().to_owned(),
             name: object.name().to_owned(),
             inventory: Inventory::from_status(object.pointer("/status/inventory")),
-            acting: Acting::of(object),
+            user: ApplyingUser::of(object),
         }
     }
 
@@ -146,16 +146,16 @@ impl Heir {
         format!("Kustomization/{}/{}", self.namespace, self.name)
     }
 
-    /// The cluster, as the user that this one acts as; none when there is no such user, so that it applies nothing.
+    /// Connects to the cluster as the heir's user; `None` if the user does not exist, so that the heir cannot apply.
     async fn connect(&self, context: &Context<'_>) -> Result<Option<Target>> {
         match target::connect(context, self).await {
             Ok(target) => Ok(Some(target)),
             Err(TargetError::Failed(failure)) if failure.class == Class::Terminal => Ok(None),
-            Err(none) => Err(self.unknown(&Failure::from(none).message)),
+            Err(error) => Err(self.unknown(&Failure::from(error).message)),
         }
     }
 
-    /// Whether it lives and lists an object now: not when the heirs were listed.
+    /// Reads the heir again and checks whether it lives and lists the object now.
     async fn still_lists(&self, context: &Context<'_>, id: &ObjectId) -> Result<bool> {
         let resource = context.hub.resource(FluxKind::Kustomization).await?;
         let cluster = &context.hub.cluster;
@@ -164,12 +164,12 @@ impl Heir {
         Ok(living.is_some_and(|live| Self::of(&live).inventory.contains(id)))
     }
 
-    fn unknown(&self, why: &str) -> PortError {
-        let what = format!(
-            "{} lists it, too, and whether it takes it over is not known: {why}",
+    fn unknown(&self, reason: &str) -> PortError {
+        let message = format!(
+            "{} also lists the object, and it is unknown whether it takes it over: {reason}",
             self.place()
         );
-        PortError::new(ErrorKind::Unavailable, what)
+        PortError::new(ErrorKind::Unavailable, message)
     }
 }
 
@@ -179,32 +179,32 @@ impl TargetsCluster for Heir {
     }
 
     fn kube_config(&self) -> Option<&KubeConfigRef> {
-        self.acting.as_ref().ok()?.kube_config.as_ref()
+        self.user.as_ref().ok()?.kube_config.as_ref()
     }
 
     fn service_account(&self) -> Option<&str> {
-        self.acting.as_ref().ok()?.service_account_name.as_deref()
+        self.user.as_ref().ok()?.service_account_name.as_deref()
     }
 }
 
-impl Acting {
-    /// Reads it from a live Kustomization.
+impl ApplyingUser {
+    /// Reads the cluster and the user from a live Kustomization.
     ///
     /// # Errors
-    /// The field that is wrong.
+    /// A field is not valid; the message names it.
     pub fn of(object: &Object) -> std::result::Result<Self, String> {
         let spec = object.pointer("/spec").cloned().unwrap_or_default();
         serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))
     }
 
-    /// Whether a Kustomization of this namespace works on the same cluster as another one.
-    pub fn is_beside(&self, namespace: &str, other: &Kustomization) -> bool {
+    /// Checks whether a Kustomization of this namespace applies to the same cluster as another one.
+    pub fn is_on_cluster_of(&self, namespace: &str, other: &Kustomization) -> bool {
         let theirs = (other.spec.kube_config.as_ref(), &*other.id.namespace);
         is_same_cluster((self.kube_config.as_ref(), namespace), theirs)
     }
 }
 
-/// Whether two references to kubeconfigs, each of its namespace, lead to the same cluster: without one it is the hub.
+/// Checks whether two references to kubeconfigs, each with its namespace, lead to the same cluster; no reference means the hub.
 pub fn is_same_cluster(
     one: (Option<&KubeConfigRef>, &str),
     other: (Option<&KubeConfigRef>, &str),
@@ -216,7 +216,7 @@ fn is_named(object: &Object, namespace: &str, name: &str) -> bool {
     (object.namespace(), object.name()) == (namespace, name)
 }
 
-/// Sets the owner labels of the very object that was looked at.
+/// Sets the owner labels of the very object that was read: another `resourceVersion` is refused.
 async fn label(
     cluster: &dyn Cluster,
     resource: &Resource,

@@ -1,4 +1,4 @@
-//! What a build needs from the hub and the secret manager: variables and keys.
+//! The inputs of a build from the hub and the secret manager: variables and keys.
 
 use super::build::Inputs;
 use super::decrypt::Decryptor;
@@ -11,10 +11,10 @@ use crate::substitute;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Reads them.
+/// Reads the variables and the keys of a Kustomization.
 ///
 /// # Errors
-/// Something that is not optional is missing.
+/// An object that is not optional is missing or not valid.
 pub async fn read(context: &Context<'_>, kustomization: &Kustomization) -> Result<Inputs, Failure> {
     Ok(Inputs {
         variables: variables(context, kustomization).await?,
@@ -50,10 +50,10 @@ async fn values(
         name,
         optional,
     } = reference;
-    let fail = |what: &str| {
+    let fail = |message: &str| {
         Failure::retry(
             reason::BUILD_FAILED,
-            format!("substitute from '{kind}/{name}' error: {what}"),
+            format!("substitute from '{kind}/{name}' error: {message}"),
         )
     };
     if !matches!(kind.as_str(), "ConfigMap" | "Secret") {
@@ -80,7 +80,7 @@ async fn values(
             let bytes = credentials::entry(&object, &key);
             bytes
                 .and_then(|bytes| bytes.expose_str().map(str::to_owned))
-                .ok_or_else(|| fail("a value is not text"))?
+                .ok_or_else(|| fail(&format!("the value of '{key}' is not UTF-8")))?
         } else {
             let value = object
                 .pointer("/data")
@@ -88,13 +88,13 @@ async fn values(
                 .and_then(Value::as_str);
             value.unwrap_or_default().to_owned()
         };
-        // A trailing line break is the file's, not the variable's: Flux takes line breaks out.
+        // Flux removes line breaks: a trailing one belongs to the file and not to the variable.
         values.push((key, value.replace('\n', "")));
     }
     Ok(values)
 }
 
-/// The keys of `spec.decryption.secretRef`, and those the secret manager has for the namespace.
+/// Reads the keys of `spec.decryption.secretRef`, and those that the secret manager has for the namespace.
 async fn decryptor(
     context: &Context<'_>,
     from: &Kustomization,
@@ -103,11 +103,11 @@ async fn decryptor(
         return Ok(None);
     };
     if decryption.provider != "sops" {
-        let what = format!(
+        let message = format!(
             "spec.decryption.provider '{}' is not sops",
             decryption.provider
         );
-        return Err(Failure::terminal(reason::BUILD_FAILED, what));
+        return Err(Failure::terminal(reason::BUILD_FAILED, message));
     }
     keys::keyring(context, from, decryption)
         .await

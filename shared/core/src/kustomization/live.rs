@@ -1,6 +1,6 @@
-//! Reading what is there: a LIST a kind where there are several objects of it, never a request an object in a large build.
+//! Reads the live objects: one LIST per kind that has several objects, never one request per object in a large build.
 
-use super::heirs::Acting;
+use super::heirs::ApplyingUser;
 use crate::apply::annotations::Policy;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
@@ -13,12 +13,12 @@ use driftless_manifest::{Object, ObjectId};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The labels that say which Kustomization applied an object.
+/// The label with the name of the Kustomization that applied an object.
 pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
-/// See [`OWNER_NAME`].
+/// The label with the namespace of that Kustomization.
 pub const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 
-/// What a LIST of a Kustomization's objects asks for.
+/// Returns the label selector of a Kustomization's objects.
 pub(super) fn selector(owner: &Kustomization) -> String {
     let (name, namespace) = (&owner.id.name, &owner.id.namespace);
     format!("{OWNER_NAME}={name},{OWNER_NAMESPACE}={namespace}")
@@ -29,35 +29,35 @@ pub(super) fn selector(owner: &Kustomization) -> String {
 pub struct Live(BTreeMap<ObjectId, Object>);
 
 impl Live {
-    /// Reads the live state of every item that may exist. What the inventory does not know is not asked for: its apply
-    /// answers with the whole object anyway.
+    /// Reads the live state of every item that may exist. Objects that are not in the inventory are not read: the response to
+    /// their apply has the whole object anyway.
     ///
     /// # Errors
-    /// The cluster cannot be reached. A user that may not read applies without knowing.
+    /// The cluster cannot be reached. A user that may not read applies without the live state.
     pub(crate) async fn read(
         target: &Target,
         owner: &Kustomization,
         items: &[Item],
         known: &Inventory,
     ) -> Result<Self, Failure> {
-        let asked = items.iter().filter(|item| {
+        let requested = items.iter().filter(|item| {
             known.contains(&item.object.id()) || Policy::of(&item.object).needs_live()
         });
-        let live = objects::read(target, asked, &selector(owner), Denied::Unknown).await;
+        let live = objects::read(target, requested, &selector(owner), Denied::Unknown).await;
         let live = live.map_err(|error| Failure::port(reason::FAILED, &error))?;
         Ok(Self(live))
     }
 
-    /// The live object behind a desired one.
+    /// Returns the live object of a desired one.
     pub fn get(&self, desired: &Object) -> Option<&Object> {
         self.0.get(&desired.id())
     }
 
-    /// Two Kustomizations may render the same object. The one whose labels stand on it keeps it as long as it lives and
-    /// lists it; the other applies the same content without fighting over the labels.
+    /// Keeps the owner labels of living Kustomizations. Two Kustomizations may render the same object: the one that its labels
+    /// name keeps it as long as it lives and lists it; the other one applies its content without the labels.
     ///
     /// # Errors
-    /// The hub's: it is not known whether the owner lives.
+    /// An error of the hub: it is unknown whether the owner lives.
     pub(crate) async fn keep_living_owners(
         &self,
         context: &Context<'_>,
@@ -95,7 +95,7 @@ impl Live {
     }
 }
 
-/// The inventory of another Kustomization on the same target that is not being deleted.
+/// Returns the inventory of another Kustomization on the same target that is not being deleted.
 async fn living_inventory(
     context: &Context<'_>,
     us: &Kustomization,
@@ -104,18 +104,18 @@ async fn living_inventory(
     let id = ObjectRef::new(FluxKind::Kustomization, owner.0.clone(), owner.1.clone());
     let other = match context.hub.get(&id).await {
         Ok(other) => other,
-        // Labels that are no name of an object: nobody's.
+        // The labels are not a valid name, so there is no owner.
         Err(error) if error.kind == ErrorKind::Invalid => None,
         Err(error) => return Err(Failure::port(reason::FAILED, &error).context(id)),
     };
     let living = other.filter(|other| other.meta("deletionTimestamp").is_empty());
     let living = living.filter(|other| {
-        Acting::of(other).is_ok_and(|acting| acting.is_beside(other.namespace(), us))
+        ApplyingUser::of(other).is_ok_and(|user| user.is_on_cluster_of(other.namespace(), us))
     });
     Ok(living.map(|other| Inventory::from_status(other.pointer("/status/inventory"))))
 }
 
-/// Sets the owner labels and the common metadata on what will be applied.
+/// Sets the owner labels and the common metadata on an object that will be applied.
 pub fn mark(object: &mut Object, owner: &Kustomization) {
     object.set_label(OWNER_NAME, &owner.id.name);
     object.set_label(OWNER_NAMESPACE, &owner.id.namespace);
@@ -131,8 +131,8 @@ pub fn mark(object: &mut Object, owner: &Kustomization) {
     }
 }
 
-/// What a `gotk-components.yaml` brings for controllers that do not run here: their Deployments, and the definitions of
-/// Flux kinds where the hub has ours. They are neither applied nor pruned.
+/// Checks whether an object of a `gotk-components.yaml` belongs to Flux's controllers, which do not run here: their Deployments, and the
+/// definitions of Flux kinds if the hub has ours. Such objects are neither applied nor pruned.
 pub fn is_controllers_own(object: &Object, keep_controllers: bool, our_definitions: bool) -> bool {
     if object.label("app.kubernetes.io/part-of") != Some("flux") {
         return false;

@@ -1,4 +1,4 @@
-//! What a Kustomization's step remembers in the bucket. All of it can be lost: the next step reads and does more.
+//! The memory of a Kustomization's steps in the bucket. All of it can be lost: the next step then reads and does more.
 
 use crate::apply::fingerprint::Applied;
 use driftless_manifest::ReadSet;
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The record.
+/// The memory of one Kustomization.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// What the last successful build read.
+    /// The files that the last successful build read.
     pub read_set: ReadSet,
-    /// Digest of everything else that went into it: the spec, variables, keys' names.
+    /// Digest of all other inputs of that build: the spec, the variables and the names of the keys.
     pub inputs: String,
-    /// Where it was applied: the reference to the kubeconfig.
+    /// The reference to the kubeconfig of the cluster on which it was applied.
     pub target: Value,
-    /// Each applied object with the fingerprint of the fields that are ours, by inventory id.
+    /// The fingerprints of our fields of each applied object, by inventory id.
     pub applied: BTreeMap<String, Applied>,
-    /// A wait for health that goes on.
+    /// An unfinished wait for health.
     pub wait: Option<Wait>,
-    /// A prune that waits for children.
+    /// A prune that waits for children, if there is one.
     pub prune_wait: Option<PruneWait>,
 }
 
@@ -29,7 +29,7 @@ pub struct Memory {
 pub struct PruneWait {
     /// The revision that was applied.
     pub revision: String,
-    /// When the wait began, seconds since 1970.
+    /// Start of the wait, in seconds since 1970.
     pub since: f64,
 }
 
@@ -38,9 +38,9 @@ pub struct PruneWait {
 pub struct Wait {
     /// The revision that was applied.
     pub revision: String,
-    /// When it was applied, seconds since 1970.
+    /// Time of the apply, in seconds since 1970.
     pub since: f64,
-    /// Digest of what was rendered, for the history.
+    /// Digest of the rendered objects, for the history.
     #[serde(default)]
     pub digest: Option<String>,
 }

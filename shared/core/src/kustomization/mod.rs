@@ -1,4 +1,4 @@
-//! The step of a Kustomization: artifact, build, apply, prune, health, status.
+//! The step of a Kustomization: artifact, build, apply, prune, health checks, status.
 
 pub mod apply;
 pub mod build;
@@ -7,6 +7,7 @@ pub mod decrypt;
 mod deps;
 mod finalize;
 mod gate;
+mod health;
 mod heirs;
 mod inputs;
 mod keys;
@@ -17,7 +18,6 @@ mod prune;
 pub mod remote;
 mod report;
 pub mod variables;
-mod wait;
 
 use crate::apply::plan::{Action, Change};
 use crate::capsule;
@@ -42,10 +42,10 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How soon a wait for health is looked at again.
-const HEALTH_AGAIN: Duration = Duration::from_secs(5);
-/// How soon an object that is on its way out is looked at again.
-const PRUNE_AGAIN: Duration = Duration::from_secs(30);
+/// Delay until the health is checked again.
+const HEALTH_CHECK_DELAY: Duration = Duration::from_secs(5);
+/// Delay until a terminating object is checked again.
+const TERMINATION_CHECK_DELAY: Duration = Duration::from_secs(30);
 
 /// Reconciles Kustomizations as kustomize-controller does.
 pub(crate) struct Kustomizations;
@@ -65,7 +65,7 @@ impl Reconciler for Kustomizations {
         memory: &mut driver::Memory<Memory>,
     ) -> Report<Kustomization> {
         if memory.is_of_interrupted_step() {
-            // What was applied is not known: the next build is applied whatever it reads.
+            // It is unknown what was applied, so the next build is applied even if its files did not change.
             memory.inputs.clear();
         }
         let mut progress = Progress::new(context, owner, memory);
@@ -90,34 +90,34 @@ impl Reconciler for Kustomizations {
     }
 }
 
-/// What is left of a prune.
+/// The state of a prune at the end of a step.
 #[derive(Default)]
-pub enum Left {
-    /// Nothing.
+pub enum PruneState {
+    /// Finished, or there was nothing to prune.
     #[default]
-    Nothing,
-    /// Something is still on its way out.
+    Finished,
+    /// Some objects are still terminating.
     Terminating,
-    /// All of it: it waits for children.
-    Waits(Later),
+    /// Not begun: the prune waits for children.
+    Waiting(Later),
 }
 
 /// How a run without failure ended.
 pub enum RunEnd {
-    /// Applied and, where asked, healthy.
+    /// Applied and, if the object asks for health checks, healthy.
     Ready {
-        /// Whether health was looked at.
-        checked: bool,
-        /// What is left of the prune.
-        left: Left,
+        /// True if the health was checked.
+        is_checked: bool,
+        /// The state of the prune.
+        prune: PruneState,
     },
-    /// Applied, and waiting for health.
+    /// Applied, but these objects are not healthy yet.
     Waiting(String),
 }
 
 async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEnd, Failure> {
     let owner = progress.owner.clone();
-    let invalid = |what: String| Failure::terminal(reason::FAILED, what);
+    let invalid = |message: String| Failure::terminal(reason::FAILED, message);
     owner
         .interval()
         .and(owner.retry_interval())
@@ -133,7 +133,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     let digest = digest_of(&owner, &inputs);
     let same_inputs = progress.memory.inputs == digest;
     let connected = target::connect(context, &owner).await;
-    progress.unconnected = connected.is_err();
+    progress.is_unconnected = connected.is_err();
     let target = connected?;
 
     if same_inputs
@@ -144,7 +144,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
             .filter(|wait| wait.revision == artifact.revision)
             .filter(|_| progress.memory.prune_wait.is_none())
     {
-        // Applied already: only the health is open.
+        // Already applied: only the health is awaited.
         progress.digest = wait.digest;
         return check_health(
             context,
@@ -156,19 +156,19 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     }
     let is_touched = !same_inputs
         || progress.memory.prune_wait.is_some()
-        || looks_at_cluster(context, &owner)
+        || reads_cluster(context, &owner)
         || !owner.status.conditions.is_true("Ready");
     if !is_touched {
         let index = artifact::index(context.ports, &artifact).await;
         let index = artifact::or_request(context, &source, index).await;
         let index = index.map_err(artifact_failure)?;
         if progress.memory.read_set.is_unchanged_in(&index) {
-            // Nothing the build reads has changed: the revision moves, nothing is rendered.
-            progress.untouched = true;
+            // No file of the build has changed: only the revision moves, and no object is rendered.
+            progress.is_untouched = true;
             progress.digest = progress.last_digest();
             return Ok(RunEnd::Ready {
-                checked: false,
-                left: Left::Nothing,
+                is_checked: false,
+                prune: PruneState::Finished,
             });
         }
     }
@@ -176,17 +176,17 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     let tree = tree.map_err(artifact_failure)?;
     let built = remote::build(context, tree, &owner, inputs).await?;
     let since = progress.health_since(context, &artifact);
-    let left = apply_and_prune(context, progress, &target, &artifact, built).await?;
+    let prune = apply_and_prune(context, progress, &target, &artifact, built).await?;
     progress.memory.inputs = digest;
     let end = check_health(context, progress, &target, since).await?;
     Ok(match end {
-        RunEnd::Ready { checked, .. } => RunEnd::Ready { checked, left },
+        RunEnd::Ready { is_checked, .. } => RunEnd::Ready { is_checked, prune },
         waiting => waiting,
     })
 }
 
-/// What the cause says, and a user's request; a push looks at the files first.
-fn looks_at_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
+/// Checks whether the step's cause or a user's request demands a full step; after a push the files decide first.
+fn reads_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
     let asked = owner
         .object
         .annotation(crate::flux::REQUESTED_AT)
@@ -194,12 +194,12 @@ fn looks_at_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
     context.cause.reads_cluster() || asked != owner.status.last_handled_reconcile_at
 }
 
-/// Fields of Flux that this version cannot serve are refused, never ignored.
+/// Refuses Flux's fields that this version does not support; they are never ignored.
 fn refuse_unsupported(owner: &Kustomization) -> Result<(), Failure> {
     if !owner.spec.ignore.is_empty() {
-        let what = "spec.ignore (fields left to others) is not supported yet: remove the field, or set the annotation \
+        let message = "spec.ignore (fields left to others) is not supported yet: remove the field, or set the annotation \
                     kustomize.toolkit.fluxcd.io/ssa: Merge on the objects";
-        return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        return Err(Failure::terminal(reason::UNSUPPORTED, message));
     }
     Ok(())
 }
@@ -207,7 +207,7 @@ fn refuse_unsupported(owner: &Kustomization) -> Result<(), Failure> {
 fn artifact_failure(error: crate::ports::PortError) -> Failure {
     let failure = Failure::port(reason::ARTIFACT_FAILED, &error);
     if error.kind == ErrorKind::NotFound {
-        failure.context("the source must store it again")
+        failure.context("the artifact is missing in the bucket, and the source must store it again")
     } else {
         failure
     }
@@ -219,13 +219,13 @@ async fn find_artifact(
 ) -> Result<(ObjectRef, ArtifactStatus), Failure> {
     let source: ObjectRef = owner
         .source()
-        .map_err(|what| Failure::terminal(reason::ARTIFACT_FAILED, what))?;
+        .map_err(|message| Failure::terminal(reason::ARTIFACT_FAILED, message))?;
     if context.hub.settings.no_cross_namespace_refs && source.namespace != owner.id.namespace {
-        let what = format!(
+        let message = format!(
             "can't access '{}/{}/{}', cross-namespace references have been blocked",
             source.kind, source.namespace, source.name
         );
-        return Err(Failure::terminal(reason::ACCESS_DENIED, what));
+        return Err(Failure::terminal(reason::ACCESS_DENIED, message));
     }
     let Some(object) = lookup::find(context, &source).await? else {
         return Err(Failure::waiting(
@@ -242,7 +242,7 @@ async fn find_artifact(
     Ok((source, artifact))
 }
 
-/// Everything beside the files that decides what is applied and where. Values go in by digest alone.
+/// Returns a digest of everything except the files that decides what is applied and where. Values enter only the digest.
 fn digest_of(owner: &Kustomization, inputs: &Inputs) -> String {
     let keys = inputs
         .decryptor
@@ -253,18 +253,18 @@ fn digest_of(owner: &Kustomization, inputs: &Inputs) -> String {
     hex::encode(Sha256::digest(parts.to_string()))
 }
 
-/// Applies the build and prunes what it no longer has; returns what is left to prune.
+/// Applies the build and prunes the objects that it no longer has; returns the state of the prune.
 async fn apply_and_prune(
     context: &Context<'_>,
     progress: &mut Progress<'_>,
     target: &Target,
     artifact: &ArtifactStatus,
     built: Built,
-) -> Result<Left, Failure> {
+) -> Result<PruneState, Failure> {
     let owner = progress.owner.clone();
     let old = Inventory::from_status(owner.status.inventory.as_ref());
     let (mut objects, held) = split_controllers(context, target, built.objects).await?;
-    // Of the same text as Flux's, so that the history goes on when somebody else serves the object.
+    // The digest of the same bytes as Flux's, so that the history continues when Flux's controller takes over the object.
     let digest = Sha256::digest(driftless_kustomize::to_yaml(&objects));
     progress.digest = Some(format!("sha256:{}", hex::encode(digest)));
     objects
@@ -273,7 +273,7 @@ async fn apply_and_prune(
 
     let mut new = Inventory::of(&objects);
     new.keep_unreadable(&old);
-    // What is rendered and left alone on purpose stays ours if it was.
+    // Objects that are rendered but deliberately not applied stay in the inventory if they were in it.
     held.iter()
         .filter(|id| old.contains(id))
         .for_each(|id| new.keep(&old, id));
@@ -289,7 +289,7 @@ async fn apply_and_prune(
     gate.before_apply(&objects).await?;
 
     progress.stage = Stage::Applying;
-    // Write ahead: what is about to exist stands in the inventory before it exists.
+    // Write ahead: an object that is about to exist is in the inventory before it exists.
     let union = old.union(&new);
     progress.write_ahead(context, &old, &union).await?;
     let enables_accounts = !target.remote && objects.iter().any(capsule::concerns);
@@ -300,16 +300,16 @@ async fn apply_and_prune(
             && matches!(change.action, Action::Created | Action::Configured)
     };
     if enables_accounts && applied.changes.iter().any(changed_account) {
-        // What fails is logged, and tried again by the timer.
+        // A failure is logged, and the timer retries it.
         capsule::reconcile(context.ports, &context.hub).await;
     }
     progress.memory.target = json!(owner.spec.kube_config);
     if let Some(failure) = applied.failure.take() {
         progress.memory.inputs.clear();
         progress.memory.wait = None;
-        // What was refused, or not tried, is not there because of us.
+        // An object whose apply was refused or not tried was not created by us.
         let mut kept = union;
-        kept.retain(|id| old.contains(id) || applied.may_have_made(id));
+        kept.retain(|id| old.contains(id) || applied.may_have_applied(id));
         progress.inventory(kept);
         return Err(failure);
     }
@@ -318,11 +318,11 @@ async fn apply_and_prune(
         Ok(Next::Prune(heirs)) => heirs,
         Ok(Next::Nothing) => {
             progress.inventory(new);
-            return Ok(Left::Nothing);
+            return Ok(PruneState::Finished);
         }
         Ok(Next::Later(later)) => {
             progress.inventory(union);
-            return Ok(Left::Waits(later));
+            return Ok(PruneState::Waiting(later));
         }
         Err(failure) => {
             progress.inventory(union);
@@ -334,10 +334,10 @@ async fn apply_and_prune(
     progress.pruned(pruned.changes, target.remote);
     let kept = new.union(&pruned.left);
     progress.inventory(kept.clone());
-    let returned = match let_go(context, progress, target, &kept, &pruned.others).await {
+    let returned = match release(context, progress, target, &kept, &pruned.others).await {
         Ok(returned) => returned,
         Err(failure) => {
-            // Whether one of them is ours is not known: the next prune looks at them again.
+            // It is unknown whether one of them is ours, so the next prune reads them again.
             let doubtful = pruned.others.iter().map(|item| item.object.clone());
             let doubtful = Inventory::of(&doubtful.collect::<Vec<_>>());
             progress.inventory(doubtful.union(&kept));
@@ -351,14 +351,14 @@ async fn apply_and_prune(
             progress.memory.inputs.clear();
             Err(failure)
         }
-        None if pruned.terminating || !returned.is_empty() => Ok(Left::Terminating),
-        None => Ok(Left::Nothing),
+        None if pruned.is_terminating || !returned.is_empty() => Ok(PruneState::Terminating),
+        None => Ok(PruneState::Finished),
     }
 }
 
-/// Lets go of objects that are other Kustomizations': their entries leave the inventory at once, and what has been handed back to us
-/// meanwhile is returned, to be pruned later. `heirs.rs` says why this order loses nothing.
-async fn let_go(
+/// Releases the objects of other Kustomizations: their entries leave the inventory at once. Returns the objects that were handed back to
+/// us meanwhile, to be pruned later. `heirs.rs` explains why this order loses no object.
+async fn release(
     context: &Context<'_>,
     progress: &mut Progress<'_>,
     target: &Target,
@@ -373,14 +373,14 @@ async fn let_go(
     let live = objects::read(target, others, &live::selector(owner), Denied::Unknown).await;
     let live = live.map_err(|error| Failure::port(reason::PRUNE_FAILED, &error))?;
     let is_ours = |live: &Object| {
-        let whose = eligibility(live, &owner.id.namespace, &owner.id.name);
-        matches!(whose, Eligibility::Delete | Eligibility::Terminating)
+        let eligibility = eligibility(live, &owner.id.namespace, &owner.id.name);
+        matches!(eligibility, Eligibility::Delete | Eligibility::Terminating)
     };
     let ours: Vec<Object> = live.into_values().filter(is_ours).collect();
     Ok(Inventory::of(&ours))
 }
 
-/// Takes out what belongs to controllers that do not run here.
+/// Splits off the objects of Flux's own controllers, which do not run here. Returns the other objects and the ids of those.
 async fn split_controllers(
     context: &Context<'_>,
     target: &Target,
@@ -414,7 +414,7 @@ async fn split_controllers(
     Ok((rest, held.iter().map(Object::id).collect()))
 }
 
-/// Looks at the health when the object asks for it.
+/// Checks the health if the object asks for it.
 async fn check_health(
     context: &Context<'_>,
     progress: &mut Progress<'_>,
@@ -423,7 +423,7 @@ async fn check_health(
 ) -> Result<RunEnd, Failure> {
     progress.stage = Stage::Checking;
     let inventory = progress.current_inventory();
-    let looked = wait::look(
+    let health = health::check(
         context,
         target,
         &progress.owner,
@@ -432,22 +432,22 @@ async fn check_health(
         since,
     )
     .await;
-    match looked {
-        Ok(wait::Health::NotAsked) => {
+    match health {
+        Ok(health::Health::NotAsked) => {
             progress.memory.wait = None;
             Ok(RunEnd::Ready {
-                checked: false,
-                left: Left::Nothing,
+                is_checked: false,
+                prune: PruneState::Finished,
             })
         }
-        Ok(wait::Health::Healthy) => {
+        Ok(health::Health::Healthy) => {
             progress.memory.wait = None;
             Ok(RunEnd::Ready {
-                checked: true,
-                left: Left::Nothing,
+                is_checked: true,
+                prune: PruneState::Finished,
             })
         }
-        Ok(wait::Health::Waiting(open)) => {
+        Ok(health::Health::Waiting(open)) => {
             let revision = progress.new.last_attempted_revision.clone();
             progress.memory.wait = Some(Wait {
                 revision,
@@ -458,7 +458,7 @@ async fn check_health(
         }
         Err(failure) => {
             progress.memory.wait = None;
-            progress.unhealthy = true;
+            progress.is_unhealthy = true;
             Err(failure)
         }
     }

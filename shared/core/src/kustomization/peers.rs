@@ -1,5 +1,5 @@
-//! The Kustomizations of a hub around one that prunes: which of them go with the prune, which keep what they list, and which may
-//! still take something over.
+//! The other Kustomizations of a hub while one of them prunes: which of them the prune deletes, which keep the objects that they list,
+//! and which may still take over an object.
 
 use super::heirs::is_same_cluster;
 use crate::apply::drift::{self, Drift};
@@ -12,18 +12,18 @@ use crate::inventory::{Eligibility, Inventory, eligibility};
 use driftless_manifest::{Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much of a child's message is repeated.
+/// Maximum length of a child's message within ours, in bytes.
 const MESSAGE: usize = 300;
 
-/// One of them.
+/// A Kustomization of the hub.
 struct Peer {
     object: Kustomization,
     inventory: Inventory,
-    /// What it lists it has applied.
+    /// True if it has applied all objects that it lists.
     is_reconciled: bool,
 }
 
-/// All of them, as they were read.
+/// All Kustomizations of the hub, as they were read.
 pub struct Peers {
     owner: ObjectId,
     all: BTreeMap<ObjectId, Peer>,
@@ -31,39 +31,39 @@ pub struct Peers {
     going: BTreeSet<ObjectId>,
 }
 
-/// A child of the owner that has not been reconciled as this revision has it.
+/// A child of the owner that has not been reconciled at this revision.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unsettled {
-    /// Which.
+    /// The identity of the child.
     pub id: ObjectId,
-    /// Whether it builds from the directory of a child that goes, or lists what would go.
+    /// True if it builds from the directory of a child that would be deleted, or lists an object that would be deleted.
     pub is_likely_heir: bool,
-    /// Whether nothing but a change helps it.
+    /// True if only a change of the object or its source can help.
     pub is_stalled: bool,
-    /// How it is: the reason and the message of its `Ready`.
+    /// The reason and the message of its `Ready` condition.
     pub state: String,
 }
 
-/// How far a child is with a revision.
+/// The state of a child at a revision.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Course {
-    /// Reconciled, or nothing is under way.
+enum ChildState {
+    /// Reconciled, or no step is pending.
     Settled,
-    /// On its way.
-    Open,
-    /// Only a change helps it.
+    /// Being reconciled.
+    Pending,
+    /// Only a change can help.
     Stalled,
 }
 
 impl Peers {
-    /// Judges them for an owner that will have the inventory `new` and that would delete `stale`.
+    /// Analyzes the Kustomizations for an owner that will have the inventory `new` and that would delete `stale`.
     pub fn of(
         owner: &Kustomization,
         others: Vec<Object>,
         new: &Inventory,
         stale: &Inventory,
     ) -> Self {
-        // One that cannot be read does nothing.
+        // A Kustomization whose spec is not valid does nothing.
         let others = others.into_iter().filter_map(|object| {
             let object = Kustomization::from_object(object).ok()?;
             Some((object.object.id(), Peer::of(object)))
@@ -87,18 +87,18 @@ impl Peers {
         peers
     }
 
-    /// Whether a Kustomization that stays has an object of `holder`'s cluster, and takes it over when `holder` prunes it.
+    /// Checks whether a Kustomization that stays lists an object of `holder`'s cluster, and takes it over when `holder` prunes it.
     pub fn keep(&self, id: &ObjectId, holder: &Kustomization) -> bool {
         self.all.iter().any(|(peer_id, peer)| {
             !self.going.contains(peer_id)
                 && peer.is_reconciled
-                && peer.is_beside(holder)
+                && peer.is_on_cluster_of(holder)
                 && peer.inventory.contains(id)
         })
     }
 
-    /// Whether a rendered Kustomization is new, differs from the live one, or has not been reconciled at this revision: it may take
-    /// over what would be deleted.
+    /// Checks whether a rendered Kustomization is new, differs from the live one, or has not been reconciled at this revision: it may
+    /// take over objects that would be deleted.
     pub fn may_gain_heirs(&self, rendered: &[Object], revision: &str) -> bool {
         let mut children = rendered.iter().filter(|object| is_kustomization(object));
         children.any(|object| match self.all.get(&object.id()) {
@@ -108,13 +108,13 @@ impl Peers {
                 let mut desired = object.clone();
                 normalize::object(&mut desired);
                 let drift = drift::compare(&desired, &peer.object.object, KUSTOMIZE_CONTROLLER);
-                drift != Drift::Unchanged || self.course(peer, revision) == Course::Open
+                drift != Drift::Unchanged || self.child_state(peer, revision) == ChildState::Pending
             }
         })
     }
 
-    /// The owner's children on the hub that are not reconciled at this revision. One that was reconciled and has failed since is left
-    /// out.
+    /// Returns the owner's children on the hub that are not reconciled at this revision, without those that were reconciled and have
+    /// failed since.
     pub fn unsettled(&self, revision: &str, stale: &Inventory) -> Vec<Unsettled> {
         let Some(owner) = self.all.get(&self.owner) else {
             return Vec::new();
@@ -126,18 +126,18 @@ impl Peers {
         let children =
             children.filter(|(id, _)| **id != self.owner && owner.inventory.contains(id));
         let unsettled = children.filter_map(|(id, peer)| {
-            let course = self.course(peer, revision);
-            (course != Course::Settled).then(|| Unsettled {
+            let child_state = self.child_state(peer, revision);
+            (child_state != ChildState::Settled).then(|| Unsettled {
                 id: id.clone(),
                 is_likely_heir: self.is_likely_heir(peer, stale),
-                is_stalled: course == Course::Stalled,
+                is_stalled: child_state == ChildState::Stalled,
                 state: peer.state(),
             })
         });
         unsettled.collect()
     }
 
-    /// The Kustomizations and HelmReleases that go when `owner` deletes `stale` and nobody keeps anything.
+    /// Returns the Kustomizations and HelmReleases that are deleted when `owner` deletes `stale` and no other one keeps an object.
     fn deleted_with(&self, owner: &Kustomization, stale: &Inventory) -> BTreeSet<ObjectId> {
         let listed = |holder: &Kustomization, inventory: &Inventory| -> Vec<_> {
             let entries = inventory.iter();
@@ -152,11 +152,11 @@ impl Peers {
             if id.group == FluxKind::HelmRelease.group()
                 && id.kind == FluxKind::HelmRelease.as_str()
             {
-                let made = self.all.iter().filter(|(_, peer)| peer.is_made_by(&id));
-                let made = made.map(|(made, _)| (made.clone(), None));
-                let made: Vec<_> = made.collect();
+                let created = self.all.iter().filter(|(_, peer)| peer.is_created_by(&id));
+                let created = created.map(|(created, _)| (created.clone(), None));
+                let created: Vec<_> = created.collect();
                 if going.insert(id) {
-                    open.extend(made);
+                    open.extend(created);
                 }
                 continue;
             }
@@ -177,7 +177,8 @@ impl Peers {
         going
     }
 
-    /// Takes out of those that go what one that stays has in its inventory, until nothing changes. Two that go do not save each other.
+    /// Removes from `going` those that a staying Kustomization lists, until the set is stable. Two that are deleted do not save one
+    /// another.
     fn save_what_others_keep(&mut self) {
         loop {
             let Some(hub) = self.all.get(&self.owner).map(|own| &own.object) else {
@@ -192,10 +193,10 @@ impl Peers {
         }
     }
 
-    fn course(&self, peer: &Peer, revision: &str) -> Course {
+    fn child_state(&self, peer: &Peer, revision: &str) -> ChildState {
         let one = &peer.object;
         if !peer.lives() || one.spec.suspend || self.going.contains(&one.object.id()) {
-            return Course::Settled;
+            return ChildState::Settled;
         }
         let owner = self.all.get(&self.owner).map(|own| own.object.source());
         let is_behind = match (owner, one.source()) {
@@ -208,17 +209,17 @@ impl Peers {
         let ready = conditions.ready();
         let Some(ready) = ready.filter(|one| one.observed_generation == generation && !is_behind)
         else {
-            return Course::Open;
+            return ChildState::Pending;
         };
         match ready.status {
-            ConditionStatus::True => Course::Settled,
-            ConditionStatus::Unknown => Course::Open,
+            ConditionStatus::True => ChildState::Settled,
+            ConditionStatus::Unknown => ChildState::Pending,
             ConditionStatus::False if one.status.observed_generation != Some(generation) => {
-                Course::Open
+                ChildState::Pending
             }
-            ConditionStatus::False if conditions.is_true(STALLED) => Course::Stalled,
-            // One that was reconciled and fails since is not on its way.
-            ConditionStatus::False => Course::Settled,
+            ConditionStatus::False if conditions.is_true(STALLED) => ChildState::Stalled,
+            // A child that was reconciled and has failed since is not pending.
+            ConditionStatus::False => ChildState::Settled,
         }
     }
 
@@ -237,7 +238,7 @@ impl Peers {
             entries.any(|entry| peer.inventory.contains(&entry.id))
         };
         let going = self.going.iter().filter_map(|id| self.all.get(id));
-        let mut going = going.filter(|other| peer.is_beside(&other.object));
+        let mut going = going.filter(|other| peer.is_on_cluster_of(&other.object));
         going.any(|other| {
             directory(&other.object) == directory(&peer.object) || lists_any(&other.inventory)
         }) || lists_any(stale)
@@ -262,13 +263,13 @@ impl Peer {
         self.object.object.meta("deletionTimestamp").is_empty()
     }
 
-    fn is_beside(&self, other: &Kustomization) -> bool {
+    fn is_on_cluster_of(&self, other: &Kustomization) -> bool {
         let place = |one: &Kustomization| (one.spec.kube_config.clone(), one.id.namespace.clone());
         let (ours, theirs) = (place(&self.object), place(other));
         is_same_cluster((ours.0.as_ref(), &ours.1), (theirs.0.as_ref(), &theirs.1))
     }
 
-    fn is_made_by(&self, release: &ObjectId) -> bool {
+    fn is_created_by(&self, release: &ObjectId) -> bool {
         let object = &self.object.object;
         object.label(helmrelease::OWNER_NAME) == Some(&release.name)
             && object.label(helmrelease::OWNER_NAMESPACE) == Some(&release.namespace)
@@ -277,7 +278,7 @@ impl Peer {
     fn state(&self) -> String {
         match self.object.status.conditions.get(READY) {
             Some(ready) => format!("{}: {}", ready.reason, shorten(&ready.message, MESSAGE)),
-            None => "it has not been reconciled yet".to_owned(),
+            None => "not reconciled yet".to_owned(),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Deleting what is no longer rendered: only what is provably ours, only the object that was looked at.
+//! Deletes objects that are no longer rendered: only those that are provably ours, and only the very object that was read.
 
-use super::heirs::{self, Handed, Heirs};
+use super::heirs::{self, HandoverOutcome, Heirs};
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::Failure;
@@ -13,33 +13,33 @@ use crate::target::{self, Target};
 use driftless_manifest::{Gvk, Object};
 use std::collections::BTreeSet;
 
-/// What a prune did.
+/// The result of a prune.
 #[derive(Default)]
 pub struct Pruned {
-    /// What was deleted.
+    /// The deleted and the skipped objects.
     pub changes: ChangeSet,
-    /// What stays in the inventory: not deleted yet, or not known to be.
+    /// The objects that stay in the inventory: not deleted yet, or not known to be.
     pub left: Inventory,
-    /// What leaves the inventory and stays, because it is another Kustomization's: as it was seen.
+    /// The objects that leave the inventory and stay on the cluster, because they belong to another Kustomization; as they were read.
     pub others: Vec<Item>,
-    /// Whether something is on its way out.
-    pub terminating: bool,
-    /// Whether something was not deleted yet, because a Flux object that is on its way out needs it to clean up.
-    pub held: bool,
-    /// What failed.
+    /// True if an object is terminating.
+    pub is_terminating: bool,
+    /// True if an object was not deleted yet, because a terminating Flux object needs it to clean up.
+    pub is_held: bool,
+    /// The failures of all objects, as one.
     pub failure: Option<Failure>,
 }
 
-enum One {
+enum PruneResult {
     Deleted,
     Gone,
     NotOurs,
-    /// Another Kustomization's.
+    /// Belongs to another Kustomization.
     Others(Item),
     Terminating,
 }
 
-/// Deletes the stale entries as [`prune_among`] does, with the other Kustomizations of now.
+/// Deletes the stale entries as [`prune_among`] does, with the other Kustomizations that the hub has now.
 pub async fn prune(
     context: &Context<'_>,
     target: &Target,
@@ -56,9 +56,9 @@ pub async fn prune(
     }
 }
 
-/// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse order of applying, but for what the
-/// former need until they are gone. Each entry leaves the inventory only when its object is gone
-/// or proves not to be ours; nothing is deleted while it is not known who else has it.
+/// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse order of applying, except those that
+/// the former need until they are gone. Each entry leaves the inventory only when its object is gone
+/// or proves not to be ours; nothing is deleted while it is unknown which other Kustomizations list it.
 pub async fn prune_among(
     context: &Context<'_>,
     target: &Target,
@@ -73,23 +73,23 @@ pub async fn prune_among(
     let mut needed = BTreeSet::new();
     for entry in children.into_iter().chain(others) {
         if is_needed(&entry, &needed) {
-            pruned.held = true;
-            pruned.terminating = true;
+            pruned.is_held = true;
+            pruned.is_terminating = true;
             pruned.left.insert(entry);
             continue;
         }
         let id = entry.id.clone();
         let child = cleans_up(&entry).then(|| id.namespace.clone());
         match prune_one(context, target, owner, heirs, &entry).await {
-            Ok(One::Deleted) => pruned.changes.push(id, Action::Deleted),
-            Ok(One::Gone) => {}
-            Ok(One::NotOurs) => pruned.changes.push(id, Action::Skipped),
-            Ok(One::Others(item)) => {
+            Ok(PruneResult::Deleted) => pruned.changes.push(id, Action::Deleted),
+            Ok(PruneResult::Gone) => {}
+            Ok(PruneResult::NotOurs) => pruned.changes.push(id, Action::Skipped),
+            Ok(PruneResult::Others(item)) => {
                 pruned.changes.push(id, Action::Skipped);
                 pruned.others.push(item);
             }
-            Ok(One::Terminating) => {
-                pruned.terminating = true;
+            Ok(PruneResult::Terminating) => {
+                pruned.is_terminating = true;
                 pruned.changes.push(id, Action::Deleted);
                 pruned.left.insert(entry);
                 needed.extend(child);
@@ -111,15 +111,15 @@ pub async fn prune_among(
     pruned
 }
 
-/// Whether an object deletes others before it goes: what it applied itself.
+/// Checks whether an object deletes other objects, those that it applied, before it is gone.
 fn cleans_up(entry: &Entry) -> bool {
     [FluxKind::Kustomization, FluxKind::HelmRelease]
         .iter()
         .any(|kind| entry.id.group == kind.group() && entry.id.kind == kind.as_str())
 }
 
-/// Whether a Flux object of these namespaces may need an object to clean up: the way to its cluster and the rights of its service
-/// account. kustomize-controller 1.9 deletes them together, and what was applied to a remote cluster stays there.
+/// Checks whether a Flux object of these namespaces may need an object to clean up: its kubeconfig and the rights of its service
+/// account. kustomize-controller 1.9 deletes them together, and the objects that were applied to a remote cluster stay there.
 fn is_needed(entry: &Entry, namespaces: &BTreeSet<String>) -> bool {
     let id = &entry.id;
     match (&*id.group, &*id.kind) {
@@ -133,10 +133,10 @@ fn is_needed(entry: &Entry, namespaces: &BTreeSet<String>) -> bool {
     }
 }
 
-/// The live object of an inventory's entry.
+/// Reads the live object of an entry of an inventory.
 ///
 /// # Errors
-/// The cluster's: it is not known whether there is one.
+/// An error of the cluster: whether the object exists is unknown.
 pub async fn find(
     cluster: &dyn Cluster,
     entry: &Entry,
@@ -149,7 +149,7 @@ pub async fn find(
     };
     let resource = match cluster.resource(&gvk).await? {
         Some(resource) => Some(resource),
-        // The version may have gone from the server while the kind is still there.
+        // The server may no longer serve the version, but still the kind.
         None => {
             let served = cluster.versions(&id.group, &id.kind).await?;
             served.into_iter().next()
@@ -168,46 +168,48 @@ async fn prune_one(
     owner: &Kustomization,
     heirs: &Heirs,
     entry: &Entry,
-) -> Result<One, PortError> {
+) -> Result<PruneResult, PortError> {
     let found = match find(target.cluster.as_ref(), entry).await {
         Err(error) if error.kind == ErrorKind::Denied => {
             return match is_left_to_others(context, owner, entry).await {
-                true => Ok(One::NotOurs),
+                true => Ok(PruneResult::NotOurs),
                 false => Err(error),
             };
         }
         found => found?,
     };
     let Some((resource, live)) = found else {
-        return Ok(One::Gone);
+        return Ok(PruneResult::Gone);
     };
     match eligibility(&live, &owner.id.namespace, &owner.id.name) {
         Eligibility::NotOurs if is_owned(&live) => {
-            return Ok(One::Others(Item::new(live, resource)));
+            return Ok(PruneResult::Others(Item::new(live, resource)));
         }
-        Eligibility::NotOurs | Eligibility::Kept => return Ok(One::NotOurs),
-        Eligibility::Terminating => return Ok(One::Terminating),
+        Eligibility::NotOurs | Eligibility::Kept => return Ok(PruneResult::NotOurs),
+        Eligibility::Terminating => return Ok(PruneResult::Terminating),
         Eligibility::Delete => {}
     }
-    let handed = heirs
+    let handover = heirs
         .hand_over(context, target, owner, &resource, live)
         .await?;
-    let live = match handed {
-        Handed::Over(live) => return Ok(One::Others(Item::new(live, resource))),
-        Handed::ToNobody(live) => live,
+    let live = match handover {
+        HandoverOutcome::HandedOver(live) => {
+            return Ok(PruneResult::Others(Item::new(live, resource)));
+        }
+        HandoverOutcome::NoHeir(live) => live,
     };
     let is_ours = |live: &Object| {
         eligibility(live, &owner.id.namespace, &owner.id.name) == Eligibility::Delete
     };
     match objects::delete(target, &resource, &live, "Background", &is_ours).await? {
-        Deleted::Gone => Ok(One::Deleted),
-        Deleted::Pending => Ok(One::Terminating),
+        Deleted::Gone => Ok(PruneResult::Deleted),
+        Deleted::Pending => Ok(PruneResult::Terminating),
     }
 }
 
-/// Whether an object that the owner may not read is not there, or does not carry the owner's labels: then the inventory lists it because
-/// it was written ahead of an apply that was refused. The installation's own identity looks, and nothing but this answer comes of it: it
-/// is the same for an object that is not there and for somebody else's.
+/// Checks whether an object that the owner may not read is missing, or does not carry the owner's labels: then the inventory lists it
+/// only because it was written ahead of an apply that was refused. The installation's own identity reads the object and reveals only
+/// this result, which is the same for a missing object and for an object of another owner.
 async fn is_left_to_others(context: &Context<'_>, owner: &Kustomization, entry: &Entry) -> bool {
     let Ok(target) = target::open(context.ports, &context.hub, owner, None).await else {
         return false;
@@ -221,7 +223,7 @@ async fn is_left_to_others(context: &Context<'_>, owner: &Kustomization, entry: 
     }
 }
 
-/// Whether the labels name a Kustomization.
+/// Checks whether the labels name a Kustomization.
 fn is_owned(live: &Object) -> bool {
     live.label(OWNER_NAME).is_some() && live.label(OWNER_NAMESPACE).is_some()
 }

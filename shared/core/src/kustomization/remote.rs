@@ -1,4 +1,4 @@
-//! Remote bases and files of a build: fetched when the hub allows them, put into the tree, and built again.
+//! Remote bases and files of a build: each is fetched if the hub allows it, put into the tree, and the build runs again.
 
 use super::build::{self, Built, Inputs, Stop};
 use crate::credentials::LoginHint;
@@ -15,17 +15,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Things that one build may fetch.
-pub const MOST: usize = 32;
-/// Bytes of one file.
+/// Maximum number of remote bases and files that one build may fetch.
+pub const MAX_REMOTES: usize = 32;
+/// Maximum size of one file, in bytes.
 const FILE_LIMIT: u64 = 16 << 20;
-/// How long one download may take.
+/// Timeout of one download.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Renders a Kustomization, and fetches what it needs of other hosts.
+/// Renders a Kustomization, and fetches its remote bases and files.
 ///
 /// # Errors
-/// As [`build::build`]; and what cannot be fetched.
+/// Those of [`build::build`], and remote bases and files that cannot be fetched.
 pub async fn build(
     context: &Context<'_>,
     tree: Arc<FileTree>,
@@ -34,16 +34,16 @@ pub async fn build(
 ) -> Result<Built, Failure> {
     let remote = context.hub.settings.allow_remote_bases;
     let owner = owner.clone();
-    fetching(context, tree, move |tree| {
+    with_remotes(context, tree, move |tree| {
         build::build(tree, &owner, &inputs, remote)
     })
     .await
 }
 
-/// The variables that a Kustomization's build names and that have neither a value nor a default.
+/// Returns the variables that a Kustomization's build names and that have neither a value nor a default.
 ///
 /// # Errors
-/// As [`build()`].
+/// Those of [`build()`].
 pub async fn unset(
     context: &Context<'_>,
     tree: Arc<FileTree>,
@@ -52,14 +52,14 @@ pub async fn unset(
 ) -> Result<BTreeSet<String>, Failure> {
     let remote = context.hub.settings.allow_remote_bases;
     let owner = owner.clone();
-    fetching(context, tree, move |tree| {
+    with_remotes(context, tree, move |tree| {
         build::unset(tree, &owner, &inputs, remote)
     })
     .await
 }
 
-/// Does something with the files, again with each thing that it needs of other hosts.
-async fn fetching<T: Send + 'static>(
+/// Runs `work` on the files, and again after each remote base or file that it needs was fetched.
+async fn with_remotes<T: Send + 'static>(
     context: &Context<'_>,
     mut tree: Arc<FileTree>,
     work: impl Fn(&FileTree) -> Result<T, Stop> + Send + Sync + 'static,
@@ -73,22 +73,24 @@ async fn fetching<T: Send + 'static>(
         files: context.ports.charts.as_ref(),
         allow_local: settings.allow_local_clusters,
     };
-    for _ in 0..=MOST {
+    for _ in 0..=MAX_REMOTES {
         let (build, files) = (work.clone(), tree.clone());
         match context.ports.compute(move || build(&files)).await? {
             Ok(done) => return Ok(done),
             Err(Stop::Failed(failure)) => return Err(failure),
             Err(Stop::Needs(wanted)) => {
                 let fetched = hosts.fetch(&wanted, Arc::make_mut(&mut tree)).await;
-                fetched.map_err(|error| not_fetched(&wanted, &error, settings, namespace))?;
+                fetched.map_err(|error| fetch_failure(&wanted, &error, settings, namespace))?;
             }
         }
     }
-    let what = format!("it names more than {MOST} remote bases and files: the limit of one build");
-    Err(Failure::terminal(reason::BUILD_FAILED, what))
+    let message = format!(
+        "the build names more than {MAX_REMOTES} remote bases and files, which is the limit"
+    );
+    Err(Failure::terminal(reason::BUILD_FAILED, message))
 }
 
-fn not_fetched(
+fn fetch_failure(
     wanted: &Remote,
     error: &PortError,
     settings: &Settings,
@@ -105,23 +107,23 @@ fn not_fetched(
     failure
 }
 
-/// Where remote bases and files come from.
+/// The hosts of remote bases and files.
 pub struct Hosts<'p> {
-    /// Repositories.
+    /// The port for Git repositories.
     pub git: &'p dyn Git,
-    /// How the repository at an address is read.
+    /// Returns the login for the repository at a URL.
     pub auth: &'p (dyn Fn(&str) -> GitAuth + Sync),
-    /// Files, read as everybody can.
+    /// The port for single files, which are read without a login.
     pub files: &'p dyn Charts,
-    /// Reach loopback and link-local addresses.
+    /// True if loopback and link-local addresses may be reached.
     pub allow_local: bool,
 }
 
 impl Hosts<'_> {
-    /// Fetches something and puts it into the tree, where a build looks for it.
+    /// Fetches a remote base or file and puts it into the tree, at the place where the build reads it.
     ///
     /// # Errors
-    /// No such thing, no access to it, or more than the limits allow.
+    /// The remote does not exist, access is denied, or a limit is exceeded.
     pub async fn fetch(&self, wanted: &Remote, tree: &mut FileTree) -> PortResult<()> {
         let place = wanted.place();
         match wanted {
@@ -144,16 +146,16 @@ impl Hosts<'_> {
     }
 
     async fn file(&self, url: &str) -> PortResult<bytes::Bytes> {
-        let how = Connection {
+        let connection = Connection {
             allow_local: self.allow_local,
             timeout: TIMEOUT,
             ..Connection::default()
         };
-        match self.files.file(url, &how, FILE_LIMIT).await? {
+        match self.files.file(url, &connection, FILE_LIMIT).await? {
             Fetched::Body { bytes, .. } => Ok(bytes),
             Fetched::Unchanged => Err(PortError::new(
                 ErrorKind::Unreadable,
-                "the answer says that it is unchanged, and nothing was known of it",
+                "the server answered 304 Not Modified to a request without a condition",
             )),
         }
     }
@@ -167,15 +169,16 @@ impl Hosts<'_> {
                 "a remote base needs a reference: add ?ref=TAG, ?ref=BRANCH or ?ref=COMMIT",
             ));
         }
-        let text = reference.to_owned();
-        let is_commit = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_commit =
+            reference.len() == 40 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let name = reference.to_owned();
         let mut wanted = GitReference::default();
-        match (is_commit, text.starts_with("refs/")) {
-            (true, _) => wanted.commit = text,
-            (_, true) => wanted.name = text,
-            _ => wanted.tag = text,
+        match (is_commit, name.starts_with("refs/")) {
+            (true, _) => wanted.commit = name,
+            (_, true) => wanted.name = name,
+            _ => wanted.tag = name,
         }
-        // As `git fetch` reads a name: a tag before a branch.
+        // As `git fetch` resolves a name: a tag before a branch.
         match self.git.base(&url, &wanted, &auth).await {
             Err(error) if error.kind == ErrorKind::NotFound && !wanted.tag.is_empty() => {
                 let branch = GitReference {
@@ -199,7 +202,7 @@ fn insert(
         .map_err(|error| PortError::new(ErrorKind::Invalid, error.to_string()))
 }
 
-/// `git@host:owner/name`, as a URL.
+/// Converts `git@host:owner/name` to a URL; other addresses stay unchanged.
 fn clone_url(address: &str) -> String {
     let short = address.split_once('@').filter(|_| !address.contains("://"));
     match short {

@@ -1,9 +1,9 @@
-//! What a step learned, as kustomize-controller writes it into the status of the object and into events.
+//! The result of a step, as kustomize-controller writes it into the status of the object and into events.
 
 use super::apply::Report;
+use super::health::HEALTH_FAILED;
 use super::memory::Memory;
-use super::wait::HEALTH_FAILED;
-use super::{HEALTH_AGAIN, Left, PRUNE_AGAIN, RunEnd};
+use super::{HEALTH_CHECK_DELAY, PruneState, RunEnd, TERMINATION_CHECK_DELAY};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::driver;
 use crate::failure::{Class, Failure};
@@ -18,51 +18,51 @@ use driftless_manifest::Gvk;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How many outcomes `status.history` keeps.
+/// Maximum number of entries in `status.history`.
 const HISTORY: usize = 5;
 
-/// How far a step came: what Flux says of the work that is tried again.
+/// The stage that a step reached. It decides Flux's message for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The source or a dependency is waited for: nothing has begun.
+    /// Waiting for the source or a dependency; the work has not begun.
     Waiting,
-    /// From the artifact to the manifests.
+    /// Building the manifests from the artifact.
     Building,
-    /// What differs is applied.
+    /// Applying the objects that differ.
     Applying,
-    /// The health is looked at.
+    /// Checking the health.
     Checking,
 }
 
-/// A step on its way.
+/// A running step.
 pub struct Progress<'a> {
-    /// The object as it was read, or as the write-ahead left it.
+    /// The object as it was last read or written.
     pub owner: Kustomization,
     /// The status to write.
     pub new: KustomizationStatus,
-    /// The record to keep.
+    /// The memory to store.
     pub memory: &'a mut Memory,
-    /// How far it came.
+    /// The stage that the step reached.
     pub stage: Stage,
-    /// What the apply did.
+    /// The changes of the apply.
     pub changes: ChangeSet,
-    /// What the prune did.
+    /// The changes of the prune.
     pruned: ChangeSet,
-    /// Digest of what was rendered.
+    /// Digest of the rendered objects.
     pub digest: Option<String>,
-    /// No file of the build was touched.
-    pub untouched: bool,
-    /// The failure was one of health.
-    pub unhealthy: bool,
-    /// The failure was one of the way to the cluster.
-    pub unconnected: bool,
+    /// True if the revision changed no file of the build.
+    pub is_untouched: bool,
+    /// True if the failure was one of a health check.
+    pub is_unhealthy: bool,
+    /// True if the target could not be connected.
+    pub is_unconnected: bool,
     /// Flux objects of the hub that the apply changed or the prune deleted.
-    woken: Vec<ObjectRef>,
+    changed_objects: Vec<ObjectRef>,
     start: Duration,
 }
 
 impl<'a> Progress<'a> {
-    /// At the start of a step.
+    /// Creates the progress at the start of a step.
     pub fn new(context: &Context<'_>, owner: Kustomization, memory: &'a mut Memory) -> Self {
         let new = owner.status.clone();
         Self {
@@ -73,22 +73,23 @@ impl<'a> Progress<'a> {
             changes: ChangeSet::default(),
             pruned: ChangeSet::default(),
             digest: None,
-            untouched: false,
-            unhealthy: false,
-            unconnected: false,
-            woken: Vec::new(),
+            is_untouched: false,
+            is_unhealthy: false,
+            is_unconnected: false,
+            changed_objects: Vec::new(),
             start: context.ports.clock.now(),
         }
     }
 
-    /// The revision that is tried.
+    /// Sets the revision that is attempted.
     pub fn revision(&mut self, artifact: &ArtifactStatus) {
         self.new
             .last_attempted_revision
             .clone_from(&artifact.revision);
     }
 
-    /// Since when the health of this revision is looked at: since its apply, and since the first one while its prune waits.
+    /// Returns the time from which the timeout of the health check counts: the apply of this revision, or its first apply while its
+    /// prune waits.
     pub fn health_since(&self, context: &Context<'_>, artifact: &ArtifactStatus) -> Duration {
         let wait = self.memory.wait.as_ref();
         let wait = wait.filter(|wait| wait.revision == artifact.revision);
@@ -98,26 +99,26 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Digest of what was rendered last.
+    /// Returns the digest of the objects that were rendered last.
     pub fn last_digest(&self) -> Option<String> {
         let last = self.new.history.first()?;
         last["digest"].as_str().map(str::to_owned)
     }
 
-    /// What is in the inventory now.
+    /// Returns the inventory of the new status.
     pub fn current_inventory(&self) -> Inventory {
         Inventory::from_status(self.new.inventory.as_ref())
     }
 
-    /// The inventory as it will be written.
+    /// Sets the inventory of the new status.
     pub fn inventory(&mut self, inventory: Inventory) {
         self.new.inventory = Some(inventory.to_status());
     }
 
-    /// Notes what an apply did.
+    /// Records the changes of an apply.
     pub fn changes(&mut self, report: &Report, remote: bool) {
         let is_changed = |action| matches!(action, Action::Created | Action::Configured);
-        self.wake(&report.changes, remote, is_changed);
+        self.queue_changed(&report.changes, remote, is_changed);
         if report.failure.is_some() {
             self.memory.applied.extend(report.applied.clone());
         } else {
@@ -126,18 +127,23 @@ impl<'a> Progress<'a> {
         self.changes.extend(report.changes.clone());
     }
 
-    /// Notes what a prune did.
+    /// Records the changes of a prune.
     pub fn pruned(&mut self, changes: ChangeSet, remote: bool) {
-        self.wake(&changes, remote, |action| action == Action::Deleted);
+        self.queue_changed(&changes, remote, |action| action == Action::Deleted);
         self.pruned.extend(changes);
     }
 
-    /// Flux objects of the hub with such a change have their own steps next.
-    fn wake(&mut self, changes: &ChangeSet, remote: bool, concerns: impl Fn(Action) -> bool) {
+    /// Collects the Flux objects of the hub with such an action: their own steps are queued next.
+    fn queue_changed(
+        &mut self,
+        changes: &ChangeSet,
+        remote: bool,
+        concerns: impl Fn(Action) -> bool,
+    ) {
         let changed = changes
             .iter()
             .filter(|entry| !remote && concerns(entry.action));
-        let woken = changed.filter_map(|entry| {
+        let changed_objects = changed.filter_map(|entry| {
             let gvk = Gvk {
                 group: entry.id.group.clone(),
                 version: String::new(),
@@ -146,13 +152,13 @@ impl<'a> Progress<'a> {
             let kind = FluxKind::of(&gvk)?;
             Some(ObjectRef::new(kind, &*entry.id.namespace, &*entry.id.name))
         });
-        self.woken.extend(woken);
+        self.changed_objects.extend(changed_objects);
     }
 
-    /// Writes the larger inventory before anything new is applied; nothing when nothing is new.
+    /// Writes the larger inventory before a new object is applied; writes nothing if no object is new.
     ///
     /// # Errors
-    /// The cluster's; nothing was applied then.
+    /// An error of the cluster; nothing was applied then.
     pub async fn write_ahead(
         &mut self,
         context: &Context<'_>,
@@ -191,14 +197,14 @@ impl<'a> Progress<'a> {
         );
         let object = self.write(context, &ahead).await?;
         self.owner = Kustomization::from_object(object)
-            .map_err(|what| Failure::retry(reason::FAILED, what))?;
+            .map_err(|message| Failure::retry(reason::FAILED, message))?;
         Ok(())
     }
 
-    /// Writes an inventory and nothing else of the status.
+    /// Writes an inventory and leaves the rest of the status unchanged.
     ///
     /// # Errors
-    /// The cluster's; the inventory may be written all the same.
+    /// An error of the cluster; the inventory may be written nevertheless.
     pub async fn write_inventory(
         &mut self,
         context: &Context<'_>,
@@ -208,18 +214,18 @@ impl<'a> Progress<'a> {
         status.inventory = Some(inventory.to_status());
         let object = self.write(context, &status).await?;
         self.owner = Kustomization::from_object(object)
-            .map_err(|what| Failure::retry(reason::FAILED, what))?;
+            .map_err(|message| Failure::retry(reason::FAILED, message))?;
         Ok(())
     }
 
-    /// An event for what was applied, and one for what was pruned, objects that were left alone too.
-    fn tell_changes(&self, context: &Context<'_>) {
+    /// Records an event for the changes of the apply, and one for those of the prune, which includes skipped objects.
+    fn report_changes(&self, context: &Context<'_>) {
         let revision = &self.new.last_attempted_revision;
         for changes in [&self.changes.changed(), &self.pruned] {
             if !changes.is_empty() {
-                let what = changes.to_string();
-                let why = reason::PROGRESSING;
-                context.events.record(false, why, &what, revision);
+                let message = changes.to_string();
+                let reason = reason::PROGRESSING;
+                context.events.record(false, reason, &message, revision);
             }
         }
     }
@@ -228,20 +234,20 @@ impl<'a> Progress<'a> {
         driver::Report {
             object: self.owner,
             status: self.new,
-            changed: self.woken,
+            changed: self.changed_objects,
             end,
         }
     }
 
-    /// The end without a failure.
+    /// Ends the step without a failure.
     pub fn succeed(mut self, context: &Context<'_>, end: RunEnd) -> driver::Report<Kustomization> {
         let revision = self.new.last_attempted_revision.clone();
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
-        self.tell_changes(context);
+        self.report_changes(context);
         let mut outcome = Outcome::default();
         match end {
             RunEnd::Waiting(open) => {
-                let message = self.doing("Running health checks");
+                let message = self.progress_message("Running health checks");
                 self.new.conditions.remove(STALLED);
                 self.new.conditions.set(
                     RECONCILING,
@@ -267,10 +273,10 @@ impl<'a> Progress<'a> {
                     generation,
                     &now,
                 );
-                outcome.requeue_after = Some(HEALTH_AGAIN);
+                outcome.requeue_after = Some(HEALTH_CHECK_DELAY);
                 outcome.summary = format!("waiting for: {open}");
             }
-            RunEnd::Ready { checked, left } => {
+            RunEnd::Ready { is_checked, prune } => {
                 let message = format!("Applied revision: {revision}");
                 self.new.observed_generation = Some(generation);
                 self.new.last_applied_revision.clone_from(&revision);
@@ -285,25 +291,25 @@ impl<'a> Progress<'a> {
                     generation,
                     &now,
                 );
-                if let Some(passed) = self.healthy(context, checked, generation, &now) {
-                    let why = reason::PROGRESSING;
-                    context.events.record(false, why, &passed, &revision);
+                if let Some(passed) = self.set_healthy(context, is_checked, generation, &now) {
+                    let reason = reason::PROGRESSING;
+                    context.events.record(false, reason, &passed, &revision);
                 }
-                self.remember(context, reason::SUCCEEDED);
+                self.add_history(context, reason::SUCCEEDED);
                 outcome.notifies = true;
-                outcome.requeue_after = match &left {
-                    Left::Nothing => None,
-                    Left::Terminating => Some(PRUNE_AGAIN),
-                    Left::Waits(later) => Some(later.after),
+                outcome.requeue_after = match &prune {
+                    PruneState::Finished => None,
+                    PruneState::Terminating => Some(TERMINATION_CHECK_DELAY),
+                    PruneState::Waiting(later) => Some(later.after),
                 };
-                let done = if self.untouched {
-                    "untouched by this revision".to_owned()
+                let done = if self.is_untouched {
+                    "no file of the build has changed".to_owned()
                 } else {
                     self.changes.extend(std::mem::take(&mut self.pruned));
                     self.changes.summary()
                 };
-                outcome.summary = match left {
-                    Left::Waits(later) => {
+                outcome.summary = match prune {
+                    PruneState::Waiting(later) => {
                         format!("{message}: {done}; the prune waits for {}", later.waits_for)
                     }
                     _ => format!("{message}: {done}"),
@@ -313,7 +319,7 @@ impl<'a> Progress<'a> {
         self.report(driver::StepEnd::Done(outcome))
     }
 
-    /// The end with a failure.
+    /// Ends the step with a failure.
     pub fn fail(
         mut self,
         context: &Context<'_>,
@@ -321,24 +327,29 @@ impl<'a> Progress<'a> {
     ) -> driver::Report<Kustomization> {
         let revision = self.new.last_attempted_revision.clone();
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
-        self.tell_changes(context);
-        let (why, message) = (failure.reason, shorten(&failure.message, 20_000));
+        self.report_changes(context);
+        let (reason, message) = (failure.reason, shorten(&failure.message, 20_000));
         self.new.conditions.set(
             READY,
             ConditionStatus::False,
-            why,
+            reason,
             &message,
             generation,
             &now,
         );
-        if self.unhealthy {
-            // What took so long stands in Ready alone, as in Flux.
-            let what = message.strip_prefix(HEALTH_FAILED);
-            let what = what.and_then(|rest| rest.split_once(": "));
-            let what = what.map_or(message.as_str(), |(_, what)| what);
-            self.new
-                .conditions
-                .set(HEALTHY, ConditionStatus::False, why, what, generation, &now);
+        if self.is_unhealthy {
+            // As in Flux, only Ready has the prefix with the duration.
+            let cause = message.strip_prefix(HEALTH_FAILED);
+            let cause = cause.and_then(|rest| rest.split_once(": "));
+            let cause = cause.map_or(message.as_str(), |(_, cause)| cause);
+            self.new.conditions.set(
+                HEALTHY,
+                ConditionStatus::False,
+                reason,
+                cause,
+                generation,
+                &now,
+            );
         }
         if failure.class == Class::Terminal {
             self.new.observed_generation = Some(generation);
@@ -346,37 +357,37 @@ impl<'a> Progress<'a> {
             self.new.conditions.set(
                 STALLED,
                 ConditionStatus::True,
-                why,
+                reason,
                 &message,
                 generation,
                 &now,
             );
         } else {
             self.new.conditions.remove(STALLED);
-            self.keep_going(why, &now);
+            self.set_retrying(reason, &now);
         }
-        if self.stage == Stage::Waiting || why == reason::ARTIFACT_FAILED {
+        if self.stage == Stage::Waiting || reason == reason::ARTIFACT_FAILED {
             let before = &self.owner.status.last_attempted_revision;
             self.new.last_attempted_revision.clone_from(before);
         }
-        self.remember(context, why);
-        let told = self
+        self.add_history(context, reason);
+        let last_ready = self
             .owner
             .status
             .conditions
             .get(READY)
             .map(|ready| (&*ready.reason, &*ready.message));
-        // As in Flux, a source that is not there is no event.
-        let is_told = self.stage != Stage::Waiting || why != reason::ARTIFACT_FAILED;
-        if is_told && told != Some((why, &*message)) {
+        // As in Flux, a missing source is not an event.
+        let has_event = self.stage != Stage::Waiting || reason != reason::ARTIFACT_FAILED;
+        if has_event && last_ready != Some((reason, &*message)) {
             // Waiting for another object is not a warning.
-            let warning = why != reason::DEPENDENCY_NOT_READY;
-            let message = match self.unconnected {
-                // In the event alone, as in Flux.
+            let warning = reason != reason::DEPENDENCY_NOT_READY;
+            let message = match self.is_unconnected {
+                // As in Flux, only the event has the prefix.
                 true => format!("failed to build kube client: {message}"),
                 false => message,
             };
-            context.events.record(warning, why, &message, &revision);
+            context.events.record(warning, reason, &message, &revision);
         }
         let retry = self
             .owner
@@ -385,44 +396,47 @@ impl<'a> Progress<'a> {
         self.report(driver::StepEnd::Failed(failure, retry))
     }
 
-    /// What Flux says of a stage.
-    fn doing(&self, what: &str) -> String {
+    /// Returns Flux's message for an activity of a stage.
+    fn progress_message(&self, activity: &str) -> String {
         let timeout = duration_text(self.owner.timeout().unwrap_or_default());
         let revision = &self.new.last_attempted_revision;
-        format!("{what} for revision {revision} with a timeout of {timeout}")
+        format!("{activity} for revision {revision} with a timeout of {timeout}")
     }
 
-    /// Says what is tried again. What only waits was not begun: nothing is said of it that was not said before.
-    fn keep_going(&mut self, why: &str, now: &str) {
+    /// Sets `Reconciling` with the activity that is retried. A step that only waits has begun no activity, so it keeps the earlier
+    /// message.
+    fn set_retrying(&mut self, reason: &str, now: &str) {
         let message = match self.stage {
             Stage::Waiting => match self.new.conditions.get(RECONCILING) {
                 Some(before) => before.message.clone(),
                 None => return,
             },
-            Stage::Building if why == reason::ARTIFACT_FAILED => self.doing("Fetching manifests"),
-            Stage::Building => self.doing("Building manifests"),
-            Stage::Applying => self.doing("Detecting drift"),
-            Stage::Checking => self.doing("Running health checks"),
+            Stage::Building if reason == reason::ARTIFACT_FAILED => {
+                self.progress_message("Fetching manifests")
+            }
+            Stage::Building => self.progress_message("Building manifests"),
+            Stage::Applying => self.progress_message("Detecting drift"),
+            Stage::Checking => self.progress_message("Running health checks"),
         };
         let generation = self.owner.generation();
-        let why = reason::PROGRESSING_WITH_RETRY;
+        let reason = reason::PROGRESSING_WITH_RETRY;
         let conditions = &mut self.new.conditions;
         conditions.set(
             RECONCILING,
             ConditionStatus::True,
-            why,
+            reason,
             &message,
             generation,
             now,
         );
     }
 
-    /// The `Healthy` condition, only where health is asked for. Its message keeps the time of the check that made it true,
-    /// which is returned when it is news.
-    fn healthy(
+    /// Sets the `Healthy` condition, or removes it if the object asks for no health check. Its message keeps the duration of the check
+    /// that made it true. Returns the message if it is new.
+    fn set_healthy(
         &mut self,
         context: &Context<'_>,
-        checked: bool,
+        is_checked: bool,
         generation: i64,
         now: &str,
     ) -> Option<String> {
@@ -434,7 +448,7 @@ impl<'a> Progress<'a> {
         let status = &self.owner.status;
         let is_new = status.last_applied_revision != self.new.last_attempted_revision;
         let is_news = is_new && !self.changes.changed().is_empty();
-        (checked && (is_news || !status.conditions.is_true(HEALTHY))).then(|| {
+        (is_checked && (is_news || !status.conditions.is_true(HEALTHY))).then(|| {
             let took = duration_text(context.ports.clock.now().saturating_sub(self.start));
             let message = format!("Health check passed in {took}");
             self.new.conditions.set(
@@ -449,9 +463,9 @@ impl<'a> Progress<'a> {
         })
     }
 
-    /// Puts the outcome at the head of the history. The same outcome of the same render is not counted again: a heartbeat
-    /// is no news and costs no write; its revision moves with the source's.
-    fn remember(&mut self, context: &Context<'_>, outcome: &str) {
+    /// Adds the outcome at the head of the history. The same outcome of the same render is not counted again, so that a step without
+    /// changes costs no write; the revision of the entry follows the source.
+    fn add_history(&mut self, context: &Context<'_>, outcome: &str) {
         let Some(digest) = self.digest.clone() else {
             return;
         };

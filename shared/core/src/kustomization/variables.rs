@@ -1,4 +1,4 @@
-//! Which variables a Kustomization needs, without a value for them: for whoever looks at a fleet without its cluster.
+//! The variables that a Kustomization needs and that have no value: for commands that check a fleet without its cluster.
 
 use super::{artifact_failure, find_artifact, inputs, remote};
 use crate::failure::Failure;
@@ -8,10 +8,10 @@ use crate::source::artifact;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The variables that the build of a Kustomization names and that have neither a value nor a default.
+/// Returns the variables that the build of a Kustomization names and that have neither a value nor a default.
 ///
 /// # Errors
-/// There is no artifact, something that `postBuild` names is missing, or the build fails.
+/// The artifact or an object that `postBuild` names is missing, or the build fails.
 pub async fn unset(
     context: &Context<'_>,
     owner: &Kustomization,

@@ -3,7 +3,7 @@
 use super::KeyKind;
 use driftless_sops::{Keyring, SopsError};
 
-/// `AGE-SECRET-KEY-1...`, one a line.
+/// Identities of the form `AGE-SECRET-KEY-1...`, one per line.
 pub struct Age;
 
 impl KeyKind for Age {

@@ -1,5 +1,5 @@
-//! The keys that open the SOPS documents of a Kustomization: those of `spec.decryption.secretRef`, and those that the secret
-//! manager has for the namespace. Each kind of key is a [`KeyKind`] of its own, in a module of its own.
+//! The keys that decrypt the SOPS documents of a Kustomization: those of `spec.decryption.secretRef`, and those that the secret
+//! manager has for the namespace. Each kind of key has its own [`KeyKind`] in its own module.
 
 mod age;
 mod pgp;
@@ -10,35 +10,35 @@ use crate::flux::{Decryption, Kustomization, reason};
 use crate::kernel::Context;
 use driftless_sops::{Keyring, SopsError};
 
-/// The kinds of keys that are known.
+/// The supported kinds of keys.
 const KINDS: [&dyn KeyKind; 2] = [&age::Age, &pgp::Pgp];
 
-/// What OpenPGP keys begin with: the secret of a namespace has no name that tells their kind.
+/// The first line of OpenPGP keys. It identifies them in the secret of a namespace, whose entries have no names.
 const PGP_BLOCK: &str = "-----BEGIN PGP PRIVATE KEY BLOCK-----";
 
 /// A kind of key.
 trait KeyKind: Sync {
-    /// How the names of its entries in the Secret of `spec.decryption.secretRef` end (Flux, "Kustomization", decryption).
+    /// Returns the suffix of the names of its entries in the Secret of `spec.decryption.secretRef` (Flux, "Kustomization", decryption).
     fn suffix(&self) -> &'static str;
-    /// Adds the keys of an entry; `place` names it in errors.
+    /// Adds the keys of an entry; errors name it as `place`.
     ///
     /// # Errors
-    /// Text that is not such a key.
+    /// The entry is not a key of this kind.
     fn add(&self, keyring: &mut Keyring, text: &str, place: &str) -> Result<(), SopsError>;
 }
 
-/// The keys of a Kustomization.
+/// Reads the keys of a Kustomization.
 ///
 /// # Errors
-/// A Secret that is not there, and keys that cannot be read; no text has a key in it.
+/// The Secret does not exist, or a key is not valid; no message contains a key.
 pub async fn keyring(
     context: &Context<'_>,
     from: &Kustomization,
     decryption: &Decryption,
 ) -> Result<Keyring, Failure> {
     if decryption.service_account_name.is_some() {
-        let what = "spec.decryption.serviceAccountName (a cloud's key service) is not supported yet: use age or OpenPGP keys";
-        return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        let message = "spec.decryption.serviceAccountName (a cloud's key service) is not supported yet: use age or OpenPGP keys";
+        return Err(Failure::terminal(reason::UNSUPPORTED, message));
     }
     let namespace = &from.id.namespace;
     let mut keyring = Keyring::new();
@@ -52,7 +52,7 @@ pub async fn keyring(
         for name in credentials::keys(&secret) {
             let kind = KINDS.into_iter().find(|kind| name.ends_with(kind.suffix()));
             let (Some(kind), Some(entry)) = (kind, credentials::entry(&secret, &name)) else {
-                // What opens no document of this installation may open one of Flux's: a document without a key is refused.
+                // Entries of other names are keys for Flux's other decryption providers. A document without a key is refused later.
                 continue;
             };
             let text = entry.expose_str().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Health: is everything that was applied, or everything that the object names, what it should be? A look takes seconds;
-//! a wait is a delayed message.
+//! Health checks of everything that was applied, or of everything that the object names. A check polls for seconds; a longer
+//! wait is a delayed message.
 
 use super::live;
 use super::memory::Memory;
@@ -13,39 +13,39 @@ use crate::kernel::Context;
 use crate::target::Target;
 use crate::target::health::{expressions, health_of};
 use crate::target::objects::{self, CONCURRENCY, Denied, Item};
-use crate::target::wait::{Paused, Pauses};
+use crate::target::polling::{Paused, Pauses};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::json;
 use std::time::Duration;
 
-/// What Flux takes for a health check that names no `apiVersion`.
+/// Flux's default `apiVersion` of a health check.
 const DEFAULT_API_VERSION: &str = "apps/v1";
 
-/// How the message of a health check that failed begins; what took how long follows.
+/// Prefix of the message of a failed health check; the duration and the cause follow.
 pub(super) const HEALTH_FAILED: &str = "health check failed after ";
 
-/// How a look at the health ended.
+/// The result of a health check.
 pub enum Health {
-    /// Nothing to look at.
+    /// The object asks for no health check.
     NotAsked,
-    /// All is well.
+    /// All objects are healthy.
     Healthy,
-    /// Not yet; what is missing.
+    /// Some objects are not healthy yet; lists them.
     Waiting(String),
 }
 
-fn unhealthy(took: Duration, what: &str, which: &str) -> Failure {
+fn unhealthy(took: Duration, cause: &str, objects: &str) -> Failure {
     let took = duration_text(took);
-    let what = format!("{HEALTH_FAILED}{took}: {what}: [{which}]");
-    Failure::retry(reason::HEALTH_CHECK_FAILED, what)
+    let message = format!("{HEALTH_FAILED}{took}: {cause}: [{objects}]");
+    Failure::retry(reason::HEALTH_CHECK_FAILED, message)
 }
 
-/// Looks at the health until all is well, something failed for good, or the step has waited as long as it may.
+/// Polls the health until all objects are healthy, one failed for good, or the step has waited as long as it may.
 ///
 /// # Errors
 /// `HealthCheckFailed` when an object failed or the timeout is over; `InvalidCELExpression`.
-pub async fn look(
+pub async fn check(
     context: &Context<'_>,
     target: &Target,
     owner: &Kustomization,
@@ -53,47 +53,47 @@ pub async fn look(
     memory: &Memory,
     since: Duration,
 ) -> Result<Health, Failure> {
-    let mut wanted = wanted(owner, inventory, memory);
-    if wanted.is_empty() {
+    let mut awaited = awaited(owner, inventory, memory);
+    if awaited.is_empty() {
         return Ok(Health::NotAsked);
     }
     let exprs = expressions(&owner.spec.health_check_exprs)?;
     let timeout = owner
         .timeout()
-        .map_err(|what| Failure::terminal(reason::FAILED, what))?;
+        .map_err(|message| Failure::terminal(reason::FAILED, message))?;
     let clock = context.ports.clock.as_ref();
     let (step_ends, mut pauses) = (clock.now() + context.wait_budget, Pauses::new());
     loop {
-        let looks = assess(target, owner, wanted, &exprs, clock.now()).await?;
+        let assessed = assess(target, owner, awaited, &exprs, clock.now()).await?;
         let (mut open, mut failed) = (Vec::new(), Vec::new());
-        for look in looks {
-            match look.1 {
+        for (one, status) in assessed {
+            match status {
                 Status::Current => {}
-                Status::Failed => failed.push(look),
-                _ => open.push(look),
+                Status::Failed => failed.push((one, status)),
+                _ => open.push((one, status)),
             }
         }
         let passed = clock.now().saturating_sub(since);
         if !failed.is_empty() {
-            let what = "failed early due to stalled resources";
-            return Err(unhealthy(passed, what, &list(&failed)));
+            let cause = "failed early due to stalled resources";
+            return Err(unhealthy(passed, cause, &list(&failed)));
         }
         if open.is_empty() {
             return Ok(Health::Healthy);
         }
         match pauses.pause(clock, passed >= timeout, step_ends).await {
-            Paused::Poll => wanted = open.into_iter().map(|(one, _)| one).collect(),
+            Paused::Poll => awaited = open.into_iter().map(|(one, _)| one).collect(),
             Paused::StepEnds => return Ok(Health::Waiting(list(&open))),
             Paused::TooLate => return Err(unhealthy(timeout, "timeout waiting for", &list(&open))),
         }
     }
 }
 
-/// An object to look at.
+/// An object whose health is awaited.
 struct AwaitedObject {
     id: ObjectId,
     version: String,
-    /// A Job that goes by itself when it is finished.
+    /// True for a Job that Kubernetes deletes when it is finished.
     expires: bool,
 }
 
@@ -106,7 +106,7 @@ impl AwaitedObject {
         }
     }
 
-    /// As much of the object as names it.
+    /// Returns an object with only its identity.
     fn object(&self) -> Result<Object, Failure> {
         let ObjectId {
             namespace, name, ..
@@ -114,13 +114,13 @@ impl AwaitedObject {
         let object = json!({"apiVersion": self.gvk().api_version(), "kind": self.id.kind,
             "metadata": {"namespace": namespace, "name": name}});
         Object::new(object).map_err(|error| {
-            let what = format!("{}: {error}", self.id);
-            Failure::terminal(reason::HEALTH_CHECK_FAILED, what)
+            let message = format!("{}: {error}", self.id);
+            Failure::terminal(reason::HEALTH_CHECK_FAILED, message)
         })
     }
 }
 
-fn wanted(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec<AwaitedObject> {
+fn awaited(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec<AwaitedObject> {
     let expires = |id: &ObjectId| {
         let applied = memory.applied.get(&id.inventory_id());
         applied.is_some_and(|applied| applied.expires)
@@ -163,37 +163,37 @@ fn is_itself(owner: &Kustomization, id: &ObjectId) -> bool {
         && (&id.namespace, &id.name) == (&owner.id.namespace, &owner.id.name)
 }
 
-/// How each of them is, from one look at all.
+/// Returns the status of each object, from one read of all of them.
 async fn assess(
     target: &Target,
     owner: &Kustomization,
-    wanted: Vec<AwaitedObject>,
+    awaited: Vec<AwaitedObject>,
     exprs: &HealthExprs,
     now: Duration,
 ) -> Result<Vec<(AwaitedObject, Status)>, Failure> {
-    let mut items = Vec::with_capacity(wanted.len());
-    let mut places = Vec::with_capacity(wanted.len());
-    for one in &wanted {
+    let mut items = Vec::with_capacity(awaited.len());
+    let mut ids = Vec::with_capacity(awaited.len());
+    for one in &awaited {
         let resource = target.cluster.resource(&one.gvk()).await?;
         let item = match resource {
             Some(resource) => Some(Item::new(one.object()?, resource)),
             None => None,
         };
-        // What was asked for may name a namespace where its kind has none.
-        places.push(item.as_ref().map(|item| item.object.id()));
+        // A health check may name a namespace although its kind is cluster-scoped.
+        ids.push(item.as_ref().map(|item| item.object.id()));
         items.extend(item);
     }
     let selector = live::selector(owner);
     let live = objects::read(target, &items, &selector, Denied::Error).await?;
-    let looks = wanted.into_iter().zip(places).map(|(one, place)| {
-        let live = place.and_then(|id| live.get(&id));
+    let checks = awaited.into_iter().zip(ids).map(|(one, id)| {
+        let live = id.and_then(|id| live.get(&id));
         async move {
             let status = match live {
                 Some(live) if owner.spec.wait && Policy::of(live).skip(None).is_some() => {
                     Status::Current
                 }
                 Some(live) => health_of(target, live, exprs, now).await.status,
-                // A finished Job may have been taken away by its own `ttlSecondsAfterFinished`, which Flux counts as done.
+                // A finished Job may have been deleted after its `ttlSecondsAfterFinished`, which Flux counts as done.
                 None if one.expires => Status::Current,
                 None => Status::NotFound,
             };
@@ -201,7 +201,7 @@ async fn assess(
         }
         .boxed()
     });
-    Ok(concurrent::run(CONCURRENCY, looks.collect()).await)
+    Ok(concurrent::run(CONCURRENCY, checks.collect()).await)
 }
 
 fn list(open: &[(AwaitedObject, Status)]) -> String {
