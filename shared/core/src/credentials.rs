@@ -10,13 +10,13 @@ use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long one reading of a repository may take: Flux's default for `spec.timeout`.
+/// The timeout for one read of a repository: Flux's default for `spec.timeout`.
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Reads a Secret of the hub, in the hub's own identity.
 ///
 /// # Errors
-/// It does not exist, or cannot be read.
+/// The Secret cannot be read. A missing one is not an error.
 pub async fn secret(hub: &Hub, namespace: &str, name: &str) -> Result<Option<Object>, Failure> {
     read(hub, "Secret", namespace, name).await
 }
@@ -41,26 +41,26 @@ pub async fn read(
     }
 }
 
-/// One entry of a Secret, decoded.
+/// Returns one decoded entry of a Secret.
 pub fn entry(secret: &Object, key: &str) -> Option<Secret> {
     let text = secret.pointer("/data")?.get(key)?.as_str()?;
     STANDARD.decode(text).ok().map(Secret::new)
 }
 
-/// The names of a Secret's or ConfigMap's entries.
+/// Returns the names of the entries of a Secret or ConfigMap.
 pub fn keys(object: &Object) -> Vec<String> {
     let data = object.pointer("/data").and_then(Value::as_object);
     data.map(|data| data.keys().cloned().collect())
         .unwrap_or_default()
 }
 
-/// How a GitRepository is read: with the login in its Secret; without one, as
-/// [`Settings::source_auth`](crate::hub::Settings::source_auth) says. A deploy key (`identity`) is a login of an `ssh://` address;
-/// at github.com it is used where there is no other one.
+/// Returns the credentials for a GitRepository: the login in its Secret, or without one those of
+/// [`Settings::source_auth`](crate::hub::Settings::source_auth). A deploy key (`identity`) is the login for an `ssh://` address;
+/// at github.com it is used if there is no other one.
 /// `proxy` is the address in the Secret of `spec.proxySecretRef`.
 ///
 /// # Errors
-/// The Secret is missing or has none of the keys.
+/// The Secret is missing or has none of the supported keys.
 pub async fn git(
     hub: &Hub,
     source: &GitRepository,
@@ -74,9 +74,9 @@ pub async fn git(
     if !url.starts_with("ssh://") {
         found.ssh = None;
     }
-    let unnamed = || hub.settings.source_auth(&source.id, url);
-    let login = found.login.unwrap_or_else(unnamed);
-    // Who has nothing else comes to GitHub with the deploy key, over SSH.
+    let default = || hub.settings.source_auth(&source.id, url);
+    let login = found.login.unwrap_or_else(default);
+    // GitHub is read with the deploy key over SSH if there is no other login.
     let is_keyed = found.ssh.is_some() && login == GitAuth::Anonymous;
     if is_github(url) && !is_keyed {
         return Ok(login);
@@ -97,7 +97,7 @@ pub async fn git(
     })))
 }
 
-/// What a Secret has for a repository.
+/// The credentials for a repository in a Secret.
 #[derive(Default)]
 struct Found {
     login: Option<GitAuth>,
@@ -105,16 +105,17 @@ struct Found {
     connection: Connection,
 }
 
-/// What stands in a Secret with Flux's keys (github.com/fluxcd/pkg/git 0.52): `ca.crt` wins over `caFile`, a bearer token over user
+/// Reads a Secret with Flux's keys (github.com/fluxcd/pkg/git 0.52): `ca.crt` overrides `caFile`, and a bearer token overrides user
 /// and password.
 async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Found, Failure> {
     let place = format!("Secret/{namespace}/{name}");
-    let fail =
-        |what: &str| Failure::retry(reason::AUTHENTICATION_FAILED, format!("{place}: {what}"));
+    let fail = |problem: &str| {
+        Failure::retry(reason::AUTHENTICATION_FAILED, format!("{place}: {problem}"))
+    };
     let secret = secret(hub, namespace, name).await?.ok_or_else(|| {
-        let lead = format!("failed to get secret '{namespace}/{name}'");
-        let what = format!("{lead}: {lead}: secrets \"{name}\" not found");
-        Failure::retry(reason::AUTHENTICATION_FAILED, what)
+        let prefix = format!("failed to get secret '{namespace}/{name}'");
+        let message = format!("{prefix}: {prefix}: secrets \"{name}\" not found");
+        Failure::retry(reason::AUTHENTICATION_FAILED, message)
     })?;
     let text =
         |key: &str| entry(&secret, key).and_then(|value| value.expose_str().map(str::to_owned));
@@ -145,54 +146,54 @@ async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Found, Fail
     found.connection.client_certificate = match (bytes("tls.crt"), bytes("tls.key")) {
         (Some(certificate), Some(key)) => Some((certificate.expose().to_vec(), key)),
         (None, None) => None,
-        _ => return Err(fail("has one of tls.crt and tls.key, and needs both")),
+        _ => return Err(fail("has only one of tls.crt and tls.key: set both")),
     };
     let is_empty = found.connection == Connection::default();
     match found.login.is_none() && found.ssh.is_none() && is_empty {
         true => Err(fail(
-            "has none of username and password, bearerToken, githubAppID, identity, ca.crt, tls.crt",
+            "has no usable keys: expected username and password, bearerToken, githubAppID, identity, ca.crt or tls.crt",
         )),
         false => Ok(found),
     }
 }
 
-/// A repository that was read without a login and could not be: what may be done about it.
-pub struct Unnamed {
+/// A hint for a repository that could not be read without a login.
+pub struct LoginHint {
     repository: Repository,
-    lead: &'static str,
+    prefix: &'static str,
 }
 
-impl Unnamed {
-    /// None where a login was sent, or where none would help.
+impl LoginHint {
+    /// Returns a hint for an error, unless a login was sent or would not help.
     pub fn of(auth: &GitAuth, error: &PortError, url: &str) -> Option<Self> {
         let is_keyed = matches!(auth, GitAuth::Server(server) if server.ssh.is_some());
-        let lead = match error.kind {
+        let prefix = match error.kind {
             _ if *auth.login() != GitAuth::Anonymous => return None,
             _ if is_keyed => return None,
             ErrorKind::NotFound | ErrorKind::Denied => {
-                "it was read without a login: if the repository is private"
+                "the repository was read without a login: if it is private"
             }
             ErrorKind::RateLimited => {
-                "it was read without a login, and the host answers few of such requests: for more"
+                "the repository was read without a login, and the host limits such requests: to allow more"
             }
             _ => return None,
         };
         match place(url) {
-            Ok(Location::Hosted(repository)) => Some(Self { repository, lead }),
+            Ok(Location::Hosted(repository)) => Some(Self { repository, prefix }),
             _ => None,
         }
     }
 
-    /// What the operator may do for objects of a namespace.
+    /// Returns the advice for the operator, for objects of a namespace.
     pub fn hint(&self, namespace: &str) -> String {
         self.hint_or(namespace, "")
     }
 
-    /// What the operator may do for objects of a namespace, and before it what their owner may.
+    /// Returns the advice for the operator, for objects of a namespace, after `own`, the advice for the objects' owner.
     pub fn hint_or(&self, namespace: &str, own: &str) -> String {
-        let (lead, repository) = (self.lead, self.repository.short_name());
+        let (prefix, repository) = (self.prefix, self.repository.short_name());
         format!(
-            "{lead}, {own}let the operator register the hub with --allow-installation-repository {namespace}={repository}"
+            "{prefix}, {own}let the operator register the hub with --allow-installation-repository {namespace}={repository}"
         )
     }
 }
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identities_are_told_apart() {
+    fn identities_are_distinct() {
         let secret = |text: &str| Secret::new(text.to_owned());
         let basic = |username: &str, password: &str| GitAuth::Basic {
             username: username.to_owned(),
@@ -225,7 +226,7 @@ mod tests {
                 ..GitServer::default()
             })
         };
-        // How a server is reached says nothing of who reads.
+        // The connection to a server is not part of the identity.
         let reached = server(GitServer {
             login: basic("a", "bc"),
             connection: Connection {
@@ -256,11 +257,11 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_is_told_when_a_login_may_help() {
+    fn a_hint_is_given_if_a_login_may_help() {
         let url = "https://github.com/acme/apps";
         let hint = |auth: &GitAuth, kind: ErrorKind, url: &str| {
-            let unnamed = Unnamed::of(auth, &PortError::new(kind, "no"), url);
-            unnamed.map(|unnamed| unnamed.hint("team-a"))
+            let hint = LoginHint::of(auth, &PortError::new(kind, "no"), url);
+            hint.map(|hint| hint.hint("team-a"))
         };
         let anonymous = GitAuth::Anonymous;
         let keyed = GitAuth::Server(Box::new(GitServer {
@@ -271,10 +272,10 @@ mod tests {
             }),
             ..GitServer::default()
         }));
-        let told = hint(&anonymous, ErrorKind::NotFound, url).unwrap();
+        let advice = hint(&anonymous, ErrorKind::NotFound, url).unwrap();
         assert!(
-            told.ends_with("--allow-installation-repository team-a=acme/apps"),
-            "{told}"
+            advice.ends_with("--allow-installation-repository team-a=acme/apps"),
+            "{advice}"
         );
         assert!(hint(&anonymous, ErrorKind::RateLimited, url).is_some());
         for (auth, kind, url) in [

@@ -1,4 +1,4 @@
-//! Hubs: the management clusters whose Flux objects are served, registered in the bucket.
+//! Hubs: the management clusters whose Flux objects are reconciled, registered in the bucket.
 
 use crate::failure::Failure;
 use crate::flux::{FLUX_SYSTEM, FluxKind, ObjectRef, reason};
@@ -14,83 +14,82 @@ use std::sync::Arc;
 
 const PREFIX: &str = "hubs/";
 
-/// What is registered about a hub. Its kubeconfig is in the secret manager under `hubs/NAME`.
+/// The registered settings of a hub. Its kubeconfig is in the secret manager under `hubs/NAME`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
-    /// The hub's name.
+    /// The name under which the hub is registered.
     pub name: String,
-    /// Refuse references to other namespaces (Flux's `--no-cross-namespace-refs`).
+    /// True if references to other namespaces are refused (Flux's `--no-cross-namespace-refs`).
     pub no_cross_namespace_refs: bool,
-    /// The service account of objects that name none (Flux's `--default-service-account`); none: the hub's own identity.
+    /// The service account of objects that name none (Flux's `--default-service-account`); by default the hub's own identity.
     pub default_service_account: Option<String>,
-    /// The service account whose token opens a remote cluster where the ConfigMap of `spec.kubeConfig.configMapRef` names none
+    /// The service account whose token is used for a remote cluster if the ConfigMap of `spec.kubeConfig.configMapRef` names none
     /// (Flux's `--default-kubeconfig-service-account`).
     pub default_kubeconfig_service_account: Option<String>,
-    /// The service account whose cloud login a source takes where it names none (`--default-service-account` of Flux's
+    /// The service account whose cloud login is used for sources that name none (`--default-service-account` of Flux's
     /// source-controller).
     pub default_source_service_account: Option<String>,
-    /// Apply the controllers' Deployments that a `gotk-components.yaml` brings.
+    /// True if the controllers' Deployments of a `gotk-components.yaml` are applied.
     pub keep_controllers: bool,
-    /// Accept `insecure-skip-tls-verify` in kubeconfigs.
+    /// True if `insecure-skip-tls-verify` is accepted in kubeconfigs.
     pub allow_insecure_kubeconfigs: bool,
-    /// Accept remote clusters at loopback and link-local addresses: for an installation on the operator's own machine.
+    /// True if remote clusters at loopback and link-local addresses are accepted: for an installation on the operator's own machine.
     pub allow_local_clusters: bool,
-    /// Fetch remote bases and files that a kustomization names: as everybody can, or with the installation's own access where
-    /// [`Settings::installation_repositories`] says so.
+    /// True if the remote bases and files of a kustomization are fetched: anonymously, or with the installation's own credentials
+    /// for [`Settings::installation_repositories`].
     pub allow_remote_bases: bool,
-    /// The address of the root source, as the operator gave it. The GitRepository `flux-system/flux-system` is read with the
-    /// installation's own credentials as long as it has this address.
+    /// The address of the root source, as the operator registered it. The GitRepository `flux-system/flux-system` is read with the
+    /// installation's own credentials while it has this address.
     pub root_repository: Option<String>,
-    /// Git repositories that objects of a namespace may read with the installation's own credentials, as
-    /// `NAMESPACE=OWNER/NAME` (see [`Grant`]); none unasked.
+    /// The Git repositories that objects of a namespace may read with the installation's own credentials, as
+    /// `NAMESPACE=OWNER/NAME` (see [`Grant`]).
     pub installation_repositories: Vec<String>,
-    /// A variable of `postBuild` without a value and without a default is empty text, and no failure (Flux's feature gate
-    /// `StrictPostBuildSubstitutions=false`).
+    /// True if a variable of `postBuild` without a value and without a default is an empty string instead of an error (Flux's
+    /// feature gate `StrictPostBuildSubstitutions=false`).
     pub lenient_substitutions: bool,
-    /// A dependency with a `readyExpr` must be ready as well (Flux's feature gate `AdditiveCELDependencyCheck`).
+    /// True if a dependency with a `readyExpr` must also be ready (Flux's feature gate `AdditiveCELDependencyCheck`).
     pub additive_dependency_check: bool,
-    /// A release that does not say how it is applied is applied as Helm 3 does, by the client (Flux's feature gate
-    /// `UseHelm3Defaults`).
+    /// True if releases are applied client-side as in Helm 3, unless they set it (Flux's feature gate `UseHelm3Defaults`).
     pub helm3_defaults: bool,
-    /// Buckets that a Bucket object may read with the installation's own AWS role, as `NAMESPACE/BUCKET`; none unasked.
+    /// The buckets that a Bucket object may read with the installation's own AWS role, as `NAMESPACE/BUCKET`.
     pub role_buckets: Vec<String>,
-    /// Clusters of EKS that objects may work on with the installation's own AWS role, as `NAMESPACE/ARN`; none unasked.
+    /// The EKS clusters that objects may use with the installation's own AWS role, as `NAMESPACE/ARN`.
     pub role_clusters: Vec<String>,
-    /// Registries of ECR that objects may read with the installation's own AWS role, as `NAMESPACE/HOST/REPOSITORY`, with all that
-    /// is below; none unasked.
+    /// The ECR registries that objects may read with the installation's own AWS role, as `NAMESPACE/HOST/REPOSITORY`, including the
+    /// repositories below.
     pub role_registries: Vec<String>,
-    /// The `trusted_root.json` by which signatures without keys are checked where an object names none; none: that of the public
-    /// Sigstore, as it was when this version was built.
+    /// The `trusted_root.json` for signatures without keys of objects that name none; by default that of the public Sigstore when
+    /// this version was built.
     pub sigstore_root: Option<String>,
-    /// The Capsule proxy, where the hub's tenants are Capsule's ([`crate::capsule`]).
+    /// The Capsule proxy, if the hub's tenants are Capsule's ([`crate::capsule`]).
     pub capsule_proxy: Option<CapsuleProxy>,
 }
 
-/// Where the Capsule proxy of a hub is.
+/// The address of the Capsule proxy of a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CapsuleProxy {
-    /// `https://HOST:PORT`, as driftless reaches it.
+    /// The URL at which driftless reaches the proxy, `https://HOST:PORT`.
     pub url: String,
-    /// PEM of its certificate authority; the system's when absent.
+    /// The certificate authority of the proxy, in PEM; by default the system's are trusted.
     pub certificate_authority: Option<String>,
 }
 
-/// A hub that can be talked to.
+/// A connected hub.
 #[derive(Clone)]
 pub struct Hub {
-    /// What is registered.
+    /// The registered settings of the hub.
     pub settings: Settings,
     /// The API server, as the hub's own identity.
     pub cluster: Arc<dyn Cluster>,
-    /// Where it is: the same server is reached again as other users.
+    /// The address and login of the API server, to connect to it as other users.
     pub access: crate::ports::Access,
 }
 
 impl Settings {
-    /// How a GitRepository without a usable login of its own is read: with the installation's own credentials where the operator
-    /// named it, and else as everybody can.
+    /// Returns the credentials for a GitRepository without its own login: those of the installation if the operator named the
+    /// repository, else none.
     pub fn source_auth(&self, source: &ObjectRef, url: &str) -> GitAuth {
         match self.is_root(source, url) {
             true => GitAuth::Installation,
@@ -98,13 +97,13 @@ impl Settings {
         }
     }
 
-    /// How objects of a namespace read a repository without a login of their own.
+    /// Returns the credentials for a repository that objects of a namespace read without their own login.
     pub fn repository_auth(&self, namespace: &str, url: &str) -> GitAuth {
         let Some(repository) = hosted(url) else {
             return GitAuth::Anonymous;
         };
         let grants = self.installation_repositories.iter();
-        // A grant that cannot be read grants nothing; the command line takes none.
+        // An invalid grant grants nothing; the command line refuses it.
         let mut grants = grants.filter_map(|text| Grant::parse(text).ok());
         match grants.any(|grant| grant.covers(namespace, &repository)) {
             true => GitAuth::Installation,
@@ -112,8 +111,8 @@ impl Settings {
         }
     }
 
-    /// Whether this is the root source: by its name, and by the repository that the operator registered. Whoever may write the
-    /// object leads it to no other repository with the installation's access.
+    /// Returns whether this is the root source, with the repository that the operator registered: a user who can write the object
+    /// cannot use the installation's credentials for another repository.
     fn is_root(&self, source: &ObjectRef, url: &str) -> bool {
         let root = ObjectRef::new(FluxKind::GitRepository, FLUX_SYSTEM, FLUX_SYSTEM);
         let registered = self.root_repository.as_deref().and_then(hosted);
@@ -135,24 +134,23 @@ fn key_of(name: &str) -> String {
     format!("{PREFIX}{}.json", state::key_part(name))
 }
 
-/// The name in a key of the registry.
+/// Returns the hub's name in a key of the bucket.
 fn name_of(key: &str) -> Option<String> {
     state::decode_key_part(key.strip_prefix(PREFIX)?.strip_suffix(".json")?)
 }
 
-/// What a registration found.
+/// The result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registered {
-    /// The same settings.
+    /// The hub was already registered with these settings.
     Unchanged,
-    /// Other settings, or none.
+    /// The settings are new or changed.
     Written,
-    /// A damaged document, which was set aside.
+    /// The registration was damaged; it was set aside and replaced.
     Restored,
 }
 
-/// Registers a hub, or changes its settings. A damaged registration is written anew: who registers a hub says all of its
-/// settings.
+/// Registers a hub, or changes its settings. A damaged registration is replaced, because a registration has all settings.
 ///
 /// # Errors
 /// The bucket's.
@@ -176,7 +174,7 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registered> 
     }
 }
 
-/// Every registered hub's name, of damaged registrations too: [`connect`] refuses those hubs, each by itself.
+/// Returns the names of all registered hubs, also of damaged registrations, which [`connect`] refuses one by one.
 ///
 /// # Errors
 /// The bucket's.
@@ -186,23 +184,23 @@ pub async fn names(ports: &Ports) -> Result<Vec<String>> {
     Ok(names.collect())
 }
 
-/// What is registered about a hub. Fields that are absent have their defaults, which lock nothing down: so a document that
-/// does not even say its name is refused.
+/// Returns the settings of a registered hub. Absent fields have their defaults, which restrict nothing: so a document without the
+/// hub's name is refused.
 ///
 /// # Errors
-/// It is not registered, it is damaged, or the bucket does not answer.
+/// The hub is not registered, the registration is damaged, or the bucket does not answer.
 pub async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
     let key = key_of(name);
-    let damaged = |what: &str| {
-        let what = format!(
-            "the registration of hub '{name}' is damaged, and its settings are not guessed: register the hub again with \
-             all of its flags (driftless bootstrap; driftless serve does at its start): {what}"
+    let damaged = |problem: &str| {
+        let message = format!(
+            "the registration of hub '{name}' is damaged: register the hub again with all of its flags (driftless bootstrap; \
+             driftless serve does it at its start): {problem}"
         );
-        Failure::retry(reason::FAILED, what)
+        Failure::retry(reason::FAILED, message)
     };
     match state::read::<Settings>(ports.blobs.as_ref(), &key).await {
         Ok(Some((settings, _))) if settings.name == name => Ok(settings),
-        Ok(Some(_)) => Err(damaged(&format!("{key}: it has another name"))),
+        Ok(Some(_)) => Err(damaged(&format!("{key}: has the name of another hub"))),
         Ok(None) => Err(Failure::terminal(
             reason::FAILED,
             format!("hub '{name}' is not registered: run driftless bootstrap"),
@@ -215,7 +213,7 @@ pub async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
 /// Connects to a registered hub.
 ///
 /// # Errors
-/// Not registered, no kubeconfig, a kubeconfig that is refused, or a cluster that cannot be reached.
+/// The hub is not registered, its kubeconfig is missing or refused, or the cluster cannot be reached.
 pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
     let settings = settings(ports, name).await?;
     let secret = format!("hubs/{name}");
@@ -227,7 +225,7 @@ pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
     };
     let options = kubeconfig::Options {
         allow_insecure: settings.allow_insecure_kubeconfigs,
-        // Where the hub is, is the operator's own word.
+        // The operator chose the hub's address.
         allow_local: true,
     };
     let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
@@ -242,27 +240,27 @@ pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
 }
 
 impl Hub {
-    /// The resource of a Flux kind in the version this hub serves first.
+    /// Returns the resource of a Flux kind in the newest version that the hub serves and driftless knows, else in the first served.
     ///
     /// # Errors
-    /// The definitions are not installed.
+    /// The custom resource definitions are not installed.
     pub async fn resource(&self, kind: FluxKind) -> Result<Resource> {
         let served = self.cluster.versions(kind.group(), kind.as_str()).await?;
-        // Prefer our order over the server's: newest first.
+        // Prefer our order to the server's: newest first.
         let best = kind
             .versions()
             .iter()
             .find_map(|version| served.iter().find(|one| one.gvk.version == *version));
         best.or(served.first()).cloned().ok_or_else(|| {
-            let what = format!(
+            let message = format!(
                 "hub '{}' does not serve {kind}: install the custom resource definitions",
                 self.settings.name
             );
-            PortError::new(ErrorKind::NotFound, what)
+            PortError::new(ErrorKind::NotFound, message)
         })
     }
 
-    /// A Flux object.
+    /// Reads a Flux object; returns nothing if it does not exist.
     ///
     /// # Errors
     /// The cluster's.
@@ -271,7 +269,7 @@ impl Hub {
         self.cluster.get(&resource, &id.namespace, &id.name).await
     }
 
-    /// Every Flux object of a kind; none when the hub does not serve it.
+    /// Lists every Flux object of a kind; the list is empty if the hub does not serve the kind.
     ///
     /// # Errors
     /// The cluster's.
@@ -292,7 +290,7 @@ mod tests {
     use bytes::Bytes;
     use futures::FutureExt as _;
 
-    /// Nothing in memory ever waits.
+    /// Returns the result of a future that never waits, as those of in-memory ports.
     fn now<T>(future: impl Future<Output = T>) -> T {
         future.now_or_never().unwrap()
     }
@@ -314,12 +312,12 @@ mod tests {
             now(register(&ports, &locked_down(name))).unwrap();
         }
         let key = key_of("eu/staging");
-        let why = |name: &str| now(connect(&ports, name)).err().unwrap().message;
+        let error = |name: &str| now(connect(&ports, name)).err().unwrap().message;
         for (damage, found) in [
             ("", Registered::Restored),
             ("{\"name\": \"eu/sta", Registered::Restored),
             ("\u{0}\u{1}", Registered::Restored),
-            // Documents of their own, without the settings of the hub.
+            // Valid documents without the settings of the hub.
             ("{}", Registered::Written),
             ("{\"name\": \"production\"}", Registered::Written),
         ] {
@@ -328,25 +326,25 @@ mod tests {
                 .put(&key, Bytes::from(damage), Precondition::None))
             .unwrap();
             assert_eq!(now(names(&ports)).unwrap(), ["eu/staging", "production"]);
-            assert!(why("eu/staging").contains("is damaged"), "{damage}");
-            // It has no kubeconfig in this test, which is asked for after the registration.
+            assert!(error("eu/staging").contains("is damaged"), "{damage}");
+            // This hub has no kubeconfig in this test, which is read after the registration.
             assert!(
-                why("production").contains("the secret manager has no"),
+                error("production").contains("the secret manager has no"),
                 "{damage}"
             );
             let reports = now(sweep::sweep(&ports)).unwrap();
-            let told = reports.iter().map(|report| {
+            let failures = reports.iter().map(|report| {
                 let failure = report.failure.as_ref().unwrap();
                 (report.hub.as_str(), failure.message.contains("is damaged"))
             });
             let expected = [("eu/staging", true), ("production", false)];
-            assert_eq!(told.collect::<Vec<_>>(), expected, "{damage}");
-            // Nobody but who registers the hub writes it anew.
+            assert_eq!(failures.collect::<Vec<_>>(), expected, "{damage}");
+            // Only a registration replaces it.
             assert_eq!(now(ports.blobs.get(&key)).unwrap().unwrap().0, damage);
             let again = now(register(&ports, &locked_down("eu/staging"))).unwrap();
             assert_eq!(again, found, "{damage}");
             assert!(
-                why("eu/staging").contains("the secret manager has no"),
+                error("eu/staging").contains("the secret manager has no"),
                 "{damage}"
             );
         }

@@ -1,5 +1,5 @@
-//! Kubeconfigs, read by an allow-list. Tenants write them: a field that would run a program, open a file or lead a
-//! request elsewhere is refused by its name, and no value is ever repeated in an error.
+//! Kubeconfigs, parsed with an allow-list. Tenants write them: a field that would run a program, open a file or redirect
+//! requests is refused by its name, and errors never contain a value.
 
 use crate::ports::{Access, Login, Secret};
 use base64::Engine;
@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use serde_json::{Map, Value};
 
-/// Bytes of a kubeconfig; a Secret has at most 1 MiB.
+/// Maximum bytes of a kubeconfig; a Secret has at most 1 MiB.
 const SIZE_LIMIT: usize = 1 << 20;
-/// What a cluster's entry may say.
+/// The supported fields of a cluster's entry.
 const CLUSTER_FIELDS: [&str; 6] = [
     "server",
     "certificate-authority-data",
@@ -18,7 +18,7 @@ const CLUSTER_FIELDS: [&str; 6] = [
     "disable-compression",
     "extensions",
 ];
-/// What a user's entry may say.
+/// The supported fields of a user's entry.
 const USER_FIELDS: [&str; 6] = [
     "client-certificate-data",
     "client-key-data",
@@ -27,7 +27,7 @@ const USER_FIELDS: [&str; 6] = [
     "password",
     "extensions",
 ];
-/// What a context's entry may say.
+/// The supported fields of a context's entry.
 const CONTEXT_FIELDS: [&str; 4] = ["cluster", "user", "namespace", "extensions"];
 /// The fields that name a file, and the field that holds such a file's content instead.
 const FILE_FIELDS: [(&str, &str); 4] = [
@@ -37,31 +37,31 @@ const FILE_FIELDS: [(&str, &str); 4] = [
     ("tokenFile", "token"),
 ];
 
-/// What the operator allows beyond the rules for tenants.
+/// The exceptions from the rules for tenants that the operator allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Accept `insecure-skip-tls-verify: true`.
+    /// True if `insecure-skip-tls-verify: true` is accepted.
     pub allow_insecure: bool,
-    /// Reach servers whose name leads back into this installation ([`crate::address`]).
+    /// True if servers at addresses inside this installation are allowed ([`crate::address`]).
     pub allow_local: bool,
 }
 
-/// Why a kubeconfig is refused. Names a field, never its value.
+/// The reason why a kubeconfig is refused. It names a field, never its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("kubeconfig: {0}")]
 pub struct KubeconfigError(String);
 
 type Result<T> = std::result::Result<T, KubeconfigError>;
 
-fn refuse<T>(why: impl Into<String>) -> Result<T> {
-    Err(KubeconfigError(why.into()))
+fn refuse<T>(reason: impl Into<String>) -> Result<T> {
+    Err(KubeconfigError(reason.into()))
 }
 
 /// Reads the current context of a kubeconfig.
 ///
 /// # Errors
-/// No YAML, a missing part, a server that is not https, or a field that is not on the list: `exec`, `auth-provider`,
-/// `tokenFile`, names of files, `proxy-url`, `as` and whatever else is not known to be harmless.
+/// Invalid YAML, a missing part, a server that is not https, or a field that is not on the list: `exec`, `auth-provider`,
+/// `tokenFile`, names of files, `proxy-url`, `as` and every other field that is not known to be harmless.
 pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
     let config = document(text)?;
     let current = string(&config, "", "current-context")?.unwrap_or_default();
@@ -95,7 +95,7 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
             .map(str::to_owned))
     };
     Ok(Access {
-        server: server(needed(cluster, "cluster", "server")?)?,
+        server: server(required(cluster, "cluster", "server")?)?,
         certificate_authority,
         tls_server_name: text(cluster, "cluster.", "tls-server-name")?,
         insecure_skip_tls_verify: insecure,
@@ -105,35 +105,35 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
     })
 }
 
-/// Where the current context leads to: the server and its certificate authority. What the user's entry says is not looked at.
+/// Returns the server and the certificate authority of the current context. The user's entry is not checked.
 ///
 /// # Errors
-/// As [`parse`], but for what a user's entry may not say.
+/// The same as [`parse`], except those about the user's entry.
 pub fn place(text: &[u8]) -> Result<(String, Option<Vec<u8>>)> {
     let config = document(text)?;
     let current = string(&config, "", "current-context")?.unwrap_or_default();
     let context = named(&config, "contexts", "context", current)?;
     let cluster = cluster_of(&config, context)?;
     let authority = data(cluster, "cluster.", "certificate-authority-data")?;
-    Ok((server(needed(cluster, "cluster", "server")?)?, authority))
+    Ok((server(required(cluster, "cluster", "server")?)?, authority))
 }
 
-/// The cluster of a context.
+/// Returns the checked cluster entry of a context.
 fn cluster_of<'a>(
     config: &'a Map<String, Value>,
     context: &Map<String, Value>,
 ) -> Result<&'a Map<String, Value>> {
-    let name = needed(context, "context", "cluster")?;
+    let name = required(context, "context", "cluster")?;
     let cluster = named(config, "clusters", "cluster", name)?;
     only(cluster, "cluster", &CLUSTER_FIELDS)?;
     Ok(cluster)
 }
 
-/// Puts the content of the files that the current context names into the kubeconfig, as tools on the operator's own
-/// machine write it. Only for kubeconfigs that the operator wrote: `read` opens what the text names.
+/// Replaces the names of files in the current context, which tools on the operator's own machine write, by the content of the
+/// files. Only for kubeconfigs that the operator wrote: `read` opens every file that is named.
 ///
 /// # Errors
-/// No YAML, or a file that `read` cannot read (its message follows the field's name).
+/// Invalid YAML, or a file that `read` cannot read (its message follows the field's name).
 pub fn inline_files(
     text: &[u8],
     read: impl Fn(&str) -> std::result::Result<Vec<u8>, String>,
@@ -177,7 +177,7 @@ fn inline(
     let Some(file) = fields.remove(from).filter(|file| !is_empty(file)) else {
         return Ok(());
     };
-    // As in client-go, what is written inline wins over a file.
+    // As in client-go, inline content overrides a file.
     if fields.get(to).is_some_and(|inline| !is_empty(inline)) {
         return Ok(());
     }
@@ -199,7 +199,7 @@ fn inline(
 
 fn document(text: &[u8]) -> Result<Map<String, Value>> {
     if text.len() > SIZE_LIMIT {
-        return refuse("it has more than 1 MiB");
+        return refuse("larger than 1 MiB");
     }
     let limits = Limits {
         bytes: 2 * SIZE_LIMIT,
@@ -207,7 +207,7 @@ fn document(text: &[u8]) -> Result<Map<String, Value>> {
         nodes: 50_000,
         documents: 1,
     };
-    // The parser's own words may quote the text.
+    // The parser's message is dropped, because it may quote the content.
     let documents = yaml::documents(text, "kubeconfig", Dialect::V2, &limits);
     match documents.map(|mut documents| documents.pop()) {
         Ok(Some(Value::Object(config))) => match string(&config, "", "kind")? {
@@ -215,11 +215,11 @@ fn document(text: &[u8]) -> Result<Map<String, Value>> {
             Some(_) => refuse("kind is not Config"),
         },
         Ok(_) => refuse("the document is not a map"),
-        Err(_) => refuse("it is not a single valid YAML document"),
+        Err(_) => refuse("not a single valid YAML document"),
     }
 }
 
-/// The entry of a name; the first one counts, as in client-go.
+/// Returns the entry of a name; if there are several, the first one, as in client-go.
 fn named<'a>(
     config: &'a Map<String, Value>,
     list: &str,
@@ -238,12 +238,12 @@ fn named<'a>(
     match found {
         Some(Value::Object(fields)) => Ok(fields),
         _ => refuse(format!(
-            "{list} has no {entry} of the name that the current context asks for"
+            "{list} has no {entry} of the name that the current context needs"
         )),
     }
 }
 
-/// Refuses the first field with a value that is not on the list.
+/// Checks that only allowed fields have a value.
 fn only(fields: &Map<String, Value>, entry: &str, allowed: &[&str]) -> Result<()> {
     let unknown = fields
         .iter()
@@ -254,12 +254,14 @@ fn only(fields: &Map<String, Value>, entry: &str, allowed: &[&str]) -> Result<()
     }
 }
 
-/// Why a field is not taken, and what to do instead.
+/// Returns the reason why a field is refused, and what to do instead.
 fn refusal(entry: &str, field: &str) -> String {
     if let Some((_, to)) = FILE_FIELDS.iter().find(|(from, _)| *from == field) {
-        return format!("{entry}.{field} is refused: it names a file. Put the content into {to}");
+        return format!(
+            "{entry}.{field} is refused, because it names a file: put the content into {to}"
+        );
     }
-    // A field's name is the writer's text too; only a plain one is repeated.
+    // The name of a field is also user input: only a plain one is repeated.
     let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
     match field {
         "exec" => format!(
@@ -298,7 +300,7 @@ fn string<'a>(fields: &'a Map<String, Value>, at: &str, field: &str) -> Result<O
     }
 }
 
-fn needed<'a>(fields: &'a Map<String, Value>, entry: &str, field: &str) -> Result<&'a str> {
+fn required<'a>(fields: &'a Map<String, Value>, entry: &str, field: &str) -> Result<&'a str> {
     match string(fields, &format!("{entry}."), field)? {
         Some(text) if !text.is_empty() => Ok(text),
         _ => refuse(format!("{entry}.{field} is missing")),
@@ -317,7 +319,7 @@ fn data(fields: &Map<String, Value>, at: &str, field: &str) -> Result<Option<Vec
     let Some(text) = string(fields, at, field)?.filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    // Go's decoder passes over line breaks.
+    // Go's decoder ignores line breaks.
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     STANDARD
         .decode(text)
@@ -361,7 +363,7 @@ fn login(user: &Map<String, Value>) -> Result<Login> {
     }
 }
 
-/// `https://host[:port][/path]` and nothing more: a user in the URL would be a login, a query would shift the paths.
+/// Checks that a URL is `https://host[:port][/path]`: a user would be a login, and a query would change the paths of requests.
 fn server(url: &str) -> Result<String> {
     let Some(rest) = url.strip_prefix("https://") else {
         return refuse("cluster.server is not an https:// URL");
@@ -525,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_one_and_whole() {
+    fn incomplete_and_several_logins_are_refused() {
         for user in [
             "client-certificate-data: Y2U=",
             "client-key-data: Y2U=",
@@ -538,8 +540,8 @@ mod tests {
     }
 
     #[test]
-    fn broken_texts() {
-        let twice = format!("{0}---\n{0}", config("server: 'https://a'", "token: x"));
+    fn invalid_documents() {
+        let two = format!("{0}---\n{0}", config("server: 'https://a'", "token: x"));
         let huge = format!(
             "{}# {}",
             config("server: 'https://a'", ""),
@@ -555,7 +557,7 @@ mod tests {
             "a: [canary-value",
             "- canary-value",
             "kind: Secret",
-            &twice,
+            &two,
             &huge,
             bomb,
             &deep,
@@ -592,7 +594,7 @@ mod tests {
         );
         let missing = inline_files(token.as_bytes(), |_| Err("no such file".into())).unwrap_err();
         assert_eq!(missing.to_string(), "kubeconfig: tokenFile: no such file");
-        // Still no program is run.
+        // A program is refused here as well.
         let exec = config("server: 'https://a'", "exec: {command: x}");
         let inlined = inline_files(exec.as_bytes(), |_| Ok(Vec::new())).unwrap();
         assert!(

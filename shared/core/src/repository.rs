@@ -1,12 +1,12 @@
-//! The address of a Git repository. What an address names is decided here alone: by whoever reads it, and by whoever asks
-//! whether the operator lets the installation's own credentials read it.
+//! Addresses of Git repositories. They are parsed only here, both for reading a repository and for deciding whether the operator
+//! allows the installation's own credentials for it.
 
 use crate::ports::{ErrorKind, PortError, Result};
 
-/// The host of a repository that is named as `OWNER/NAME`.
+/// The default host of a repository that is named as `OWNER/NAME`.
 const GITHUB: &str = "github.com";
-/// What is wrong with a grant.
-const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME, such as team-a=acme/apps; * stands for any text \
+/// The message about an invalid grant.
+const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME, such as team-a=acme/apps; * matches any characters \
                      in NAMESPACE, OWNER and NAME";
 
 /// The address of the root directory of this machine, in the form of a URL that Flux's definitions accept for a `GitRepository`
@@ -25,7 +25,7 @@ pub fn directory(url: &str) -> Option<&str> {
         .filter(|path| path.starts_with('/'))
 }
 
-/// Where a repository is.
+/// The location of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A repository of a host, by owner and name.
@@ -36,26 +36,26 @@ pub enum Location {
     Directory(String),
 }
 
-/// `host/owner/name`.
+/// A repository by host, owner and name: `host/owner/name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
     /// The host in lower case, with its port if it has one.
     pub host: String,
-    /// The owner.
+    /// The owner, such as an organization or a user.
     pub owner: String,
     /// The name, without `.git`.
     pub name: String,
 }
 
 impl Repository {
-    /// Whether both are the same repository: hosts with GitHub's API do not tell small letters from capitals.
+    /// Returns whether both are the same repository: hosts with GitHub's API ignore the case of letters.
     pub fn is_same(&self, other: &Self) -> bool {
         self.host == other.host
             && self.owner.eq_ignore_ascii_case(&other.owner)
             && self.name.eq_ignore_ascii_case(&other.name)
     }
 
-    /// As people name it: without the host where that is GitHub.
+    /// Returns the name for messages: without the host if that is GitHub.
     pub fn short_name(&self) -> String {
         match self.host.as_str() {
             GITHUB => format!("{}/{}", self.owner, self.name),
@@ -73,7 +73,7 @@ impl std::fmt::Display for Repository {
 /// Reads the URL of a `GitRepository`.
 ///
 /// # Errors
-/// Another scheme, a password in the URL, or, at github.com, no `owner/name`.
+/// The scheme is another one, the URL has a login, or its path at github.com is not `owner/name`.
 pub fn place(url: &str) -> Result<Location> {
     if let Some(path) = directory(url) {
         return Ok(Location::Directory(path.to_owned()));
@@ -95,13 +95,13 @@ pub fn place(url: &str) -> Result<Location> {
         )
     };
     let (authority, path) = rest.split_once('/').ok_or_else(refuse)?;
-    // A user of ssh (`git@`) says nothing; a login in an https URL would be a secret in the open.
+    // The user of an ssh URL (`git@`) is not needed; a login in an https URL would expose a secret.
     let host = match authority.rsplit_once('@') {
         Some((_, host)) if ssh => host.split(':').next().unwrap_or_default(),
         Some(_) => {
-            let what =
-                "the repository's URL has a login in it: put it into the Secret of spec.secretRef";
-            return Err(PortError::new(ErrorKind::Invalid, what));
+            let message =
+                "the repository's URL contains a login: put it into the Secret of spec.secretRef";
+            return Err(PortError::new(ErrorKind::Invalid, message));
         }
         None => authority,
     };
@@ -125,14 +125,14 @@ pub fn place(url: &str) -> Result<Location> {
     }))
 }
 
-/// Whether this is a repository of github.com, which is asked over its API.
+/// Returns whether this is a repository of github.com, which is read over its API.
 pub fn is_github(url: &str) -> bool {
     matches!(place(url), Ok(Location::Hosted(repository)) if repository.host == GITHUB)
 }
 
-/// The operator's word that objects of a namespace may read a repository with the installation's own credentials:
-/// `NAMESPACE=OWNER/NAME` for GitHub, `NAMESPACE=HOST/OWNER/NAME` for another host. `*` stands for any text within
-/// `NAMESPACE`, `OWNER` and `NAME`, and never reaches beyond its part: `team-a=acme/*`, `*=acme/public-*`.
+/// The operator's permission for objects of a namespace to read a repository with the installation's own credentials:
+/// `NAMESPACE=OWNER/NAME` for GitHub, `NAMESPACE=HOST/OWNER/NAME` for another host. `*` matches any characters within
+/// `NAMESPACE`, `OWNER` and `NAME`, and never a separator: `team-a=acme/*`, `*=acme/public-*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     namespace: String,
@@ -140,10 +140,10 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Reads a grant.
+    /// Parses a grant.
     ///
     /// # Errors
-    /// What is expected.
+    /// A message with the expected form.
     pub fn parse(text: &str) -> std::result::Result<Self, String> {
         let refuse = || GRANT.to_owned();
         let (namespace, repository) = text.split_once('=').ok_or_else(refuse)?;
@@ -168,7 +168,7 @@ impl Grant {
         })
     }
 
-    /// Whether objects of a namespace may read this repository.
+    /// Returns whether objects of a namespace may read this repository.
     pub fn covers(&self, namespace: &str, repository: &Repository) -> bool {
         let Repository { host, owner, name } = &self.repository;
         matches(&self.namespace, namespace)
@@ -178,7 +178,7 @@ impl Grant {
     }
 }
 
-/// Whether a text has the form of a pattern, in which `*` stands for any text.
+/// Returns whether `text` matches a pattern in which `*` stands for any characters.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -188,7 +188,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     };
     let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
     for part in middle.split('*') {
-        // The first place is the best: whatever comes later only leaves less for the rest.
+        // The first match is the best one: a later match only leaves less for the rest.
         let Some(at) = left.find(part) else {
             return false;
         };

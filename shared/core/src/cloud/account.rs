@@ -1,4 +1,4 @@
-//! The service account that an object acts as towards a cloud.
+//! The service account whose identity an object uses at a cloud.
 
 use crate::credentials;
 use crate::failure::Failure;
@@ -9,37 +9,37 @@ use crate::ports::{Ports, Token, TokenRequest};
 use driftless_manifest::Object;
 use serde_json::Value;
 
-/// A service account whose tokens say who asks.
+/// A service account of the hub whose tokens a cloud accepts.
 pub struct Account {
-    /// Its name.
+    /// The name of the ServiceAccount.
     pub name: String,
-    /// Its namespace: that of the object which names it.
+    /// The namespace of the ServiceAccount, which is that of the object that names it.
     pub namespace: String,
     object: Object,
 }
 
 impl Account {
-    /// What an annotation says; nothing when it is not there.
+    /// Returns the value of an annotation, or an empty string without it.
     pub fn annotation(&self, name: &str) -> &str {
         let annotations = self.object.pointer("/metadata/annotations");
         let text = annotations.and_then(|all| all.get(name)?.as_str());
         text.unwrap_or_default()
     }
 
-    /// The names of its Secrets with logins of registries (`imagePullSecrets`).
+    /// Returns the names of the Secrets with registry logins (`imagePullSecrets`).
     pub fn pull_secrets(&self) -> Vec<&str> {
         let all = self.object.pointer("/imagePullSecrets");
         let all = all.and_then(Value::as_array).into_iter().flatten();
         all.filter_map(|one| one.get("name")?.as_str()).collect()
     }
 
-    /// `NAMESPACE/NAME`, for messages.
-    pub fn shown(&self) -> String {
+    /// Returns `NAMESPACE/NAME`, for messages.
+    pub fn qualified_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 }
 
-/// Whether a service account can have this name.
+/// Returns whether this is a valid name of a service account.
 pub(crate) fn is_account_name(name: &str) -> bool {
     let fits = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
@@ -47,10 +47,10 @@ pub(crate) fn is_account_name(name: &str) -> bool {
     (1..=253).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// The service account that an object names, else the operator's default one; none when there is no name at all.
+/// Reads the service account that an object names, else the operator's default one; returns nothing without any name.
 ///
 /// # Errors
-/// It is not there, or the name is none.
+/// The account does not exist, or its name is not valid.
 pub async fn find(
     hub: &Hub,
     namespace: &str,
@@ -63,13 +63,13 @@ pub async fn find(
         _ => return Ok(None),
     };
     if !is_account_name(name) {
-        let what = format!(
+        let message = format!(
             "'{}' is not a valid service account name",
             name.escape_debug()
         );
-        return Err(Failure::terminal(reason::ACCESS_DENIED, what).into());
+        return Err(Failure::terminal(reason::ACCESS_DENIED, message).into());
     }
-    let lead = format!("failed to get service account '{namespace}/{name}'");
+    let prefix = format!("failed to get service account '{namespace}/{name}'");
     match credentials::read(hub, "ServiceAccount", namespace, name).await? {
         Some(object) => Ok(Some(Account {
             name: name.to_owned(),
@@ -77,29 +77,31 @@ pub async fn find(
             object,
         })),
         None if is_default => {
-            let what = "the specified default service account does not exist in the object namespace. your cluster is subject to \
+            let message = "the specified default service account does not exist in the object namespace. your cluster is subject to \
                         multi-tenant workload identity lockdown, reach out to your cluster administrator for help";
-            Err(Failure::retry(reason::FAILED, what).context(lead).into())
+            Err(Failure::retry(reason::FAILED, message)
+                .context(prefix)
+                .into())
         }
         None => {
-            let what = format!("{lead}: ServiceAccount \"{name}\" not found");
-            Err(TargetError::Gone(Failure::retry(reason::FAILED, what)))
+            let message = format!("{prefix}: ServiceAccount \"{name}\" not found");
+            Err(TargetError::Gone(Failure::retry(reason::FAILED, message)))
         }
     }
 }
 
-/// Where tokens of service accounts come from.
+/// A client that requests tokens of service accounts.
 pub struct Exchange<'a> {
-    /// What a step works with.
+    /// The ports, for the time.
     pub ports: &'a Ports,
-    /// Whose accounts they are.
+    /// The hub that has the accounts.
     pub hub: &'a Hub,
-    /// For whom the tokens are; each cloud's own audience when there is none.
+    /// The audiences of the tokens; if empty, each cloud's own audience is used.
     pub audiences: Vec<String>,
 }
 
 impl Exchange<'_> {
-    /// A token of an account for the audiences that are told, else for one.
+    /// Requests a token for `self.audiences`, or for `audience` if there are none.
     ///
     /// # Errors
     /// The hub's.
@@ -108,19 +110,23 @@ impl Exchange<'_> {
             true => vec![audience.to_owned()],
             false => self.audiences.clone(),
         };
-        let ask = TokenRequest {
+        let request = TokenRequest {
             namespace: account.namespace.clone(),
             account: account.name.clone(),
             uid: account.object.meta("uid").to_owned(),
             audiences,
         };
-        let given = self.hub.cluster.token(&ask, self.ports.clock.now()).await;
-        given.map_err(|error| {
-            let lead = format!(
+        let answer = self
+            .hub
+            .cluster
+            .token(&request, self.ports.clock.now())
+            .await;
+        answer.map_err(|error| {
+            let prefix = format!(
                 "failed to create kubernetes token for service account '{}'",
-                account.shown()
+                account.qualified_name()
             );
-            Failure::from(error).context(lead)
+            Failure::from(error).context(prefix)
         })
     }
 }

@@ -1,18 +1,18 @@
-//! Roles of AWS.
+//! AWS identities: roles that trust a service account's token.
 
 use super::{Account, Exchange, fail, quoted};
 use crate::failure::Failure;
 use crate::ports::AwsIdentity;
 
-/// Who accepts a service account's token for a role.
+/// The audience of a token for AWS.
 const AUDIENCE: &str = "sts.amazonaws.com";
-/// Where a service account says which role it takes.
+/// The annotation of a service account that names its AWS role.
 pub const ROLE: &str = "eks.amazonaws.com/role-arn";
 
-/// The role of a service account, which AWS gives in a region to whoever has that account's token.
+/// Returns the AWS role of a service account, with a token for it.
 ///
 /// # Errors
-/// The account names no role; the hub gives no token.
+/// The role annotation is missing or not valid; the hub refuses the token.
 pub async fn identity(
     exchange: &Exchange<'_>,
     account: &Account,
@@ -35,7 +35,7 @@ pub async fn identity(
     })
 }
 
-/// `arn:aws:iam::ACCOUNT:role/NAME`, in any partition.
+/// Returns whether this is `arn:aws:iam::ACCOUNT:role/NAME`, in any partition.
 fn is_role(arn: &str) -> bool {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let ["arn", partition, "iam", "", account, resource] = parts[..] else {
@@ -49,7 +49,7 @@ fn is_role(arn: &str) -> bool {
         && name.len() <= 200
 }
 
-/// How Flux names the session; AWS takes 64 characters.
+/// Returns Flux's name of the session, cut to the 64 characters that AWS accepts.
 fn session(account: &str, namespace: &str, region: &str) -> String {
     let mut name = format!("{account}.{namespace}.{region}.fluxcd.io");
     name.truncate(64);

@@ -1,38 +1,38 @@
-//! Applications of Microsoft Entra ID.
+//! Microsoft Entra ID identities: applications that trust a service account's token.
 
 use super::{Account, Exchange, fail, quoted};
 use crate::failure::Failure;
 use crate::ports::EntraIdentity;
 
-/// Who accepts a service account's token for an application.
+/// The audience of a token for Entra ID.
 const AUDIENCE: &str = "api://AzureADTokenExchange";
-/// Where a service account says which application it is, and of which tenant.
+/// The annotation of a service account that names its application's client ID. Another one names the tenant.
 pub const CLIENT: &str = "azure.workload.identity/client-id";
 const TENANT: &str = "azure.workload.identity/tenant-id";
 
-/// The application of a service account, which trusts whoever has that account's token.
+/// Returns the application of a service account, with a token for it.
 ///
 /// # Errors
-/// The account names no application; the hub gives no token.
+/// An annotation is missing or not valid; the hub refuses the token.
 pub async fn identity(
     exchange: &Exchange<'_>,
     account: &Account,
 ) -> Result<EntraIdentity, Failure> {
-    let annotation = |name: &str, what: &str| match account.annotation(name) {
+    let annotation = |name: &str, kind: &str| match account.annotation(name) {
         "" => {
-            let what =
-                format!("azure {what} ID is not set in the service account annotation {name}");
-            Err(fail(account, what))
+            let message =
+                format!("azure {kind} ID is not set in the service account annotation {name}");
+            Err(fail(account, message))
         }
         text => Ok(text),
     };
     let (tenant, client) = (annotation(TENANT, "tenant")?, annotation(CLIENT, "client")?);
     if !is_tenant(tenant) {
-        let what = format!(
+        let message = format!(
             "invalid {TENANT} annotation: '{}'. expected letters, digits, '-' and '.'",
             quoted(tenant)
         );
-        return Err(fail(account, what));
+        return Err(fail(account, message));
     }
     Ok(EntraIdentity {
         tenant: tenant.to_owned(),
@@ -41,7 +41,7 @@ pub async fn identity(
     })
 }
 
-/// An id or a domain, which becomes part of a path.
+/// Returns whether this is a tenant's id or domain, which becomes part of a URL's path.
 fn is_tenant(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     text.len() <= 253 && text.bytes().all(fits) && !text.starts_with('.')

@@ -1,19 +1,19 @@
-//! Principals of workload identity pools of Google Cloud.
+//! Google Cloud identities: principals of workload identity pools.
 
-use super::{Account, Exchange, fail, not_given, quoted};
+use super::{Account, Exchange, fail, quoted, token_error_prefix};
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::ports::GoogleIdentity;
 
-/// Where a service account says which pool's provider trusts its issuer.
+/// The annotation of a service account that names the pool's provider that trusts its issuer.
 pub const PROVIDER: &str = "gcp.auth.fluxcd.io/workload-identity-provider";
-/// Where it says as which service account of Google's it acts.
+/// The annotation of a service account that names the Google service account to impersonate.
 const ACCOUNT: &str = "iam.gke.io/gcp-service-account";
 
-/// The principal of a service account, which Google takes whoever has that account's token for.
+/// Returns the Google principal that the account's token authenticates as, with the token.
 ///
 /// # Errors
-/// The account names no provider, or something else than one; the hub gives no token.
+/// The provider annotation is missing or not valid; the hub refuses the token.
 pub async fn identity(
     exchange: &Exchange<'_>,
     account: &Account,
@@ -24,22 +24,22 @@ pub async fn identity(
     };
     let provider = account.annotation(PROVIDER);
     if provider.is_empty() {
-        let what = format!(
-            "service account '{}' has no annotation {PROVIDER}: the metadata service of GKE, which Flux asks then, is not there with \
-             driftless. Name a provider of a workload identity pool that trusts the hub's issuer of service accounts",
-            account.shown()
+        let message = format!(
+            "service account '{}' has no annotation {PROVIDER}: driftless cannot use GKE's metadata server, which Flux falls back to. \
+             Set the annotation to the provider of a workload identity pool that trusts the hub's service account issuer",
+            account.qualified_name()
         );
-        return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        return Err(Failure::terminal(reason::UNSUPPORTED, message));
     }
     if !is_provider(provider) {
         let form = r"^projects/\d{1,30}/locations/global/workloadIdentityPools/[^/]{1,100}/providers/[^/]{1,100}$";
-        let what = invalid(PROVIDER, provider, form);
-        // Flux looks at it for the audience first, and where that is told, for the exchange.
-        let lead = match exchange.audiences.is_empty() {
+        let message = invalid(PROVIDER, provider, form);
+        // Flux reads the provider for the audience first, and if audiences are set, for the exchange.
+        let prefix = match exchange.audiences.is_empty() {
             true => "failed to get provider audience".to_owned(),
-            false => not_given(account),
+            false => token_error_prefix(account),
         };
-        return Err(Failure::retry(reason::FAILED, what).context(lead));
+        return Err(Failure::retry(reason::FAILED, message).context(prefix));
     }
     let acts_as = account.annotation(ACCOUNT);
     if !acts_as.is_empty() && !is_account(acts_as) {
@@ -54,7 +54,7 @@ pub async fn identity(
     })
 }
 
-/// `projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME`
+/// Returns whether this is `projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME`.
 fn is_provider(text: &str) -> bool {
     let parts: Vec<&str> = text.split('/').collect();
     let [
@@ -71,11 +71,11 @@ fn is_provider(text: &str) -> bool {
         return false;
     };
     let is_number = project.bytes().all(|byte| byte.is_ascii_digit());
-    let fits = |text: &str, most: usize| (1..=most).contains(&text.chars().count());
+    let fits = |text: &str, limit: usize| (1..=limit).contains(&text.chars().count());
     is_number && fits(project, 30) && fits(pool, 100) && fits(name, 100)
 }
 
-/// `NAME@PROJECT.iam.gserviceaccount.com`
+/// Returns whether this is `NAME@PROJECT.iam.gserviceaccount.com`.
 fn is_account(text: &str) -> bool {
     let bare = text.strip_suffix(".iam.gserviceaccount.com");
     let is_plain = |part: &str| {

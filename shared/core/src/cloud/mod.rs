@@ -1,6 +1,6 @@
-//! Identities that are exchanged for short-lived logins, as github.com/fluxcd/pkg/auth 0.54 does it: a token of a service account of the
-//! hub says to a cloud who asks, and the cloud gives what the account stands for there. Clusters (`target`) and registries
-//! (`source`) are opened so.
+//! Identities that are exchanged for short-lived logins, as in github.com/fluxcd/pkg/auth 0.54: a token of a service account of
+//! the hub authenticates to a cloud, which returns credentials of the account's cloud identity. They are used for clusters
+//! (`target`) and registries (`source`).
 
 mod account;
 pub mod aws;
@@ -13,13 +13,13 @@ pub use account::{Account, Exchange, find};
 use crate::failure::Failure;
 use crate::flux::reason;
 
-/// What a failed exchange of an account's token is told with, in Flux's words.
-pub fn not_given(account: &Account) -> String {
-    let account = account.shown();
+/// Returns Flux's message prefix for a failed exchange of an account's token.
+pub fn token_error_prefix(account: &Account) -> String {
+    let account = account.qualified_name();
     format!("failed to create provider access token for service account '{account}'")
 }
 
-/// An annotation as messages repeat it: its start is enough to find it by.
+/// Returns the escaped start of an annotation, for messages.
 fn quoted(text: &str) -> String {
     const SHOWN: usize = 200;
     text.chars()
@@ -29,11 +29,11 @@ fn quoted(text: &str) -> String {
         .to_string()
 }
 
-/// Something about an account is wrong, or not there yet.
-fn fail(account: &Account, what: impl std::fmt::Display) -> Failure {
-    let what = format!(
-        "failed to get provider identity from service account '{}' annotations: {what}",
-        account.shown()
+/// Returns the failure for an account whose annotations are missing or not valid.
+fn fail(account: &Account, problem: impl std::fmt::Display) -> Failure {
+    let message = format!(
+        "failed to get provider identity from service account '{}' annotations: {problem}",
+        account.qualified_name()
     );
-    Failure::retry(reason::FAILED, what)
+    Failure::retry(reason::FAILED, message)
 }

@@ -288,7 +288,10 @@ fn broken(error: io::Error) -> PortError {
 }
 
 fn refused(reason: impl std::fmt::Display) -> PortError {
-    PortError::new(ErrorKind::Invalid, format!("the archive is refused: {reason}"))
+    PortError::new(
+        ErrorKind::Invalid,
+        format!("the archive is refused: {reason}"),
+    )
 }
 
 #[cfg(test)]

@@ -210,7 +210,11 @@ pub async fn bytes_of(
 ///
 /// # Errors
 /// The error in `found`, or the queue's.
-pub async fn or_request<T>(context: &Context<'_>, source: &ObjectRef, found: Result<T>) -> Result<T> {
+pub async fn or_request<T>(
+    context: &Context<'_>,
+    source: &ObjectRef,
+    found: Result<T>,
+) -> Result<T> {
     if let Err(error) = &found
         && error.kind == ErrorKind::NotFound
     {

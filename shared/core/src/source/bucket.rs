@@ -129,11 +129,11 @@ impl SourceReconciler for Objects {
             status.artifact = Some(stored);
             status.observed_ignore.clone_from(&spec.ignore);
         }
-        Ok(found(&index, &spec.bucket_name))
+        Ok(success(&index, &spec.bucket_name))
     }
 }
 
-fn found(index: &Index, bucket: &str) -> Found {
+fn success(index: &Index, bucket: &str) -> Found {
     let message = format!("stored artifact: revision '{}'", index.digest());
     let news = format!(
         "stored artifact with {} fetched files from '{bucket}' bucket",

@@ -8,7 +8,7 @@ use crate::kernel::Context;
 use crate::ports::{Connection, ErrorKind, Fetched, Manifest, PortError, Precondition, Validator};
 use crate::source::artifact::{self, ArtifactKind};
 use crate::source::verify::{self, Trust, Verdict};
-use crate::source::{connection, index_url, repository_url, shown, unnamed};
+use crate::source::{connection, index_url, redact, repository_url, unnamed};
 use crate::state;
 use bytes::Bytes;
 use driftless_helm::index::{self, ChartVersion};
@@ -155,7 +155,10 @@ fn in_index(
         .ok_or_else(|| pull(&format!("'{first}' is not an http or https URL")))?;
     let connection = match connection.pass_credentials || base.origin() == address.origin() {
         true => connection,
-        false => Connection { login: None, ..connection },
+        false => Connection {
+            login: None,
+            ..connection
+        },
     };
     Ok(Remote {
         name,
@@ -216,7 +219,8 @@ async fn newest_tag(
     }
     let versions: Vec<String> = tags.iter().map(|tag| tag.replace('_', "+")).collect();
     let named = versions.iter().map(|version| (version.as_str(), ""));
-    let newest = index::newest(named, range).map_err(|error| pull(&format!("{prefix}: {error}")))?;
+    let newest =
+        index::newest(named, range).map_err(|error| pull(&format!("{prefix}: {error}")))?;
     let found = newest.and_then(|at| versions.get(at));
     found.cloned().ok_or_else(|| {
         pull(&format!(
@@ -240,9 +244,15 @@ pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<By
             }
             let charts = &context.ports.charts;
             let fetched = charts
-                .get(url, &chart.connection, &Validator::default(), MAX_CHART_BYTES)
+                .get(
+                    url,
+                    &chart.connection,
+                    &Validator::default(),
+                    MAX_CHART_BYTES,
+                )
                 .await;
-            let Fetched::Body { bytes, .. } = fetched.map_err(|error| download_failure(&error))? else {
+            let Fetched::Body { bytes, .. } = fetched.map_err(|error| download_failure(&error))?
+            else {
                 return Err(unexpected_not_modified());
             };
             check_digest(&bytes, digest, url)?;
@@ -330,16 +340,15 @@ async fn layer_of(
     let layer = CHART_LAYERS
         .iter()
         .find_map(|kind| layers.iter().find(|layer| layer.media_type == *kind));
-    let layer = layer.ok_or_else(|| {
-        pull(&format!(
-            "oci://{repository}:{tag} has no Helm chart layer"
-        ))
-    })?;
+    let layer =
+        layer.ok_or_else(|| pull(&format!("oci://{repository}:{tag} has no Helm chart layer")))?;
     let name = format!("{repository} {}", layer.digest);
     if let Some(known) = recall(context, chart, Some(&name)).await? {
         return Ok(known);
     }
-    let bytes = charts.layer(repository, layer, &chart.connection, MAX_CHART_BYTES).await;
+    let bytes = charts
+        .layer(repository, layer, &chart.connection, MAX_CHART_BYTES)
+        .await;
     let bytes = bytes.map_err(|error| download_failure(&error))?;
     remember(context, chart, Some(&name), &bytes).await?;
     Ok(bytes)
@@ -423,7 +432,7 @@ fn check_digest(bytes: &[u8], digest: &str, url: &str) -> Result<(), Failure> {
     }
     Err(pull(&format!(
         "'{}' does not have the SHA-256 digest of the repository's index",
-        shown(url)
+        redact(url)
     )))
 }
 

@@ -254,7 +254,7 @@ mod tests {
 
     const HOST: &str = "012345678901.dkr.ecr.eu-west-1.amazonaws.com";
 
-    fn asked<'a>(namespace: &'a str, url: &'a str) -> LoginRequest<'a> {
+    fn request<'a>(namespace: &'a str, url: &'a str) -> LoginRequest<'a> {
         LoginRequest {
             namespace,
             cloud: "aws",
@@ -275,7 +275,8 @@ mod tests {
         };
         let check = |namespace: &str, path: &str, connection: &Connection| {
             let url = format!("oci://{HOST}{path}");
-            check_role(&settings, &asked(namespace, &url), connection).map_err(|failure| failure.message)
+            check_role(&settings, &request(namespace, &url), connection)
+                .map_err(|failure| failure.message)
         };
         let connection = Connection::default();
         for (namespace, path) in [
@@ -284,7 +285,11 @@ mod tests {
             ("apps", "/charts/web"),
             ("all", "/anything"),
         ] {
-            assert_eq!(check(namespace, path, &connection), Ok(()), "{namespace}{path}");
+            assert_eq!(
+                check(namespace, path, &connection),
+                Ok(()),
+                "{namespace}{path}"
+            );
         }
         for (namespace, path) in [
             ("apps", ""),
@@ -311,9 +316,9 @@ mod tests {
 
     #[test]
     fn places() {
-        let asked = asked("apps", "oci://ghcr.io/a/b/");
+        let request = request("apps", "oci://ghcr.io/a/b/");
         assert_eq!(
-            (asked.host(), asked.repository()),
+            (request.host(), request.repository()),
             ("ghcr.io", "ghcr.io/a/b")
         );
     }

@@ -170,7 +170,7 @@ async fn pull_secrets(
         places.push(place.ok_or_else(|| {
             fail(format!(
                 "failed to get image pull secret for serviceaccount '{}': secret '{namespace}/{name}' not found",
-                account.shown()
+                account.qualified_name()
             ))
         })?);
     }

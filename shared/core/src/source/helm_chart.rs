@@ -4,7 +4,7 @@
 //! shows that values files were merged (`+GENERATION`) or that the chart follows its source's revision.
 //! Reasons, messages and versions are those of source-controller 1.9.
 
-use super::chart_build::{self as build, Plan, Options};
+use super::chart_build::{self as build, Options, Plan};
 use super::chart_dependencies as dependencies;
 use super::chart_remote as remote;
 use crate::failure::Failure;

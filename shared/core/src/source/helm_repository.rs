@@ -10,7 +10,7 @@ use crate::kernel::{Context, Outcome};
 use crate::ports::{Fetched, Validator};
 use crate::source::artifact::{self, ArtifactKind};
 use crate::source::reconciler::{Found, SourceReconciler};
-use crate::source::{connection, consumers, index_url, shown, unnamed};
+use crate::source::{connection, consumers, index_url, redact, unnamed};
 use bytes::Bytes;
 use driftless_helm::index;
 use driftless_manifest::Object;
@@ -59,7 +59,7 @@ impl SourceReconciler for Helm {
         let size = human_size(artifact.size.unwrap_or_default());
         let news = format!(
             "stored fetched index of size {size} from '{}'",
-            shown(&source.spec.url)
+            redact(&source.spec.url)
         );
         Ok(Found {
             news: (reason::NEW_ARTIFACT, news),
@@ -83,7 +83,11 @@ async fn fetch(
         false => Validator::default(),
     };
     let limit = index::MAX_INDEX as u64;
-    let fetched = context.ports.charts.get(&url, &connection, &known, limit).await;
+    let fetched = context
+        .ports
+        .charts
+        .get(&url, &connection, &known, limit)
+        .await;
     let fetched = fetched.map_err(|error| {
         Failure::port(reason::SOURCE_FAILED, &error)
             .context("failed to fetch Helm repository index")
@@ -119,7 +123,10 @@ async fn store(context: &Context<'_>, index: Bytes) -> Result<ArtifactStatus, Fa
 ///
 /// # Errors
 /// The cluster's.
-pub(crate) async fn reconcile_registry(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+pub(crate) async fn reconcile_registry(
+    context: &Context<'_>,
+    object: Object,
+) -> Result<Outcome, Failure> {
     let is_deleted = !object.meta("deletionTimestamp").is_empty();
     if !is_deleted && object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
         return Ok(Outcome::done("suspended"));

@@ -3,7 +3,7 @@
 use crate::concurrent;
 use crate::flux::{FluxKind, GitReference, ObjectRef};
 use crate::ports::{BlobEntry, ErrorKind, Ports, Precondition, Result};
-use crate::state::{self, key_part, decode_key_part};
+use crate::state::{self, decode_key_part, key_part};
 use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
 

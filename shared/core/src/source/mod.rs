@@ -95,7 +95,9 @@ fn pattern(text: &str) -> Result<Regex, String> {
         return Err("the expression is too long".to_owned());
     }
     let translated = re2::translate(text)?;
-    let compiled = RegexBuilder::new(&translated).size_limit(MAX_COMPILED_BYTES).build();
+    let compiled = RegexBuilder::new(&translated)
+        .size_limit(MAX_COMPILED_BYTES)
+        .build();
     compiled.map_err(|_| "the expression is too large".to_owned())
 }
 
@@ -108,7 +110,7 @@ fn unnamed(error: HelmError) -> String {
 }
 
 /// Returns an address for messages, without user, password and query, which may hold tokens.
-pub fn shown(url: &str) -> String {
+pub fn redact(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or_default();
     match bare.split_once("://") {
         Some((scheme, rest)) => {
@@ -163,7 +165,7 @@ mod tests {
             ("https://charts.example.com", "https://charts.example.com"),
             ("nonsense?a", "nonsense"),
         ] {
-            assert_eq!(shown(url), text);
+            assert_eq!(redact(url), text);
         }
     }
 }

@@ -69,7 +69,8 @@ impl SourceReconciler for Oci {
             if !is_verified(source, status, &revision) {
                 let trust = Trust::read(context, &source.id.namespace, verify).await?;
                 let checked = trust.check(context, &artifact).await;
-                if checked.map_err(|failure| verify::failed(verify, failure))? == Verdict::Verified {
+                if checked.map_err(|failure| verify::failed(verify, failure))? == Verdict::Verified
+                {
                     let message = format!("verified signature of revision {revision}");
                     reconciler::set_verified(context, source, status, &message);
                 }
@@ -94,7 +95,9 @@ impl SourceReconciler for Oci {
                 }
             };
             let layer = select(&manifest, spec.layer_selector.as_ref())?;
-            let bytes = charts.layer(repository, layer, &connection, MAX_LAYER_BYTES).await;
+            let bytes = charts
+                .layer(repository, layer, &connection, MAX_LAYER_BYTES)
+                .await;
             let bytes = bytes.map_err(|error| failed(&error, &prefix))?;
             let mut artifact = store(context, source, bytes, &revision).await?;
             artifact.metadata = manifest.annotations;

@@ -161,7 +161,7 @@ impl ClusterConfig<'_> {
 
     /// Returns the error of a cloud that refused an account's token.
     pub fn token_refused(&self, account: &Account, error: PortError) -> TargetError {
-        let failure = Failure::from(error).context(cloud::not_given(account));
+        let failure = Failure::from(error).context(cloud::token_error_prefix(account));
         failure.context(TOKEN).into()
     }
 

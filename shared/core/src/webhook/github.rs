@@ -5,10 +5,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Deserialize;
 use sha2::Sha256;
 
-/// github.com, and servers with the same webhooks.
+/// The sender for github.com and servers with the same webhooks.
 pub struct GitHub;
 
-/// The part of a push event that matters: which repository, which reference.
+/// The used part of a push event: the repository and the reference.
 #[derive(Debug, Deserialize)]
 struct Push {
     #[serde(rename = "ref")]
@@ -24,7 +24,7 @@ struct Repository {
 }
 
 impl Sender for GitHub {
-    fn sent(&self, delivery: &Delivery<'_>) -> bool {
+    fn is_sender(&self, delivery: &Delivery<'_>) -> bool {
         (delivery.header)("x-hub-signature-256").is_some()
     }
 
@@ -50,7 +50,7 @@ impl Sender for GitHub {
 
 fn push(body: &[u8]) -> Result<Event, Refusal> {
     let push: Push = serde_json::from_slice(body).map_err(|error| {
-        // serde names positions and types, never values of ours; the payload is GitHub's own.
+        // Report the position only: the message of serde may quote the payload.
         let place = format!("line {}, column {}", error.line(), error.column());
         Refusal::Malformed("push".to_owned(), place)
     })?;
@@ -79,7 +79,7 @@ fn mac(secret: &[u8]) -> Option<Hmac<Sha256>> {
     Hmac::new_from_slice(secret).ok()
 }
 
-/// The signature that GitHub makes.
+/// Returns the signature that GitHub sends.
 #[cfg(test)]
 pub fn sign(secret: &[u8], body: &[u8]) -> String {
     let mut mac = mac(secret).unwrap();

@@ -1,6 +1,6 @@
-//! Webhooks of Git hosts: verified before they are read, and believed in one thing alone: that it is worth a look.
+//! Webhooks of Git hosts. A delivery is verified before it is read, and only queues the sources that follow the repository.
 //!
-//! Each kind of host is a `Sender` of its own, in a module of its own.
+//! Each kind of host is a `Sender` in its own module.
 
 mod github;
 
@@ -8,94 +8,94 @@ use crate::ports::{Cause, ErrorKind, PortError, Ports, Request};
 use crate::source::index;
 use std::time::Duration;
 
-/// Where the secret manager keeps the secret of GitHub's webhooks.
+/// The name of the secret of GitHub's webhooks in the secret manager.
 pub const SECRET: &str = "github/webhook";
 
-/// The kinds of hosts whose deliveries are understood.
+/// The kinds of hosts whose deliveries are supported.
 const SENDERS: [&dyn Sender; 1] = [&github::GitHub];
-/// The headers by which the deliveries of other hosts are known, to name the host in the answer.
+/// The headers that identify the deliveries of other hosts, to name the host in the response.
 const OTHERS: [(&str, &str); 3] = [
     ("x-gitlab-event", "GitLab"),
     ("x-event-key", "Bitbucket"),
     ("x-gitea-event", "Gitea"),
 ];
 
-/// A kind of Git host, as it delivers what happened to a repository.
+/// A kind of Git host that delivers webhooks.
 trait Sender: Sync {
-    /// Whether a delivery comes from such a host and is signed, by its headers alone: nothing is believed for that.
-    fn sent(&self, delivery: &Delivery<'_>) -> bool;
-    /// Where the secret manager keeps the secret that such a host knows.
+    /// Returns whether the headers of a delivery are those of a signed one of such a host. This proves nothing yet.
+    fn is_sender(&self, delivery: &Delivery<'_>) -> bool;
+    /// Returns the name of the webhook's secret in the secret manager.
     fn secret(&self) -> &'static str;
-    /// Whether the delivery was made by somebody who knows the secret. An empty secret verifies nothing.
+    /// Returns whether the delivery is signed with the secret. An empty secret verifies nothing.
     fn verify(&self, secret: &[u8], delivery: &Delivery<'_>) -> bool;
-    /// What a verified delivery says.
+    /// Reads the event of a verified delivery.
     ///
     /// # Errors
     /// [`Refusal::Malformed`].
     fn read(&self, delivery: &Delivery<'_>) -> Result<Event, Refusal>;
 }
 
-/// What a delivery says.
+/// The event of a delivery.
 enum Event {
-    /// That the webhook works.
+    /// A test of the webhook.
     Ping,
-    /// That a reference of a repository has moved.
+    /// A reference of a repository has changed.
     Push {
         /// The repository's address, `https://HOST/...`.
         url: String,
         /// The whole name, such as `refs/heads/main`.
         reference: String,
     },
-    /// Something that nobody here needs; what.
+    /// An event that is ignored, with the reason.
     Other(String),
 }
 
-/// A way in for deliveries.
+/// The limits and messages of one way in which deliveries arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct Entrance {
-    /// The most bytes of a body.
+    /// The maximum bytes of a body.
     pub max_body: usize,
-    /// Where this way in is given the webhook's secret, as the person reads it who set another one on GitHub.
+    /// The place where an operator sets the webhook's secret, for the message about a wrong signature.
     pub secret: &'static str,
 }
 
-/// A delivery as it came in.
+/// A received delivery.
 #[derive(Clone, Copy)]
 pub struct Delivery<'a> {
-    /// A header's value, by its name in lower case.
+    /// Returns a header's value, by its name in lower case.
     pub header: &'a (dyn Fn(&str) -> Option<&'a str> + Sync),
-    /// The raw body.
+    /// The raw body, which the signature is over.
     pub body: &'a [u8],
 }
 
-/// What came of a delivery; all of it is answered with 2xx.
+/// The result of an accepted delivery; each is answered with 2xx.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DeliveryResult {
     /// The answer to `ping`.
     Pong,
     /// These requests are in the queue.
     Queued(Vec<Request>),
-    /// Nothing here follows it; why.
+    /// The delivery was ignored, with the reason.
     Ignored(String),
 }
 
-/// Why a delivery is refused.
+/// The reason why a delivery is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// 413: more than this many bytes.
+    /// 413: the body has more than this many bytes.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// 401: without a signature, with another than SHA-256, or a wrong one; and where the secret is set.
+    /// 401: there is no SHA-256 signature, or a wrong one; with the place where the secret is set.
     #[error(
         "the signature is missing or wrong: set the same secret in GitHub's webhook and in {0}"
     )]
     Unauthorized(&'static str),
-    /// 401: the delivery of a host whose webhooks are not understood; which.
+    /// 401: the delivery is of a host whose webhooks are not supported, with its name.
     #[error(
-        "this is a delivery of {0}, and only GitHub's webhooks are understood: remove the webhook, the timer finds the pushes"
+        "deliveries of {0} are not supported, only GitHub's: remove the webhook; the timer finds the pushes"
     )]
     OtherHost(&'static str),
-    /// 400.
+    /// 400: the payload cannot be read, with its kind and the reason.
     #[error("not a {0} payload: {1}")]
     Malformed(String, String),
     /// 503: GitHub shows the failure, and the timer catches up.
@@ -104,7 +104,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The HTTP status.
+    /// Returns the HTTP status of the response.
     pub fn status(&self) -> u16 {
         match self {
             Self::TooLarge(_) => 413,
@@ -115,7 +115,7 @@ impl Refusal {
     }
 }
 
-/// Checks that a delivery has the headers of a signed one, as far as that shows before its body is read.
+/// Checks that a delivery has the headers of a signed one, before its body is read.
 ///
 /// # Errors
 /// [`Refusal::OtherHost`] or [`Refusal::Unauthorized`].
@@ -123,9 +123,12 @@ pub fn check_headers(entrance: &Entrance, delivery: &Delivery<'_>) -> Result<(),
     sender(entrance, delivery).map(drop)
 }
 
-/// The kind of host that a delivery comes from.
+/// Returns the kind of host that sent a delivery.
 fn sender(entrance: &Entrance, delivery: &Delivery<'_>) -> Result<&'static dyn Sender, Refusal> {
-    if let Some(sender) = SENDERS.into_iter().find(|sender| sender.sent(delivery)) {
+    if let Some(sender) = SENDERS
+        .into_iter()
+        .find(|sender| sender.is_sender(delivery))
+    {
         return Ok(sender);
     }
     let mut others = OTHERS.into_iter();
@@ -136,7 +139,7 @@ fn sender(entrance: &Entrance, delivery: &Delivery<'_>) -> Result<&'static dyn S
     })
 }
 
-/// Takes a delivery in. Returns only after the queue has what follows from it.
+/// Handles a delivery. Returns only after the queue has its requests.
 ///
 /// # Errors
 /// See [`Refusal`]; nothing is queued then.
@@ -151,8 +154,8 @@ pub async fn receive(
     let sender = sender(entrance, &delivery)?;
     let name = sender.secret();
     let secret = ports.secrets.secret(name).await?.ok_or_else(|| {
-        let what = format!("the secret manager has no '{name}'");
-        PortError::new(ErrorKind::NotFound, what)
+        let message = format!("the secret manager has no '{name}'");
+        PortError::new(ErrorKind::NotFound, message)
     })?;
     if !sender.verify(secret.expose(), &delivery) {
         return Err(Refusal::Unauthorized(entrance.secret));
@@ -160,19 +163,19 @@ pub async fn receive(
     match sender.read(&delivery)? {
         Event::Ping => Ok(DeliveryResult::Pong),
         Event::Push { url, reference } => push(ports, &url, &reference).await,
-        Event::Other(what) => Ok(DeliveryResult::Ignored(what)),
+        Event::Other(message) => Ok(DeliveryResult::Ignored(message)),
     }
 }
 
 async fn push(ports: &Ports, url: &str, reference: &str) -> Result<DeliveryResult, Refusal> {
     let Some(repository) = index::repository(url) else {
-        let what = "the repository's address is not valid".to_owned();
-        return Err(Refusal::Malformed("push".to_owned(), what));
+        let message = "the repository's address is not valid".to_owned();
+        return Err(Refusal::Malformed("push".to_owned(), message));
     };
     let followers = index::followers(ports, &repository, reference).await?;
     if followers.is_empty() {
-        let what = format!("no source follows {reference} of {repository}");
-        return Ok(DeliveryResult::Ignored(what));
+        let message = format!("no source follows {reference} of {repository}");
+        return Ok(DeliveryResult::Ignored(message));
     }
     let requests: Vec<Request> = followers
         .into_iter()
@@ -288,7 +291,7 @@ mod tests {
         };
         let strange = super::receive(&ports, &ENTRANCE, strange);
         let refusal = strange.now_or_never().unwrap().unwrap_err();
-        assert_eq!(refusal.status(), 401, "of no host that is known");
+        assert_eq!(refusal.status(), 401, "an unknown host");
         for (header, host) in OTHERS {
             let headers = |name: &str| (name == header).then_some("Push Hook");
             let other = Delivery {
@@ -297,8 +300,8 @@ mod tests {
             };
             let refusal = check_headers(&ENTRANCE, &other).unwrap_err();
             assert_eq!(refusal.status(), 401);
-            let said = format!("a delivery of {host}, and only GitHub's");
-            assert!(refusal.to_string().contains(&said), "{refusal}");
+            let message = format!("deliveries of {host} are not supported");
+            assert!(refusal.to_string().contains(&message), "{refusal}");
         }
         let refusal = receive(&ports, delivery("push", PUSH, "sha256=00")).unwrap_err();
         assert_eq!(refusal.status(), 401);
