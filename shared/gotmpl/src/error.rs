@@ -1,26 +1,26 @@
-//! Errors of templates, worded as Go words them.
+//! Errors of templates, with Go's messages.
 
-/// Why a template was not parsed or executed. Shown as Go words it.
+/// The error of parsing or executing a template. Displayed like Go's error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What happened.
+    /// The kind of failure.
     pub kind: ErrorKind,
-    /// The whole message, with the place.
+    /// The whole message, with the position.
     pub message: String,
-    /// The template it happened in, by the name it was parsed under.
+    /// The name under which the failing template was parsed.
     pub template: String,
-    /// The line, from 1; 0 if unknown.
+    /// The line, counted from 1; 0 if unknown.
     pub line: usize,
 }
 
-/// Bytes of a message: templates can make up texts of any size, and each level around an error repeats it.
-const LONGEST: usize = 16 << 10;
+/// The maximal bytes of a message: templates can create strings of any size, and each level around an error repeats it.
+const MAX_BYTES: usize = 16 << 10;
 
-/// A message cut to the size that errors may have.
+/// Cuts a message to the maximal size of errors.
 pub fn shortened(mut message: String) -> String {
-    if message.len() > LONGEST {
-        let end = message.floor_char_boundary(LONGEST);
+    if message.len() > MAX_BYTES {
+        let end = message.floor_char_boundary(MAX_BYTES);
         let more = message.len() - end;
         message.truncate(end);
         message.shrink_to_fit();
@@ -29,15 +29,15 @@ pub fn shortened(mut message: String) -> String {
     message
 }
 
-/// What kind of failure an [`Error`] is.
+/// The kind of failure of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The text is no template.
+    /// The text is not a valid template.
     Parse,
     /// An action failed.
     Exec,
     /// A budget is used up.
     Budget,
-    /// There is no template of the name that was to be executed.
+    /// The template to execute does not exist.
     NoTemplate,
 }

@@ -1,4 +1,4 @@
-//! Functions that templates can call, with the types that Go would check.
+//! Functions that templates can call, with the parameter types that Go would check.
 
 use crate::Table;
 use crate::exec::Exec;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 pub enum Param {
     /// `interface {}`
     Any,
-    /// `reflect.Value`: also what is no value.
+    /// `reflect.Value`, which may also be a missing value.
     Value,
-    /// `reflect.Value` of a function that refuses what is still in an interface, as `slice` does with its indexes.
+    /// `reflect.Value` of a function that refuses a value in an interface, as `slice` does for its indexes.
     Bare,
     /// `string`
     Str,
@@ -38,12 +38,12 @@ pub enum Param {
     StringMap,
     /// `[]uint8`
     Bytes,
-    /// A type of the host's, by its name.
+    /// A type of the host, by its name.
     Host(&'static str),
 }
 
 impl Param {
-    /// Go's name of the type.
+    /// Returns Go's name of the type.
     pub fn name(self) -> &'static str {
         match self {
             Param::Any => "interface {}",
@@ -64,7 +64,7 @@ impl Param {
         }
     }
 
-    /// Whether nil can be passed.
+    /// Checks whether nil can be passed.
     pub(crate) fn takes_nil(self) -> bool {
         matches!(
             self,
@@ -79,7 +79,7 @@ impl Param {
         )
     }
 
-    /// Whether Go would let a value of this dynamic type be assigned.
+    /// Checks whether Go would allow the assignment of a value of this dynamic type.
     pub(crate) fn accepts(self, value: &Value) -> bool {
         use crate::value::IntType as I;
         match (self, value) {
@@ -105,18 +105,18 @@ impl Param {
     }
 }
 
-/// Why a function failed: its message becomes part of the template's error.
+/// The error of a function: its message becomes part of the template's error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FuncError {
-    /// The message, as Go's function would word it.
+    /// The message, as Go's function would return it.
     pub message: String,
-    /// Whether a budget of the execution is used up.
+    /// True if a budget of the execution is used up.
     pub budget: bool,
 }
 
 impl FuncError {
-    /// An error with this message.
+    /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         FuncError {
             message: message.into(),
@@ -143,27 +143,27 @@ pub type Native = fn(&mut Exec<'_>, &[Value]) -> Result<Value, FuncError>;
 /// A function with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
-    /// What it takes.
+    /// The types of its parameters.
     pub params: &'static [Param],
-    /// Whether the last parameter may come any number of times.
+    /// True if the last parameter may be repeated any number of times.
     pub variadic: bool,
-    /// The code.
+    /// The native code of the function.
     pub call: Native,
     pub(crate) special: Special,
 }
 
-/// The built-in functions that do not evaluate their arguments as others do.
+/// The built-in functions that evaluate their arguments differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Special {
     No,
     And,
     Or,
-    /// Its message names what was called.
+    /// `call`, whose message names the callee.
     Call,
 }
 
 impl Function {
-    /// A function with exactly these parameters.
+    /// Creates a function with exactly these parameters.
     pub const fn new(params: &'static [Param], call: Native) -> Self {
         Function {
             params,
@@ -173,7 +173,7 @@ impl Function {
         }
     }
 
-    /// A function whose last parameter may come any number of times.
+    /// Creates a function whose last parameter may be repeated any number of times.
     pub const fn variadic(params: &'static [Param], call: Native) -> Self {
         Function {
             params,
@@ -184,8 +184,7 @@ impl Function {
     }
 }
 
-/// Functions by name. The built-in ones are always there, and a function of the same name hides them. A clone shares the
-/// table until one of them is changed.
+/// Functions by name. The built-in ones always exist, and a function of the same name hides them. A clone shares the table until one of them is changed.
 #[derive(Clone, Debug)]
 pub struct Functions(Arc<Table<&'static str, Function>>);
 
@@ -198,7 +197,7 @@ impl Default for Functions {
 }
 
 impl Functions {
-    /// Only the built-in functions.
+    /// Creates a table with only the built-in functions.
     pub fn new() -> Self {
         Self::default()
     }
@@ -208,22 +207,22 @@ impl Functions {
         Arc::make_mut(&mut self.0).insert(name, function);
     }
 
-    /// Takes a function away.
+    /// Removes a function.
     pub fn remove(&mut self, name: &str) {
         Arc::make_mut(&mut self.0).remove(name);
     }
 
-    /// The function of this name.
+    /// Returns the function of this name.
     pub fn get(&self, name: &str) -> Option<&Function> {
         self.0.get(name)
     }
 
-    /// The function of this name, with the name as it lives on.
+    /// Returns the function of this name, with the static name.
     pub(crate) fn entry(&self, name: &str) -> Option<(&'static str, Function)> {
         self.0.get_key_value(name).map(|(name, f)| (*name, *f))
     }
 
-    /// Every name.
+    /// Returns the names of all functions.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.keys().copied()
     }

@@ -1,6 +1,6 @@
-//! Text -> tokens. One token at a time: the parser decides when it wants the next.
+//! The lexer: text to tokens. It produces one token at a time: the parser decides when it needs the next.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Error,
@@ -75,19 +75,19 @@ impl Kind {
     }
 }
 
-/// A token with its place. Its text is the input's; an error's stands in [`Lexer::failure`].
+/// A token with its position. Its text is part of the input; the message of an error is in [`Lexer::failure`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'t> {
     pub kind: Kind,
-    /// Byte offset of its start.
+    /// The byte offset of its start.
     pub pos: usize,
     pub text: &'t str,
-    /// The line it starts in, from 1.
+    /// The line of its start, counted from 1.
     pub line: usize,
 }
 
 impl std::fmt::Display for Token<'_> {
-    /// As Go's messages name a token.
+    /// Formats the token as in Go's messages.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.kind {
             Kind::Eof => f.write_str("EOF"),
@@ -111,7 +111,7 @@ pub(crate) struct Lexer<'t> {
     parens: usize,
     inside: bool,
     failure: Option<String>,
-    /// Whether `break` and `continue` are keywords.
+    /// True if `break` and `continue` are keywords.
     keywords: bool,
 }
 
@@ -155,7 +155,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What is wrong with the text, once an error was given.
+    /// Returns the message of the error, after an error token.
     pub(crate) fn failure(&self) -> &str {
         self.failure.as_deref().unwrap_or_default()
     }
@@ -259,7 +259,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The delimiter, or nothing after a comment.
+    /// Reads the delimiter; returns `None` after a comment.
     fn left_delim(&mut self) -> Option<Token<'t>> {
         self.pos += LEFT.len();
         let marker = if left_trim(self.rest()) { 2 } else { 0 };
@@ -293,7 +293,7 @@ impl<'t> Lexer<'t> {
         None
     }
 
-    /// Whether a closing delimiter comes next, and whether it trims.
+    /// Checks whether a closing delimiter comes next, and returns whether it trims.
     fn at_right(&self) -> Option<bool> {
         let rest = self.rest();
         if right_trim(rest) && rest[2..].starts_with(RIGHT) {
@@ -341,7 +341,7 @@ impl<'t> Lexer<'t> {
         }
         self.bump();
         if c == '.' && next.is_none() {
-            // Go takes a point at the very end for the start of a number.
+            // Go takes a dot at the very end for the start of a number.
             return self.emit(Kind::Number);
         }
         match c {
@@ -401,7 +401,7 @@ impl<'t> Lexer<'t> {
         self.emit(Kind::Space)
     }
 
-    /// Goes on to the end of a word.
+    /// Skips to the end of a word.
     fn skip_word(&mut self) {
         loop {
             match self.input.as_bytes().get(self.pos) {
@@ -444,7 +444,7 @@ impl<'t> Lexer<'t> {
         self.emit(kind)
     }
 
-    /// The rest of a field or variable behind its `.` or `$`.
+    /// Reads the rest of a field or variable after its `.` or `$`.
     fn word(&mut self, kind: Kind) -> Token<'t> {
         if self.at_terminator() {
             return self.emit(if kind == Kind::Field { Kind::Dot } else { kind });
@@ -541,11 +541,11 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Where the next opening delimiter stands.
+/// Returns the offset of the next opening delimiter.
 fn find_left(text: &str) -> Option<usize> {
     let mut from = 0;
     loop {
-        // Looking for one byte is much faster than for two.
+        // The search for one byte is much faster than for two.
         let at = from + text[from..].find('{')?;
         if text[at..].starts_with(LEFT) {
             return Some(at);

@@ -1,7 +1,6 @@
 //! Go's `text/template`, as of Go 1.26.
 //!
-//! A [`Templates`] set is parsed once and executed as often as wanted, each time with [`Limits`]. Values are Go's: a
-//! [`Value`] has a dynamic type, lists and maps are shared references, strings are bytes. Messages read as Go's.
+//! A [`Templates`] set is parsed once and executed any number of times, each time with [`Limits`]. Values are Go's: a [`Value`] has a dynamic type, lists and maps are shared references, strings are bytes. Messages are those of Go.
 //!
 //! ```
 //! use driftless_gotmpl::{Functions, Limits, Templates, Value};
@@ -12,11 +11,9 @@
 //! # Ok::<(), driftless_gotmpl::Error>(())
 //! ```
 //!
-//! Only the built-in functions are here. A host adds its own with [`Functions`]: sprig's and Helm's stand in
-//! `driftless-helm` (`funcs`), since they need YAML, time and entropy. [`Limits`] bound every execution, in steps, levels,
-//! bytes and variables; deep templates need stack, so that a host that allows 1,000 levels runs them on a thread with some 256 MiB.
+//! This crate has only the built-in functions. A host adds others with [`Functions`]: sprig's and Helm's are in `driftless-helm` (`funcs`), because they need YAML, time and entropy. [`Limits`] bound every execution, in steps, levels, bytes and variables; deep templates need stack: a host that allows 1,000 levels runs them on a thread with about 256 MiB.
 //!
-//! Not there: channels, functions as values, delimiters other than `{{` and `}}`.
+//! Not supported: channels, functions as values, delimiters other than `{{` and `}}`.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod builtin;
@@ -30,10 +27,10 @@ mod scope;
 mod set;
 mod value;
 
-/// Names to things. Names come from templates that are not trusted: the hash has a seed of its own in every process.
+/// A hash table by name. Names come from untrusted templates: the hash has a random seed in every process.
 type Table<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
-/// The README's example runs, too.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

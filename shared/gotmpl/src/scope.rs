@@ -1,24 +1,24 @@
-//! Names in scope: a stack, of which the topmost entry of a name counts.
+//! Names in scope: a stack in which the topmost entry of a name counts.
 
 use crate::Table;
 use std::borrow::Borrow;
 use std::hash::Hash;
 
-/// Up to so many entries are compared one by one.
+/// The number of entries up to which they are compared one by one.
 const FEW: usize = 64;
 
-/// A stack of named things. Finding one takes the same time however many there are.
+/// A stack of named values. A lookup takes the same time for any number of entries.
 #[derive(Default)]
 pub(crate) struct Scope<K, V> {
     stack: Vec<(K, V)>,
-    /// Where the topmost entry of each name stands; empty while there are few.
+    /// The index of the topmost entry of each name; empty while there are few.
     top: Table<K, usize>,
-    /// For each entry the place of the one of its name below it, itself if there is none; empty while there are few.
+    /// For each entry the index of the one of its name below it, its own if there is none; empty while there are few.
     below: Vec<usize>,
 }
 
 impl<K: Clone + Eq + Hash, V> Scope<K, V> {
-    /// A scope with one entry.
+    /// Creates a scope with one entry.
     pub fn of(name: K, value: V) -> Self {
         Scope {
             stack: vec![(name, value)],
@@ -43,7 +43,7 @@ impl<K: Clone + Eq + Hash, V> Scope<K, V> {
         }
     }
 
-    /// Takes away what was put on top of the first `length` entries.
+    /// Removes all entries above the first `length`.
     pub fn truncate(&mut self, length: usize) {
         if length <= FEW {
             self.stack.truncate(length);
@@ -76,7 +76,7 @@ impl<K: Clone + Eq + Hash, V> Scope<K, V> {
         self.top.get(name).copied()
     }
 
-    /// The topmost entry of a name.
+    /// Returns the topmost entry of a name.
     pub fn get<Q>(&self, name: &Q) -> Option<&(K, V)>
     where
         K: Borrow<Q>,
@@ -85,7 +85,7 @@ impl<K: Clone + Eq + Hash, V> Scope<K, V> {
         self.stack.get(self.place(name)?)
     }
 
-    /// The value of the topmost entry of a name.
+    /// Returns the value of the topmost entry of a name.
     pub fn get_mut<Q>(&mut self, name: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -95,7 +95,7 @@ impl<K: Clone + Eq + Hash, V> Scope<K, V> {
         self.stack.get_mut(at).map(|(_, value)| value)
     }
 
-    /// The value `n` places from the top.
+    /// Returns the value at distance `n` from the top.
     pub fn nth_from_top(&mut self, n: usize) -> Option<&mut V> {
         let at = self.stack.len().checked_sub(n)?;
         self.stack.get_mut(at).map(|(_, value)| value)

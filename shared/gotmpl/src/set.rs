@@ -1,4 +1,4 @@
-//! Sets of templates that know each other.
+//! Sets of templates that can call each other.
 
 use crate::Table;
 use crate::error::{Error, ErrorKind};
@@ -9,7 +9,7 @@ use crate::value::Value;
 use std::any::Any;
 use std::sync::Arc;
 
-/// What a missing key of a map gives.
+/// The result of a missing key of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingKey {
     /// No value (`missingkey=default`).
@@ -21,7 +21,7 @@ pub enum MissingKey {
     Error,
 }
 
-/// Templates by name, parsed once. A clone is cheap and shares the trees; what is parsed into one is not seen by the other.
+/// Templates by name, parsed once. A clone is cheap and shares the trees; later additions to one are not visible in the other.
 #[derive(Clone, Debug)]
 pub struct Templates(Arc<Layer>);
 
@@ -31,16 +31,15 @@ struct Layer {
     missing_key: MissingKey,
     below: Option<Arc<Layer>>,
     trees: Table<Arc<str>, Arc<Tree>>,
-    /// Tokens of all texts that were parsed, and what their texts count as.
+    /// The tokens of all texts that were parsed, and the share for the texts themselves.
     tokens: usize,
 }
 
-/// Tokens that the texts of one set may have, all together, with what the texts themselves take: some 75 MiB of trees. The
-/// largest public charts have a fifth.
+/// The maximal tokens of all texts of one set, with the share for the texts themselves: about 75 MiB of trees. The largest public charts have a fifth of that.
 const MAX_TOKENS: usize = 600_000;
 
 impl Templates {
-    /// An empty set with these functions.
+    /// Creates an empty set with these functions.
     pub fn new(functions: impl Into<Arc<Functions>>) -> Self {
         Templates(Arc::new(Layer {
             functions: functions.into(),
@@ -61,11 +60,11 @@ impl Templates {
                 tokens: self.0.tokens,
             });
         }
-        // The layer is not shared: it was looked at, or made, above.
+        // The layer is not shared: it was checked, or created, above.
         Arc::make_mut(&mut self.0)
     }
 
-    /// Sets what a missing key gives.
+    /// Sets the result of a missing key.
     pub fn missing_key(mut self, option: MissingKey) -> Self {
         self.own().missing_key = option;
         self
@@ -75,17 +74,16 @@ impl Templates {
         self.0.missing_key
     }
 
-    /// Parses a text as the template `name`, with what it defines. A template that has only white space and comments
-    /// does not replace one that is there.
+    /// Parses a text as the template `name`, with the templates that it defines. A template that has only white space and comments does not replace an existing one.
     ///
     /// # Errors
-    /// [`ErrorKind::Parse`], worded as Go's; [`ErrorKind::Budget`] for texts that are larger than any set of templates.
+    /// [`ErrorKind::Parse`], with Go's message; [`ErrorKind::Budget`] for texts that are larger than any set of templates.
     pub fn parse(&mut self, name: &str, text: &str) -> Result<(), Error> {
-        // The trees keep the text.
-        let kept = text.len() / parse::TOKEN_BYTES;
-        let left = MAX_TOKENS.saturating_sub(self.0.tokens.saturating_add(kept));
+        // The trees keep the text in memory.
+        let text_tokens = text.len() / parse::TOKEN_BYTES;
+        let left = MAX_TOKENS.saturating_sub(self.0.tokens.saturating_add(text_tokens));
         let parsed = parse::parse(name, text, &self.0.functions, left)?;
-        self.own().tokens += kept + parsed.tokens;
+        self.own().tokens += text_tokens + parsed.tokens;
         self.add(&parsed.trees);
         Ok(())
     }
@@ -113,12 +111,12 @@ impl Templates {
         }
     }
 
-    /// Whether there is a template of this name.
+    /// Checks whether there is a template of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.tree(name).is_some()
     }
 
-    /// Executes the template `name` on `data`. `host` is what functions get from [`Exec::host`].
+    /// Executes the template `name` on `data`. Functions get `host` from [`Exec::host`].
     ///
     /// # Errors
     /// [`ErrorKind::Exec`], [`ErrorKind::Budget`] or [`ErrorKind::NoTemplate`].

@@ -1,4 +1,4 @@
-//! What a build has spent: charged where memory is made and where work is done, so that no input costs more than it may.
+//! The budget of a build: charged where memory is allocated and where work is done, so that no input costs more than allowed.
 
 use crate::error::{Error, ErrorKind};
 use crate::node::Node;
@@ -8,10 +8,10 @@ use driftless_manifest::{Fuel, FuelKind, FuelLimits, JsonPatch, JsonPatchError, 
 use serde_json::Value;
 use std::cell::Cell;
 
-/// The nodes of one kustomization file: what it becomes in memory is several times as large as an object of that size.
+/// The maximal nodes of one kustomization file: in memory it is several times as large as an object of that size.
 const KUSTOMIZATION_NODES: usize = 250_000;
 
-/// The text of a kustomization, or of a file of configuration.
+/// The limits of a kustomization or of a file of configuration.
 pub(crate) const KUSTOMIZATION: yaml::Limits = yaml::Limits {
     bytes: 16 << 20,
     depth: 1_000,
@@ -19,7 +19,7 @@ pub(crate) const KUSTOMIZATION: yaml::Limits = yaml::Limits {
     documents: 50_000,
 };
 
-/// YAML or JSON inside of a value: no cluster takes an object with more of it.
+/// The limits of YAML or JSON within a value: no cluster accepts an object with more of it.
 pub(crate) const EMBEDDED: yaml::Limits = yaml::Limits {
     bytes: 4 << 20,
     depth: 1_000,
@@ -27,10 +27,10 @@ pub(crate) const EMBEDDED: yaml::Limits = yaml::Limits {
     documents: 10_000,
 };
 
-/// Maps and lists in each other: as many as a YAML text may have.
+/// The maximal nesting of maps and lists: as much as a YAML document may have.
 const MAX_LEVELS: usize = 1_000;
 
-/// How much of its [`Limits`] a build has spent.
+/// The part of its [`Limits`] that a build has spent.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
@@ -52,8 +52,7 @@ impl Budget {
         }
     }
 
-    /// Reads YAML: all that is read is charged, and what it takes in memory is given back, because what becomes of it is
-    /// charged by itself.
+    /// Reads YAML: everything read is charged, and the memory that it took is given back, because its result is charged separately.
     pub fn reading<T>(&self, read: impl FnOnce(&Fuel) -> T) -> T {
         let before = self.fuel.nodes_spent();
         let done = read(&self.fuel);
@@ -62,7 +61,7 @@ impl Budget {
         done
     }
 
-    /// The limits of an OpenAPI document: that of a whole cluster is larger than any other text.
+    /// Returns the limits of an OpenAPI document: that of a whole cluster is larger than any other document.
     pub fn schema_limits(&self) -> yaml::Limits {
         yaml::Limits {
             nodes: self.limits.nodes,
@@ -75,24 +74,24 @@ impl Budget {
         Ok(self.fuel.bytes(bytes)?)
     }
 
-    /// Counts values that are read or made.
+    /// Counts values that are read or created.
     pub fn spend_nodes(&self, nodes: usize) -> Result<(), Error> {
         Ok(self.fuel.nodes(nodes)?)
     }
 
-    /// Counts a tree that was read, and the work of it.
+    /// Counts a tree that was read, and the work of reading it.
     pub fn spend_tree(&self, tree: &Node) -> Result<(), Error> {
         let size = tree.size();
         self.spend_steps(size)?;
         self.spend_nodes(size)
     }
 
-    /// Counts a text that is about to be made: a long one is several values.
+    /// Counts a string that is about to be created: a long one counts as several values.
     pub fn spend_text(&self, length: usize) -> Result<(), Error> {
         self.spend_nodes(text_nodes(length))
     }
 
-    /// Counts a field that is about to be made.
+    /// Counts a field that is about to be created.
     pub fn spend_field(&self, key: &str, text: &str) -> Result<(), Error> {
         self.spend_steps(1)?;
         self.spend_text(key.len().saturating_add(text.len()))
@@ -111,12 +110,12 @@ impl Budget {
         check(self.kustomizations.get(), limit, "kustomizations")
     }
 
-    /// Refuses what would count as more values than are left, before it is made.
+    /// Fails for a value that would count as more values than are left, before it is created.
     pub fn check_room(&self, nodes: usize) -> Result<(), Error> {
         Ok(self.fuel.room_for_nodes(nodes)?)
     }
 
-    /// Refuses a value that is nested too deeply where it goes.
+    /// Fails for a value that is nested too deeply at its destination.
     pub fn check_levels(&self, above: usize, value: &Value) -> Result<(), Error> {
         Ok(self.fuel.depth_of(above, value)?)
     }
@@ -126,7 +125,7 @@ impl Budget {
         patch.apply(document, &self.fuel)
     }
 
-    /// Refuses a tree that is nested too deeply where it goes.
+    /// Fails for a tree that is nested too deeply at its destination.
     pub fn check_node_levels(&self, above: usize, node: &Node) -> Result<(), Error> {
         self.fuel.depth(above)?;
         match node {
@@ -141,12 +140,12 @@ impl Budget {
         }
     }
 
-    /// Refuses a path that would make an object too deep.
+    /// Fails for a path that would make an object too deep.
     pub fn check_path(&self, parts: usize) -> Result<(), Error> {
         check(parts, MAX_LEVELS, "levels in a field path")
     }
 
-    /// As [`Budget::check_path`], of a path with slashes between its parts.
+    /// Like [`Budget::check_path`], for a path with slashes between its parts.
     pub fn check_path_length(&self, path: &str) -> Result<(), Error> {
         match path.len() > MAX_LEVELS {
             true => self.check_path(path.matches('/').count()),
@@ -154,38 +153,38 @@ impl Budget {
         }
     }
 
-    /// Refuses more objects than there may be at one time.
+    /// Fails for more objects than allowed at one time.
     pub fn check_objects(&self, objects: usize) -> Result<(), Error> {
         check(objects, self.limits.resources, "objects")
     }
 
-    /// Refuses more levels of kustomizations than there may be.
+    /// Fails for more levels of kustomizations than allowed.
     pub fn check_depth(&self, depth: usize) -> Result<(), Error> {
         check(depth, self.limits.depth, "levels of kustomizations")
     }
 
-    /// Refuses an output that is larger than it may be.
+    /// Fails for an output that is larger than allowed.
     pub fn check_output(&self, bytes: usize) -> Result<(), Error> {
         check(bytes, self.limits.output, "bytes of output")
     }
 }
 
-fn check(count: usize, limit: usize, what: &'static str) -> Result<(), Error> {
+fn check(count: usize, limit: usize, unit: &'static str) -> Result<(), Error> {
     if count > limit {
-        return Err(ErrorKind::Budget { what, limit }.into());
+        return Err(ErrorKind::Budget { unit, limit }.into());
     }
     Ok(())
 }
 
 impl From<OutOfFuel> for Error {
     fn from(out: OutOfFuel) -> Self {
-        let what = match out.which {
+        let unit = match out.which {
             FuelKind::Steps => "steps",
             FuelKind::Bytes => "bytes",
             FuelKind::Nodes => "values",
             FuelKind::Depth => "levels of nesting in an object",
         };
         let limit = out.limit;
-        ErrorKind::Budget { what, limit }.into()
+        ErrorKind::Budget { unit, limit }.into()
     }
 }

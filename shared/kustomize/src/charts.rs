@@ -1,45 +1,44 @@
-//! What a kustomization asks of a Helm engine.
+//! The interface between a kustomization and a Helm engine.
 
 use driftless_manifest::TreePath;
 
-/// Renders the charts of `helmCharts`. kustomize has the helm program do it; this crate knows no Helm, so the caller
-/// brings an engine along.
+/// Renders the charts of `helmCharts`. kustomize runs the helm program; this crate does not depend on a Helm engine, so the caller provides one.
 pub trait Charts {
-    /// What `helm template` prints for the chart.
+    /// Returns the output of `helm template` for the chart.
     ///
     /// # Errors
-    /// Why it cannot be rendered, for the user.
+    /// The reason why the chart cannot be rendered, for the user.
     fn render(&self, call: &ChartCall) -> Result<String, String>;
 }
 
-/// One chart of a kustomization, with what `helm template` would be told.
+/// One chart of a kustomization, with the options of `helm template`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartCall {
-    /// The chart's directory in the tree.
+    /// The path of the chart's directory in the tree.
     pub dir: TreePath,
-    /// The release's name.
+    /// The name of the release.
     pub release: String,
-    /// The release's namespace.
+    /// The namespace of the release.
     pub namespace: String,
-    /// The files of values, in the order of `-f`: later ones win.
+    /// The values files, in the order of `-f`: later ones win.
     pub values: Vec<ValuesFile>,
-    /// Kubernetes' version, where the kustomization or the caller names one.
+    /// The version of Kubernetes, if the kustomization or the caller names one.
     pub kube_version: Option<String>,
-    /// More API versions that the cluster has.
+    /// Additional API versions of the cluster.
     pub api_versions: Vec<String>,
-    /// Whether the files under `crds/` are printed.
+    /// True if the files under `crds/` are printed.
     pub include_crds: bool,
-    /// Whether hooks are left out.
+    /// True if hooks are left out.
     pub skip_hooks: bool,
-    /// Whether tests are left out.
+    /// True if tests are left out.
     pub skip_tests: bool,
 }
 
-/// A file of values.
+/// A values file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValuesFile {
-    /// Its name in errors.
+    /// The name of the file in errors.
     pub name: String,
-    /// Its YAML.
+    /// The content of the file, as YAML.
     pub text: String,
 }

@@ -1,25 +1,24 @@
-//! Why a build failed: the file, and what is wrong with it.
+//! The error of a failed build: the file, and what is wrong with it.
 
 use crate::remote::Remote;
 use driftless_manifest::yaml::{YamlError, YamlErrorKind};
 use driftless_manifest::{ReadError, TreePath};
 use std::fmt;
 
-/// Why a directory could not be rendered.
+/// The reason why a directory could not be rendered.
 ///
-/// Shown as `file: what is wrong, and what to do`. The text names files, fields and objects, never a value of a Secret or
-/// the content of a foreign file.
+/// Shown as `file: what is wrong, and what to do`. The message names files, fields and objects, never a value of a Secret or the content of a foreign file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{kind}", Place(.file))]
 pub struct Error {
-    /// The file or directory that is to blame, where known.
+    /// The file or directory with the error, if known.
     pub file: Option<TreePath>,
-    /// What is wrong.
+    /// The kind of the error, with its details.
     #[source]
     pub kind: ErrorKind,
 }
 
-/// What is wrong.
+/// The kinds of errors of a build.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -40,31 +39,31 @@ pub enum ErrorKind {
     Kustomization(String),
     /// An entry that leads to another host.
     #[error(
-        "{field} entry '{entry}' is remote: only files and directories of this repository are read. Copy it into the repository, make it a source of its own, or allow remote bases"
+        "{field} entry '{entry}' is remote: only files and directories of this repository are read. Copy it into the repository, make it a separate source, or allow remote bases"
     )]
     Remote {
-        /// The field.
+        /// The name of the field.
         field: &'static str,
         /// The entry, without credentials.
         entry: String,
     },
-    /// Something of another host that the tree does not have yet: see [`Remote`].
-    #[error("{0} is not fetched yet")]
+    /// A remote file or repository that the tree does not have yet: see [`Remote`].
+    #[error("{0} has not been fetched yet")]
     Needs(Remote),
     /// Something that driftless leaves out on purpose.
     #[error("{field} is not supported: {reason}")]
     Unsupported {
-        /// The field or plugin.
+        /// The name of the field or plugin.
         field: String,
-        /// Why.
+        /// The reason why it is not supported.
         reason: String,
     },
-    /// A file outside of the directory of the kustomization that names it.
+    /// A file outside the directory of the kustomization that names it.
     #[error("'{file}' is not in or below '{root}': the load restrictor allows no other files")]
     Restricted {
-        /// The file.
+        /// The path of the file.
         file: TreePath,
-        /// The kustomization's directory.
+        /// The directory of the kustomization.
         root: TreePath,
     },
     /// Directories that lead to each other.
@@ -82,48 +81,48 @@ pub enum ErrorKind {
     /// A generator that could not produce its object.
     #[error("generator '{name}': {reason}")]
     Generator {
-        /// The generated object.
+        /// The name of the generated object.
         name: String,
-        /// What is wrong.
+        /// The reason of the failure.
         reason: String,
     },
-    /// A transformer that could not do its work.
+    /// A transformer that failed.
     #[error("{transformer}: {reason}")]
     Transform {
-        /// The transformer or field.
+        /// The name of the transformer or field.
         transformer: &'static str,
-        /// What is wrong.
+        /// The reason of the failure.
         reason: String,
     },
-    /// A regular expression or selector that cannot be read.
+    /// A regular expression or selector that is not valid.
     #[error("selector '{selector}': {reason}")]
     Selector {
-        /// The expression.
+        /// The expression as written.
         selector: String,
-        /// What is wrong.
+        /// The reason why it is not valid.
         reason: String,
     },
-    /// A reference that fits more than one object.
+    /// A reference that matches more than one object.
     #[error("the reference to '{name}' in {referrer} matches more than one object: {candidates}")]
     Ambiguous {
-        /// The name that is referred to.
+        /// The name in the reference.
         name: String,
-        /// The object that refers.
+        /// The object with the reference.
         referrer: String,
-        /// What it could mean.
+        /// The objects that match.
         candidates: String,
     },
     /// A budget of [`Limits`](crate::Limits) is used up.
-    #[error("more than {limit} {what}: the limit of one build")]
+    #[error("more than {limit} {unit}: the limit of one build")]
     Budget {
-        /// What was counted.
-        what: &'static str,
-        /// The limit.
+        /// The unit that was counted.
+        unit: &'static str,
+        /// The limit of that unit.
         limit: usize,
     },
 }
 
-/// `file: `, or nothing.
+/// A path as `file: `, or nothing.
 struct Place<'a>(&'a Option<TreePath>);
 
 impl fmt::Display for Place<'_> {
@@ -150,7 +149,7 @@ impl From<ReadError> for Error {
 impl From<YamlError> for Error {
     fn from(error: YamlError) -> Self {
         match error.kind {
-            // What ran out is the build's, not the file's share.
+            // The limit of the build was reached, not one of the file.
             YamlErrorKind::Fuel(out) => out.into(),
             _ => ErrorKind::from(error).into(),
         }
@@ -158,7 +157,7 @@ impl From<YamlError> for Error {
 }
 
 impl Error {
-    /// Whether a budget is used up: the build ends with it, whatever was tried.
+    /// Checks whether a budget is used up: such an error ends the build in any case.
     pub(crate) fn is_budget(&self) -> bool {
         match &self.kind {
             ErrorKind::Budget { .. } => true,
@@ -172,7 +171,7 @@ impl Error {
         }
     }
 
-    /// Puts the file in, unless an inner function knew it better or the text has it already.
+    /// Adds the file, unless an inner function has set it or the message names it already.
     pub(crate) fn in_file(mut self, path: &TreePath) -> Self {
         let named = matches!(self.kind, ErrorKind::Yaml(_) | ErrorKind::Cycle(_));
         if self.file.is_none() && !named {

@@ -14,9 +14,9 @@ use std::borrow::Cow;
 #[serde(from = "Written")]
 pub(crate) struct FieldSpec {
     pub gvk: GvkFilter,
-    /// Names of fields with `/` between them; `\/` is a slash in a name.
+    /// The names of fields with `/` between them; `\/` is a slash in a name.
     pub path: Cow<'static, str>,
-    /// Whether the field is made where it is missing.
+    /// True if the field is created when it is missing.
     pub create: bool,
 }
 
@@ -55,7 +55,7 @@ impl From<Written> for FieldSpec {
     }
 }
 
-/// What is made at the end of a path.
+/// The kind of node that is created at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CreateKind {
     Nothing,
@@ -69,10 +69,10 @@ impl FieldSpec {
         Self { gvk, path, create }
     }
 
-    /// Calls `set` on every value that the path leads to; lists on the way are gone through.
+    /// Calls `set` on every value that the path leads to, in every item of lists on the way.
     ///
     /// # Errors
-    /// A scalar in the middle of the path, or whatever `set` refuses.
+    /// A scalar in the middle of the path, or an error of `set`.
     pub fn visit(
         &self,
         object: &mut Node,
@@ -122,7 +122,7 @@ impl FieldSpec {
                 if name.is_empty() {
                     return Err(self.fault("a part of the path is empty"));
                 }
-                // kyaml looks for an item of a list then, and refuses a map; wildcards it knows nowhere.
+                // kyaml looks for an item of a list in this case, and refuses a map; it supports wildcards nowhere.
                 if name == "*" {
                     return Err(self.fault("a wildcard is not supported here"));
                 }
@@ -167,7 +167,7 @@ impl FieldSpec {
     }
 }
 
-/// Makes a field that is missing, and gives one that is null its kind.
+/// Creates a missing field, and converts a null one to its kind.
 fn prepare(map: &mut node::Map, name: &str, create: CreateKind) {
     match (map.get_mut(name), create) {
         (None, CreateKind::Scalar) => map.insert(name, Node::str("")),

@@ -1,6 +1,6 @@
 //! kustomize build, natively: a file tree and a path in, Kubernetes objects out.
 //!
-//! The output is that of `kustomize build` v5.8.2, byte for byte. The way of a build:
+//! The output is that of `kustomize build` v5.8.2, byte for byte. The stages of a build:
 //!
 //! ```text
 //! Loader      directories and files, through the tree's Reader: every question is recorded, nothing leaves the tree
@@ -9,11 +9,9 @@
 //!   -> finish           name hashes, name references, vars, order, clean-up
 //! ```
 //!
-//! [`Build`] is where to start.
+//! [`Build`] is the entry point.
 //!
-//! What runs something is refused with a reason: plugins other than the built-in ones. Remote resources and bases are
-//! refused, too, unless [`Options::remote`] allows them: then the caller fetches them ([`ErrorKind::Needs`]). Charts of
-//! the tree are rendered by the caller ([`Charts`]).
+//! Plugins other than the built-in ones are refused with a reason, because they run programs. Remote resources and bases are also refused, unless [`Options::remote`] allows them: then the caller fetches them ([`ErrorKind::Needs`]). Charts of the tree are rendered by the caller ([`Charts`]).
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod budget;
@@ -46,7 +44,7 @@ pub use remote::{REMOTE_DIRECTORY, Remote};
 pub use selector::{ObjectSelector, SelectorBudget};
 pub use stack::on_large_stack;
 
-/// The README's example runs, too.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -54,7 +52,7 @@ struct Readme;
 use driftless_manifest::{Object, Reader, TreePath, yaml};
 use serde_json::Value;
 
-/// One build: what is read, which directory, and how.
+/// One build of a directory, with its options.
 ///
 /// # Examples
 ///
@@ -82,7 +80,7 @@ pub struct Build<'a, 't> {
 }
 
 impl<'a, 't> Build<'a, 't> {
-    /// Of the directory `dir`, as `kustomize build` without flags.
+    /// Creates the build of the directory `dir`, like `kustomize build` without flags.
     pub fn new(reader: &'a Reader<'t>, dir: &'a TreePath) -> Self {
         Self {
             reader,
@@ -93,39 +91,36 @@ impl<'a, 't> Build<'a, 't> {
         }
     }
 
-    /// With these options.
+    /// Sets the options of the build.
     pub fn options(mut self, options: &'a Options) -> Self {
         self.options = Some(options);
         self
     }
 
-    /// With these fields in the place of the directory's kustomization file.
+    /// Sets fields that are used instead of the directory's kustomization file.
     pub fn kustomization(mut self, fields: &'a Value) -> Self {
         self.kustomization = Some(fields);
         self
     }
 
-    /// With an engine for `helmCharts`, which [`Options::enable_helm`] allows.
+    /// Sets the engine for `helmCharts`, which [`Options::enable_helm`] allows.
     pub fn charts(mut self, engine: &'a dyn Charts) -> Self {
         self.charts = Some(engine);
         self
     }
 
-    /// The objects, in the order of the output.
+    /// Returns the objects, in the order of the output.
     ///
     /// # Errors
-    /// Whatever `kustomize build` fails on, what is refused on purpose, a document that is not a whole object, or a budget that is
-    /// used up. The error names the file.
+    /// Errors of `kustomize build`, features that are refused on purpose, a document that is not a complete object, or a budget that is used up. The error names the file.
     pub fn objects(self) -> Result<Vec<Object>, Error> {
         objects(self.documents()?)
     }
 
-    /// The documents, without the check that each is a whole object: kustomize prints objects without an `apiVersion`, which no
-    /// cluster takes.
+    /// Returns the documents, without the check that each is a complete object: kustomize prints objects without an `apiVersion`, which no cluster accepts.
     ///
     /// # Errors
-    /// As [`objects`](Self::objects), but for that check; and, with [`kustomization`](Self::kustomization), a directory with more than
-    /// one kustomization file.
+    /// Like [`objects`](Self::objects), without that check; and, with [`kustomization`](Self::kustomization), a directory with more than one kustomization file.
     pub fn documents(self) -> Result<Vec<Value>, Error> {
         let default = Options::default();
         let options = self.options.unwrap_or(&default);
@@ -159,12 +154,9 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
     documents.into_iter().map(object).collect()
 }
 
-/// The kustomization of a directory as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, when there is
-/// none, one that lists all YAML files below it.
+/// Returns the kustomization of a directory as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, if there is no file, one that lists all YAML files below it.
 ///
-/// A directory below that has a kustomization file of its own is listed as a whole. Unknown fields of a file are dropped, as
-/// Flux drops them. A file without `resources` gets `buildMetadata: [originAnnotations]`, and a directory without manifests
-/// the namespace `_placeholder`, both so that the build is not refused as empty.
+/// A directory below that has a kustomization file is listed as a whole. Unknown fields of a file are dropped, as in Flux. A file without `resources` gets `buildMetadata: [originAnnotations]`, and a directory without manifests the namespace `_placeholder`, both so that the build is not refused as empty.
 ///
 /// # Errors
 /// A file that is not YAML, or a manifest with a document that is not a Kubernetes object.
@@ -172,7 +164,7 @@ pub fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Er
     on_large_stack(|| scan::kustomization_of(reader, dir))
 }
 
-/// The output of the command line: documents joined by `---`.
+/// Returns the output of the command line: documents joined by `---`.
 pub fn to_yaml(objects: &[Object]) -> String {
     joined(
         objects
@@ -181,7 +173,7 @@ pub fn to_yaml(objects: &[Object]) -> String {
     )
 }
 
-/// As [`to_yaml`], of the documents of [`Build::documents`].
+/// Like [`to_yaml`], for the documents of [`Build::documents`].
 pub fn documents_to_yaml(documents: &[Value]) -> String {
     joined(documents.iter().map(yaml::to_string))
 }

@@ -15,11 +15,11 @@ use std::cell::RefCell;
 /// The names of a kustomization file, in kustomize's order.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// What a build shares: the tree, the options, the schema, what has been spent.
+/// The state that all kustomizations of a build share: the tree, the options, the schema, the budget.
 pub(crate) struct Context<'b, 't> {
     pub reader: &'b Reader<'t>,
     pub options: &'b Options,
-    /// What renders charts.
+    /// The engine that renders charts.
     pub charts: Option<&'b dyn Charts>,
     pub schema: RefCell<Schema>,
     pub budget: Budget,
@@ -42,10 +42,10 @@ impl<'b, 't> Context<'b, 't> {
         }
     }
 
-    /// YAML or JSON inside of a value, if it is that.
+    /// Parses YAML or JSON within a string; returns `None` if it is neither.
     ///
     /// # Errors
-    /// Reading it costs more than is left of the budget.
+    /// Parsing costs more than is left of the budget.
     pub fn embedded(&self, text: &str) -> Result<Option<Node>, Error> {
         self.budget.spend_steps(1 + text.len())?;
         self.budget
@@ -56,25 +56,25 @@ impl<'b, 't> Context<'b, 't> {
 /// Reads the files that the kustomization of one directory names.
 pub(crate) struct Loader<'c> {
     pub context: &'c Context<'c, 'c>,
-    /// The directory, with links followed.
+    /// The path of the directory, with links followed.
     pub root: TreePath,
     parent: Option<&'c Loader<'c>>,
     depth: usize,
-    /// The root of the fetched repository that the directory is in: nothing outside of it is read.
+    /// The root of the fetched repository that contains the directory: nothing outside it is read.
     repository: Option<TreePath>,
 }
 
-/// A text file.
+/// A text file with its path.
 pub(crate) struct Text {
     pub path: TreePath,
     pub text: String,
 }
 
 impl<'c> Loader<'c> {
-    /// A loader for the directory where the build starts.
+    /// Creates a loader for the directory of the build.
     ///
     /// # Errors
-    /// No directory.
+    /// The directory does not exist.
     pub fn top(context: &'c Context<'c, 'c>, dir: &TreePath) -> Result<Self, Error> {
         Ok(Self {
             context,
@@ -85,10 +85,10 @@ impl<'c> Loader<'c> {
         })
     }
 
-    /// A loader for a directory that this kustomization names.
+    /// Creates a loader for a directory that this kustomization names.
     ///
     /// # Errors
-    /// A remote entry, no directory, a directory that contains one on the way here, or too many levels.
+    /// A remote entry, a missing directory, a directory that contains one on the way here, or too many levels.
     pub fn enter<'s>(&'s self, entry: &str, field: &'static str) -> Result<Loader<'s>, Error>
     where
         'c: 's,
@@ -101,7 +101,7 @@ impl<'c> Loader<'c> {
             .any(|part| part.contains("..") && part != "..")
         {
             return Err(ErrorKind::Kustomization(format!(
-                "{field} entry '{entry}' has '..' inside of a name: check the indentation of the list"
+                "{field} entry '{entry}' has '..' within a name: check the indentation of the list"
             ))
             .into());
         }
@@ -141,7 +141,7 @@ impl<'c> Loader<'c> {
         })
     }
 
-    /// What an entry names on another host, if it does and if that is allowed.
+    /// Returns the remote location that an entry names, if it names one and that is allowed.
     fn remote(
         &self,
         read: fn(&str, &'static str) -> Result<Option<Remote>, Error>,
@@ -155,7 +155,7 @@ impl<'c> Loader<'c> {
         }
     }
 
-    /// Where something of another host stands in the tree.
+    /// Returns the place of a remote file or repository in the tree.
     fn fetched(&self, remote: &Remote) -> Result<TreePath, Error> {
         let place = remote.place();
         match self.context.reader.kind(&place)? {
@@ -188,7 +188,7 @@ impl<'c> Loader<'c> {
         Ok(())
     }
 
-    /// What an entry leads to.
+    /// Returns the kind of the node that an entry leads to.
     ///
     /// # Errors
     /// A path that leaves the tree.
@@ -204,10 +204,10 @@ impl<'c> Loader<'c> {
         Ok(self.context.reader.kind(&path)?)
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     ///
     /// # Errors
-    /// A remote entry, no file, or one that the load restrictor keeps out.
+    /// A remote entry, a missing file, or a file that the load restrictor excludes.
     pub fn load(&self, entry: &str, field: &'static str) -> Result<(TreePath, Vec<u8>), Error> {
         let path = self.path_of(entry, field)?;
         let bytes = self.context.reader.read(&path)?;
@@ -237,10 +237,10 @@ impl<'c> Loader<'c> {
         Ok(path)
     }
 
-    /// The text of a file.
+    /// Returns the content of a text file.
     ///
     /// # Errors
-    /// As [`Loader::load`], or bytes that are no UTF-8.
+    /// Like [`Loader::load`], or bytes that are not UTF-8.
     pub fn text(&self, entry: &str, field: &'static str) -> Result<Text, Error> {
         let (path, bytes) = self.load(entry, field)?;
         let text = String::from_utf8(bytes).map_err(|_| YamlError {
@@ -252,10 +252,10 @@ impl<'c> Loader<'c> {
         Ok(Text { path, text })
     }
 
-    /// The kustomization file of the directory: its name and text.
+    /// Returns the name and content of the directory's kustomization file.
     ///
     /// # Errors
-    /// None, or more than one.
+    /// There is none, or more than one.
     pub fn kustomization(&self) -> Result<(&'static str, Text), Error> {
         match kustomization_file(self.context.reader, &self.root)? {
             Some(name) => Ok((name, self.text(name, "kustomization")?)),
@@ -264,10 +264,10 @@ impl<'c> Loader<'c> {
     }
 }
 
-/// The name of a directory's kustomization file, where it has one.
+/// Returns the name of a directory's kustomization file, if it has one.
 ///
 /// # Errors
-/// It has more than one.
+/// The directory has more than one.
 pub(crate) fn kustomization_file(
     reader: &Reader<'_>,
     dir: &TreePath,
@@ -286,7 +286,7 @@ pub(crate) fn kustomization_file(
     }
 }
 
-/// Nothing of a fetched repository leads out of it.
+/// Fails if a path leads out of the fetched repository.
 fn stay_in(repository: Option<&TreePath>, path: &TreePath) -> Result<(), Error> {
     match repository {
         Some(root) if !path.is_within(root) => Err(ErrorKind::Restricted {

@@ -1,34 +1,32 @@
-//! Entries that lead to another host: what they name, and where the tree must have it. Nothing is fetched here: a build that
-//! misses one ends with [`ErrorKind::Needs`], whoever builds fetches it, puts it into the tree at [`Remote::place`], and
-//! builds again.
+//! Entries that lead to another host: the remote locations that they name, and their places in the tree. Nothing is fetched here: a build that misses one ends with [`ErrorKind::Needs`], the caller fetches it, puts it into the tree at [`Remote::place`], and builds again.
 
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::TreePath;
 use std::fmt;
 
-/// The directory of a tree where what was fetched stands.
+/// The directory of a tree that holds fetched files and repositories.
 pub const REMOTE_DIRECTORY: &str = ".driftless-remote";
 
-/// What an entry names on another host.
+/// A file or repository on another host that an entry names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remote {
     /// One file.
     File {
-        /// `https://…` or `http://…`.
+        /// The URL, `https://…` or `http://…`.
         url: String,
     },
     /// A directory of a Git repository.
     Repository {
-        /// The address, as `git clone` takes it: `https://github.com/owner/name`, `git@host:owner/name`.
+        /// The URL, in the form for `git clone`: `https://github.com/owner/name`, `git@host:owner/name`.
         url: String,
-        /// The directory.
+        /// The path of the directory in the repository.
         path: String,
         /// A tag, branch or commit; the default branch when it is empty.
         reference: String,
     },
 }
 
-/// For messages: without what a query may hide.
+/// Formats it for messages: without the query, which may contain secrets.
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,11 +44,10 @@ impl fmt::Display for Remote {
 const SCHEMES: [&str; 4] = ["https://", "http://", "ssh://", "file://"];
 
 impl Remote {
-    /// What an entry that may be a directory names; `None` for a path. A URL that ends like a manifest is a file, every other one
-    /// a repository, as kustomize's git.RepoSpec reads it (v5.8.2).
+    /// Returns the location that an entry names which may be a directory; `None` for a path. A URL that ends like a manifest is a file, any other one a repository, like kustomize's git.RepoSpec (v5.8.2).
     ///
     /// # Errors
-    /// A URL with a login in it, or one that names no repository.
+    /// A URL with credentials, or one that does not name a repository.
     pub(crate) fn of_entry(entry: &str, field: &'static str) -> Result<Option<Self>, Error> {
         if !is_remote(entry) {
             return Ok(None);
@@ -65,10 +62,10 @@ impl Remote {
         }
     }
 
-    /// What an entry that is always a file names; `None` for a path.
+    /// Returns the location that an entry names which is always a file; `None` for a path.
     ///
     /// # Errors
-    /// A URL with a login in it.
+    /// A URL with credentials.
     pub(crate) fn of_file(entry: &str, field: &'static str) -> Result<Option<Self>, Error> {
         if !is_url(entry) {
             return Ok(None);
@@ -94,7 +91,7 @@ impl Remote {
         })
     }
 
-    /// Where the tree must have it: the file itself, or the root of the repository. Different things never meet in one place.
+    /// Returns the place in the tree: of the file itself, or of the repository's root. Different locations have different places.
     pub fn place(&self) -> TreePath {
         let text = match self {
             Self::File { url } => escape(url),
@@ -110,8 +107,7 @@ impl Remote {
     }
 }
 
-/// The repository, the directory and the reference that kustomize's origin annotation names for an entry. The root of a
-/// repository has the name of a directory that kustomize uses before it has cloned one (v5.8.2).
+/// Returns the repository, the directory and the reference that kustomize's origin annotation names for an entry. The root of a repository has the name of a directory that kustomize uses before it has cloned one (v5.8.2).
 pub(crate) fn origin_of(entry: &str) -> Option<(String, String, String)> {
     match is_remote(entry).then(|| Remote::repository(entry, "")) {
         Some(Ok(Remote::Repository {
@@ -128,7 +124,7 @@ pub(crate) fn origin_of(entry: &str) -> Option<(String, String, String)> {
     }
 }
 
-/// Splits what precedes the query into the repository's address and the directory in it.
+/// Splits the part before the query into the repository's URL and the directory in it.
 fn split(address: &str) -> Option<(String, String)> {
     let bare = cut(address, "git::").unwrap_or(address);
     let (host, rest) = match SCHEMES.iter().find_map(|scheme| cut(bare, scheme)) {
@@ -163,7 +159,7 @@ fn split(address: &str) -> Option<(String, String)> {
     })
 }
 
-/// What follows a start that is written in any case.
+/// Returns the rest of a text after a prefix in any case.
 fn cut<'t>(text: &'t str, start: &str) -> Option<&'t str> {
     let head = text.get(..start.len())?;
     head.eq_ignore_ascii_case(start)
@@ -176,7 +172,7 @@ fn is_url(entry: &str) -> bool {
         .is_some()
 }
 
-/// Whether kustomize would fetch an entry: a URL, or a host with a user before it.
+/// Checks whether kustomize would fetch an entry: a URL, or a host with a user before it.
 pub(crate) fn is_remote(entry: &str) -> bool {
     let bare = cut(entry, "git::").unwrap_or(entry);
     let user = bare.split_once('@').map_or("", |(user, _)| user);
@@ -192,7 +188,7 @@ pub(crate) fn is_remote(entry: &str) -> bool {
     has_user || has_scheme || is_github || bare.len() < entry.len()
 }
 
-/// The reference that an entry's query names.
+/// Returns the reference in an entry's query.
 fn reference(entry: &str) -> Option<&str> {
     let (_, query) = entry.split_once('?')?;
     let value = |wanted: &str| {
@@ -203,10 +199,10 @@ fn reference(entry: &str) -> Option<&str> {
     found.map(|(_, reference)| reference)
 }
 
-/// Refuses an entry of another host, where none are allowed.
+/// Creates the error of a remote entry where none are allowed.
 pub(crate) fn refuse(entry: &str, field: &'static str) -> Error {
     let mut shown = without_credentials(entry);
-    // The reference says which base it is; another parameter may be a token.
+    // The reference identifies the base; another parameter may be a token.
     if let Some(reference) = reference(entry) {
         shown = format!("{shown}?ref={reference}");
     }
@@ -214,7 +210,7 @@ pub(crate) fn refuse(entry: &str, field: &'static str) -> Error {
     ErrorKind::Remote { field, entry }.into()
 }
 
-/// A password or token in a file of a repository is read by everybody who reads the repository.
+/// Fails for an entry with credentials: everyone who reads the repository could read them.
 fn refuse_login(entry: &str, field: &'static str) -> Result<(), Error> {
     let authority = entry
         .split_once("://")
@@ -224,7 +220,7 @@ fn refuse_login(entry: &str, field: &'static str) -> Result<(), Error> {
         .and_then(|authority| authority.rsplit_once('@'));
     match login {
         Some((login, _)) if login != "git" => Err(ErrorKind::Kustomization(format!(
-            "{field} entry '{}' contains a login: remove it, and give the installation access",
+            "{field} entry '{}' contains credentials: remove it, and give the installation access",
             without_credentials(entry)
         ))
         .into()),
@@ -244,7 +240,7 @@ pub(crate) fn without_credentials(entry: &str) -> String {
     }
 }
 
-/// A URL as a path: the scheme is its first part, and whatever a path cannot have is written `%XX`.
+/// Converts a URL to a path: the scheme is its first part, and characters that a path must not have are written `%XX`.
 fn escape(url: &str) -> String {
     let parts = url.replacen("://", "/", 1);
     let part = |part: &str| {

@@ -4,7 +4,7 @@ use crate::kustomization::declare;
 use crate::schema::Schema;
 use std::borrow::Cow;
 
-/// The namespace that stands for "has none".
+/// The namespace of objects without one.
 pub(crate) const CLUSTER: &str = "_non_namespaceable_";
 const DEFAULT: &str = "default";
 
@@ -26,7 +26,7 @@ impl GvkFilter {
         }
     }
 
-    /// Whether this one lets `gvk` through.
+    /// Checks whether this filter accepts `gvk`.
     pub fn selects(&self, gvk: Gvk<'_>) -> bool {
         (self.group.is_empty() || self.group == gvk.group)
             && (self.version.is_empty() || self.version == gvk.version)
@@ -60,7 +60,7 @@ impl<'a> Gvk<'a> {
         }
     }
 
-    /// The text that kustomize orders kinds by, with stand-ins for what is missing.
+    /// Returns the key by which kustomize orders kinds, with placeholders for missing parts.
     pub fn sort_key(self) -> String {
         format!(
             "{}_{}_{}",
@@ -71,7 +71,7 @@ impl<'a> Gvk<'a> {
     }
 }
 
-/// `Kind.version.group`, as kustomize prints it.
+/// Formats it as `Kind.version.group`, like kustomize.
 impl std::fmt::Display for Gvk<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -84,7 +84,7 @@ impl std::fmt::Display for Gvk<'_> {
     }
 }
 
-/// A text, or what stands for none.
+/// Returns `text`, or `none` if it is empty.
 pub(crate) fn or<'t>(text: &'t str, none: &'t str) -> &'t str {
     if text.is_empty() { none } else { text }
 }
@@ -94,14 +94,14 @@ pub(crate) fn or<'t>(text: &'t str, none: &'t str) -> &'t str {
 pub(crate) struct Id<'a> {
     pub gvk: Gvk<'a>,
     pub name: &'a str,
-    /// As it stands in the object; empty when there is none.
+    /// The namespace in the object; empty if there is none.
     pub namespace: &'a str,
-    /// Whether the kind is known to be cluster-scoped.
+    /// True if the kind is known to be cluster-scoped.
     pub cluster: bool,
 }
 
 impl<'a> Id<'a> {
-    /// The namespace that decides whether two ids are one: `default` when there is none.
+    /// Returns the namespace for comparing ids: `default` if there is none.
     pub fn effective_namespace(&self) -> &'a str {
         if self.cluster {
             CLUSTER
@@ -116,12 +116,12 @@ impl<'a> Id<'a> {
         self.effective_namespace() == other.effective_namespace()
     }
 
-    /// Same kind, name and effective namespace.
+    /// Checks for the same kind, name and effective namespace.
     pub fn is(&self, other: &Id<'_>) -> bool {
         self.name == other.name && self.gvk == other.gvk && self.same_namespace(other)
     }
 
-    /// A key that is equal for ids that are one.
+    /// Returns a key that is equal for equal ids.
     pub fn key(&self) -> String {
         let Gvk {
             group,
@@ -132,7 +132,7 @@ impl<'a> Id<'a> {
     }
 }
 
-/// `Kind.version.group/name.namespace`, as kustomize prints ids.
+/// Formats it as `Kind.version.group/name.namespace`, like kustomize.
 impl std::fmt::Display for Id<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (name, namespace) = (or(self.name, "[noName]"), or(self.namespace, "[noNs]"));
@@ -149,7 +149,7 @@ pub(crate) struct IdFilter {
 }
 
 impl IdFilter {
-    /// Whether an id of an object is meant. A given namespace is compared in its effective form.
+    /// Checks whether the filter matches an id of an object. A given namespace is compared in its effective form.
     pub fn selects(&self, id: &Id<'_>, schema: &Schema) -> bool {
         if !(self.name.is_empty() || self.name == id.name) || !self.gvk.selects(id.gvk) {
             return false;
@@ -158,7 +158,7 @@ impl IdFilter {
     }
 
     pub fn id<'a>(&'a self, _schema: &Schema) -> Id<'a> {
-        // kustomize builds these ids without asking the schema, so they are never cluster-scoped.
+        // kustomize creates these ids without the schema, so they are never cluster-scoped.
         Id {
             gvk: self.gvk.as_gvk(),
             name: &self.name,

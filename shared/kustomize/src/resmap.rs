@@ -9,11 +9,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::{BTreeMap, HashSet};
 
-/// The objects of a build, in order. No two have the same id when they are added; transformers may break that for a while.
+/// The objects of a build, in order. No two have the same id when they are added; transformers may violate that temporarily.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResMap {
     list: Vec<Resource>,
-    /// The ids of `list`, kept while objects are only added.
+    /// The ids of `list`, cached while objects are only added.
     ids: Option<HashSet<String>>,
 }
 
@@ -22,7 +22,7 @@ impl ResMap {
         &self.list
     }
 
-    /// The objects, to change.
+    /// Returns the mutable objects.
     pub fn list_mut(&mut self) -> &mut Vec<Resource> {
         self.ids = None;
         &mut self.list
@@ -35,7 +35,7 @@ impl ResMap {
     /// Adds an object.
     ///
     /// # Errors
-    /// One with its id is there.
+    /// An object with its id exists.
     pub fn append(&mut self, resource: Resource, schema: &Schema) -> Result<(), Error> {
         let list = &self.list;
         let ids = self.ids.get_or_insert_with(|| {
@@ -54,14 +54,14 @@ impl ResMap {
     /// Adds objects.
     ///
     /// # Errors
-    /// An id twice.
+    /// A duplicate id.
     pub fn append_all(&mut self, resources: Vec<Resource>, schema: &Schema) -> Result<(), Error> {
         resources
             .into_iter()
             .try_for_each(|resource| self.append(resource, schema))
     }
 
-    /// The places of the objects that have or had an id.
+    /// Returns the indices of the objects that have or had an id.
     pub fn with_any_id(&self, id: &Id<'_>, schema: &Schema) -> Vec<usize> {
         let found = |(_, resource): &(usize, &Resource)| {
             !resource.node.is_empty() && resource.has_id(id, schema)
@@ -74,7 +74,7 @@ impl ResMap {
             .collect()
     }
 
-    /// Refuses two objects with one id.
+    /// Fails if two objects have one id.
     pub fn check_ids(&self, schema: &Schema) -> Result<(), Error> {
         let mut seen = HashSet::with_capacity(self.list.len());
         for resource in &self.list {
@@ -93,10 +93,10 @@ impl ResMap {
         }
     }
 
-    /// Adds a generated object, or lets it replace or change the one that it names.
+    /// Adds a generated object, or lets it replace or change the existing one that it names.
     ///
     /// # Errors
-    /// It says `create` and the object is there, or the other way round.
+    /// The behavior is `create` and the object exists, or another behavior and it does not exist.
     pub fn absorb(&mut self, mut resource: Resource, schema: &Schema) -> Result<(), Error> {
         let id = resource.id(schema).to_string();
         let fault = |reason: String| ErrorKind::Generator {
@@ -130,11 +130,12 @@ impl ResMap {
             add_string_data(&old.node, &mut data).map_err(fault)?;
         }
         resource.take_identity_of(old);
-        // A transformer may have changed the kind of the one that is there.
+        // A transformer may have changed the kind of the existing object.
         if !old.id(schema).is(&resource.id(schema)) {
-            return Err(
-                fault("the object that it names was replaced by another one".to_owned()).into(),
-            );
+            return Err(fault(
+                "the object of this name was replaced by one of another kind".to_owned(),
+            )
+            .into());
         }
         if behavior == Behavior::Merge {
             let origin = old.annotation(crate::resource::ORIGIN).map(str::to_owned);
@@ -166,7 +167,7 @@ fn texts(node: &Node, field: &str) -> BTreeMap<String, String> {
     })
 }
 
-/// The API server's view of a Secret: `stringData` encoded into `data`, and it wins.
+/// Encodes `stringData` into `data`, where it takes precedence, like the API server.
 fn add_string_data(old: &Node, data: &mut BTreeMap<String, String>) -> Result<(), String> {
     let Some(map) = old.get("stringData").and_then(Node::as_map) else {
         return Ok(());
@@ -174,8 +175,8 @@ fn add_string_data(old: &Node, data: &mut BTreeMap<String, String>) -> Result<()
     for (key, value) in map.fields() {
         if !matches!(value, Node::Scalar(_)) {
             return Err(format!(
-                "stringData value of '{key}' in the Secret is {}, expected a text",
-                value.what()
+                "stringData value of '{key}' in the Secret is {}, expected a string",
+                value.description()
             ));
         }
         let text = if value.is_null() { "" } else { value.text() };
@@ -193,7 +194,7 @@ fn merge_data(node: &mut Node, field: &str, mut data: BTreeMap<String, String>) 
     }
 }
 
-/// A map of strings, with those of several lines as blocks.
+/// Creates a map of strings; those of several lines are blocks.
 pub(crate) fn data_map(data: BTreeMap<String, String>) -> Node {
     let pair = |(key, text): (String, String)| {
         let style = Style::of_new(&text);
@@ -208,7 +209,7 @@ pub(crate) fn data_map(data: BTreeMap<String, String>) -> Node {
     Node::Map(data.into_iter().map(pair).collect())
 }
 
-/// Base64 as kustomize writes it: lines of 70 characters as soon as there is more than one line.
+/// Encodes base64 like kustomize: in lines of 70 characters if there is more than one line.
 pub(crate) fn encode_base64(bytes: &[u8]) -> String {
     const LINE: usize = 70;
     let encoded = STANDARD.encode(bytes);

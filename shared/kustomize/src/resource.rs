@@ -8,24 +8,24 @@ use crate::schema::Schema;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// An object on its way through the build, with what kustomize remembers of it.
+/// An object during the build, with kustomize's history of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
     pub node: Node,
-    /// The ids it had, oldest first. Group and version follow the object.
+    /// The previous ids, oldest first. Group and version follow the object.
     pub previous: Vec<PreviousId>,
-    /// Whether it was to be remembered when it had no name.
+    /// True if the id was recorded while the object had no name.
     was_nameless: bool,
     pub prefixes: Vec<Rc<str>>,
     pub suffixes: Vec<Rc<str>>,
     pub behavior: Behavior,
-    /// Whether a generator made it.
+    /// True if a generator created the object.
     pub generated: bool,
-    /// Whether a hash of the content goes to the end of the name.
+    /// True if a hash of the content is appended to the name.
     pub needs_hash: bool,
-    /// Whether a chart's template made it: the namespace transformer leaves it alone.
+    /// True if a chart's template created the object: the namespace transformer does not change it.
     pub from_helm: bool,
-    /// The vars that read from it.
+    /// The names of the vars that read from the object.
     pub vars: Vec<String>,
     /// The scalars that change together.
     pub shares: SharedScalars,
@@ -38,7 +38,7 @@ pub(crate) struct PreviousId {
     pub namespace: Rc<str>,
 }
 
-/// What a generated object does to one that is there.
+/// The effect of a generated object on an existing one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Behavior {
     #[default]
@@ -48,7 +48,7 @@ pub(crate) enum Behavior {
 }
 
 impl Behavior {
-    /// Any text but `replace` and `merge` means create, as in kustomize.
+    /// Parses a behavior; any value but `replace` and `merge` means create, as in kustomize.
     pub fn new(text: &str) -> Self {
         match text {
             "replace" => Self::Replace,
@@ -58,7 +58,7 @@ impl Behavior {
     }
 }
 
-/// Where kustomize keeps an object's history. Objects that were printed in the middle of a build still have it.
+/// The prefix of the annotations with an object's history. Objects that were printed during a build still have them.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
 pub(crate) const ORIGIN: &str = "config.kubernetes.io/origin";
 pub(crate) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
@@ -80,7 +80,7 @@ impl Resource {
         }
     }
 
-    /// Takes over the history that stands in the object's annotations.
+    /// Takes over the history from the object's annotations.
     fn adopt_history(&mut self) {
         let annotations = self
             .node
@@ -162,7 +162,7 @@ impl Resource {
         }
     }
 
-    /// The id it has now.
+    /// Returns the present id.
     pub fn id(&self, schema: &Schema) -> Id<'_> {
         let gvk = self.gvk();
         Id {
@@ -173,7 +173,7 @@ impl Resource {
         }
     }
 
-    /// The ids it had, oldest first.
+    /// Returns the previous ids, oldest first.
     pub fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
         let gvk = self.gvk();
         self.previous.iter().map(move |previous| Id {
@@ -187,24 +187,23 @@ impl Resource {
         })
     }
 
-    /// The first id it had.
+    /// Returns the first id.
     pub fn original_id(&self, schema: &Schema) -> Id<'_> {
         self.previous_ids()
             .next()
             .unwrap_or_else(|| self.id(schema))
     }
 
-    /// Whether one of its ids, old or new, is `wanted`.
+    /// Checks whether a present or previous id is `wanted`.
     pub fn has_id(&self, wanted: &Id<'_>, schema: &Schema) -> bool {
         self.previous_ids().any(|id| id.is(wanted))
             || (self.name() == wanted.name && self.id(schema).is(wanted))
     }
 
-    /// Remembers the id it has now.
+    /// Records the present id.
     ///
     /// # Errors
-    /// It has or had no name or no kind, which kustomize does not survive: it keeps names, namespaces and kinds in lists of
-    /// their own, without those that are empty. Or the budget is used up.
+    /// A present or previous id has no name or no kind, which kustomize does not survive: it keeps names, namespaces and kinds in separate lists, without those that are empty. Or the budget is used up.
     pub fn remember_id(&mut self, schema: &Schema, budget: &Budget) -> Result<(), Error> {
         let id = self.id(schema);
         if id.name.is_empty() && self.previous.is_empty() {
@@ -219,7 +218,7 @@ impl Resource {
                 || id.to_string(),
                 |previous| format!("{} {}", previous.kind, previous.name),
             );
-            let reason = format!("{shown} has no name or kind any more, and cannot be renamed");
+            let reason = format!("{shown} has no longer a name or a kind, and cannot be renamed");
             return Err(ErrorKind::Object(reason).into());
         }
         budget.spend_text(id.gvk.kind.len() + id.name.len() + id.namespace.len())?;
@@ -232,7 +231,7 @@ impl Resource {
         Ok(())
     }
 
-    /// The annotations that kustomize keeps the history in, for what can see them.
+    /// Returns the annotations that hold kustomize's history, for JSON patches, which can see them.
     pub fn history(&self) -> Vec<(String, String)> {
         let ids = |part: fn(&PreviousId) -> &str| -> Vec<&str> {
             self.previous.iter().map(part).collect()
@@ -283,7 +282,7 @@ impl Resource {
         }
     }
 
-    /// An empty namespace removes the field.
+    /// Sets the namespace; an empty one removes the field.
     pub fn set_namespace(&mut self, namespace: &str) {
         let Some(meta) = self.meta_mut() else { return };
         if namespace.is_empty() {
@@ -293,7 +292,7 @@ impl Resource {
         }
     }
 
-    /// Labels or annotations, every value as text.
+    /// Returns labels or annotations, every value as a string.
     pub fn texts(&self, field: &str) -> BTreeMap<String, String> {
         let map = self
             .node
@@ -318,7 +317,7 @@ impl Resource {
         )
     }
 
-    /// Writes labels or annotations anew, every value a string; an empty set removes the field.
+    /// Replaces labels or annotations, every value a string; an empty set removes the field.
     pub fn set_texts(&mut self, field: &str, texts: BTreeMap<String, String>) {
         let Some(meta) = self.meta_mut() else { return };
         meta.remove(field);
@@ -333,8 +332,7 @@ impl Resource {
         self.set_texts("annotations", annotations);
     }
 
-    /// What `behavior: merge` and `replace` keep of the object that was there: its name, its history, and the labels and
-    /// annotations that the new one does not set.
+    /// Takes over what `behavior: merge` and `replace` keep of the existing object: its name, its history, and the labels and annotations that the new one does not set.
     pub fn take_identity_of(&mut self, old: &Resource) {
         for field in ["labels", "annotations"] {
             let mut texts = old.texts(field);
@@ -367,7 +365,7 @@ pub(crate) fn text_map(texts: BTreeMap<String, String>) -> Node {
     Node::Map(texts.into_iter().map(pair).collect())
 }
 
-/// Prefixes and suffixes tell layers apart: whether two objects went through the same ones at the end.
+/// Checks whether two objects went through the same layers at the end, by their prefixes and suffixes.
 pub(crate) fn same_layers(
     mine: (&[Rc<str>], &[Rc<str>]),
     theirs: (&[Rc<str>], &[Rc<str>]),
@@ -379,7 +377,7 @@ pub(crate) fn same_layers(
     fits(mine.0, theirs.0) && fits(mine.1, theirs.1)
 }
 
-/// Whether the shorter list is the end of the longer. An empty one is the end of an empty one only.
+/// Checks whether the shorter list is the end of the longer. An empty one is the end of an empty one only.
 fn same_ending(a: &[Rc<str>], b: &[Rc<str>]) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if short.is_empty() {
@@ -389,10 +387,10 @@ fn same_ending(a: &[Rc<str>], b: &[Rc<str>]) -> bool {
     }
 }
 
-/// The objects in a text: documents, with lists taken apart.
+/// Parses the objects of a file: its documents, with lists expanded.
 ///
 /// # Errors
-/// Not YAML, a document without kind or name, or more than is left of the budget.
+/// Invalid YAML, a document without kind or name, or more than is left of the budget.
 pub(crate) fn parse(text: &str, file: &str, budget: &Budget) -> Result<Vec<Resource>, Error> {
     let nodes = budget.reading(|fuel| node::documents(text, file, fuel))?;
     nodes.iter().try_for_each(|node| budget.spend_tree(node))?;
@@ -405,7 +403,7 @@ pub(crate) fn parse(text: &str, file: &str, budget: &Budget) -> Result<Vec<Resou
     Ok(resources)
 }
 
-/// Drops empty documents and refuses what is no object.
+/// Drops empty documents and fails for documents that are not objects.
 fn keep_objects(nodes: Vec<Node>) -> Result<Vec<Node>, Error> {
     let mut kept = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -427,8 +425,8 @@ fn check(node: &Node) -> Result<(), Error> {
     let name = text(node.get("metadata").and_then(|meta| meta.get("name")));
     let api_version = text(node.get("apiVersion"));
     if kind.is_empty() {
-        let what = if name.is_empty() { api_version } else { name };
-        return Err(ErrorKind::Object(format!("a document ({what}) has no kind")).into());
+        let id = if name.is_empty() { api_version } else { name };
+        return Err(ErrorKind::Object(format!("a document ({id}) has no kind")).into());
     }
     if name.is_empty() && !kind.ends_with("List") {
         return Err(
@@ -438,7 +436,7 @@ fn check(node: &Node) -> Result<(), Error> {
     Ok(())
 }
 
-/// Replaces every `…List` with `items` by its items, which go to the end.
+/// Replaces every `…List` with `items` by its items, which are appended.
 fn inline_lists(nodes: Vec<Node>) -> Result<Vec<Node>, Error> {
     let mut queue: std::collections::VecDeque<Node> = nodes.into();
     let mut result = Vec::with_capacity(queue.len());
@@ -451,7 +449,7 @@ fn inline_lists(nodes: Vec<Node>) -> Result<Vec<Node>, Error> {
         match node.get("items") {
             None => result.push(node),
             Some(Node::Seq(items)) => {
-                // The items go through JSON in kustomize, which quotes every string.
+                // kustomize passes the items through JSON, which quotes every string.
                 let items = items
                     .iter()
                     .map(|item| Ok(node::from_value(&node::to_value(item)?)));
@@ -461,7 +459,7 @@ fn inline_lists(nodes: Vec<Node>) -> Result<Vec<Node>, Error> {
             Some(items) => {
                 return Err(ErrorKind::Object(format!(
                     "items of a {kind} is {}, expected a list",
-                    items.what()
+                    items.description()
                 ))
                 .into());
             }

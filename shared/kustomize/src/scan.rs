@@ -1,4 +1,4 @@
-//! The kustomization that `kustomize create --autodetect --recursive` would write for a directory, as Flux makes it.
+//! The kustomization that `kustomize create --autodetect --recursive` would write for a directory, as Flux creates it.
 
 use crate::budget::Budget;
 use crate::error::{Error, InFile as _};
@@ -67,7 +67,7 @@ fn text(reader: &Reader<'_>, path: &TreePath) -> Result<String, Error> {
     })
 }
 
-/// Walks a directory in the order of Go's `filepath.Walk`: names sorted, each directory gone into in its place.
+/// Walks a directory in the order of Go's `filepath.Walk`: names sorted, each directory entered in its place.
 fn scan(
     reader: &Reader<'_>,
     base: &TreePath,
@@ -81,7 +81,7 @@ fn scan(
         let linked = reader.real_path(&path)?.is_some_and(|real| real != path);
         match kind {
             Kind::Dir if linked => {}
-            // What was fetched for an earlier try is no part of the directory.
+            // Files that were fetched for an earlier attempt do not belong to the directory.
             Kind::Dir if path.as_str() == REMOTE_DIRECTORY => {}
             Kind::Dir if kustomization_file(reader, &path)?.is_some() => {
                 found.push(relative(base, &path))

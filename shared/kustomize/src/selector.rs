@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 declare! {
-    /// Which objects a patch or replacement is for. Group to namespace are regular expressions that must match as a whole.
+    /// The objects that a patch or replacement applies to. Group to namespace are regular expressions that must match completely.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(crate) struct Selector {
         "group" pub group: String,
@@ -38,16 +38,16 @@ pub(crate) struct Matcher {
     namespace: Pattern,
     pub labels: LabelSelector,
     pub annotations: LabelSelector,
-    /// Whether it says nothing of kind, name and namespace.
+    /// True if the selector does not restrict kind, name and namespace.
     pub no_id: bool,
-    /// Steps that an object costs, whatever its names.
+    /// The steps that any object costs.
     steps: usize,
 }
 
-/// A pattern; most need no automaton, which costs more to make than a small build.
+/// A pattern; most need no automaton, which costs more to build than a small kustomization.
 enum Pattern {
     Any,
-    /// Texts, one of which it is: the pieces of each, with anything but line ends in between.
+    /// Alternatives; each is a list of pieces with anything but line ends in between.
     Texts(Vec<Vec<String>>),
     Regex(Expression),
 }
@@ -64,45 +64,45 @@ impl Expression {
         self.regex.is_match(text)
     }
 
-    /// Steps that matching a text costs.
+    /// Returns the steps of matching a text.
     pub fn steps(&self, text: &str) -> usize {
         self.steps.saturating_mul(1 + text.len())
     }
 }
 
-/// The expressions that a build has compiled.
+/// The cache of the expressions that a build has compiled.
 #[derive(Default)]
-pub(crate) struct Patterns(RefCell<Kept>);
+pub(crate) struct Patterns(RefCell<Cache>);
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     expressions: HashMap<String, Expression>,
-    /// How large they all are, written out.
+    /// The total size of the expressions, expanded.
     size: usize,
 }
 
-/// Expressions that are kept: kustomizations use the same few again and again.
-const KEPT: usize = 64;
-/// How large those that are kept are all together, written out. A large one takes 5 MiB when it is compiled.
-const KEPT_SIZE: usize = 2_000_000;
-/// Bytes of an expression. Names of objects have at most 253.
-const LONGEST: usize = 64 << 10;
-/// Unicode classes of an expression: each has hundreds of ranges before anything is compiled.
-const MOST_CLASSES: usize = 1_000;
-/// Steps that compiling takes at most: an expression that is too large is given up.
-const MOST_STEPS: u64 = 5_000_000;
-/// Steps that a place of an expression costs when it is compiled.
+/// The maximal number of cached expressions: kustomizations use the same few.
+const CACHE_ENTRIES: usize = 64;
+/// The maximal total size of cached expressions, expanded. A large one takes 5 MiB when it is compiled.
+const CACHE_SIZE: usize = 2_000_000;
+/// The maximal bytes of an expression. Names of objects have at most 253.
+const MAX_BYTES: usize = 64 << 10;
+/// The maximal Unicode classes of an expression: each has hundreds of ranges before anything is compiled.
+const MAX_CLASSES: usize = 1_000;
+/// The maximal steps of compiling: a larger expression is refused.
+const MAX_STEPS: u64 = 5_000_000;
+/// The steps that one position of an expression costs when it is compiled.
 const STEPS_PER_PLACE: u64 = 8;
-/// Places of an expression for a step that each byte of a text costs more.
+/// The positions of an expression for which each byte of a text costs one more step.
 const PLACES_PER_STEP: u64 = 128;
-/// Bytes of the states that matching keeps.
-const STATES: usize = 512 << 10;
+/// The bytes of the states that matching caches.
+const MAX_STATE_BYTES: usize = 512 << 10;
 
 impl Patterns {
-    /// Compiles an expression of the user, in Go's syntax.
+    /// Compiles a user's expression in Go's syntax.
     ///
     /// # Errors
-    /// One that cannot be read, is too large, or costs more steps than are left.
+    /// The expression is invalid, too large, or costs more steps than are left.
     pub fn compile(&self, pattern: &str, budget: &Budget) -> Result<Expression, Error> {
         budget.spend_steps(1 + pattern.len() / 16)?;
         if let Some(known) = self.0.borrow().expressions.get(pattern) {
@@ -110,7 +110,7 @@ impl Patterns {
         }
         let places = re2::places(pattern);
         let size = re2::expansion(pattern).saturating_add(places.saturating_mul(STEPS_PER_PLACE));
-        let size = size.min(MOST_STEPS);
+        let size = size.min(MAX_STEPS);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         budget.spend_steps(COMPILING.saturating_add(size))?;
         let expression = Expression {
@@ -120,38 +120,38 @@ impl Patterns {
             })?,
             steps: usize::try_from(1 + places / PLACES_PER_STEP).unwrap_or(usize::MAX),
         };
-        let mut kept = self.0.borrow_mut();
-        kept.size = kept.size.saturating_add(size);
-        if kept.expressions.len() >= KEPT || kept.size > KEPT_SIZE {
-            *kept = Kept {
+        let mut cache = self.0.borrow_mut();
+        cache.size = cache.size.saturating_add(size);
+        if cache.expressions.len() >= CACHE_ENTRIES || cache.size > CACHE_SIZE {
+            *cache = Cache {
                 size,
-                ..Kept::default()
+                ..Cache::default()
             };
         }
-        let known = &mut kept.expressions;
+        let known = &mut cache.expressions;
         known.insert(pattern.to_owned(), expression.clone());
         Ok(expression)
     }
 }
 
-/// Steps that compiling the smallest expression costs.
+/// The steps of compiling the smallest expression.
 const COMPILING: usize = 500;
 
 fn compile(pattern: &str) -> Result<Regex, String> {
-    if pattern.len() > LONGEST {
-        return Err(format!("it has more than {LONGEST} bytes"));
+    if pattern.len() > MAX_BYTES {
+        return Err(format!("more than {MAX_BYTES} bytes"));
     }
-    if re2::classes(pattern) > MOST_CLASSES {
-        return Err(format!("it has more than {MOST_CLASSES} Unicode classes"));
+    if re2::classes(pattern) > MAX_CLASSES {
+        return Err(format!("more than {MAX_CLASSES} Unicode classes"));
     }
     let translated = re2::translate(pattern)?;
     let built = RegexBuilder::new(&translated)
-        .dfa_size_limit(STATES)
+        .dfa_size_limit(MAX_STATE_BYTES)
         .build();
-    built.map_err(|_| "it is too large".to_owned())
+    built.map_err(|_| "the expression is too large".to_owned())
 }
 
-/// The beginning of a long expression, for messages.
+/// Parses a label selector; errors show the beginning of a long one.
 fn label_selector(text: &str) -> Result<LabelSelector, Error> {
     LabelSelector::parse(text).map_err(|reason| {
         let selector = shortened(text);
@@ -200,7 +200,7 @@ impl Pattern {
         }
     }
 
-    /// Steps that matching a text costs.
+    /// Returns the steps of matching a text.
     fn steps(&self, text: &str) -> usize {
         match self {
             Self::Any => 0,
@@ -210,7 +210,7 @@ impl Pattern {
     }
 }
 
-/// Whether the text is the pieces, one after the other, with anything in between.
+/// Checks whether the text consists of the pieces in this order, with anything in between.
 fn fits(pieces: &[String], text: &str) -> bool {
     let [first, middle @ .., last] = pieces else {
         return pieces.first().is_some_and(|only| only == text);
@@ -232,7 +232,7 @@ fn fits(pieces: &[String], text: &str) -> bool {
 
 impl Selector {
     /// # Errors
-    /// An expression that cannot be read, or that costs more than is left.
+    /// An invalid expression, or one that costs more than is left.
     pub fn compile(&self, patterns: &Patterns, budget: &Budget) -> Result<Matcher, Error> {
         let pattern = |text: &str| Pattern::new(text, patterns, budget);
         let marks = self.label_selector.len() + self.annotation_selector.len();
@@ -266,12 +266,12 @@ impl Matcher {
             && self.kind.matches(gvk.kind)
     }
 
-    /// Kind, name and namespace as they stand in one id.
+    /// Matches the kind, name and namespace of one id.
     pub fn id(&self, id: &Id<'_>) -> bool {
         self.gvk(id.gvk) && self.name.matches(id.name) && self.namespace.matches(id.namespace)
     }
 
-    /// Labels and annotations.
+    /// Matches labels and annotations.
     pub fn matches_metadata(&self, resource: &Resource) -> bool {
         let metadata = resource.node.get("metadata");
         let fits = |selector: &LabelSelector, field: &str| {
@@ -281,7 +281,7 @@ impl Matcher {
         fits(&self.labels, "labels") && fits(&self.annotations, "annotations")
     }
 
-    /// Counts what it costs to compare an object.
+    /// Counts the cost of comparing an object.
     pub fn spend(&self, resource: &Resource, budget: &Budget) -> Result<(), Error> {
         let gvk = resource.gvk();
         let previous = resource.previous.iter().map(|id| {
@@ -296,7 +296,7 @@ impl Matcher {
         budget.spend_steps(self.steps + patterns + previous.sum::<usize>())
     }
 
-    /// Whether a patch is for this object: by its first or its present name and namespace, and its present kind.
+    /// Checks whether a patch applies to this object: by its first or its present name and namespace, and its present kind.
     pub fn matches(&self, resource: &Resource, schema: &Schema) -> bool {
         let (now, first) = (resource.id(schema), resource.original_id(schema));
         (self.namespace.matches(first.effective_namespace())
@@ -307,7 +307,7 @@ impl Matcher {
     }
 }
 
-/// What reading selectors may cost, all together: as much as one build.
+/// The budget for reading several selectors: as much as one build.
 pub struct SelectorBudget {
     budget: Budget,
     patterns: Patterns,
@@ -328,8 +328,7 @@ impl std::fmt::Debug for SelectorBudget {
     }
 }
 
-/// Which objects a rule is for, with the fields of a patch's target: group to namespace are regular expressions that must match
-/// as a whole, annotations and labels are label selectors.
+/// The objects that a rule applies to, with the fields of a patch's target: group to namespace are regular expressions that must match completely, annotations and labels are label selectors.
 pub struct ObjectSelector(Matcher);
 
 impl std::fmt::Debug for ObjectSelector {
@@ -342,8 +341,7 @@ impl ObjectSelector {
     /// Reads a `target`.
     ///
     /// # Errors
-    /// A field that is not a string, an expression or selector that cannot be read, or expressions that cost more than
-    /// the budget has left.
+    /// A field that is not a string, an invalid expression or selector, or expressions that cost more than the budget has left.
     pub fn new(target: &serde_json::Value, budget: &SelectorBudget) -> Result<Self, String> {
         let selector = <Selector as serde::Deserialize>::deserialize(target)
             .map_err(|error| error.to_string())?;
@@ -353,7 +351,7 @@ impl ObjectSelector {
             .map_err(|error| error.to_string())
     }
 
-    /// Whether the rule is for this object.
+    /// Checks whether the rule applies to this object.
     pub fn matches(&self, object: &Object) -> bool {
         let Self(matcher) = self;
         let fits = |selector: &LabelSelector, field: &str| {
@@ -398,7 +396,7 @@ mod tests {
             ("a.*b.*c", "a-c-b", false),
             ("x.*|y.*", "yes", true),
             (r"v\d", "v1", true),
-            // Go's classes are of ASCII.
+            // Go's classes are ASCII only.
             (r"v\d", "v\u{661}", false),
             (r"\w+", "\u{e9}", false),
             ("[a[]", "[", true),

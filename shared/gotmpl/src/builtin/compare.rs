@@ -1,4 +1,4 @@
-//! `eq` and its kin.
+//! `eq` and the other comparisons.
 
 use super::Out;
 use crate::fmt::sprintf_within;
@@ -7,7 +7,7 @@ use crate::value::{Complex, Kind, Value};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// Go's basic kinds, within which values compare.
+/// Go's basic kinds; values of the same kind compare.
 #[derive(PartialEq, Clone, Copy)]
 enum Basic {
     None,
@@ -59,10 +59,10 @@ pub(super) fn eq(args: &[Value]) -> Out {
     Ok(Value::Bool(false))
 }
 
-/// Go templates' `eq` of two values.
+/// Compares two values like Go templates' `eq`.
 ///
 /// # Errors
-/// The types do not compare.
+/// The types are not comparable.
 pub fn equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
     let (ka, kb) = (basic(a), basic(b));
     if ka != kb {
@@ -83,14 +83,14 @@ pub fn equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
     })
 }
 
-/// `%v` of a value in a message.
-fn printed(value: &Value) -> String {
+/// Formats a value with `%v` for a message.
+fn format_v(value: &Value) -> String {
     let text = sprintf_within(4096, b"%v", std::slice::from_ref(value));
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// `%s` of a value in a message: as much of it as a message can bear.
-fn shown(value: &Value) -> String {
+/// Formats a value with `%s` for a message, cut to a bounded length.
+fn format_s(value: &Value) -> String {
     let text = sprintf_within(4096, b"%s", std::slice::from_ref(value));
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -102,10 +102,10 @@ fn other_equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
     if a.kind() != b.kind() {
         return Err(FuncError::new(format!(
             "non-comparable types {}: {}, {}: {}",
-            shown(a),
+            format_s(a),
             a.type_name(),
             b.type_name(),
-            printed(b)
+            format_v(b)
         )));
     }
     match (a, b) {
@@ -115,7 +115,7 @@ fn other_equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
         },
         _ => Err(FuncError::new(format!(
             "non-comparable type {}: {}",
-            shown(b),
+            format_s(b),
             b.type_name()
         ))),
     }
@@ -130,7 +130,7 @@ fn is_nil(value: &Value) -> bool {
     }
 }
 
-/// The two integers, the signed one first.
+/// Returns the two integers, the signed one first.
 fn signed_first(a: &Value, b: &Value) -> (i64, i64) {
     if basic(a) == Basic::Int {
         (bits(a), bits(b))

@@ -1,6 +1,6 @@
 //! `html`, `js`, `urlquery`.
 
-/// Go's `template.HTMLEscape`.
+/// Escapes like Go's `template.HTMLEscape`.
 pub fn html_escape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {
@@ -17,7 +17,7 @@ pub fn html_escape(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Go's `template.JSEscape`.
+/// Escapes like Go's `template.JSEscape`.
 pub(super) fn js_escape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for chunk in text.utf8_chunks() {
@@ -47,7 +47,7 @@ fn hex(c: char) -> String {
     format!("\\u{:04X}", u32::from(c))
 }
 
-/// Go's `url.QueryEscape`.
+/// Escapes like Go's `url.QueryEscape`.
 pub(super) fn query_escape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {

@@ -15,9 +15,9 @@ fn position(index: &Value, limit: usize) -> Result<usize, FuncError> {
     }
 }
 
-/// Go panics with this when the index is the length.
-fn beyond(what: &str) -> FuncError {
-    format!("reflect: {what} index out of range").into()
+/// Returns the error with which Go panics if the index is the length.
+fn beyond(kind: &str) -> FuncError {
+    format!("reflect: {kind} index out of range").into()
 }
 
 pub(super) fn index(args: &[Value]) -> Out {
@@ -53,10 +53,10 @@ pub(super) fn index(args: &[Value]) -> Out {
     Ok(item)
 }
 
-fn byte(b: Option<&u8>, what: &str) -> Out {
+fn byte(b: Option<&u8>, kind: &str) -> Out {
     match b {
         Some(b) => Ok(Value::Int(i64::from(*b), IntType::Uint8)),
-        None => Err(beyond(what)),
+        None => Err(beyond(kind)),
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn len(value: &Value) -> Out {
     Ok(Value::int(len as i64))
 }
 
-/// No value is a function here, so every call fails. The last argument is the name of what is called.
+/// Fails: no value is a function in this implementation. The last argument is the name of the callee.
 pub(super) fn call(args: &[Value]) -> Out {
     match args {
         [value, .., name] if !value.is_nil() => {

@@ -1,4 +1,4 @@
-//! The functions that Go's templates always have.
+//! The built-in functions of Go's templates.
 
 mod compare;
 mod escape;
@@ -86,7 +86,7 @@ pub(crate) fn register(functions: &mut Functions) {
     );
 }
 
-/// The text to be escaped: there is room for it with every byte as the longest escape.
+/// Returns the text to escape, after checking that the budget has room for it with every byte as the longest escape.
 fn escapable(exec: &crate::Exec<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
     let text = joined(exec, args);
     exec.ensure_capacity(text.len().saturating_mul(6))?;
@@ -106,15 +106,15 @@ fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
     charged(exec, text)
 }
 
-/// Go's `evalArgs`: one string as it is, everything else as `Sprint`.
+/// Joins the arguments like Go's `evalArgs`: a single string unchanged, everything else as `Sprint`.
 fn joined(exec: &crate::Exec<'_>, args: &[Value]) -> Vec<u8> {
     if let [Value::Str(s)] = args {
         return s.as_bytes().to_vec();
     }
-    // What is nothing becomes a string, next to which no space is put.
-    let shown = args.iter().map(|arg| match arg {
+    // A missing value becomes a string, next to which no space is put.
+    let values = args.iter().map(|arg| match arg {
         arg if arg.is_nil() => Value::str("<no value>"),
         arg => arg.clone(),
     });
-    fmt::sprint_within(exec.bytes_left(), &shown.collect::<Vec<_>>())
+    fmt::sprint_within(exec.bytes_left(), &values.collect::<Vec<_>>())
 }

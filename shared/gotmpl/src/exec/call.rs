@@ -1,4 +1,4 @@
-//! Calls: arguments are evaluated for the types that the function wants.
+//! Calls: arguments are evaluated to the types of the function's parameters.
 
 use super::frame::{At, Frame, Slot};
 use super::{CALLED, Exec, READ, Result, constant};
@@ -65,7 +65,7 @@ impl Exec<'_> {
         }
     }
 
-    /// What calling a function costs before it does anything.
+    /// Charges the fixed cost of calling a function.
     fn charge_call(&mut self, values: &[Value]) -> std::result::Result<(), FuncError> {
         let length = |value: &Value| match value {
             Value::Str(s) => s.len() as u64,
@@ -76,7 +76,7 @@ impl Exec<'_> {
         self.charge(CALLED + read / READ)
     }
 
-    /// `and` and `or` stop at the argument that decides.
+    /// Evaluates `and` and `or`, which stop at the deciding argument.
     fn lazy<'t>(
         &mut self,
         frame: &mut Frame<'t>,
@@ -143,7 +143,7 @@ impl Exec<'_> {
         }
     }
 
-    /// A term that is no constant, or any constant without a wanted type.
+    /// Evaluates a term that is not a constant, or any constant without an expected type.
     pub(super) fn operand<'t>(
         &mut self,
         frame: &mut Frame<'t>,
@@ -167,7 +167,7 @@ impl Exec<'_> {
     }
 }
 
-/// What is called, as messages name it.
+/// Returns the name of the callee in messages.
 fn callee(args: &[Term], piped: Option<&Value>) -> String {
     match (args.first(), piped) {
         (Some(term), _) => term.to_string(),
@@ -211,7 +211,7 @@ fn check_count(
     Ok(())
 }
 
-/// Nil as a value of a type.
+/// Converts nil to a value of a type.
 fn zero(param: Param) -> Value {
     match param {
         Param::List => Value::List(List::nil(&TypeInfo::LIST)),
@@ -247,7 +247,7 @@ fn validate(frame: &Frame<'_>, slot: Slot, param: Param) -> Result<Value> {
     )))
 }
 
-/// What Go makes of a value by assigning it: a named map or list takes the parameter's type.
+/// Converts a value like an assignment in Go: a named map or list takes the parameter's type.
 fn assigned(value: Value, param: Param) -> Value {
     match (param, value) {
         (Param::Map, Value::Map(m)) => Value::Map(m.retyped(&TypeInfo::MAP)),
@@ -258,7 +258,7 @@ fn assigned(value: Value, param: Param) -> Value {
     }
 }
 
-/// Stands for a value that Go has not taken out of its interface, where it refuses that.
+/// A placeholder for a value that Go has not taken out of its interface, where it refuses that.
 struct InInterface;
 
 impl Object for InInterface {
@@ -273,10 +273,10 @@ impl Object for InInterface {
     }
 }
 
-/// A constant as a value of the wanted type.
+/// Converts a constant to a value of the expected type.
 fn literal(frame: &Frame<'_>, term: &Term, param: Param) -> Result<Value> {
-    let expected = |what: &str| -> Result<Value> {
-        Err(frame.error(format!("expected {what}; found {term}")))
+    let expected = |type_name: &str| -> Result<Value> {
+        Err(frame.error(format!("expected {type_name}; found {term}")))
     };
     match (param, &term.kind) {
         (Param::Any | Param::Value | Param::Bare | Param::Bool, TermKind::Bool(b)) => {

@@ -1,4 +1,4 @@
-//! One template's variables, and where it is.
+//! The frame of one template: its variables and its present node.
 
 use crate::error::{Error, ErrorKind, shortened};
 use crate::parse::{Branch, Command, Pipe, Term, Tree};
@@ -6,7 +6,7 @@ use crate::scope::Scope;
 use crate::value::Value;
 use driftless_go::quote::quote;
 
-/// A value, and whether Go holds it as an `interface {}`: it matters to what messages call its type.
+/// A value, with the information whether Go holds it as an `interface {}`: messages name its type differently.
 #[derive(Clone)]
 pub(super) struct Slot {
     pub value: Value,
@@ -21,7 +21,7 @@ impl Slot {
         }
     }
 
-    /// The type as messages name it.
+    /// Returns the name of the type in messages.
     pub fn type_name(&self) -> String {
         match (&self.value, self.iface) {
             (Value::Nil, _) | (_, true) => "interface {}".to_owned(),
@@ -77,7 +77,7 @@ impl<'t> Frame<'t> {
         }
     }
 
-    /// An error at the node that is being evaluated.
+    /// Creates an error at the node that is being evaluated.
     pub fn error(&self, message: impl std::fmt::Display) -> Error {
         let name = &self.tree.name;
         let Some((pos, context)) = self.at.describe() else {
@@ -119,7 +119,7 @@ impl<'t> Frame<'t> {
         }
     }
 
-    /// Sets the variable `n` places from the top.
+    /// Sets the variable at distance `n` from the top.
     pub fn set_top(&mut self, n: usize, slot: Slot) {
         if let Some(old) = self.vars.nth_from_top(n) {
             *old = slot;

@@ -1,4 +1,4 @@
-//! Trees + data -> text.
+//! The executor: templates and data to text.
 
 mod call;
 mod field;
@@ -17,21 +17,21 @@ use frame::{At, Frame, Slot};
 use std::any::Any;
 use std::sync::Arc;
 
-/// What an execution may cost.
+/// The limits of one execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Actions, commands and iterations, and what functions charge for their work.
+    /// The actions, commands and iterations, and the steps that functions charge for their work.
     pub steps: u64,
-    /// Templates that call each other, one in the other.
+    /// The levels of templates that call each other.
     pub depth: usize,
-    /// Bytes that templates write and functions make, all together.
+    /// The total bytes that templates write and functions create.
     pub bytes: u64,
-    /// Variables at one time, of all templates that are running.
+    /// The variables at one time, of all running templates.
     pub nodes: usize,
 }
 
 impl Limits {
-    /// The fuel of one execution.
+    /// Returns the fuel of one execution.
     fn fuel(self) -> Fuel {
         let most = |amount: u64| usize::try_from(amount).unwrap_or(usize::MAX);
         Fuel::new(FuelLimits {
@@ -44,8 +44,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// 20 million steps (about a second), 1,000 levels, 64 MiB in all, 250,000 variables. A release that is stored has at most
-    /// 1 MiB.
+    /// Returns 20 million steps (about a second), 1,000 levels, 64 MiB in total, 250,000 variables. A stored release has at most 1 MiB.
     fn default() -> Self {
         Limits {
             steps: 20_000_000,
@@ -56,19 +55,19 @@ impl Default for Limits {
     }
 }
 
-/// Steps that the execution of a template costs, besides its actions.
+/// The steps of executing a template, in addition to its actions.
 const EXECUTED: u64 = 32;
 
-/// Steps that a call of a function costs.
+/// The steps of calling a function.
 const CALLED: u64 = 4;
 
-/// Bytes of a printed value for a step.
+/// The bytes of a printed value that cost one step.
 const PRINTED: u64 = 4;
 
-/// Bytes of strings for a step, where they are passed to a function: it may read all of them.
+/// The bytes of string arguments of a function that cost one step: it may read all of them.
 const READ: u64 = 16;
 
-/// A running execution: what functions see of it.
+/// A running execution, as functions see it.
 pub struct Exec<'h> {
     templates: Templates,
     host: &'h dyn Any,
@@ -76,11 +75,11 @@ pub struct Exec<'h> {
     depth: usize,
     missing: MissingKey,
     out: Vec<u8>,
-    /// Texts that were parsed while executing.
+    /// The templates that were parsed during the execution, by their text.
     parsed: Table<Str, Arc<Vec<Arc<Tree>>>>,
 }
 
-/// What a node says about the loop around it.
+/// The effect of a node on the loop around it.
 #[derive(Clone, Copy, PartialEq)]
 enum Flow {
     Next,
@@ -91,7 +90,7 @@ enum Flow {
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl<'h> Exec<'h> {
-    /// An execution of these templates.
+    /// Creates an execution of these templates.
     pub fn new(templates: Templates, host: &'h dyn Any, limits: Limits) -> Self {
         Exec {
             missing: templates.missing(),
@@ -104,17 +103,17 @@ impl<'h> Exec<'h> {
         }
     }
 
-    /// The host's own state, if it is of this type.
+    /// Returns the host's own state, if it is of this type.
     pub fn host<T: Any>(&self) -> Option<&'h T> {
         self.host.downcast_ref()
     }
 
-    /// The templates in force.
+    /// Returns the current templates.
     pub fn templates(&self) -> &Templates {
         &self.templates
     }
 
-    /// Runs `f` with other templates in force, as a template that is parsed while another is executed.
+    /// Runs `f` with other templates, for a template that is parsed while another one is executed.
     pub fn with_templates<T>(&mut self, templates: Templates, f: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.templates, templates);
         let result = f(self);
@@ -122,7 +121,7 @@ impl<'h> Exec<'h> {
         result
     }
 
-    /// Takes `steps` of the budget.
+    /// Charges `steps` to the budget.
     ///
     /// # Errors
     /// The budget is used up.
@@ -131,7 +130,7 @@ impl<'h> Exec<'h> {
         Ok(self.fuel.steps(steps)?)
     }
 
-    /// Takes `bytes` of the budget, and a step for every 64.
+    /// Charges `bytes` to the budget, and a step for every 64 of them.
     ///
     /// # Errors
     /// The budget is used up.
@@ -140,26 +139,25 @@ impl<'h> Exec<'h> {
         Ok(self.fuel.steps(bytes / 64)?)
     }
 
-    /// Whether a result of this size, at worst, fits into what is left of the budget: asked before it is made.
+    /// Checks that a result of this size, in the worst case, fits into the rest of the budget, before it is created.
     ///
     /// # Errors
-    /// It does not.
+    /// The result does not fit.
     pub fn ensure_capacity(&self, bytes: usize) -> Result<(), FuncError> {
         Ok(self.fuel.room_for_bytes(bytes)?)
     }
 
-    /// What the execution has left, for functions that hand it on to what they call. Values that they charge are given back
-    /// when they are gone: what stays is charged in bytes.
+    /// Returns the rest of the budget, for functions that pass it on to their callees. Values that they charge are given back when they are freed: those that remain are charged in bytes.
     pub fn fuel(&self) -> &Fuel {
         &self.fuel
     }
 
-    /// The bytes that are left of the budget.
+    /// Returns the bytes that are left of the budget.
     pub(crate) fn bytes_left(&self) -> usize {
         self.fuel.bytes_left()
     }
 
-    /// A value as `%v` prints it, paid for.
+    /// Formats a value as `%v`, and charges for it.
     ///
     /// # Errors
     /// The budget is used up.
@@ -170,10 +168,10 @@ impl<'h> Exec<'h> {
         Ok(text)
     }
 
-    /// Executes the template `name` on `data`; its text.
+    /// Executes the template `name` on `data` and returns its output.
     ///
     /// # Errors
-    /// As [`Templates::execute`].
+    /// Like [`Templates::execute`].
     pub fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>> {
         let Some(tree) = self.templates.tree(name) else {
             return Err(no_template(name));
@@ -181,11 +179,10 @@ impl<'h> Exec<'h> {
         self.execute_tree(&tree, data)
     }
 
-    /// Parses a text as a template `name` of its own set above the one in force, and executes it. What it defines is
-    /// seen by itself alone.
+    /// Parses a text as a template `name` in a separate set on top of the current one, and executes it. Templates that it defines are visible only to itself.
     ///
     /// # Errors
-    /// As [`Templates::parse`] and [`Templates::execute`].
+    /// Like [`Templates::parse`] and [`Templates::execute`].
     pub fn execute_text(&mut self, name: &str, text: &Str, data: Value) -> Result<Vec<u8>> {
         let trees = match self.parsed.get(text) {
             Some(trees) => trees.clone(),
@@ -218,7 +215,7 @@ impl<'h> Exec<'h> {
     }
 
     fn execute_tree(&mut self, tree: &Tree, data: Value) -> Result<Vec<u8>> {
-        // Data that is nil has no type in Go: looking into it gives nothing, and is no error.
+        // Nil data has no type in Go: a field of it yields nothing, without an error.
         let data = data.unwrapped();
         let mut frame = Frame::new(tree, data.clone());
         self.charge(EXECUTED).map_err(|e| frame.budget(e))?;
@@ -250,7 +247,7 @@ impl<'h> Exec<'h> {
         Ok(())
     }
 
-    /// Takes away the variables that were declared since there were `mark` of them.
+    /// Removes the variables that were declared since there were `mark` of them.
     #[inline]
     fn drop_vars(&self, frame: &mut Frame<'_>, mark: usize) {
         let gone = frame.vars.len().saturating_sub(mark);
@@ -360,7 +357,7 @@ impl<'h> Exec<'h> {
         Ok(flow)
     }
 
-    /// Runs the body for every element; `None` if there was none.
+    /// Runs the body for every element; returns `None` if there were no elements.
     fn iterate<'t>(
         &mut self,
         frame: &mut Frame<'t>,
@@ -429,13 +426,13 @@ impl<'h> Exec<'h> {
                 Ok(any.then_some(Flow::Next))
             }
             other => {
-                let shown = fmt::display(&other);
-                Err(frame.error(format!("range can't iterate over {shown}")))
+                let printed = fmt::display(&other);
+                Err(frame.error(format!("range can't iterate over {printed}")))
             }
         }
     }
 
-    /// One iteration.
+    /// Runs the body for one element.
     fn iteration<'t>(
         &mut self,
         frame: &mut Frame<'t>,
@@ -622,7 +619,7 @@ fn not_a_function(
     Err(frame.error(format!("can't give argument to non-function {first}")))
 }
 
-/// The value of a constant without a wanted type: int, or float64 if it is written so.
+/// Returns the value of a constant without an expected type: int, or float64 if it is written as one.
 fn constant(frame: &Frame<'_>, n: &Number) -> Result<Value> {
     if let Some((re, im)) = n.complex {
         return Ok(Complex { re, im }.value());
@@ -645,14 +642,14 @@ fn constant(frame: &Frame<'_>, n: &Number) -> Result<Value> {
 
 impl From<OutOfFuel> for FuncError {
     fn from(out: OutOfFuel) -> Self {
-        let what = match out.which {
+        let unit = match out.which {
             FuelKind::Steps => "steps",
             FuelKind::Bytes => "bytes",
             FuelKind::Nodes => "variables",
             FuelKind::Depth => "levels",
         };
         FuncError {
-            message: format!("the template's budget of {what} is used up"),
+            message: format!("the template's budget of {unit} is used up"),
             budget: true,
         }
     }
@@ -666,7 +663,7 @@ impl Frame<'_> {
     }
 }
 
-/// Whether a receiver is a nil that Go would refuse to look into.
+/// Checks whether a receiver is a nil whose fields Go would refuse to evaluate.
 fn is_nil_interface(slot: &Slot) -> bool {
     matches!(slot.value, Value::Nil) && slot.value.kind() == Kind::Invalid
 }

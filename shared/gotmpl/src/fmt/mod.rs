@@ -1,4 +1,4 @@
-//! Go's `fmt` on template values.
+//! Go's `fmt` for template values.
 
 mod print;
 mod spec;
@@ -6,22 +6,22 @@ mod spec;
 use crate::value::{Kind, Value};
 use print::Printer;
 
-/// Go's `fmt.Sprintf`.
+/// Formats like Go's `fmt.Sprintf`.
 pub fn sprintf(format: &[u8], args: &[Value]) -> Vec<u8> {
     spec::sprintf(format, args, Printer::default())
 }
 
-/// [`sprintf`] that stops somewhere behind `limit` bytes.
+/// Formats like [`sprintf`], but stops soon after `limit` bytes.
 pub(crate) fn sprintf_within(limit: usize, format: &[u8], args: &[Value]) -> Vec<u8> {
     spec::sprintf(format, args, Printer::within(limit))
 }
 
-/// Go's `fmt.Sprint`: a space between two operands when neither is a string.
+/// Formats like Go's `fmt.Sprint`: a space between two operands if neither is a string.
 pub fn sprint(args: &[Value]) -> Vec<u8> {
     sprint_with(Printer::default(), args)
 }
 
-/// [`sprint`] that stops somewhere behind `limit` bytes.
+/// Formats like [`sprint`], but stops soon after `limit` bytes.
 pub(crate) fn sprint_within(limit: usize, args: &[Value]) -> Vec<u8> {
     sprint_with(Printer::within(limit), args)
 }
@@ -39,7 +39,7 @@ fn sprint_with(mut printer: Printer, args: &[Value]) -> Vec<u8> {
     printer.out
 }
 
-/// Go's `fmt.Sprintln`, which stops somewhere behind `limit` bytes.
+/// Formats like Go's `fmt.Sprintln`, but stops soon after `limit` bytes.
 pub(crate) fn sprintln_within(limit: usize, args: &[Value]) -> Vec<u8> {
     let mut printer = Printer::within(limit);
     for (i, arg) in args.iter().enumerate() {
@@ -52,22 +52,21 @@ pub(crate) fn sprintln_within(limit: usize, args: &[Value]) -> Vec<u8> {
     printer.out
 }
 
-/// `%v`, as text.
+/// Formats a value as `%v`, as a string.
 pub fn display(value: &Value) -> String {
     let mut printer = Printer::default();
     printer.arg(value, 'v');
     String::from_utf8_lossy(&printer.out).into_owned()
 }
 
-/// `%v`, as bytes.
+/// Formats a value as `%v`, as bytes.
 pub fn display_bytes(value: &Value) -> Vec<u8> {
     let mut printer = Printer::default();
     printer.arg(value, 'v');
     printer.out
 }
 
-/// What an action writes: `%v`, `<no value>` for nothing, and what a pointer points to.
-/// Stops somewhere behind `limit` bytes.
+/// Formats the output of an action: `%v`, `<no value>` for a missing value, and the target of a pointer. Stops soon after `limit` bytes.
 pub(crate) fn print_value(limit: usize, value: &Value) -> Vec<u8> {
     if value.is_nil() {
         return b"<no value>".to_vec();

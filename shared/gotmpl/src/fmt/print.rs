@@ -1,10 +1,10 @@
-//! One value under one verb.
+//! The printer of one value under one verb.
 
 use crate::value::{Complex, Elem, IntType, Kind, List, Map, Object, Value};
 use driftless_go::float;
 use driftless_go::quote::{is_print, quote_with};
 
-/// How deep values are printed; a value that holds itself ends there.
+/// The maximal depth of printed values; a value that contains itself ends there.
 const MAX_DEPTH: usize = 200;
 
 #[derive(Default, Clone, Copy)]
@@ -24,15 +24,14 @@ pub(super) struct Flags {
 pub(super) struct Printer {
     pub out: Vec<u8>,
     pub flags: Flags,
-    /// Whether a pointer at the top is printed as what it points to, without `&`.
+    /// True if a pointer at the top is printed as its target, without `&`.
     pub pointed: bool,
-    /// Nothing more is written once there are more bytes than this: a value can be far larger in print than in memory,
-    /// since its parts can be shared.
+    /// The number of bytes after which nothing more is written: a value can be far larger in print than in memory, because its parts can be shared.
     pub limit: Option<usize>,
 }
 
 impl Printer {
-    /// A printer that stops behind so many bytes.
+    /// Creates a printer that stops after this many bytes.
     pub fn within(limit: usize) -> Self {
         Printer {
             limit: Some(limit),
@@ -126,7 +125,7 @@ impl Printer {
         }
     }
 
-    /// `U+0041`, with `#` also the character.
+    /// Prints `U+0041`, with `#` also the character.
     fn code_point(&mut self, u: u64) {
         let digits = self.flags.precision.unwrap_or(4).max(4);
         let hex = format!("{u:X}");
@@ -302,7 +301,7 @@ impl Printer {
         match verb {
             's' | 'q' | 'x' | 'X' => return self.string(b, verb),
             'v' if self.flags.sharp_v => {
-                // Go names the type as it is written only at the top.
+                // Go names the type as written only at the top.
                 self.text(if depth == 0 { "[]byte{" } else { "[]uint8{" });
                 for (i, byte) in b.iter().enumerate() {
                     if i > 0 {
@@ -454,7 +453,7 @@ fn rune(i: i64) -> char {
         .unwrap_or('\u{fffd}')
 }
 
-/// The bytes of the first character; a byte that is no UTF-8 counts as one.
+/// Returns the bytes of the first character; a byte that is not UTF-8 counts as one.
 fn rune_len(s: &[u8]) -> usize {
     let head = &s[..s.len().min(4)];
     match head.utf8_chunks().next() {
@@ -476,7 +475,7 @@ fn can_backquote(s: &[u8]) -> bool {
     })
 }
 
-/// The `#` flag: a decimal point always, and zeros up to the precision for %g.
+/// Applies the `#` flag: a decimal point always, and zeros up to the precision for %g.
 fn with_point(text: &str, form: char, precision: Option<usize>) -> String {
     let mut wanted = match form {
         'g' | 'G' | 'x' | 'v' => precision.unwrap_or(6) as i64,

@@ -74,7 +74,7 @@ impl State<'_> {
         self.printer.text(")");
     }
 
-    /// One `%…`; false at the end of the format.
+    /// Formats one `%…` directive; returns false at the end of the format.
     fn directive(&mut self) -> bool {
         self.printer.flags = Flags::default();
         self.good = true;
@@ -181,7 +181,7 @@ impl State<'_> {
         }
     }
 
-    /// `[n]`
+    /// Reads an argument index, `[n]`.
     fn index(&mut self) {
         if self.peek() != Some(b'[') {
             self.after_index = false;

@@ -4,7 +4,7 @@ use super::node::Number;
 use crate::lex::Kind;
 use crate::value::Str;
 
-/// Go's `strconv.Unquote`: a text in `"`, `` ` `` or `'` with its quotes.
+/// Unquotes like Go's `strconv.Unquote`: a string in `"`, `` ` `` or `'` with its quotes.
 pub fn unquote(quoted: &str) -> Option<Str> {
     let mut chars = quoted.chars();
     let quote = chars.next()?;
@@ -34,7 +34,7 @@ pub fn unquote(quoted: &str) -> Option<Str> {
     }
 }
 
-/// Reads one character of a quoted text; the rest.
+/// Reads one character of a quoted string and returns the rest.
 fn unescape<'a>(text: &'a str, quote: char, out: &mut Vec<u8>) -> Option<&'a str> {
     let mut chars = text.chars();
     let c = chars.next()?;
@@ -83,7 +83,7 @@ fn unescape<'a>(text: &'a str, quote: char, out: &mut Vec<u8>) -> Option<&'a str
     Some(chars.as_str())
 }
 
-/// A number as Go's templates hold it: under each type that fits.
+/// Parses a number as Go's templates hold it: under each type that fits.
 pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
     let mut n = Number {
         text: text.to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
     Ok(n)
 }
 
-/// `3i`, `2+3i`
+/// Parses `3i` or `2+3i`.
 fn complex(mut n: Number) -> Result<Number, String> {
     let bad = || {
         format!(
@@ -160,7 +160,7 @@ fn complex(mut n: Number) -> Result<Number, String> {
 
 fn char_constant(mut n: Number) -> Result<Number, String> {
     let bad = || {
-        // Go reads one character, and only then looks whether there is more.
+        // Go reads one character, and only then checks whether there is more.
         let body = n.text.get(1..n.text.len() - 1).unwrap_or_default();
         let sound =
             !body.is_empty() && unquote(&format!("\"{}\"", body.replace('"', "?"))).is_some();
@@ -181,7 +181,7 @@ fn char_constant(mut n: Number) -> Result<Number, String> {
     Ok(n)
 }
 
-/// Go's rule for `_` in numbers: only between digits or behind the base's prefix.
+/// Checks Go's rule for `_` in numbers: only between digits or after the base's prefix.
 pub(crate) fn underscores_ok(text: &str) -> bool {
     let t = text.strip_prefix(['+', '-']).unwrap_or(text);
     let mut last = '^';
@@ -214,7 +214,7 @@ pub(crate) fn underscores_ok(text: &str) -> bool {
     last != '_'
 }
 
-/// Go's `strconv.ParseUint(text, 0, 64)`.
+/// Parses like Go's `strconv.ParseUint(text, 0, 64)`.
 pub(crate) fn parse_uint(text: &str) -> Option<u64> {
     if text.contains('_') && !underscores_ok(text) {
         return None;
@@ -234,7 +234,7 @@ pub(crate) fn parse_uint(text: &str) -> Option<u64> {
     u64::from_str_radix(&digits, radix).ok()
 }
 
-/// Go's `strconv.ParseInt(text, 0, 64)`.
+/// Parses like Go's `strconv.ParseInt(text, 0, 64)`.
 pub(crate) fn parse_int(text: &str) -> Option<i64> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -249,7 +249,7 @@ pub(crate) fn parse_int(text: &str) -> Option<i64> {
     }
 }
 
-/// Go's `strconv.ParseFloat(text, 64)` for what the lexer lets through.
+/// Parses like Go's `strconv.ParseFloat(text, 64)` whatever the lexer accepts.
 pub(crate) fn parse_float(text: &str) -> Option<f64> {
     if text.contains('_') && !underscores_ok(text) {
         return None;

@@ -1,4 +1,4 @@
-//! Tokens -> trees.
+//! The parser: tokens to trees.
 
 mod literal;
 mod node;
@@ -14,21 +14,21 @@ use crate::scope::Scope;
 use crate::value::Str;
 use std::sync::Arc;
 
-/// How deep actions and parentheses may nest. (Go: 10,000 for parentheses, no limit for actions.)
+/// The maximal nesting of actions and parentheses. (Go: 10,000 for parentheses, no limit for actions.)
 const MAX_DEPTH: usize = 500;
 
-/// Bytes that a token becomes in a tree, at most, on the average.
+/// The bytes of a token in a tree, at most, on average.
 pub(crate) const TOKEN_BYTES: usize = 128;
 
-/// What a text was parsed to.
+/// The result of parsing a text.
 pub(crate) struct Parsed {
-    /// The trees: its own and those it defines.
+    /// The trees: that of the text and those that it defines.
     pub trees: Vec<Arc<Tree>>,
-    /// How many tokens it had.
+    /// The number of its tokens.
     pub tokens: usize,
 }
 
-/// Parses a text of at most so many tokens.
+/// Parses a text of at most `left` tokens.
 pub(crate) fn parse(
     name: &str,
     text: &str,
@@ -75,14 +75,13 @@ pub(crate) fn parse(
 
 struct Parser<'t> {
     lexer: Lexer<'t>,
-    /// Tokens pushed back, the next one last.
+    /// The tokens pushed back, the next one last.
     ahead: Vec<Token<'t>>,
-    /// The terms of the commands that are being read, and the commands of the pipelines: a tree's own lists are made when
-    /// their length is known.
+    /// The terms of the commands that are being read, and the commands of the pipelines: a tree's own lists are allocated when their length is known.
     terms: Vec<Term>,
     commands: Vec<Command>,
     fields: Vec<Str>,
-    /// The fields that were read: most templates name few, over and over.
+    /// The fields that were read: most templates name few, repeatedly.
     known: Table<&'t str, Str>,
     last_line: usize,
     name: Arc<str>,
@@ -96,11 +95,11 @@ struct Parser<'t> {
     action_line: usize,
     range_depth: usize,
     depth: usize,
-    /// Tokens that may still come; at none the text is over.
+    /// The tokens that may follow; at zero the parser fails.
     left: usize,
 }
 
-/// What ended a list of nodes.
+/// The token that ended a list of nodes.
 #[derive(Clone, Copy, PartialEq)]
 enum Stop {
     End,
@@ -205,7 +204,7 @@ impl<'t> Parser<'t> {
         self.error(format!("{failure}{extra}"))
     }
 
-    /// One level deeper, with a limit.
+    /// Runs `f` one level deeper, with a limit.
     fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             return self.error("max expression depth exceeded");
@@ -275,7 +274,7 @@ impl<'t> Parser<'t> {
         self.add(name, root)
     }
 
-    /// A list up to its `end`, with variables and loops of its own.
+    /// Parses a list up to its `end`, in a new scope of variables and loops.
     fn body(&mut self, context: &str) -> Result<Vec<Node>> {
         let own = Scope::of(self.dollar.clone(), ());
         let vars = std::mem::replace(&mut self.vars, own);
@@ -640,7 +639,7 @@ impl<'t> Parser<'t> {
                 return Ok(None);
             }
         };
-        // Go puts a parenthesised pipeline where its first token stands.
+        // Go gives a parenthesised pipeline the position of its first token.
         let pos = match &kind {
             TermKind::Pipe(pipe) => pipe.pos,
             _ => pos,
@@ -648,7 +647,7 @@ impl<'t> Parser<'t> {
         Ok(Some(Term { pos, kind }))
     }
 
-    /// The name of a field, without its point.
+    /// Returns the name of a field, without its dot.
     fn name_of(&mut self, token: &Token<'t>) -> Str {
         let name = &token.text[1..];
         let known = self.known.entry(name);
@@ -666,7 +665,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// How a string is written, unless that is how Go would quote it.
+/// Returns the spelling of a string, unless Go would quote it in the same way.
 fn written(quoted: &str, text: &Str) -> Option<Box<str>> {
     let plain = |b: &u8| *b == b' ' || b.is_ascii_graphic() && !matches!(b, b'\\' | b'"');
     let usual = quoted.starts_with('"') && text.len() + 2 == quoted.len() && text.iter().all(plain);

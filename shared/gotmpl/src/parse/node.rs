@@ -1,4 +1,4 @@
-//! The parse tree. Nodes print as Go's do, because messages quote them.
+//! The parse tree. Nodes print like Go's, because messages quote them.
 
 use crate::function::Function;
 use crate::value::Str;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub name: Arc<str>,
-    /// The name of the text that it stands in, for messages.
+    /// The name of the text that contains it, for messages.
     pub parse_name: Arc<str>,
     pub text: Arc<str>,
     pub root: Vec<Node>,
 }
 
 impl Tree {
-    /// Go's rule for templates that do not replace others: only white space and comments.
+    /// Checks Go's rule for templates that do not replace others: only white space and comments.
     pub(crate) fn is_empty(&self) -> bool {
         self.root.iter().all(|n| match n {
             Node::Text(range) => self.piece(range).trim_ascii().is_empty(),
@@ -25,12 +25,12 @@ impl Tree {
         })
     }
 
-    /// A piece of the text.
+    /// Returns a piece of the text.
     pub(crate) fn piece(&self, range: &Range<usize>) -> &[u8] {
         self.text.as_bytes().get(range.clone()).unwrap_or_default()
     }
 
-    /// Line from 1, and column in bytes from 0, of an offset.
+    /// Returns the line from 1, and the column in bytes from 0, of an offset.
     pub(crate) fn place(&self, pos: usize) -> (usize, usize) {
         let head = &self.text.as_bytes()[..pos.min(self.text.len())];
         let line = 1 + head.iter().filter(|b| **b == b'\n').count();
@@ -100,7 +100,7 @@ pub(crate) enum TermKind {
     Bool(bool),
     Number(Box<Number>),
     Text {
-        /// How it is written, if that is not how Go quotes it.
+        /// The spelling, if it differs from Go's quoting.
         written: Option<Box<str>>,
         text: Str,
     },
@@ -108,14 +108,14 @@ pub(crate) enum TermKind {
     Chain(Box<Term>, Vec<Str>),
 }
 
-/// A constant, as every type that can hold it.
+/// A constant, as every type that can represent it.
 #[derive(Debug, Clone)]
 pub(crate) struct Number {
     pub text: String,
     pub int: Option<i64>,
     pub uint: Option<u64>,
     pub float: Option<f64>,
-    /// As complex128, if it is written so.
+    /// The value as complex128, if it is written as one.
     pub complex: Option<(f64, f64)>,
 }
 

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// A `complex128`, which only a literal like `2+3i` can make.
+/// A `complex128`, which only a literal like `2+3i` can create.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Complex {
     pub re: f64,
@@ -13,12 +13,12 @@ pub(crate) struct Complex {
 }
 
 impl Complex {
-    /// The value that templates see.
+    /// Returns the value for templates.
     pub(crate) fn value(self) -> Value {
         Value::Object(Rc::new(self))
     }
 
-    /// The number in an object, if it is one.
+    /// Returns the number in an object, if it is a complex number.
     pub(crate) fn of(object: &dyn Object) -> Option<Complex> {
         object.as_any().downcast_ref().copied()
     }

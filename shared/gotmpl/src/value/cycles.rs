@@ -1,22 +1,21 @@
-//! Maps that hold themselves. Go's collector frees them; references that are counted alone would keep them for ever, with all
-//! that is in them.
+//! Maps that contain themselves. Go's collector frees them; reference counting alone would keep them forever, with all their content.
 
 use super::map::Data;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 thread_local! {
-    /// The maps that were given a map or list, where somebody frees them.
+    /// The maps that have received a map or list during [`freeing_cycles`].
     static NOTED: RefCell<Option<Vec<Weak<Data>>>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`. At its end every map that was given a map or list meanwhile is emptied: what `work` gives must not need them.
+/// Runs `work`. At its end every map that has received a map or list in the meantime is emptied: the result of `work` must not need them.
 pub fn freeing_cycles<T>(work: impl FnOnce() -> T) -> T {
     let _end = End(NOTED.replace(Some(Vec::new())));
     work()
 }
 
-/// What was noted before.
+/// The outer list of maps, restored at the end.
 struct End(Option<Vec<Weak<Data>>>);
 
 impl Drop for End {
@@ -27,7 +26,7 @@ impl Drop for End {
     }
 }
 
-/// Notes a map that is given a map or list.
+/// Records a map that receives a map or list.
 pub(super) fn note(map: &Rc<Data>) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(noted) = noted
@@ -46,18 +45,18 @@ mod tests {
     use std::borrow::Cow;
     use std::cell::Cell;
 
-    /// Something that tells when it is gone.
-    struct Told(Rc<Cell<usize>>);
+    /// An object that counts its drop.
+    struct DropCounter(Rc<Cell<usize>>);
 
-    impl Drop for Told {
+    impl Drop for DropCounter {
         fn drop(&mut self) {
             self.0.set(self.0.get() + 1);
         }
     }
 
-    impl Object for Told {
+    impl Object for DropCounter {
         fn type_name(&self) -> Cow<'static, str> {
-            Cow::Borrowed("told")
+            Cow::Borrowed("counter")
         }
         fn fields(&self) -> Vec<(&'static str, Value)> {
             Vec::new()
@@ -71,8 +70,8 @@ mod tests {
     fn maps_that_hold_themselves_are_freed() {
         let gone = Rc::new(Cell::new(0));
         let ring = || {
-            let told = Value::Object(Rc::new(Told(gone.clone())));
-            let map = Map::from_pairs([("told", told)]);
+            let counter = Value::Object(Rc::new(DropCounter(gone.clone())));
+            let map = Map::from_pairs([("counter", counter)]);
             let inner = Map::new();
             inner.insert("outer", Value::list(vec![Value::Map(map.clone())]));
             map.insert("inner", Value::Map(inner));

@@ -18,7 +18,7 @@ impl Drop for Data {
     }
 }
 
-/// A Go slice: shared by its clones. Two lists never share a part of their elements, as Go's subslices do.
+/// A Go slice, shared by its clones. Two lists never share a part of their elements, unlike Go's subslices.
 #[derive(Clone)]
 pub struct List {
     info: &'static TypeInfo,
@@ -26,12 +26,12 @@ pub struct List {
 }
 
 impl List {
-    /// A `[]interface {}`.
+    /// Creates a `[]interface {}`.
     pub fn new(items: Vec<Value>) -> Self {
         Self::typed(&TypeInfo::LIST, items)
     }
 
-    /// A list of a given type.
+    /// Creates a list of a given type.
     pub fn typed(info: &'static TypeInfo, items: Vec<Value>) -> Self {
         List {
             info,
@@ -42,7 +42,7 @@ impl List {
         }
     }
 
-    /// The nil slice of a type.
+    /// Creates the nil slice of a type.
     pub fn nil(info: &'static TypeInfo) -> Self {
         List {
             info,
@@ -53,42 +53,42 @@ impl List {
         }
     }
 
-    /// Whether it is the nil slice.
+    /// Checks whether it is the nil slice.
     pub fn is_nil(&self) -> bool {
         self.data.nil
     }
 
-    /// The type.
+    /// Returns the type of the list.
     pub fn info(&self) -> &'static TypeInfo {
         self.info
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.data.items.borrow().len()
     }
 
-    /// Whether there is no element.
+    /// Checks whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The element at `index`.
+    /// Returns the element at `index`.
     pub fn get(&self, index: usize) -> Option<Value> {
         self.data.items.borrow().get(index).cloned()
     }
 
-    /// The elements. Not to be held while the list may change.
+    /// Returns the elements. The borrow must end before the list changes.
     pub fn items(&self) -> Ref<'_, Vec<Value>> {
         self.data.items.borrow()
     }
 
-    /// The elements, to change in place: every clone sees it.
+    /// Returns the elements for changes in place: every clone sees them.
     pub fn items_mut(&self) -> RefMut<'_, Vec<Value>> {
         self.data.items.borrow_mut()
     }
 
-    /// The same list under another type; the elements stay shared.
+    /// Returns the same list under another type; the elements stay shared.
     pub fn retyped(&self, info: &'static TypeInfo) -> List {
         List {
             info,
@@ -96,13 +96,13 @@ impl List {
         }
     }
 
-    /// The elements, if nothing else holds the list.
+    /// Returns the elements, if there are no other references to the list.
     pub(super) fn into_items(self) -> Option<Vec<Value>> {
         let mut data = Rc::into_inner(self.data)?;
         Some(std::mem::take(data.items.get_mut()))
     }
 
-    /// Whether both are the same list in memory.
+    /// Checks whether both are the same list in memory.
     pub fn same(&self, other: &List) -> bool {
         Rc::ptr_eq(&self.data, &other.data)
     }

@@ -7,18 +7,18 @@ use std::rc::Rc;
 
 pub(super) struct Data {
     nil: bool,
-    /// Whether it was given a map or list where those that hold themselves are freed.
+    /// True if the map is recorded in [`super::cycles`] because it has received a map or list.
     noted: Cell<bool>,
     entries: RefCell<BTreeMap<Str, Value>>,
 }
 
 impl Data {
-    /// Whether it is asked for the first time.
+    /// Records the map; returns true the first time.
     pub(super) fn is_first_note(&self) -> bool {
         !self.noted.replace(true)
     }
 
-    /// Takes out all entries, unless somebody looks at them.
+    /// Removes all entries, unless they are borrowed.
     pub(super) fn clear(&self) {
         let entries = self.entries.try_borrow_mut();
         drop(entries.map(|mut entries| std::mem::take(&mut *entries)));
@@ -48,12 +48,12 @@ impl Default for Map {
 }
 
 impl Map {
-    /// An empty `map[string]interface {}`.
+    /// Creates an empty `map[string]interface {}`.
     pub fn new() -> Self {
         Self::typed(&TypeInfo::MAP, BTreeMap::new())
     }
 
-    /// A map of a given type.
+    /// Creates a map of a given type.
     pub fn typed(info: &'static TypeInfo, entries: BTreeMap<Str, Value>) -> Self {
         Map {
             info,
@@ -65,7 +65,7 @@ impl Map {
         }
     }
 
-    /// The nil map of a type.
+    /// Creates the nil map of a type.
     pub fn nil(info: &'static TypeInfo) -> Self {
         Map {
             info,
@@ -77,7 +77,7 @@ impl Map {
         }
     }
 
-    /// A `map[string]interface {}` with these pairs.
+    /// Creates a `map[string]interface {}` with these pairs.
     pub fn from_pairs<K: Into<Str>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Self {
         Self::typed(
             &TypeInfo::MAP,
@@ -85,27 +85,27 @@ impl Map {
         )
     }
 
-    /// The type.
+    /// Returns the type of the map.
     pub fn info(&self) -> &'static TypeInfo {
         self.info
     }
 
-    /// Whether it is the nil map, which cannot be written.
+    /// Checks whether it is the nil map, which cannot be written.
     pub fn is_nil(&self) -> bool {
         self.data.nil
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.data.entries.borrow().len()
     }
 
-    /// Whether there is no key.
+    /// Checks whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.data.entries.borrow().is_empty()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Value> {
         self.data.entries.borrow().get(key.as_ref()).cloned()
     }
@@ -126,12 +126,12 @@ impl Map {
         self.data.entries.borrow_mut().remove(key.as_ref())
     }
 
-    /// The entries in order of key. Not to be held while the map may change.
+    /// Returns the entries in order of key. The borrow must end before the map changes.
     pub fn entries(&self) -> Ref<'_, BTreeMap<Str, Value>> {
         self.data.entries.borrow()
     }
 
-    /// A copy of the entries in order of key.
+    /// Returns a copy of the entries in order of key.
     pub fn pairs(&self) -> Vec<(Str, Value)> {
         self.data
             .entries
@@ -141,7 +141,7 @@ impl Map {
             .collect()
     }
 
-    /// The same map under another type; the entries stay shared.
+    /// Returns the same map under another type; the entries stay shared.
     pub fn retyped(&self, info: &'static TypeInfo) -> Map {
         Map {
             info,
@@ -149,14 +149,14 @@ impl Map {
         }
     }
 
-    /// The values, if nothing else holds the map.
+    /// Returns the values, if there are no other references to the map.
     pub(super) fn into_values(self) -> Option<Vec<Value>> {
         let mut data = Rc::into_inner(self.data)?;
         let entries = std::mem::take(data.entries.get_mut());
         Some(entries.into_values().collect())
     }
 
-    /// Whether both are the same map in memory.
+    /// Checks whether both are the same map in memory.
     pub fn same(&self, other: &Map) -> bool {
         Rc::ptr_eq(&self.data, &other.data)
     }

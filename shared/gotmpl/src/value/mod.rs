@@ -1,4 +1,4 @@
-//! Go's values, as far as templates meet them.
+//! Go's values, as far as templates use them.
 
 mod complex;
 mod cycles;
@@ -24,10 +24,10 @@ use std::rc::Rc;
 /// Lists and maps are references, as in Go: a clone shares its content.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// No value at all (`reflect.Value{}`): a missing argument, or what becomes of `nil` at the end of a pipeline. Printed `<no value>`.
+    /// No value (`reflect.Value{}`): a missing argument, or a `nil` at the end of a pipeline. Printed `<no value>`.
     #[default]
     NoValue,
-    /// A nil interface, as it stands in a map or a list. Printed `<nil>` inside others.
+    /// A nil interface, as an element of a map or a list. Printed `<nil>` inside others.
     Nil,
     /// `bool`
     Bool(bool),
@@ -43,32 +43,32 @@ pub enum Value {
     List(List),
     /// A map with strings as keys.
     Map(Map),
-    /// A struct, pointer or function that the host gives.
+    /// A struct, pointer or function of the host.
     Object(Rc<dyn Object>),
 }
 
 impl Value {
-    /// An `int`.
+    /// Creates an `int`.
     pub fn int(i: i64) -> Self {
         Value::Int(i, IntType::Int)
     }
 
-    /// An `int64`.
+    /// Creates an `int64`.
     pub fn int64(i: i64) -> Self {
         Value::Int(i, IntType::Int64)
     }
 
-    /// A `string`.
+    /// Creates a `string`.
     pub fn str(text: impl Into<Str>) -> Self {
         Value::Str(text.into())
     }
 
-    /// A `[]interface {}`.
+    /// Creates a `[]interface {}`.
     pub fn list(items: Vec<Value>) -> Self {
         Value::List(List::new(items))
     }
 
-    /// A `[]string`.
+    /// Creates a `[]string`.
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
         Value::List(List::typed(
             &TypeInfo::STRINGS,
@@ -76,17 +76,17 @@ impl Value {
         ))
     }
 
-    /// A `map[string]interface {}`.
+    /// Creates a `map[string]interface {}`.
     pub fn map<K: Into<Str>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Self {
         Value::Map(Map::from_pairs(pairs))
     }
 
-    /// Whether there is nothing: no value, or a nil interface.
+    /// Checks whether it is a missing value or a nil interface.
     pub fn is_nil(&self) -> bool {
         matches!(self, Value::NoValue | Value::Nil)
     }
 
-    /// Go's kind of the value.
+    /// Returns Go's kind of the value.
     pub fn kind(&self) -> Kind {
         match self {
             Value::NoValue | Value::Nil => Kind::Invalid,
@@ -100,7 +100,7 @@ impl Value {
         }
     }
 
-    /// Go's name of the dynamic type, as `%T` prints it.
+    /// Returns Go's name of the dynamic type, as `%T` prints it.
     pub fn type_name(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Value::NoValue | Value::Nil => "<nil>",
@@ -115,7 +115,7 @@ impl Value {
         })
     }
 
-    /// Go templates' truth: false for false, 0, nil and everything empty.
+    /// Returns the truth of Go templates: false for false, 0, nil and empty values.
     pub fn truth(&self) -> bool {
         match self {
             Value::NoValue | Value::Nil => false,
@@ -130,7 +130,7 @@ impl Value {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if it is one.
     pub fn as_str(&self) -> Option<&Str> {
         match self {
             Value::Str(s) => Some(s),
@@ -138,7 +138,7 @@ impl Value {
         }
     }
 
-    /// The map, if it is one.
+    /// Returns the map, if it is one.
     pub fn as_map(&self) -> Option<&Map> {
         match self {
             Value::Map(m) => Some(m),
@@ -146,7 +146,7 @@ impl Value {
         }
     }
 
-    /// The list, if it is one; bytes are none.
+    /// Returns the list, if it is one; bytes are not a list.
     pub fn as_list(&self) -> Option<&List> {
         match self {
             Value::List(l) => Some(l),
@@ -154,12 +154,12 @@ impl Value {
         }
     }
 
-    /// Whether it is a list or map, which may hold others.
+    /// Checks whether it is a list or map, which may hold others.
     fn holds_values(&self) -> bool {
         matches!(self, Value::List(_) | Value::Map(_))
     }
 
-    /// What `reflect.Value.Elem` makes of an interface at the end of a pipeline: nil is no value any more.
+    /// Unwraps an interface at the end of a pipeline like `reflect.Value.Elem`: nil becomes a missing value.
     pub(crate) fn unwrapped(self) -> Value {
         match self {
             Value::Nil => Value::NoValue,
@@ -167,7 +167,7 @@ impl Value {
         }
     }
 
-    /// The value as an element of an interface: no value is nil.
+    /// Returns the value as an element of an interface: a missing value becomes nil.
     pub fn or_nil(self) -> Value {
         match self {
             Value::NoValue => Value::Nil,
@@ -176,8 +176,7 @@ impl Value {
     }
 }
 
-/// Drops values one after the other, not one inside of the other: templates nest lists millions of times, and no stack is as
-/// deep as that.
+/// Drops values iteratively, not recursively: templates can nest lists millions of times, and no stack is deep enough for that.
 fn dismantle(mut values: Vec<Value>) {
     while let Some(value) = values.pop() {
         let inner = match value {

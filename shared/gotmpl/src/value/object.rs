@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Go's name of the kind.
+    /// Returns Go's name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Invalid => "invalid",
@@ -55,40 +55,40 @@ impl Kind {
 /// A method of a host type, called as `.Method arg …`.
 #[derive(Debug)]
 pub struct Method {
-    /// The name.
+    /// The name of the method.
     pub name: &'static str,
-    /// What it takes.
+    /// The types of its parameters.
     pub params: &'static [Param],
-    /// Whether the last parameter may come any number of times.
+    /// True if the last parameter may be repeated any number of times.
     pub variadic: bool,
-    /// The code: executor, receiver, arguments.
+    /// The native code, with executor, receiver and arguments.
     pub call: fn(&mut Exec<'_>, &Value, &[Value]) -> Result<Value, FuncError>,
 }
 
-/// A struct, or a pointer to one, that the host gives to templates.
+/// A struct, or a pointer to one, that the host passes to templates.
 pub trait Object: Any {
-    /// Go's name of the type, with its star for a pointer.
+    /// Returns Go's name of the type, with its star for a pointer.
     fn type_name(&self) -> Cow<'static, str>;
 
-    /// [`Kind::Struct`], [`Kind::Ptr`] or an integer kind with methods.
+    /// Returns [`Kind::Struct`], [`Kind::Ptr`] or an integer kind with methods.
     fn kind(&self) -> Kind {
         Kind::Struct
     }
 
-    /// The number, if [`Object::kind`] is an integer kind.
+    /// Returns the number, if [`Object::kind`] is an integer kind.
     fn integer(&self) -> Option<i64> {
         None
     }
 
-    /// Whether it is the zero value of a number; a struct never counts as such.
+    /// Checks whether it is the zero value of a number; a struct never is.
     fn is_zero(&self) -> bool {
         self.integer() == Some(0)
     }
 
-    /// The exported fields in their order, embedded structs as one field.
+    /// Returns the exported fields in their order, embedded structs as one field.
     fn fields(&self) -> Vec<(&'static str, Value)>;
 
-    /// One field, also of an embedded struct.
+    /// Returns one field, also of an embedded struct.
     fn field(&self, name: &str) -> Option<Value> {
         self.fields()
             .into_iter()
@@ -96,26 +96,26 @@ pub trait Object: Any {
             .map(|(_, v)| v)
     }
 
-    /// The methods.
+    /// Returns the methods of the type.
     fn methods(&self) -> &'static [Method] {
         &[]
     }
 
-    /// What `String()` gives, if the type has it.
+    /// Returns the result of `String()`, if the type has it.
     fn string(&self) -> Option<String> {
         None
     }
 
-    /// The object as JSON sees it; `None` for its fields by their names.
+    /// Returns the object as JSON marshals it; `None` for its fields by their names.
     fn json(&self) -> Option<Value> {
         None
     }
 
-    /// The object's fields as JSON writes them, in their order; `None` if [`Object::json`] tells all.
+    /// Returns the object's fields as JSON marshals them, in their order; `None` if [`Object::json`] returns everything.
     fn json_fields(&self) -> Option<Vec<(String, Value)>> {
         None
     }
 
-    /// For downcasts.
+    /// Returns the object for downcasts.
     fn as_any(&self) -> &dyn Any;
 }

@@ -5,22 +5,22 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A Go string: bytes that are shared and never change, most often UTF-8.
+/// A Go string: immutable shared bytes, most often UTF-8.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Str(Arc<[u8]>);
 
 impl Str {
-    /// The bytes.
+    /// Returns the bytes of the string.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text, with U+FFFD for what is no UTF-8.
+    /// Returns the string, with U+FFFD for invalid UTF-8.
     pub fn lossy(&self) -> Cow<'_, str> {
         lossy(&self.0)
     }
 
-    /// The text, if it is UTF-8.
+    /// Returns the string, if it is UTF-8.
     pub fn utf8(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
@@ -99,8 +99,7 @@ impl fmt::Display for Str {
     }
 }
 
-/// Bytes as text, with U+FFFD for what is none. Looks first whether all is text, which is several times as fast as to look for
-/// what is not.
+/// Converts bytes to a string, with U+FFFD for invalid UTF-8. Checks first whether all of it is valid, which is several times faster than a search for invalid parts.
 pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),

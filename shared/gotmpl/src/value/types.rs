@@ -2,7 +2,7 @@
 
 use super::Method;
 
-/// Go's integer types that templates meet.
+/// Go's integer types that templates use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IntType {
     /// `int`
@@ -20,7 +20,7 @@ pub enum IntType {
 }
 
 impl IntType {
-    /// Go's name.
+    /// Returns Go's name of the type.
     pub fn name(self) -> &'static str {
         match self {
             IntType::Int => "int",
@@ -32,13 +32,13 @@ impl IntType {
         }
     }
 
-    /// Whether it has no sign.
+    /// Checks whether the type is unsigned.
     pub fn unsigned(self) -> bool {
         matches!(self, IntType::Uint8 | IntType::Uint32 | IntType::Uint64)
     }
 }
 
-/// The element type of a list or map: what it says of nil and of missing keys.
+/// The element type of a list or map: it decides about nil and missing keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elem {
     /// `interface {}`
@@ -57,7 +57,7 @@ pub enum Elem {
     Bytes,
     /// `map[string]interface {}`
     Map,
-    /// A type of the host's.
+    /// A type of the host.
     Host,
 }
 
@@ -84,7 +84,7 @@ impl TypeInfo {
     /// `map[string]string`
     pub const STRING_MAP: TypeInfo = TypeInfo::plain("map[string]string", Elem::Str);
 
-    /// A type without methods.
+    /// Creates a type without methods.
     pub const fn plain(name: &'static str, elem: Elem) -> Self {
         TypeInfo {
             name,
@@ -93,7 +93,7 @@ impl TypeInfo {
         }
     }
 
-    /// The zero value of the elements.
+    /// Returns the zero value of the elements.
     pub fn zero(&self) -> super::Value {
         use super::{IntType, List, Map, Value};
         match self.elem {

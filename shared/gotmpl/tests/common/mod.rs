@@ -1,9 +1,9 @@
-//! Data with Go's types, and one case of the corpus.
+//! Data with Go's types, and the runner of one case of the corpus.
 
 use driftless_gotmpl::{Functions, IntType, Limits, MissingKey, Templates, Value};
 use serde_json::Value as Json;
 
-/// The data that the cases are executed on; objects with a `$` key have a type.
+/// Parses the data of the cases; objects with a `$` key have a type.
 pub fn data(text: &str) -> Value {
     typed(&serde_json::from_str(text).unwrap())
 }
@@ -33,7 +33,7 @@ fn typed(json: &Json) -> Value {
     }
 }
 
-/// Runs a case; what is wrong with it, if anything.
+/// Runs a case and returns a description of its failure, if it fails.
 pub fn run(case: &Json, data: &Value) -> Option<String> {
     let template = case["template"].as_str().unwrap();
     let missing = match case["missingkey"].as_str() {

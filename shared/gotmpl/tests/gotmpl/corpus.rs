@@ -3,7 +3,7 @@
 use crate::common::{data, run};
 use std::path::Path;
 
-/// Runs every case of a file of answers, one JSON object a line.
+/// Runs every case of a file of answers, one JSON object per line.
 fn check(name: &str) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
     let data = data(&std::fs::read_to_string(directory.join("oracle/gotmpl/data.json")).unwrap());

@@ -1,4 +1,4 @@
-//! Templates that want too much: each ends with an error, soon and within its budget.
+//! Templates that exceed a limit: each ends with an error, soon and within its budget.
 
 use driftless_gotmpl::{Error, ErrorKind, Functions, Limits, Map, Templates, Value};
 
@@ -27,7 +27,7 @@ fn nothing() -> Value {
     Value::Nil
 }
 
-/// A map whose print is 2^40 times as long as itself.
+/// Returns a map whose printed form is 2^40 times as long as itself.
 fn bomb() -> Value {
     let mut value = Value::str("x");
     for _ in 0..40 {
@@ -36,7 +36,7 @@ fn bomb() -> Value {
     value
 }
 
-/// A map that holds itself.
+/// Returns a map that contains itself.
 fn ring() -> Value {
     let map = Map::new();
     map.insert("self", Value::Map(map.clone()));
@@ -84,7 +84,7 @@ fn depth_is_limited() {
     );
 }
 
-/// Each level of templates that call each other has its own variables: they are in memory together.
+/// Each level of templates that call each other has separate variables: they are in memory together.
 #[test]
 fn variables_are_limited() {
     let names: String = (0..1_000).map(|n| format!("{{{{$a{n}:=1}}}}")).collect();
@@ -97,12 +97,12 @@ fn variables_are_limited() {
     let error = run(endless, nothing).expect_err("too many variables");
     assert_eq!(error.kind, ErrorKind::Budget);
     assert!(error.message.contains("budget of variables"), "{error}");
-    // Those that are gone are not counted.
+    // Variables that are out of scope are not counted.
     let once = "{{define \"b\"}}{{$y := 1}}{{end}}{{range 4000}}{{$x := 1}}{{if $x}}{{$z := 2}}{{end}}{{template \"b\"}}{{end}}";
     assert!(run(once, nothing).is_ok());
 }
 
-/// A thousand questions for one of a hundred thousand variables.
+/// A thousand lookups of one of a hundred thousand variables.
 #[test]
 fn variables_are_found_among_many() {
     let names: String = (0..50_000).map(|n| format!("{{{{$a{n}:=1}}}}")).collect();
@@ -168,7 +168,7 @@ fn no_width_is_too_much_for_a_verb() {
     }
 }
 
-/// A small generator of numbers, the same for the same seed.
+/// A small deterministic generator of numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -180,7 +180,7 @@ impl Dice {
     }
 }
 
-/// Templates with bytes dropped, doubled, moved: whatever comes out, it is an answer, not a panic.
+/// Templates with bytes dropped, doubled, moved: any of them is answered without a panic.
 #[test]
 fn mutated_templates_never_panic() {
     const SEEDS: [&str; 8] = [

@@ -1,4 +1,4 @@
-//! The tests of this crate from outside, in one program: every program of its own links all crates once more.
+//! The external tests of this crate, in one binary: each further binary would link all crates again.
 
 #![expect(
     clippy::disallowed_methods,

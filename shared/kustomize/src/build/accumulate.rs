@@ -1,4 +1,4 @@
-//! One directory's build: accumulates resources, generates, transforms.
+//! The build of one directory: accumulates resources, generates, transforms.
 
 use super::{Origin, choose_schema, load, origin, plugins};
 use crate::config::{self, Config};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the kustomizations gathered so far: objects, field paths, vars.
+/// The objects, field paths and vars that the kustomizations have gathered so far.
 #[derive(Default)]
 pub(crate) struct Accumulator {
     pub map: ResMap,
@@ -24,24 +24,23 @@ pub(crate) struct Accumulator {
     pub vars: BTreeMap<String, Var>,
 }
 
-/// One kustomization at work.
+/// One kustomization while it is built.
 pub(crate) struct Target<'t> {
     pub loader: &'t Loader<'t>,
     pub kustomization: &'t Kustomization,
     pub file_name: &'static str,
-    /// Whether the top kustomization wants objects to say where they come from, and where this one stands then.
+    /// The location of this kustomization, if the top kustomization asks for the origins of objects.
     pub origin: Option<Origin>,
 }
 
-/// A transformer and what it leaves in the objects' annotations.
+/// A transformer and the origin that it leaves in the annotations of objects.
 pub(crate) struct Step {
     pub transformer: Transformer,
     pub origin: Option<Origin>,
 }
 
 impl Target<'_> {
-    /// Does all that the kustomization says, in kustomize's order. `into` holds the parent's objects when this is a
-    /// component.
+    /// Builds the kustomization in kustomize's order. `into` holds the parent's objects if this is a component.
     pub fn accumulate(&self, into: Accumulator) -> Result<Accumulator, Error> {
         let mut all = self.resources(into, &self.kustomization.resources, "resources")?;
         self.merge_configurations(&mut all).in_file(&self.file())?;
@@ -53,7 +52,7 @@ impl Target<'_> {
         Ok(all)
     }
 
-    /// The kustomization file, for errors.
+    /// Returns the path of the kustomization file, for errors.
     pub fn file(&self) -> TreePath {
         self.loader
             .root
@@ -130,7 +129,7 @@ impl Target<'_> {
         }
         if component {
             let all = target.accumulate(all)?;
-            // As at every merge: a name that gets a hash later is no other name yet.
+            // As at every merge: a name that gets a hash later still counts as unchanged here.
             let schema = self.loader.context.schema.borrow();
             all.map.check_ids(&schema).in_file(&self.file())?;
             return Ok(all);
@@ -179,7 +178,7 @@ impl Target<'_> {
         config::merge_shared(&mut all.config, &Arc::new(crds), budget)
     }
 
-    /// The first document of a file, as kustomize reads its own configuration.
+    /// Returns the first document of a file, parsed as kustomize parses its own configuration.
     pub fn yaml_value(&self, path: &str, field: &'static str) -> Result<Value, Error> {
         let file = self.loader.text(path, field)?;
         let documents = self.loader.context.budget.reading(|fuel| {
@@ -260,7 +259,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Runs `validators`: transformers that must change nothing.
+    /// Runs `validators`: transformers that must not change anything.
     fn validate(&self, all: &mut Accumulator) -> Result<(), Error> {
         for step in plugins::transformers(self, &self.kustomization.validators, "validators")? {
             for resource in all.map.list() {
@@ -288,7 +287,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Marks the objects that vars read from.
+    /// Marks the objects that vars read.
     fn add_vars(&self, all: &mut Accumulator) -> Result<(), Error> {
         let schema = self.loader.context.schema.borrow();
         for var in &self.kustomization.vars {

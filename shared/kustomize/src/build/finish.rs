@@ -10,11 +10,11 @@ use driftless_manifest::fuel::MAP_NODES;
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// What kustomize calls itself in the managed-by label.
+/// The label and value that kustomize sets for `managedByLabel`.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kustomize-v5.8.2");
 const LOCAL: &str = "config.kubernetes.io/local-config";
 
-/// The steps that come once, at the end: hashes, references, vars, order, clean-up.
+/// Runs the final steps of a build: hashes, references, vars, order, clean-up.
 pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value>, Error> {
     let context = top.loader.context;
     let budget = &context.budget;
@@ -51,7 +51,7 @@ pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value
     all.map.into_list().into_iter().map(printed).collect()
 }
 
-/// As many bytes as a value takes in YAML, about: with the indentation of each of its lines.
+/// Returns the approximate bytes of a value in YAML, with the indentation of each of its lines.
 fn written_length(value: &Value, level: usize) -> usize {
     const INDENT: usize = 2;
     let line = INDENT * level + 2;
@@ -73,7 +73,7 @@ fn written_length(value: &Value, level: usize) -> usize {
     }
 }
 
-/// Drops objects that are for local use only.
+/// Drops objects that are only for local use.
 fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(), Error> {
     let named =
         |resource: &Resource| !resource.name().is_empty() || resource.kind().ends_with("List");
@@ -84,7 +84,7 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
         .find(|resource| resource.kind().is_empty() || !named(resource))
     {
         return Err(ErrorKind::Object(format!(
-            "{} has no kind or name any more",
+            "{} has no longer a kind or a name",
             broken.id(schema)
         ))
         .into());
@@ -95,7 +95,7 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
             .is_some_and(|value| value != "false")
     };
     if all.map.list().iter().any(local) {
-        // kustomize drops by id: it does not part a local object from another one with its id, and takes no two at once.
+        // kustomize drops by id: it does not distinguish a local object from another one with its id, and does not accept both.
         let id = |resource: &Resource| {
             let parts = [
                 resource.api_version(),
@@ -139,7 +139,7 @@ fn add_managed_by(resource: &mut Resource) -> Result<(), Error> {
     Ok(())
 }
 
-/// The object as it is printed: annotations as texts, without those that are not asked for.
+/// Returns the object as it is printed: annotations as strings, without those that were not requested.
 fn document(
     mut resource: Resource,
     (origins, transformations): (bool, bool),
@@ -154,7 +154,7 @@ fn document(
     node::into_value(resource.node)
 }
 
-/// Annotations that kustomize keeps for itself and takes out of whatever it prints.
+/// Checks whether kustomize uses an annotation only internally and removes it from its output.
 fn is_internal(key: &str) -> bool {
     const OWN: [&str; 12] = [
         "previousKinds",

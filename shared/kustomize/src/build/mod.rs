@@ -1,4 +1,4 @@
-//! From a directory to objects: what is read, in which order it is changed, and how it is put out.
+//! The build of a directory: reading files, transforming objects in kustomize's order, and the output.
 
 mod accumulate;
 mod finish;
@@ -18,7 +18,7 @@ use crate::stack::on_large_stack;
 use driftless_manifest::{Reader, TreePath};
 use serde_json::Value;
 
-/// Renders a directory; `replaced` takes the place of its own kustomization file.
+/// Renders a directory; `replaced` is used instead of its own kustomization file.
 pub(crate) fn build(
     reader: &Reader<'_>,
     dir: &TreePath,
@@ -57,7 +57,7 @@ fn rendered(
     finish(done, &top)
 }
 
-/// The kustomization of a loader's directory.
+/// Loads the kustomization of a loader's directory.
 pub(crate) fn load(loader: &Loader<'_>) -> Result<(&'static str, Kustomization), Error> {
     loader.context.budget.spend_kustomization()?;
     let (name, file) = loader.kustomization()?;
@@ -66,7 +66,7 @@ pub(crate) fn load(loader: &Loader<'_>) -> Result<(&'static str, Kustomization),
     Ok((name, parsed))
 }
 
-/// Takes the kustomization's `openapi` field. The first one of a build counts, and the top one in any case.
+/// Applies the kustomization's `openapi` field. The first one of a build counts, and the top one in any case.
 fn choose_schema(target: &Target<'_>, top: bool) -> Result<(), Error> {
     let Some(openapi) = &target.kustomization.openapi else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Where an object comes from, for `buildMetadata`.
+//! The origin of an object, for `buildMetadata`.
 
 use crate::budget::Budget;
 use crate::error::Error;
@@ -9,17 +9,17 @@ use driftless_manifest::yaml;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Where an object comes from, seen from the directory of the build. Written into objects by `buildMetadata`.
+/// The origin of an object, relative to the directory of the build. Written into objects by `buildMetadata`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The file, or the directory while it is still being looked for.
+    /// The path of the file, or of the directory until the file is known.
     pub path: String,
-    /// The repository and the reference, for what was fetched: the path is one in it.
+    /// The URL of the repository, for fetched files: the path is relative to its root.
     pub repository: String,
     pub reference: String,
     /// For objects that were generated, and for transformations: the file with the configuration.
     pub configured_in: String,
-    /// The plugin that did it.
+    /// The plugin that generated or transformed the object.
     pub configured_by: Option<Plugin>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Plugin {
 }
 
 impl Origin {
-    /// The origin of something that an entry names: below, or in a repository.
+    /// Returns the origin of what an entry names: below this one, or in a repository.
     pub fn join(&self, entry: &str) -> Self {
         match remote::origin_of(entry) {
             Some((repository, path, reference)) => Self {
@@ -49,7 +49,7 @@ impl Origin {
         }
     }
 
-    /// What a field of a kustomization generates or changes.
+    /// Returns the origin of what a field of a kustomization generates or changes.
     pub fn builtin(&self, file_name: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
@@ -63,7 +63,7 @@ impl Origin {
         }
     }
 
-    /// What a plugin's configuration generates or changes; the configuration's own origin names its file.
+    /// Returns the origin of what a plugin's configuration generates or changes; the configuration's own origin names its file.
     pub fn of_plugin(config: &Resource) -> Option<Self> {
         let origin = config.annotation(ORIGIN)?;
         let field = |name: &str| {
@@ -86,7 +86,7 @@ impl Origin {
         })
     }
 
-    /// The annotation's text.
+    /// Returns the text of the annotation.
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
         let mut line = |indent: &str, key: &str, value: &str| {
@@ -115,7 +115,7 @@ impl Origin {
         text
     }
 
-    /// Writes it into an object that has none yet.
+    /// Writes the origin into an object that does not have one yet.
     pub fn annotate_new(&self, resource: &mut Resource, budget: &Budget) -> Result<(), Error> {
         match resource.annotation(ORIGIN) {
             Some(_) => Ok(()),
@@ -123,7 +123,7 @@ impl Origin {
         }
     }
 
-    /// Notes a transformation: an object without an origin was made by it.
+    /// Records a transformation: an object without an origin was created by it.
     pub fn note(&self, resource: &mut Resource, budget: &Budget) -> Result<(), Error> {
         if resource.annotation(ORIGIN).is_none() {
             return annotate(resource, ORIGIN, &self.to_yaml(), budget);
@@ -140,7 +140,7 @@ impl Origin {
     }
 }
 
-/// Sets an annotation; all of the object are written anew.
+/// Sets an annotation; all annotations of the object are rewritten.
 pub(super) fn annotate(
     resource: &mut Resource,
     key: &str,
@@ -158,7 +158,7 @@ pub(super) fn annotate(
     Ok(())
 }
 
-/// Go's `filepath.Join`: `..` may lead above the start.
+/// Cleans a path like Go's `filepath.Join`: `..` may lead above the start.
 fn clean(base: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in base.split('/').chain(path.split('/')) {

@@ -17,7 +17,7 @@ use crate::transform::{
 };
 use serde::de::DeserializeOwned;
 
-/// The objects that `generators` make, with where they come from.
+/// Returns the objects that `generators` create, with their origins.
 pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Origin>)>, Error> {
     let mut generated = Vec::new();
     for config in configurations(target, &target.kustomization.generators, "generators")? {
@@ -48,8 +48,8 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
             }
             "IAMPolicyGenerator" => iam_account(read(&config)?)?,
             kind => {
-                let what = format!("generators: {kind}");
-                return Err(unsupported(&what, "it is not a built-in generator"));
+                let subject = format!("generators: {kind}");
+                return Err(unsupported(&subject, "not a built-in generator"));
             }
         };
         generated.push((resource, Origin::of_plugin(&config)));
@@ -79,7 +79,7 @@ declare! {
     }
 }
 
-/// A service account that stands for one of Google's cloud.
+/// Generates a service account that represents one of Google Cloud.
 fn iam_account(config: IamConfig) -> Result<Resource, Error> {
     if config.cloud != "gke" {
         return Err(unsupported(
@@ -101,7 +101,7 @@ fn iam_account(config: IamConfig) -> Result<Resource, Error> {
     Ok(resource)
 }
 
-/// The transformers that a list of configurations asks for.
+/// Returns the transformers that a list of configurations describes.
 pub(super) fn transformers(
     target: &Target<'_>,
     entries: &[String],
@@ -118,7 +118,7 @@ pub(super) fn transformers(
     configs.iter().map(step).collect()
 }
 
-/// The objects that configure plugins. An entry that is no YAML object is the path of a file or directory.
+/// Returns the objects that configure plugins. An entry that is not a YAML object is the path of a file or directory.
 fn configurations(
     target: &Target<'_>,
     entries: &[String],
@@ -150,27 +150,27 @@ fn configurations(
     Ok(target.resources(all, &paths, field)?.map.into_list())
 }
 
-fn unsupported(what: &str, reason: &str) -> Error {
+fn unsupported(subject: &str, reason: &str) -> Error {
     ErrorKind::Unsupported {
-        field: what.to_owned(),
+        field: subject.to_owned(),
         reason: reason.to_owned(),
     }
     .into()
 }
 
-/// The kind of a built-in plugin's configuration.
+/// Returns the kind of a built-in plugin's configuration.
 fn builtin_kind<'c>(config: &'c Resource, field: &str) -> Result<&'c str, Error> {
     if config.api_version() == "builtin" {
         return Ok(config.kind());
     }
-    let what = format!("{field}: {} {}", config.kind(), config.name());
+    let subject = format!("{field}: {} {}", config.kind(), config.name());
     Err(unsupported(
-        &what,
+        &subject,
         "plugins that run programs or containers are not run; only apiVersion: builtin is",
     ))
 }
 
-/// A plugin's fields; unknown ones are ignored, as in kustomize.
+/// Reads a plugin's fields; unknown ones are ignored, as in kustomize.
 fn read<T: Declared + DeserializeOwned>(config: &Resource) -> Result<T, Error> {
     let fault = |reason: String| {
         ErrorKind::Kustomization(format!("{} {}: {reason}", config.kind(), config.name()))
@@ -303,8 +303,8 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
         }
         "ValueAddTransformer" => value_add(read(config)?, target)?,
         kind => {
-            let what = format!("{field}: {kind}");
-            return Err(unsupported(&what, "it is not a built-in transformer"));
+            let subject = format!("{field}: {kind}");
+            return Err(unsupported(&subject, "not a built-in transformer"));
         }
     })
 }

@@ -7,7 +7,7 @@ use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
 use serde_json::{Map, Value};
 
-/// The field paths that the OpenAPI definitions under `crds` declare with `x-kubernetes-…` extensions.
+/// Returns the field paths that the OpenAPI definitions under `crds` declare with `x-kubernetes-…` extensions.
 ///
 /// # Errors
 /// The same field with and without `create`, which definitions alone cannot cause.
@@ -58,7 +58,7 @@ struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// Goes through a definition; `visited` keeps definitions that lead to themselves from going on for ever.
+    /// Collects the field paths of a definition; `visited` stops the recursion at definitions that refer to themselves.
     fn definition(
         &mut self,
         name: &str,

@@ -1,11 +1,11 @@
-//! The fields that kustomize v5.8.2 looks at when nothing is configured.
+//! The fields that kustomize v5.8.2 transforms when nothing is configured.
 
 use super::{BackReferences, Config};
 use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
 use std::borrow::Cow;
 
-/// `group/version/Kind`; `*` stands for any group or version.
+/// `group/version/Kind`; `*` means any group or version.
 type Kind = &'static str;
 
 fn gvk(kind: Kind) -> GvkFilter {
@@ -27,7 +27,7 @@ fn specs(create: bool, rows: &[(Kind, &'static str)]) -> Vec<FieldSpec> {
         .collect()
 }
 
-/// Where pods are described: a kind and the path of the pod's spec.
+/// The kind that holds a pod's spec, and the path of the spec.
 const POD: (Kind, &str) = ("v1|Pod", "spec");
 const TEMPLATES: [(Kind, &str); 7] = [
     ("PodTemplate", "template/spec"),
@@ -39,7 +39,7 @@ const TEMPLATES: [(Kind, &str); 7] = [
     ("CronJob", "spec/jobTemplate/spec/template/spec"),
 ];
 
-/// Kinds that name a service account, a claim or a priority class.
+/// The kinds that name a service account, a claim or a priority class.
 const RUNNERS: [(Kind, &str); 7] = [
     ("Pod", "spec"),
     ("StatefulSet", "spec/template/spec"),
@@ -172,7 +172,7 @@ fn claim_labels() -> Vec<FieldSpec> {
     )
 }
 
-/// Where a workload selects pods by label.
+/// Returns the fields with which workloads select pods by label.
 fn selectors() -> Vec<FieldSpec> {
     let mut all = specs(
         true,
@@ -311,7 +311,7 @@ fn name_reference() -> Vec<BackReferences> {
         "scheduling.k8s.io|v1|PriorityClass",
         below(&RUNNERS, &["priorityClassName"]),
     ));
-    // The version stands in the group, too, in kustomize's own table, so that this one never matches there either.
+    // kustomize's own table also has the version in the group, so this one never matches there either.
     all.push(to(
         "networking.k8s.io/v1|v1|IngressClass",
         specs(false, &[("Ingress", "spec/ingressClassName")]),
@@ -443,7 +443,7 @@ fn var_reference() -> Vec<FieldSpec> {
     all.extend(specs(
         false,
         &[
-            // As kustomize has it: without the pod's spec for CronJobs, in the claim for StatefulSets.
+            // Like kustomize: without the pod's spec for CronJobs, in the claim for StatefulSets.
             (
                 "CronJob",
                 "spec/jobTemplate/spec/template/volumes/nfs/server",

@@ -1,4 +1,4 @@
-//! Which fields each transformer looks at: kustomize's defaults, and what `configurations` and `crds` add.
+//! The fields that each transformer changes: kustomize's defaults, and those that `configurations` and `crds` add.
 
 mod crds;
 mod defaults;
@@ -32,7 +32,7 @@ declare! {
 }
 
 declare! {
-    /// Where the names of one kind of object stand in others.
+    /// The fields in which other objects name objects of one kind.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(crate) struct BackReferences {
         embedded pub target: GvkFilter,
@@ -41,7 +41,7 @@ declare! {
 }
 
 impl Config {
-    /// kustomize's own.
+    /// Returns kustomize's defaults.
     pub fn builtin() -> Arc<Self> {
         static BUILTIN: LazyLock<Arc<Config>> = LazyLock::new(|| {
             let mut config = defaults::config();
@@ -51,7 +51,7 @@ impl Config {
         Arc::clone(&BUILTIN)
     }
 
-    /// Puts the fields in kustomize's order: by kind of object.
+    /// Sorts the fields in kustomize's order: by kind of object.
     pub fn sort(&mut self) {
         for list in self.lists_mut() {
             list.sort_by_cached_key(|spec| order(spec.gvk.as_gvk()));
@@ -76,7 +76,7 @@ impl Config {
         ]
     }
 
-    /// Adds the fields of another one.
+    /// Adds the fields of another configuration.
     ///
     /// # Errors
     /// The same field with and without `create`.
@@ -115,7 +115,7 @@ impl Config {
     }
 }
 
-/// Merges configurations that are mostly one and the same without doing it.
+/// Merges configurations; if both are the same shared one, nothing is copied.
 pub(crate) fn merge_shared(
     mine: &mut Arc<Config>,
     other: &Arc<Config>,
@@ -131,7 +131,7 @@ pub(crate) fn merge_shared(
     Arc::make_mut(mine).merge(other, budget)
 }
 
-/// Adds the fields that are not there.
+/// Adds the fields that are missing.
 pub(crate) fn merge_all(
     mine: &mut Vec<FieldSpec>,
     theirs: &[FieldSpec],
@@ -142,7 +142,7 @@ pub(crate) fn merge_all(
         .try_for_each(|spec| merge_one(mine, spec, budget))
 }
 
-/// Adds a field, unless one with this path is there whose kind it selects.
+/// Adds a field, unless there is one with this path whose kind it selects.
 pub(crate) fn merge_one(
     mine: &mut Vec<FieldSpec>,
     spec: &FieldSpec,
@@ -196,13 +196,13 @@ pub(crate) const FIRST: [&str; 22] = [
     "PodDisruptionBudget",
 ];
 
-/// As [`FIRST`].
+/// The counterpart of [`FIRST`].
 pub(crate) const LAST: [&str; 2] = [
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 ];
 
-/// The place of a kind: negative for those that come first, positive for those that come last.
+/// Returns the rank of a kind: negative for those that come first, positive for those that come last.
 fn order(gvk: Gvk<'_>) -> (isize, String) {
     let at = |list: &[&str]| {
         list.iter()

@@ -12,16 +12,16 @@ use driftless_manifest::{Kind, yaml};
 use serde_json::Value;
 
 const FIELD: &str = "helmCharts";
-/// Where charts are when `chartHome` does not say it.
+/// The directory of charts if `chartHome` is not set.
 const HOME: &str = "charts";
-/// What `helm template` calls a release without a name, and the namespace that it takes.
+/// The release name that `helm template` uses by default, and the namespace that it uses.
 const RELEASE: &str = "release-name";
 const NAMESPACE: &str = "default";
 
-/// The objects of a chart.
+/// Renders the objects of a chart.
 ///
 /// # Errors
-/// Charts are not enabled, the chart is not in the tree, a file of values cannot be read, or the chart cannot be rendered.
+/// Charts are not enabled, the chart is not in the tree, a values file cannot be read, or the chart cannot be rendered.
 pub(crate) fn chart(
     chart: &HelmChart,
     globals: &HelmGlobals,
@@ -88,7 +88,7 @@ fn check(chart: &HelmChart) -> Result<(), Error> {
     }
 }
 
-/// The directory that the chart's directory is in: a pulled version has one of its own.
+/// Returns the parent of the chart's directory: a pulled version has a separate one.
 fn home(chart: &HelmChart, globals: &HelmGlobals) -> String {
     let home = match globals.chart_home.as_str() {
         "" => HOME,
@@ -148,7 +148,7 @@ fn call(chart: &HelmChart, home: &str, loader: &Loader<'_>) -> Result<ChartCall,
     })
 }
 
-/// The chart's own values, or those of `valuesFile`, with `valuesInline` merged in.
+/// Returns the chart's own values, or those of `valuesFile`, with `valuesInline` merged in.
 fn first_values(chart: &HelmChart, entry: &str, loader: &Loader<'_>) -> Result<ValuesFile, Error> {
     let own = format!("{entry}/values.yaml");
     let path = match chart.values_file.as_str() {
@@ -196,7 +196,7 @@ fn first_values(chart: &HelmChart, entry: &str, loader: &Loader<'_>) -> Result<V
     })
 }
 
-/// A number in the place of a quoted text stays a number: values are not written and read again, as objects are.
+/// Removes the quotes of a number that replaced a quoted string: values, unlike objects, are not written and read again.
 fn unquote(node: &mut Node) {
     match node {
         Node::Scalar(scalar) if !scalar.is_string() => scalar.style = Style::Plain,

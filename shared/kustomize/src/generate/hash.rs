@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
-/// Puts the hash of their content at the end of the names of generated objects.
+/// Appends the hash of their content to the names of generated objects.
 ///
 /// # Errors
-/// Content that JSON cannot hold.
+/// Content that JSON cannot represent.
 pub(crate) fn add_hashes(map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
     let schema = &context.schema.borrow();
     for resource in map
@@ -31,7 +31,7 @@ pub(crate) fn add_hashes(map: &mut ResMap, context: &Context<'_, '_>) -> Result<
 
 fn hash(node: &Node, kind: &str) -> Result<String, Error> {
     if !["ConfigMap", "Secret"].contains(&kind) {
-        // kustomize hashes the memory of its YAML library then, lines and columns included.
+        // kustomize hashes the memory of its YAML library in this case, including lines and columns.
         return Err(ErrorKind::Unsupported {
             field: format!("the hash of a generated object that a patch made a {kind}"),
             reason: "set disableNameSuffixHash for it".to_owned(),
@@ -40,7 +40,7 @@ fn hash(node: &Node, kind: &str) -> Result<String, Error> {
     }
     let mut fields = Map::new();
     fields.insert("kind".to_owned(), kind.into());
-    // kustomize asks for a field that is called `metadata/name`, which there is not.
+    // kustomize looks for a field named `metadata/name`, which never exists.
     fields.insert("name".to_owned(), "".into());
     let mut take = |field: &str, needed: bool| -> Result<(), Error> {
         let value = match node.get(field) {
@@ -68,7 +68,7 @@ fn hash(node: &Node, kind: &str) -> Result<String, Error> {
     Ok(digest.chars().take(10).map(readable).collect())
 }
 
-/// What is written goes into the hash, and nowhere else.
+/// A writer that feeds the hash and keeps nothing.
 struct Digested(Sha256);
 
 impl Write for Digested {
@@ -82,7 +82,7 @@ impl Write for Digested {
     }
 }
 
-/// Digits and letters that make no words.
+/// Maps a digit to a character that cannot form words.
 fn readable(digit: char) -> char {
     match digit {
         '0' => 'g',

@@ -16,10 +16,10 @@ use crate::resource::{Behavior, Resource, text_map};
 use driftless_manifest::fuel::MAP_NODES;
 use std::collections::BTreeMap;
 
-/// The ConfigMap that an entry describes.
+/// Generates the ConfigMap that an entry describes.
 ///
 /// # Errors
-/// No name, a source that cannot be read, a key that stands twice.
+/// A missing name, a source that cannot be read, a duplicate key.
 pub(crate) fn config_map(
     args: &Generator,
     globals: Option<&GeneratorOptions>,
@@ -43,10 +43,10 @@ pub(crate) fn config_map(
     Ok(finish(fields, args, globals))
 }
 
-/// The Secret that an entry describes.
+/// Generates the Secret that an entry describes.
 ///
 /// # Errors
-/// As [`config_map`].
+/// Like [`config_map`].
 pub(crate) fn secret(
     args: &Generator,
     globals: Option<&GeneratorOptions>,
@@ -69,7 +69,7 @@ pub(crate) fn secret(
     Ok(finish(fields, args, globals))
 }
 
-/// Counts what is about to become an object's data; in base64 it is a third longer.
+/// Counts the data of an object that is about to be created; in base64 it is a third longer.
 fn spend(pairs: &BTreeMap<String, Vec<u8>>, loader: &Loader<'_>) -> Result<(), Error> {
     let budget = &loader.context.budget;
     budget.spend_nodes(2 * (1 + MAP_NODES))?;
@@ -80,7 +80,7 @@ fn spend(pairs: &BTreeMap<String, Vec<u8>>, loader: &Loader<'_>) -> Result<(), E
 
 fn base(kind: &str, args: &Generator) -> Result<Map, Error> {
     if args.name.is_empty() {
-        let reason = "it has no name".to_owned();
+        let reason = "the field name is missing".to_owned();
         return Err(ErrorKind::Generator {
             name: kind.to_owned(),
             reason,
@@ -122,7 +122,7 @@ fn finish(fields: Map, args: &Generator, globals: Option<&GeneratorOptions>) -> 
     resource
 }
 
-/// The entry's options, with what `generatorOptions` adds: texts that are not set, and switches that are on.
+/// Returns the entry's options, completed by `generatorOptions`: strings that are not set, and switches that are on.
 fn merged(own: Option<&GeneratorOptions>, globals: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     let Some(globals) = globals else {

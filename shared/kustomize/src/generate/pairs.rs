@@ -5,10 +5,10 @@ use crate::kustomization::Generator;
 use crate::loader::Loader;
 use std::collections::BTreeMap;
 
-/// Keys and contents of an entry's env files, literals and files.
+/// Returns the keys and contents of an entry's env files, literals and files.
 ///
 /// # Errors
-/// A source that cannot be read, or a key that stands twice.
+/// A source that cannot be read, or a duplicate key.
 pub(super) fn load(
     args: &Generator,
     loader: &Loader<'_>,
@@ -45,9 +45,9 @@ pub(super) fn load(
 
 type Pair = (String, Vec<u8>);
 
-/// Lines of `key=value`; blank ones and comments are left out, a line without `=` is a key without a value.
+/// Parses lines of `key=value`; blank lines and comments are left out, a line without `=` is a key without a value.
 fn env_lines(bytes: &[u8]) -> Result<Vec<Pair>, String> {
-    /// Go's scanner stops without an error at a line that is longer.
+    /// The longest line in bytes: Go's scanner stops without an error at a longer one.
     const LONGEST: usize = 64 * 1024;
     let mut pairs = Vec::new();
     let mut rest = bytes;
@@ -81,7 +81,7 @@ fn env_lines(bytes: &[u8]) -> Result<Vec<Pair>, String> {
     Ok(pairs)
 }
 
-/// `key=value`; one pair of quotes around the value is dropped.
+/// Splits `key=value`; one pair of quotes around the value is dropped.
 fn key_value(literal: &str) -> Option<Pair> {
     let (key, value) = literal.split_once('=').filter(|(key, _)| !key.is_empty())?;
     let quoted = |mark: char| {
@@ -93,7 +93,7 @@ fn key_value(literal: &str) -> Option<Pair> {
     Some((key.to_owned(), value.as_bytes().to_vec()))
 }
 
-/// `path` or `key=path`.
+/// Splits `path` or `key=path`.
 fn file_source(source: &str) -> Result<(&str, &str), String> {
     match source.split_once('=') {
         None => Ok((

@@ -1,20 +1,19 @@
-//! The types of a kustomization's fields, and how values are brought to them as Go's JSON decoder does (`encoding/json`,
-//! src/encoding/json/decode.go of Go 1.26): names in any case, null as absent, types strict.
+//! The types of a kustomization's fields, and the conversion of values to them as in Go's JSON decoder (`encoding/json`, src/encoding/json/decode.go of Go 1.26): names in any case, null as absent, types strict.
 
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What a field holds.
+/// The type of a field.
 pub(crate) enum Type {
     Text,
     Bool,
     Int,
-    /// Texts by name; the names are the user's.
+    /// A map of strings; its keys are chosen by the user.
     Texts,
     List(&'static Type),
     Struct(&'static [Field]),
-    /// A map of anything.
+    /// A map of any values.
     Map,
 }
 
@@ -23,11 +22,11 @@ use Type::{Bool, Int, List, Struct, Text, Texts};
 /// A field of a struct.
 pub(crate) enum Field {
     Named(&'static str, Type),
-    /// The fields of another struct, as if they were this one's (an embedded struct in Go).
+    /// The fields of another struct, inlined (an embedded struct in Go).
     Embedded(&'static Type),
 }
 
-/// A type whose JSON form is known.
+/// A type whose JSON fields are declared.
 pub(crate) trait Declared {
     const TYPE: Type;
 }
@@ -102,16 +101,16 @@ macro_rules! declare {
 }
 pub(crate) use declare;
 
-/// How strictly values are taken.
+/// The strictness of the conversion.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mode {
-    /// Whether unknown fields are refused; else they are dropped.
+    /// True if unknown fields are refused; otherwise they are dropped.
     pub strict: bool,
-    /// Whether numbers and booleans become texts where a text is expected, as when Go reads YAML into a known type.
+    /// True if numbers and booleans become strings where a string is expected, as when Go reads YAML into a known type.
     pub coerce: bool,
 }
 
-/// Brings a value into the form that the model reads.
+/// Converts a value to the form that the model deserializes.
 ///
 /// # Errors
 /// `field.path: what was expected`, for an unknown field or a value of another type.
@@ -121,7 +120,12 @@ pub(crate) fn normalize(
     at: &str,
     mode: Mode,
 ) -> Result<Value, String> {
-    let expected = |what: &str| Err(format!("'{at}' is {}, expected {what}", what_is(&value)));
+    let expected = |type_name: &str| {
+        Err(format!(
+            "'{at}' is {}, expected {type_name}",
+            describe(&value)
+        ))
+    };
     match (kind, &value) {
         (Type::Map, Value::Object(_)) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => {
             Ok(value)
@@ -132,11 +136,11 @@ pub(crate) fn normalize(
             Ok(Value::String(value.to_string()))
         }
         (Text, Value::Null) => Ok(Value::String(String::new())),
-        (Text, _) => expected("a text"),
+        (Text, _) => expected("a string"),
         (Bool, _) => expected("true or false"),
         (Int, _) => expected("a whole number"),
         (Texts, Value::Object(_)) => texts(value, at, mode),
-        (Texts, _) => expected("a map of texts"),
+        (Texts, _) => expected("a map of strings"),
         (List(element), Value::Array(_)) => {
             let Value::Array(items) = value else {
                 return Ok(value);
@@ -189,7 +193,7 @@ fn object(
     Ok(Value::Object(result))
 }
 
-/// The first field whose name is as wanted.
+/// Returns the first field with the wanted name.
 fn find(
     fields: &'static [Field],
     is_wanted: &dyn Fn(&str) -> bool,
@@ -212,8 +216,8 @@ fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, String> {
             Ok((key, Value::String(value.to_string())))
         }
         other => Err(format!(
-            "'{at}.{key}' is {}, expected a text: put it in quotes",
-            what_is(&other)
+            "'{at}.{key}' is {}, expected a string: put it in quotes",
+            describe(&other)
         )),
     };
     Ok(Value::Object(
@@ -221,18 +225,18 @@ fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, String> {
     ))
 }
 
-fn what_is(value: &Value) -> &'static str {
+fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "empty",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "a map",
     }
 }
 
-/// A field that differs by a plural or a letter, as a hint.
+/// Returns a hint with the field whose name differs by a plural or a letter.
 fn nearest(key: &str, fields: &'static [Field]) -> String {
     let lower = key.to_lowercase();
     let close = |name: &str| {

@@ -1,4 +1,4 @@
-//! `kustomization.yaml`: the model, and how it is read.
+//! `kustomization.yaml`: the model and its reader.
 
 mod fields;
 mod parse;
@@ -12,7 +12,7 @@ use crate::selector::Selector;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Texts by name.
+/// A map of strings.
 pub(crate) type Texts = BTreeMap<String, String>;
 
 declare! {
@@ -59,7 +59,7 @@ declare! {
 }
 
 declare! {
-    /// What a kustomization says of itself.
+    /// The metadata of a kustomization.
     struct Metadata {
         unused {
             "name": String,
@@ -133,7 +133,7 @@ declare! {
         "envs" pub envs: Vec<String>,
         "env" pub env: String,
         "options" pub options: Option<GeneratorOptions>,
-        /// Of Secrets.
+        /// The type of the Secret.
         "type" pub secret_type: String,
     }
 }
@@ -149,7 +149,7 @@ declare! {
 }
 
 declare! {
-    /// What all charts have in common.
+    /// The options that all charts share.
     #[derive(Clone, Debug)]
     pub(crate) struct HelmGlobals {
         "chartHome" pub chart_home: String,
@@ -188,7 +188,7 @@ declare! {
 }
 
 declare! {
-    /// A chart in the deprecated field `helmChartInflationGenerator`. kustomize leaves what is not here out.
+    /// A chart in the deprecated field `helmChartInflationGenerator`. kustomize ignores all other fields.
     #[derive(Clone, Debug)]
     pub(crate) struct OldHelmChart {
         "chartName" chart_name: String,
@@ -225,7 +225,7 @@ impl From<OldHelmChart> for HelmChart {
 }
 
 declare! {
-    /// A replacement, or a file with replacements.
+    /// A replacement, or the path of a file with replacements.
     #[derive(Clone, Debug)]
     pub(crate) struct ReplacementEntry {
         embedded pub replacement: Replacement,
@@ -318,7 +318,7 @@ declare! {
 }
 
 impl Kustomization {
-    /// Moves what old fields hold to the new ones.
+    /// Moves the values of deprecated fields to the new ones.
     fn fix_deprecated(&mut self) {
         if self.kind.is_empty() {
             self.kind = KUSTOMIZATION.to_owned();
@@ -349,7 +349,7 @@ impl Kustomization {
         }
         self.helm_charts
             .extend(old_charts.into_iter().map(HelmChart::from));
-        // kustomize hands them on as YAML, which leaves empty lists out.
+        // kustomize passes them on as YAML, which leaves empty lists out.
         for entry in &mut self.replacements {
             entry
                 .replacement
@@ -358,14 +358,14 @@ impl Kustomization {
         }
     }
 
-    /// Whether `buildMetadata` names an option.
+    /// Checks whether `buildMetadata` names an option.
     pub fn has_build_metadata(&self, option: &str) -> bool {
         self.build_metadata.iter().any(|name| name == option)
     }
 }
 
 impl Var {
-    /// The field that is read when none is given, and group and version from `apiVersion`.
+    /// Fills in the default field path, and group and version from `apiVersion`.
     pub fn with_defaults(mut self) -> Self {
         if self.fieldref.field_path.is_empty() {
             self.fieldref.field_path = "metadata.name".to_owned();

@@ -1,4 +1,4 @@
-//! How kustomizations and plugin configurations are read.
+//! The readers of kustomizations and plugin configurations.
 
 use super::fields::{Declared, Mode, normalize};
 use super::{COMPONENT, KUSTOMIZATION, Kustomization};
@@ -11,19 +11,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// Where a kustomization comes from.
+/// The input of [`parse`].
 pub(crate) enum Source<'s> {
     /// The text of a file, and its name.
     File(&'s str, &'s str),
-    /// Fields that the caller has put together.
+    /// Fields that the caller has assembled.
     Value(&'s Value),
 }
 
 /// Reads a kustomization.
 ///
 /// # Errors
-/// Not YAML, an unknown field, a value of another type, another kind or version, nothing in it, or more than is left of the
-/// budget.
+/// Invalid YAML, an unknown field, a value of another type, another kind or version, an empty file, or more than is left of the budget.
 pub(crate) fn parse(source: &Source<'_>, budget: &Budget) -> Result<Kustomization, Error> {
     let document = match source {
         Source::File(text, file) => budget.reading(|fuel| read(text, file, fuel))?,
@@ -42,18 +41,19 @@ pub(crate) fn parse(source: &Source<'_>, budget: &Budget) -> Result<Kustomizatio
         .map_err(|error| ErrorKind::Kustomization(error.to_string()))?;
     kustomization.fix_deprecated();
     if empty {
-        return Err(
-            ErrorKind::Kustomization("it is empty: name at least one resource".to_owned()).into(),
-        );
+        return Err(ErrorKind::Kustomization(
+            "the file is empty: name at least one resource".to_owned(),
+        )
+        .into());
     }
     check_kind(&kustomization)?;
     Ok(kustomization)
 }
 
-/// The fields of a file as Flux's generator reads them: unknown ones are dropped.
+/// Reads the fields of a file like Flux's generator: unknown ones are dropped.
 ///
 /// # Errors
-/// No YAML, or a value of another type.
+/// Invalid YAML, or a value of another type.
 pub(crate) fn to_document(
     text: &str,
     file: &str,
@@ -71,11 +71,10 @@ pub(crate) fn to_document(
     }
 }
 
-/// Reads a file or a plugin's configuration that is not a kustomization; null is an empty one. Numbers and booleans become
-/// texts where a text is expected. Unknown fields are refused where `strict` says so, else dropped.
+/// Reads a file or a plugin's configuration that is not a kustomization; null counts as an empty one. Numbers and booleans become strings where a string is expected. Unknown fields are refused if `strict` is set, otherwise dropped.
 ///
 /// # Errors
-/// What was expected at which field.
+/// The expected type and the field.
 pub(crate) fn read_config<T>(value: Value, strict: bool) -> Result<T, String>
 where
     T: Declared + DeserializeOwned,
@@ -98,7 +97,7 @@ fn normalized(document: Value, mode: Mode) -> Result<Value, Error> {
         .map_err(|reason| ErrorKind::Kustomization(reason).into())
 }
 
-/// The first document. A key that stands twice is allowed, and the last one counts, as in kustomize.
+/// Returns the first document. A duplicate key is allowed, and the last one counts, as in kustomize.
 fn read(text: &str, file: &str, fuel: &Fuel) -> Result<Value, Error> {
     let documents = yaml::parse_within(text.as_bytes(), file, &KUSTOMIZATION_TEXT, fuel)?;
     let Some(mut document) = documents.into_iter().next() else {
@@ -122,8 +121,7 @@ fn keep_last(node: &mut yaml::Node) {
     }
 }
 
-/// Whether there is nothing but kind and version. An empty list counts as something, but for those old fields that are
-/// moved elsewhere.
+/// Checks whether a document has only kind and version. An empty list counts as content, except in deprecated fields that are moved elsewhere.
 fn is_empty(document: &Value) -> bool {
     const MOVED: [&str; 3] = ["bases", "imageTags", "helmChartInflationGenerator"];
     let Some(map) = document.as_object() else {
@@ -178,16 +176,16 @@ mod tests {
         assert_eq!(kustomization.resources, ["a", "b"]);
         assert_eq!(kustomization.namespace, "z");
         for (text, want) in [
-            ("", "it is empty"),
-            ("resources:\n", "it is empty"),
-            ("bases: []\n", "it is empty"),
+            ("", "the file is empty"),
+            ("resources:\n", "the file is empty"),
+            ("bases: []\n", "the file is empty"),
             (
                 "resource: [a]\n",
                 "unknown field 'resource', did you mean 'resources'?",
             ),
             (
                 "patches: [{patch: 1}]\n",
-                "'patches[0].patch' is a number, expected a text",
+                "'patches[0].patch' is a number, expected a string",
             ),
             ("commonLabels: {a: 1}\n", "'commonLabels.a' is a number"),
             ("kind: Pod\nresources: []\n", "kind is 'Pod'"),

@@ -6,11 +6,11 @@ use crate::node::{Map, Node, Scalar};
 use crate::schema::SchemaNode;
 use std::collections::HashSet;
 
-/// The texts of an element's keys; empty where it has none.
+/// The values of an element's keys; empty for missing ones.
 type Values = Vec<String>;
 
 impl<'w> Walker<'w> {
-    /// Merges two lists, or settles one list on its own.
+    /// Merges two lists, or normalizes one list.
     pub(super) fn merge_list(
         &mut self,
         dest: Vec<Node>,
@@ -21,7 +21,7 @@ impl<'w> Walker<'w> {
         self.associate(dest, Other::Patch(origin.unwrap_or_default()), keys, schema)
     }
 
-    /// A list that a patch adds: its elements are merged with themselves.
+    /// Normalizes a list that a patch adds: its elements are merged with themselves.
     pub(super) fn settle_list(
         &mut self,
         items: Vec<Node>,
@@ -68,7 +68,7 @@ impl<'w> Walker<'w> {
         Ok(Node::Seq(added))
     }
 
-    /// Merges the elements with these keys. The one of the object is changed in its place, too.
+    /// Merges the elements with these keys. The element of the object is also changed in its place.
     fn element(
         &mut self,
         dest: &mut [Node],
@@ -86,7 +86,7 @@ impl<'w> Walker<'w> {
                 find(items, keys, values).map(|at| take_patch(&mut items[at])),
             ),
         };
-        // A whole element that replaces another does not reach the object's list, only what is put before it.
+        // A complete element that replaces another does not reach the object's list, only what is inserted before it.
         let replaced = patch
             .as_ref()
             .and_then(|patch| patch.get(PATCH))
@@ -110,7 +110,7 @@ impl<'w> Walker<'w> {
     }
 }
 
-/// What a list is merged with.
+/// The list to merge with.
 enum Other {
     Patch(Vec<Node>),
     /// Itself.
@@ -126,8 +126,7 @@ impl Other {
     }
 }
 
-/// An element of a patch. Its directive is followed once: when elements whose keys were completed lead to it again, it is an
-/// element like any other.
+/// Takes an element of a patch. Its directive is followed once: if elements with completed keys lead to it again, it is an element like any other.
 fn take_patch(element: &mut Node) -> Node {
     let taken = element.clone();
     if let Node::Map(map) = element {
@@ -148,7 +147,7 @@ fn set_keys(element: &mut Node, keys: &[&str], values: &[String]) {
     }
 }
 
-/// The keys of every element, those of the patch first, each once.
+/// Returns the keys of every element, those of the patch first, each once.
 fn element_values(patch: &[Node], dest: &[Node], keys: &[&str]) -> Vec<Values> {
     let text = |item: &Node, key: &&str| match item.get(key) {
         Some(value) if !value.is_empty() => value.text().to_owned(),
@@ -170,8 +169,7 @@ fn element_values(patch: &[Node], dest: &[Node], keys: &[&str]) -> Vec<Values> {
         .collect()
 }
 
-/// Completes the keys of elements that agree in one key and contradict each other in none. Each is compared as it was before
-/// its turn: an element without keys takes them from the last one that fits.
+/// Completes the keys of elements that agree in one key and contradict each other in none. Each is compared in its state before its turn: an element without keys takes them from the last match.
 fn complete(all: &mut [Values]) {
     for i in 0..all.len() {
         let before = all[i].clone();
@@ -198,14 +196,14 @@ fn combine(a: &Values, b: &Values) -> Option<Values> {
     common.then_some(both)
 }
 
-/// Which keys any element has.
+/// Returns which keys at least one element has.
 fn usable_keys(all: &[Values], keys: &[&str]) -> Vec<bool> {
     (0..keys.len())
         .map(|at| all.iter().any(|values| !values[at].is_empty()))
         .collect()
 }
 
-/// The keys that count: those that any element has, or all when none has any.
+/// Returns the relevant keys: those that at least one element has, or all if no element has any.
 fn valid<'k>(usable: &[bool], values: &Values, keys: &[&'k str]) -> (Vec<&'k str>, Values) {
     if !usable.contains(&true) {
         return (keys.to_vec(), values.clone());
@@ -218,7 +216,7 @@ fn valid<'k>(usable: &[bool], values: &Values, keys: &[&'k str]) -> (Vec<&'k str
     pairs.map(|((key, value), _)| (*key, value.clone())).unzip()
 }
 
-/// The first element with these keys, of which those without a value are left out when any has one.
+/// Returns the first element with these keys; keys without a value are ignored if any key has one.
 fn find(items: &[Node], keys: &[&str], values: &[String]) -> Option<usize> {
     if keys == [""] {
         return items.iter().position(|item| item.text() == values[0]);
@@ -239,8 +237,7 @@ fn find(items: &[Node], keys: &[&str], values: &[String]) -> Option<usize> {
         .position(|item| item.as_map().is_some_and(fits))
 }
 
-/// kyaml's `ElementSetter`: replaces every element with these keys, or removes them; adds the element when none has them.
-/// Empty elements are dropped. A key without a value fits whatever has the key.
+/// kyaml's `ElementSetter`: replaces every element with these keys, or removes them; adds the element if there are none. Empty elements are dropped. A key without a value matches any element with the key.
 pub(super) fn set_element(
     items: &mut Vec<Node>,
     element: Option<Node>,
@@ -275,7 +272,7 @@ pub(super) fn set_element(
     Ok(())
 }
 
-/// Whether an element has all these keys. Keys beyond the last value fit when the last one did.
+/// Checks whether an element has all these keys. Keys beyond the last value match if the last one did.
 fn fits(item: &Node, keys: &[&str], values: &[String]) -> Result<bool, &'static str> {
     if values.is_empty() {
         return Ok(false);
@@ -295,7 +292,7 @@ fn fits(item: &Node, keys: &[&str], values: &[String]) -> Result<bool, &'static 
     Ok(true)
 }
 
-/// Puts the object's elements behind those of the patch, or in the place of those with the same keys.
+/// Puts the object's elements behind those of the patch, or in place of those with the same keys.
 fn append(
     list: &mut Vec<Node>,
     dest: Vec<Node>,

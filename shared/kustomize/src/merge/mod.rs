@@ -1,8 +1,6 @@
 //! Strategic merge, as kyaml's `merge2` does it (lists grow at the front).
 //!
-//! Every value of the object is walked, also where the patch says nothing: lists that merge by key lose doubled entries,
-//! and keys without a value are dropped. What a patch adds is merged with itself, which takes its `$patch` directives and
-//! nulls out.
+//! Every value of the object is visited, even if the patch does not mention it: lists that merge by key lose duplicate entries, and keys without a value are dropped. A value that a patch adds is merged with itself, which removes its `$patch` directives and nulls.
 
 mod list;
 
@@ -12,7 +10,7 @@ use crate::node::{Map, Node};
 use crate::schema::{Schema, SchemaNode};
 use std::collections::BTreeMap;
 
-/// Merges a patch into an object; `None` when the patch deletes it.
+/// Merges a patch into an object; returns `None` if the patch deletes it.
 ///
 /// # Errors
 /// A map against a list or scalar, an unknown directive, or more steps than are left.
@@ -64,7 +62,7 @@ enum Shape {
     Map,
 }
 
-/// What a value is; `None` for null and for none at all.
+/// Returns the shape of a value; `None` for null and for a missing value.
 fn shape(node: Option<&Node>) -> Option<Shape> {
     match node? {
         node if node.is_null() => None,
@@ -88,7 +86,7 @@ impl<'w> Walker<'w> {
         self.budget.spend_steps(steps)
     }
 
-    /// The result at one place; `None` clears it.
+    /// Returns the merged value at one place; `None` removes it.
     fn walk(
         &mut self,
         dest: Option<Node>,
@@ -117,7 +115,7 @@ impl<'w> Walker<'w> {
         }
     }
 
-    /// An object inside of one brings its own schema.
+    /// Returns the schema of an object that is nested in another one.
     fn schema_of(&self, node: Option<&Node>) -> Option<SchemaNode<'w>> {
         let map = node?.as_map()?;
         let text = |field| {
@@ -143,7 +141,7 @@ impl<'w> Walker<'w> {
             let Some(mut added) = origin else {
                 return Ok(None);
             };
-            // An unknown directive counts for nothing where there is nothing to merge with.
+            // An unknown directive has no effect if there is nothing to merge with.
             if Self::peek(&added).is_some() && self.take_directive(&mut added)? == Directive::Delete
             {
                 return Ok(None);
@@ -242,7 +240,7 @@ impl<'w> Walker<'w> {
         }
     }
 
-    /// What a patch adds, merged with itself; `None` clears it.
+    /// Merges a value that a patch adds with itself; `None` removes it.
     fn normalize_added(
         &mut self,
         node: Node,
@@ -287,12 +285,12 @@ impl<'w> Walker<'w> {
         Ok(Node::Map(Map::new(fields)))
     }
 
-    /// The directive of a map, if it is one that there is.
+    /// Returns the directive of a map, if it is a known one.
     fn peek(map: &Map) -> Option<Directive> {
         Directive::of(map.get(PATCH)?.text())
     }
 
-    /// The directive of a map, which is taken out.
+    /// Removes and returns the directive of a map.
     fn take_directive(&self, map: &mut Map) -> Result<Directive, Error> {
         if map.get(PATCH).is_none() {
             return Ok(Directive::Merge);
@@ -303,7 +301,7 @@ impl<'w> Walker<'w> {
         Ok(directive)
     }
 
-    /// The directive of a list: an element that has nothing but `$patch`, which is taken out.
+    /// Removes and returns the directive of a list: an element that has only `$patch`.
     fn take_list_directive(&self, items: &mut Vec<Node>) -> Result<Directive, Error> {
         let first = items
             .iter()

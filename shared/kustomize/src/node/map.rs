@@ -1,18 +1,18 @@
-//! Keys and values in the order of the text, found by an index where there are many.
+//! Keys and values in source order, with an index for large maps.
 
 use super::{Node, Scalar};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Up to so many keys are compared one by one.
+/// The number of keys up to which keys are compared one by one.
 const FEW: usize = 64;
 
-/// Keys and values in the order of the text.
+/// Keys and values in source order.
 #[derive(Debug, Default)]
 pub(crate) struct Map {
     fields: Vec<(String, Node)>,
-    /// Made at the first question of a large map, so that a thousand questions of a map of a thousand keys stay cheap.
+    /// Built at the first lookup in a large map, so that a thousand lookups in a map of a thousand keys stay cheap.
     index: OnceCell<Box<Index>>,
 }
 
@@ -62,7 +62,7 @@ impl Map {
         self.fields.iter_mut().map(|(_, value)| value)
     }
 
-    /// Keys, and values to change.
+    /// Iterates over keys and mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Node)> {
         self.fields
             .iter_mut()
@@ -78,7 +78,7 @@ impl Map {
         let at = index.place(key)?;
         match self.fields.get(at) {
             Some(field) if is_it(field) => Some(at),
-            // Another key with the same hash stands before it.
+            // Another key with the same hash comes before it.
             _ => self.fields.iter().position(is_it),
         }
     }
@@ -99,7 +99,7 @@ impl Map {
         Some(self.fields.remove(at).1)
     }
 
-    /// Adds a field behind all others.
+    /// Appends a field.
     pub fn push(&mut self, key: impl Into<String>, value: Node) {
         let key = key.into();
         if let Some(index) = self.index.get_mut() {
@@ -108,7 +108,7 @@ impl Map {
         self.fields.push((key, value));
     }
 
-    /// Puts a value in place of what is there, as it is.
+    /// Replaces a value without kyaml's rules for quotes.
     pub fn insert(&mut self, key: &str, value: Node) {
         match self.get_mut(key) {
             Some(slot) => *slot = value,
@@ -116,8 +116,7 @@ impl Map {
         }
     }
 
-    /// kyaml's `SetField`: what overwrites a quoted scalar becomes a string, what overwrites a plain one loses its quotes.
-    /// A text that is set as plain and new, and would be anything but a string, is quoted.
+    /// kyaml's `SetField`: a value that overwrites a quoted scalar becomes a string, one that overwrites a plain scalar loses its quotes. A new plain string that YAML would not read as a string is quoted.
     pub fn set(&mut self, key: &str, mut value: Node) {
         match self.get_mut(key) {
             Some(old) => {
@@ -131,7 +130,7 @@ impl Map {
         }
     }
 
-    /// Sets a text whose type the way it is written decides, as kyaml does for names and kinds.
+    /// Sets a plain string whose type is decided by its spelling, as kyaml does for names and kinds.
     pub fn set_plain(&mut self, key: &str, text: &str) {
         match self.get_mut(key) {
             Some(Node::Scalar(old)) => old.set_plain(text),
@@ -140,7 +139,7 @@ impl Map {
         }
     }
 
-    /// The map at `key`, made when it is absent or null.
+    /// Returns the map at `key`, created if it is absent or null.
     pub fn map_at(&mut self, key: &str) -> Option<&mut Map> {
         if self.get(key).is_none_or(Node::is_null) {
             self.insert(key, Node::map());
@@ -149,7 +148,7 @@ impl Map {
     }
 }
 
-/// Where keys stand first, by their hash.
+/// The first position of each key, by hash.
 #[derive(Debug)]
 struct Index {
     hasher: RandomState,
@@ -169,7 +168,7 @@ impl Index {
     }
 
     fn hash(&self, key: &str) -> u32 {
-        // Half of a hash is enough: what stands at the place is compared.
+        // Half of a hash is enough: the key at the position is compared.
         (self.hasher.hash_one(key) >> 32) as u32
     }
 
@@ -202,7 +201,7 @@ mod tests {
         assert_eq!(map.remove("k500"), Some(Node::str("500")));
         assert_eq!(map.get("k500"), None);
         assert_eq!(map.get("k999"), Some(&Node::str("999")));
-        // The first of two counts.
+        // The first of two duplicates counts.
         map.push("k1", Node::str("other"));
         assert_eq!(map.get("k1"), Some(&Node::str("1")));
         assert_eq!(map.get("k1000"), None);

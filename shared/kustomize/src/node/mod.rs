@@ -1,8 +1,6 @@
 //! The tree that transformers work on.
 //!
-//! A JSON value is not enough: kustomize keeps how a scalar was written, and three of its rules depend on it. A value that
-//! overwrites a quoted one stays a string; `key:` and `key: null` fare differently under a patch; and numbers that are
-//! copied into texts keep their spelling.
+//! A JSON value is not enough: kustomize keeps the style of a scalar, and three of its rules depend on it. A value that overwrites a quoted one stays a string; a patch treats `key:` and `key: null` differently; and numbers that are copied into strings keep their spelling.
 
 mod map;
 mod path;
@@ -28,18 +26,18 @@ pub(crate) enum Node {
     Map(Map),
 }
 
-/// A scalar as it stands in the text.
+/// A scalar with its original style.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scalar {
     pub tag: Tag,
-    /// The text after YAML's unquoting, with the spelling of numbers kept.
+    /// The value after YAML's unquoting, with the spelling of numbers kept.
     pub text: String,
     pub style: Style,
-    /// The mark of scalars that are one in kustomize; 0 for all others.
+    /// The mark that scalars share which are one node in kustomize; 0 for all others.
     pub share: u32,
 }
 
-/// How a scalar is written. What overwrites it is then written so, too.
+/// The style of a scalar. A value that overwrites it takes over the style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -52,8 +50,7 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// For texts that kustomize makes: those of several lines are blocks, and those that would be no text without quotes
-    /// get some.
+    /// Returns the style of a string that kustomize creates: a block for several lines, quotes for one that would not be a string without them.
     pub fn of_new(text: &str) -> Self {
         if text.contains('\n') || typing::needs_quotes(text) {
             Self::Quoted
@@ -63,7 +60,7 @@ impl Style {
     }
 }
 
-/// What a scalar is.
+/// The type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Null,
@@ -73,7 +70,7 @@ pub(crate) enum Tag {
     Str,
     /// An unquoted timestamp, which is printed as RFC 3339.
     Time,
-    /// Not yet decided: a string with quotes, and without them what YAML makes of the text.
+    /// Not decided yet: a string if quoted, otherwise the type that YAML resolves.
     Auto,
 }
 
@@ -91,23 +88,23 @@ impl Scalar {
         Self::new(Tag::Str, text, Style::Plain)
     }
 
-    /// Whether it is the same value, written the same way.
+    /// Checks whether the value and the style are the same.
     pub fn is_like(&self, other: &Self) -> bool {
         (self.tag, self.style, &self.text) == (other.tag, other.style, &other.text)
     }
 
-    /// An unquoted text, which is typed when it is printed.
+    /// Creates an unquoted scalar whose type is resolved when it is printed.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(Tag::Auto, text, Style::Plain)
     }
 
-    /// An unquoted text, typed as YAML types it.
+    /// Creates an unquoted scalar with the type that YAML resolves.
     pub fn typed(text: impl Into<String>) -> Self {
         let text = text.into();
         Self::new(resolve(&text), text, Style::Plain)
     }
 
-    /// Sets the text and leaves the way it is written: a quoted one stays a string, a plain one is typed anew.
+    /// Sets the value and keeps the style: a quoted one stays a string, a plain one is resolved again.
     pub fn set_plain(&mut self, text: impl Into<String>) {
         self.text = text.into();
         self.tag = Tag::Auto;
@@ -117,8 +114,7 @@ impl Scalar {
         matches!(self.tag, Tag::Str | Tag::Auto)
     }
 
-    /// Whether quotes make a string of it when it is printed: it has taken over those of the value in whose place it is. They
-    /// do not when its text has been replaced since by one of another type.
+    /// Checks whether quotes that the scalar has taken over from a replaced value make it a string when it is printed. They do not if the value has since been replaced by one of another type.
     pub fn is_quoted_away(&self) -> bool {
         !self.is_string()
             && self.tag != Tag::Null
@@ -126,8 +122,7 @@ impl Scalar {
             && self.tag == resolve(&self.text)
     }
 
-    /// Gives a plain string quotes when it would be no string without them, as kyaml does whenever it puts a value into a map:
-    /// also into its own place, which is what a patch does with the values that it does not name. The steps that it took.
+    /// Quotes a plain string that would not be a string without quotes, as kyaml does whenever it puts a value into a map, including into its own place, which a patch does with the values that it does not name. Returns the steps that it took.
     pub fn quote_if_ambiguous(&mut self) -> usize {
         if !self.is_string() || self.style != Style::Plain || !typing::needs_reading(&self.text) {
             return 0;
@@ -138,7 +133,7 @@ impl Scalar {
         self.text.len()
     }
 
-    /// Sets the text as a string.
+    /// Sets the value as a string.
     pub fn set_str(&mut self, text: impl Into<String>) {
         self.text = text.into();
         self.tag = Tag::Str;
@@ -154,7 +149,7 @@ impl Node {
         Node::Map(Map::default())
     }
 
-    /// An explicit null, which a patch keeps.
+    /// Creates an explicit null, which a patch keeps.
     pub fn null() -> Self {
         Node::Scalar(Scalar::new(Tag::Null, "null", Style::Plain))
     }
@@ -163,7 +158,7 @@ impl Node {
         matches!(self, Node::Scalar(Scalar { tag: Tag::Null, .. }))
     }
 
-    /// Null, an empty map or an empty list.
+    /// Checks for null, an empty map or an empty list.
     pub fn is_empty(&self) -> bool {
         match self {
             Node::Scalar(scalar) => scalar.tag == Tag::Null,
@@ -172,7 +167,7 @@ impl Node {
         }
     }
 
-    /// The text of a scalar, whatever its type; empty for maps and lists.
+    /// Returns the value of a scalar of any type; empty for maps and lists.
     pub fn text(&self) -> &str {
         match self {
             Node::Scalar(scalar) => &scalar.text,
@@ -201,7 +196,7 @@ impl Node {
         }
     }
 
-    /// How a scalar is written; plain for maps and lists.
+    /// Returns the style of a scalar; plain for maps and lists.
     pub fn style(&self) -> Style {
         match self {
             Node::Scalar(scalar) => scalar.style,
@@ -209,7 +204,7 @@ impl Node {
         }
     }
 
-    /// The mark that a scalar shares with others.
+    /// Returns the mark that a scalar shares with others.
     pub fn share(&self) -> u32 {
         match self {
             Node::Scalar(scalar) => scalar.share,
@@ -217,18 +212,18 @@ impl Node {
         }
     }
 
-    /// A field of a map.
+    /// Returns a field of a map.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.as_map()?.get(key)
     }
 
-    /// A field of a map.
+    /// Returns a mutable field of a map.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.as_map_mut()?.get_mut(key)
     }
 
-    /// How errors name what it is.
-    pub fn what(&self) -> &'static str {
+    /// Returns the description of the node's kind for errors.
+    pub fn description(&self) -> &'static str {
         match self {
             Node::Scalar(_) => "a scalar",
             Node::Seq(_) => "a list",
@@ -236,7 +231,7 @@ impl Node {
         }
     }
 
-    /// How many values it holds, itself included: long texts count as several, and so do maps.
+    /// Returns the number of values, including the node itself: long strings count as several, and so do maps.
     pub fn size(&self) -> usize {
         match self {
             Node::Scalar(scalar) => text_nodes(scalar.text.len()),

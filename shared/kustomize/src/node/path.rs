@@ -15,7 +15,7 @@ pub(crate) fn split(path: &str, delimiter: char) -> Vec<String> {
     parts
 }
 
-/// What stands before the first delimiter without a backslash, and what follows it.
+/// Returns the part before the first delimiter without a backslash, and the rest.
 pub(crate) fn first_part(path: &str, delimiter: char) -> (Cow<'_, str>, Option<&str>) {
     match path.split_once(delimiter) {
         None => return (Cow::Borrowed(path), None),
@@ -37,7 +37,7 @@ pub(crate) fn first_part(path: &str, delimiter: char) -> (Cow<'_, str>, Option<&
     (Cow::Owned(name), None)
 }
 
-/// Splits at dots outside of brackets. Brackets around a key with dots are dropped, `[key=value]` stays.
+/// Splits at dots outside brackets. Brackets around a key with dots are dropped, `[key=value]` stays.
 pub(crate) fn smart_split(path: &str) -> Vec<String> {
     let mut result = Vec::new();
     let mut pieces = split(path, '.').into_iter();
@@ -67,18 +67,18 @@ pub(crate) fn smart_split(path: &str) -> Vec<String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Field(String),
-    /// An item by place.
+    /// An item by its index.
     Index(usize),
     /// The last item.
     Last,
-    /// The first item whose field has this text; an empty field name compares the item itself.
+    /// The first item whose field has this value; an empty field name compares the item itself.
     Match {
         field: String,
         value: String,
     },
 }
 
-/// Reads the steps of a path as kyaml's `PathGetter` does. `None` for a step that it refuses.
+/// Parses the steps of a path like kyaml's `PathGetter`. Returns `None` if kyaml refuses one of them.
 pub(crate) fn parts(path: &[String]) -> Option<Vec<Part>> {
     let trimmed = path
         .iter()
@@ -105,21 +105,21 @@ fn part(text: &str) -> Option<Part> {
     }
 }
 
-/// Whether a part of a path is a number or stands in brackets, which kyaml takes for an item of a list.
+/// Checks whether a part of a path is a number or in brackets, which kyaml takes for an item of a list.
 pub(crate) fn is_list_item(part: &str) -> bool {
     part.parse::<i64>().is_ok() || (part.starts_with('[') && part.ends_with(']'))
 }
 
-/// What a step cannot go through.
+/// A node of a kind that a step cannot go through.
 #[derive(Debug)]
 pub(crate) struct WrongKind {
     pub found: &'static str,
 }
 
-/// The node at a path; `None` when a step leads nowhere.
+/// Returns the node at a path; `None` if a step leads nowhere.
 ///
 /// # Errors
-/// A field of something that is no map, or an item of something that is no list.
+/// A field of a node that is not a map, or an item of a node that is not a list.
 pub(crate) fn lookup<'n>(node: &'n Node, path: &[Part]) -> Result<Option<&'n Node>, WrongKind> {
     let mut at = node;
     for part in path {
@@ -129,7 +129,7 @@ pub(crate) fn lookup<'n>(node: &'n Node, path: &[Part]) -> Result<Option<&'n Nod
             (Node::Seq(items), part) => index_of(items, part)?.and_then(|index| items.get(index)),
             (other, _) => {
                 return Err(WrongKind {
-                    found: other.what(),
+                    found: other.description(),
                 });
             }
         };
@@ -141,7 +141,7 @@ pub(crate) fn lookup<'n>(node: &'n Node, path: &[Part]) -> Result<Option<&'n Nod
     Ok(Some(at))
 }
 
-/// As [`lookup`], to change.
+/// Like [`lookup`], with a mutable result.
 pub(crate) fn lookup_mut<'n>(
     node: &'n mut Node,
     path: &[Part],
@@ -158,7 +158,7 @@ pub(crate) fn lookup_mut<'n>(
             }
             (other, _) => {
                 return Err(WrongKind {
-                    found: other.what(),
+                    found: other.description(),
                 });
             }
         };

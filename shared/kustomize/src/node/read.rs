@@ -1,4 +1,4 @@
-//! YAML texts as nodes, split into documents as kyaml splits them.
+//! The reader of YAML: text to nodes, split into documents like kyaml.
 
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
@@ -8,8 +8,7 @@ use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError, 
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// The documents of a file, as kyaml's byte reader cuts them: at every line that starts with `---`. Empty documents are
-/// left out, aliases and merge keys are expanded, and a file that is one `List` gives its items.
+/// Returns the documents of a file, split like kyaml's byte reader: at every line that starts with `---`. Empty documents are left out, aliases and merge keys are expanded, and a file that is one `List` yields its items.
 pub(crate) fn documents(text: &str, file: &str, fuel: &Fuel) -> Result<Vec<Node>, Error> {
     let text = if text.contains("\r\n") {
         &text.replace("\r\n", "\n")
@@ -44,7 +43,7 @@ pub(crate) fn documents(text: &str, file: &str, fuel: &Fuel) -> Result<Vec<Node>
     Ok(nodes)
 }
 
-/// The first document of a text, if the text is YAML within its limits.
+/// Returns the first document of a text, if it is YAML within its limits.
 ///
 /// # Errors
 /// The fuel has run out.
@@ -62,7 +61,7 @@ pub(crate) fn first_document(
     Ok(first.and_then(|document| whole(document, "text").ok()))
 }
 
-/// A document. The keys of its outermost map may be numbers, which become texts; further in they are refused.
+/// Converts a document. The keys of its outermost map may be numbers, which become strings; deeper ones are refused.
 fn whole(document: yaml::Node, file: &str) -> Result<Node, Error> {
     match document.kind {
         NodeKind::Map(pairs) => Ok(Node::Map(map(pairs, file, true)?)),
@@ -89,7 +88,7 @@ fn unwrap_list(mut node: Node, single: bool) -> Unwrapped {
 
 struct Chunk<'t> {
     text: &'t str,
-    /// Lines before it.
+    /// The number of lines before the document.
     line: usize,
 }
 
@@ -123,7 +122,7 @@ fn chunks(text: &str) -> Result<Vec<Chunk<'_>>, Error> {
     Ok(chunks)
 }
 
-/// Takes a node over: a large document is never there twice.
+/// Converts a node by value: a large document is never in memory twice at a time.
 fn from_yaml(node: yaml::Node, file: &str) -> Result<Node, Error> {
     let is_typed = !matches!(
         node.tag.as_deref(),
@@ -156,7 +155,7 @@ fn scalar(text: String, style: ScalarStyle, is_text: bool) -> Scalar {
     Scalar::new(tag, text, style)
 }
 
-/// A scalar with a tag other than that of strings.
+/// Converts a scalar with a tag other than that of strings.
 fn typed(node: &yaml::Node, file: &str) -> Result<Scalar, Error> {
     let value = yaml::node_to_value(node, file, Dialect::V3)?;
     Ok(match from_value(&value) {
@@ -188,7 +187,7 @@ fn map(pairs: Vec<(yaml::Node, yaml::Node)>, file: &str, outermost: bool) -> Res
     Ok(Map::new(fields))
 }
 
-/// Adds the fields of the maps that merge keys name, where they are not there yet.
+/// Adds the fields of the maps that merge keys name, unless they exist.
 fn merge_in(
     fields: &mut Vec<(String, Node)>,
     merges: Vec<yaml::Node>,
@@ -211,7 +210,7 @@ fn merge_in(
     Ok(())
 }
 
-/// Whether a key is a merge key, with maps to merge; any other key must be a text.
+/// Checks whether a key is a merge key, with maps to merge; any other key must be a string.
 fn is_merge_key(
     key: &yaml::Node,
     value: &yaml::Node,
@@ -253,13 +252,13 @@ fn refuse_duplicates(
     let own = pairs.iter().zip(is_merge).filter(|(_, merge)| !**merge);
     let mut names: Vec<&str> = own.filter_map(|((key, _), _)| key.text()).collect();
     names.sort_unstable();
-    let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) else {
+    let Some(duplicate) = names.windows(2).find(|pair| pair[0] == pair[1]) else {
         return Ok(());
     };
     let mut places = pairs
         .iter()
         .map(|(key, _)| key)
-        .filter(|key| key.text() == Some(twice[0]));
+        .filter(|key| key.text() == Some(duplicate[0]));
     let first = places.next().map_or(0, |key| key.line);
     let second = places.next();
     Err(YamlError {
@@ -267,14 +266,14 @@ fn refuse_duplicates(
         line: second.map_or(first, |key| key.line),
         column: second.map_or(1, |key| key.column),
         kind: yaml::YamlErrorKind::DuplicateKey {
-            key: shortened(twice[0]),
+            key: shortened(duplicate[0]),
             first,
         },
     }
     .into())
 }
 
-/// A JSON value, with its strings quoted as JSON quotes them.
+/// Converts a JSON value, with its strings quoted as in JSON.
 pub(crate) fn from_value(value: &Value) -> Node {
     match value {
         Value::Null => Node::null(),

@@ -1,15 +1,13 @@
-//! Scalars that are one and the same in kustomize.
+//! Scalars that are one node in kustomize.
 //!
-//! When labels or annotations are added, kustomize puts one node into all the places of an object that lack the key. Whatever
-//! changes the value in one of them later, a label of an overlay or a patch, changes it in all: a label that `labels` sets
-//! without selectors reaches the selectors that `commonLabels` of the base has filled.
+//! When labels or annotations are added, kustomize puts one node into all the places of an object that lack the key. A later change of the value in one of them, by a label of an overlay or a patch, changes all of them: a label that `labels` sets without selectors reaches the selectors that `commonLabels` of the base has filled.
 
 use super::{Node, Scalar};
 use crate::budget::Budget;
 use crate::error::Error;
 use std::collections::BTreeMap;
 
-/// What an object's scalars have in common.
+/// The marks and values of an object's shared scalars.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedScalars {
     last: u32,
@@ -17,7 +15,7 @@ pub(crate) struct SharedScalars {
 }
 
 impl SharedScalars {
-    /// Marks for new scalars; those that stand in several places are then told to [`SharedScalars::keep`].
+    /// Reserves marks for new scalars; the caller passes those that are used in several places to [`SharedScalars::keep`].
     pub fn reserve(&mut self, count: usize) -> impl Iterator<Item = u32> + use<> {
         let first = self.last + 1;
         self.last = self
@@ -26,17 +24,17 @@ impl SharedScalars {
         first..=self.last
     }
 
-    /// Notes a mark and the value of its scalars.
+    /// Records a mark and the value of its scalars.
     pub fn keep(&mut self, mark: u32, value: Scalar) {
         self.values.insert(mark, value);
     }
 
-    /// Forgets all: the object was written and read anew.
+    /// Removes all marks: the object was written and read again.
     pub fn clear(&mut self) {
         self.values.clear();
     }
 
-    /// Gives all scalars of a mark the value that one of them has been given.
+    /// Sets all scalars of a mark to the value that one of them has received.
     ///
     /// # Errors
     /// More steps than are left.
@@ -54,8 +52,7 @@ impl SharedScalars {
         Ok(())
     }
 
-    /// What the scalars become that are not as before, when the changes are made one after the other, in the order in which
-    /// kustomize goes. Where a patch has but passed by, it gave quotes to the value that stood there, not the value itself.
+    /// Collects the new values of scalars that have changed, when the changes are made one after the other, in kustomize's order. Where a patch only visited a scalar, it added quotes to the existing value and did not set a new one.
     fn find(&self, node: &Node, changed: &mut BTreeMap<u32, Scalar>) {
         match node {
             Node::Scalar(scalar) => {
@@ -108,7 +105,7 @@ fn write(node: &mut Node, changed: &BTreeMap<u32, Scalar>, budget: &Budget) -> R
     }
 }
 
-/// Takes the marks off a value that goes to another object.
+/// Removes the marks from a value that is copied to another object.
 pub(crate) fn unshare(node: &mut Node) {
     match node {
         Node::Scalar(scalar) => scalar.share = 0,

@@ -1,13 +1,13 @@
-//! What the text of a scalar is without quotes.
+//! The types of unquoted scalars.
 
 use super::Tag;
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlErrorKind};
 use serde_json::Value;
 
-/// Bytes of a text that is read to see whether it would be a string without quotes.
+/// The maximal bytes of a string that is parsed to see whether it would be a string without quotes.
 const MOST_READ: usize = 64 << 10;
 
-/// The tag of an unquoted scalar.
+/// Returns the tag of an unquoted scalar.
 pub(crate) fn resolve(text: &str) -> Tag {
     if !could_be_typed(text) {
         return Tag::Str;
@@ -25,7 +25,7 @@ pub(crate) fn resolve(text: &str) -> Tag {
     }
 }
 
-/// An unquoted scalar.
+/// Creates an unquoted scalar.
 pub(super) fn plain(text: &str) -> yaml::Node {
     yaml::Node {
         line: 1,
@@ -38,7 +38,7 @@ pub(super) fn plain(text: &str) -> yaml::Node {
     }
 }
 
-/// Whether the first character allows anything but a string. Spares most scalars the full test.
+/// Checks whether the first character allows anything but a string. Spares most scalars the full test.
 fn could_be_typed(text: &str) -> bool {
     match text.as_bytes().first() {
         None => true,
@@ -54,13 +54,12 @@ fn is_float_text(text: &str) -> bool {
     digits.contains(['.', 'e', 'E'])
 }
 
-/// Whether a text of one line, read as a document of YAML 1.1, is anything but a string: a number, `yes`, but also a map
-/// (`a: b`), a list (`- a`) or nothing at all (`# a`). kyaml gives such texts quotes. A text that is no YAML is a string.
+/// Checks whether a string of one line, read as a document of YAML 1.1, is anything but a string: a number, `yes`, but also a map (`a: b`), a list (`- a`) or nothing at all (`# a`). kyaml quotes such strings. Invalid YAML counts as a string.
 pub(super) fn needs_quotes(text: &str) -> bool {
     if !needs_reading(text) {
         return false;
     }
-    // Without aliases no text has more nodes; Go's library, too, refuses the ones that aliases blow up.
+    // Without aliases no document has more nodes; Go's library also refuses excessive aliases.
     let limits = yaml::Limits {
         nodes: 4 * text.len() + 4,
         ..yaml::Limits::default()
@@ -81,19 +80,18 @@ pub(super) fn needs_quotes(text: &str) -> bool {
     }
 }
 
-/// Whether only a parser can tell. Texts beyond [`MOST_READ`] bytes are taken for strings: what quotes they have shows only
-/// when a patch puts a number into their place.
+/// Checks whether the decision needs a parser. Scalars beyond [`MOST_READ`] bytes count as strings: their quotes are visible only if a patch replaces them by a number.
 pub(super) fn needs_reading(text: &str) -> bool {
     !text.is_empty() && text.len() <= MOST_READ && !text.contains('\n') && !is_word(text)
 }
 
-/// Whether Go's library refuses it, too, and not only JSON, which has no infinity.
+/// Checks whether Go's library also refuses it, and not only JSON, which has no infinity.
 fn is_refused(fault: &YamlErrorKind) -> bool {
     use YamlErrorKind::{Key, Merge, Tag};
     matches!(fault, Tag(_) | Merge | Key("a mapping or a list"))
 }
 
-/// Whether the first character, the length and the colons allow nothing but a string. Spares most texts the full test.
+/// Checks whether the first character, the length and the colons allow only a string. Spares most strings the full test.
 fn is_word(text: &str) -> bool {
     let is_long = text.len() > "false".len() && !text.contains('#');
     let starts = |first: char| match first {

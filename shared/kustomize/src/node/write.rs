@@ -1,4 +1,4 @@
-//! Nodes as JSON values and as YAML text.
+//! The conversion of nodes to JSON values and YAML.
 
 use super::typing::plain;
 use super::{Map, Node, Scalar, Style, Tag, resolve};
@@ -6,10 +6,10 @@ use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
 use serde_json::{Number, Value};
 
-/// The value that kustomize prints: scalars typed as YAML types them, whole floats as integers.
+/// Returns the value that kustomize prints: scalars typed as YAML types them, whole floats as integers.
 ///
 /// # Errors
-/// A number that JSON cannot hold.
+/// A number that JSON cannot represent.
 pub(crate) fn to_value(node: &Node) -> Result<Value, Error> {
     Ok(match node {
         Node::Scalar(scalar) => scalar_value(scalar)?,
@@ -18,7 +18,7 @@ pub(crate) fn to_value(node: &Node) -> Result<Value, Error> {
     })
 }
 
-/// The fields of a map.
+/// Converts the fields of a map.
 fn to_map(map: &Map) -> Result<serde_json::Map<String, Value>, Error> {
     map.fields()
         .iter()
@@ -26,10 +26,10 @@ fn to_map(map: &Map) -> Result<serde_json::Map<String, Value>, Error> {
         .collect()
 }
 
-/// The value that kustomize prints, made of a tree that is given up: a large object is never there twice.
+/// Converts a tree by value to the value that kustomize prints: a large object is never in memory twice at a time.
 ///
 /// # Errors
-/// As [`to_value`].
+/// Like [`to_value`].
 pub(crate) fn into_value(node: Node) -> Result<Value, Error> {
     Ok(match node {
         Node::Scalar(scalar) if scalar.is_text() => Value::String(scalar.text),
@@ -49,14 +49,14 @@ pub(crate) fn into_value(node: Node) -> Result<Value, Error> {
     })
 }
 
-/// A value as YAML text that keeps the order of keys.
+/// Writes a value as YAML that keeps the order of keys.
 pub(crate) fn to_text(node: &Node) -> String {
     let mut text = String::new();
     write_block(node, 0, true, &mut text);
     text
 }
 
-/// Writes a value that starts on a line of its own, or at a place in a line that is indented already.
+/// Writes a value that starts on a new line, or at a position that is already indented.
 fn write_block(node: &Node, indent: usize, mut is_indented: bool, text: &mut String) {
     let mut begin = |text: &mut String| {
         if !std::mem::take(&mut is_indented) {
@@ -108,7 +108,7 @@ fn write_after_key(value: &Node, indent: usize, text: &mut String) {
     }
 }
 
-/// A scalar, or an empty map or list, on the line of its key.
+/// Returns a scalar, or an empty map or list, for the line of its key.
 fn inline(node: &Node, indent: usize) -> String {
     match node {
         Node::Map(_) => "{}".to_owned(),
@@ -119,7 +119,7 @@ fn inline(node: &Node, indent: usize) -> String {
     }
 }
 
-/// A string, with the quotes that it had.
+/// Returns a string with its original quotes.
 fn inline_text(scalar: &Scalar, indent: usize) -> String {
     let text = &scalar.text;
     if scalar.style == Style::SingleQuoted && !text.contains(char::is_control) {
@@ -134,7 +134,7 @@ fn inline_text(scalar: &Scalar, indent: usize) -> String {
 }
 
 impl Scalar {
-    /// Whether it is printed as the string that its text is.
+    /// Checks whether the scalar is printed as a string.
     fn is_text(&self) -> bool {
         match self.tag {
             Tag::Str | Tag::Auto if self.style == Style::Folded => false,
@@ -177,9 +177,7 @@ fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
     })
 }
 
-/// A folded block as it is after kustomize has written and read it once more on its way to JSON. Go's writer looks at the
-/// first character of the text where it means the first of the next line, and so puts an empty line before every line that
-/// is indented.
+/// Returns a folded block after kustomize has written and read it again on its way to JSON. Go's writer checks the first character of the block instead of the first of the next line, and so puts an empty line before every indented line.
 fn refold(text: &str) -> String {
     let unwritable =
         |c: char| c != '\t' && c != '\n' && (c.is_control() || c == '\u{feff}' || c > '\u{ffff}');
@@ -240,7 +238,7 @@ fn chomp_hint(text: &str) -> &'static str {
     }
 }
 
-/// `1.0` is printed as `1`: kustomize writes JSON first.
+/// Converts `1.0` to `1`: kustomize writes JSON first.
 fn whole(number: Number) -> Value {
     const EXACT: f64 = 1e19;
     match number.as_f64() {
@@ -263,7 +261,7 @@ mod tests {
     use crate::node::first_document;
     use driftless_manifest::{Fuel, FuelLimits};
 
-    /// What stands in a text that a replacement changes elsewhere stays as it was written.
+    /// Values in a string that a replacement changes elsewhere keep their style.
     #[test]
     fn quotes_are_kept() {
         for text in [

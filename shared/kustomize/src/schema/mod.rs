@@ -1,4 +1,4 @@
-//! What kustomize knows of kinds: which lists merge by which keys, and what has no namespace.
+//! kustomize's schema of kinds: which lists merge by which keys, and which kinds have no namespace.
 //!
 //! The built-in table is generated from the documents of Kubernetes 1.21.2 that kustomize v5.8.2 carries. A kustomization
 //! may bring its own OpenAPI document (`openapi.path`), which takes its place.
@@ -19,13 +19,13 @@ const BUILTIN_VERSION: &str = "v1.21.2";
 
 /// A part of the built-in table.
 enum Shape {
-    /// A definition.
+    /// A definition, by its number.
     D(u16),
     /// A map with these fields.
     I(&'static [(&'static str, Shape)]),
-    /// A list that merges: its elements, and the keys that tell them apart.
+    /// A list that merges: its elements, and the keys that identify them.
     L(&'static Shape, &'static [&'static str]),
-    /// A map or list of which nothing more is known.
+    /// A map or list without further details.
     O,
 }
 
@@ -40,17 +40,17 @@ struct Kind {
     kind: &'static str,
     definition: Option<u16>,
     scope: Scope,
-    /// Whether the scope holds with an own document, too.
+    /// True if the scope also holds with a document of the user.
     always: bool,
 }
 
 /// The schema of one build.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    /// Whether a kustomization has chosen: the first one wins, but for the top one.
+    /// True if a kustomization has chosen the schema: the first one wins, except against the top one.
     chosen: bool,
     builtin: bool,
-    /// Whether the built-in table was needed before an own document came: then it stays in use beside it.
+    /// True if the built-in table was used before a document of the user was loaded: then both stay in use.
     used: Cell<bool>,
     custom: Option<Custom>,
 }
@@ -59,11 +59,11 @@ pub(crate) struct Schema {
 #[derive(Debug)]
 struct Custom {
     document: Value,
-    /// Whether references may lead into the built-in table.
+    /// True if references may lead into the built-in table.
     with_builtin: bool,
-    /// apiVersion and kind to the name of the definition.
+    /// The name of the definition, by apiVersion and kind.
     kinds: HashMap<(String, String), String>,
-    /// apiVersion and kind to whether it is namespaced.
+    /// The scope, by apiVersion and kind: true if namespaced.
     namespaced: HashMap<(String, String), bool>,
 }
 
@@ -87,10 +87,10 @@ impl Schema {
         }
     }
 
-    /// Takes the `openapi` field of a kustomization: `version`, or the text of the file at `path`.
+    /// Applies the `openapi` field of a kustomization: `version`, or the text of the file at `path`.
     ///
     /// # Errors
-    /// Both, an unknown version, or no OpenAPI document.
+    /// Both are set, an unknown version, or an invalid OpenAPI document.
     pub fn choose(
         &mut self,
         version: Option<&str>,
@@ -105,7 +105,7 @@ impl Schema {
         let fault = |reason: &str| ErrorKind::Kustomization(format!("openapi: {reason}"));
         if let Some((text, file)) = document {
             if version.is_some() {
-                return Err(fault("it has both version and path: keep one").into());
+                return Err(fault("both version and path are set: keep one").into());
             }
             self.builtin = keep_builtin || self.used.get();
             self.custom = Some(Custom::parse(text, file, self.builtin, budget)?);
@@ -122,7 +122,7 @@ impl Schema {
         }
     }
 
-    /// Whether objects of a kind are known to have no namespace.
+    /// Checks whether objects of a kind are known to have no namespace.
     pub fn is_cluster_scoped(&self, api_version: &str, kind: &str) -> bool {
         let entry = builtin(api_version, kind);
         if let Some(Kind {
@@ -151,7 +151,7 @@ impl Schema {
             )
     }
 
-    /// The schema of a kind.
+    /// Returns the schema of a kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<SchemaNode<'_>> {
         self.used.set(true);
         if let Some(custom) = &self.custom
@@ -168,7 +168,7 @@ impl Schema {
     }
 }
 
-/// A shape for each number, so that a definition can be pointed at.
+/// A shape for each number, to refer to definitions.
 static SHAPES: [Shape; 512] = definitions();
 
 const fn definitions() -> [Shape; 512] {
@@ -193,7 +193,7 @@ impl<'s> SchemaNode<'s> {
         Some(SchemaNode(Place::Builtin(SHAPES.get(usize::from(number))?)))
     }
 
-    /// The schema of a field.
+    /// Returns the schema of a field.
     pub fn field(self, name: &str) -> Option<SchemaNode<'s>> {
         match self.0 {
             Place::Builtin(shape) => {
@@ -218,7 +218,7 @@ impl<'s> SchemaNode<'s> {
         }
     }
 
-    /// The schema of a list's elements.
+    /// Returns the schema of a list's elements.
     pub fn elements(self) -> Option<SchemaNode<'s>> {
         match self.0 {
             Place::Builtin(Shape::L(element, _)) => Some(SchemaNode(Place::Builtin(element))),
@@ -232,7 +232,7 @@ impl<'s> SchemaNode<'s> {
         }
     }
 
-    /// The keys of a list that merges; empty when its elements are told apart by their own value.
+    /// Returns the keys of a list that merges; empty if its elements are identified by their own value.
     pub fn merge_keys(self) -> Option<Vec<&'s str>> {
         match self.0 {
             Place::Builtin(Shape::L(_, keys)) => Some(keys.to_vec()),
@@ -261,7 +261,7 @@ impl<'s> SchemaNode<'s> {
 }
 
 impl Custom {
-    /// Follows `$ref`, a bounded number of times; into the built-in table, too, where it is in use.
+    /// Follows `$ref`, a bounded number of times; also into the built-in table, if it is in use.
     fn resolve<'s>(&'s self, schema: &'s Value) -> Option<SchemaNode<'s>> {
         const MAX_REFS: usize = 32;
         let mut at = schema;
@@ -293,7 +293,7 @@ impl Custom {
         budget.spend_nodes(value_nodes(&document))?;
         if !document.is_object() {
             return Err(ErrorKind::Kustomization(format!(
-                "openapi: '{file}' is no OpenAPI document"
+                "openapi: '{file}' is not an OpenAPI document"
             ))
             .into());
         }

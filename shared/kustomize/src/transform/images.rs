@@ -13,25 +13,25 @@ use regex::Regex;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// What may follow the name: a tag, a digest.
+/// The expression for the part after the name: a tag, a digest.
 const TAIL: &str = r"(:[a-zA-Z0-9_.{}-]*)?(@[a-zA-Z0-9]+([.+_-][a-zA-Z0-9]+)*:[a-zA-Z0-9_.{}-]*)?$";
 static ANCHORED_TAIL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!("^{TAIL}")).ok());
 
-/// Changes the name, tag or digest of one image wherever it is used.
+/// The transformer that changes the name, tag or digest of one image wherever it is used.
 pub(crate) struct Images {
     image: Image,
     name: Name,
     specs: Rc<[FieldSpec]>,
 }
 
-/// The name of an image, which kustomize takes for a regular expression.
+/// The name of an image, which kustomize uses as a regular expression.
 enum Name {
-    /// In it, `.` is any character.
+    /// A name in which only `.` is special: any character.
     Text(String),
-    /// With what may follow the name.
+    /// A compiled expression, including the part after the name.
     Regex(Expression),
-    /// It cannot be read, and so matches nothing.
+    /// An invalid expression, which matches nothing.
     Unreadable,
 }
 
@@ -52,7 +52,7 @@ impl Name {
         }
     }
 
-    /// Steps that comparing an image costs.
+    /// Returns the steps of comparing an image.
     fn steps(&self, image: &str) -> usize {
         match self {
             Self::Text(_) => 1 + image.len() / 32,
@@ -112,7 +112,7 @@ impl Images {
         Ok(())
     }
 
-    /// Every `image` of the elements of any `containers` or `initContainers`, however deep.
+    /// Changes every `image` of the elements of any `containers` or `initContainers`, at any depth.
     fn walk(&self, node: &mut Node, budget: &Budget) -> Result<(), Error> {
         budget.spend_steps(1)?;
         match node {
@@ -142,7 +142,7 @@ impl Images {
                 item => {
                     return Err(fault(&format!(
                         "a container is {}, expected a map",
-                        item.what()
+                        item.description()
                     )));
                 }
             }
@@ -153,8 +153,8 @@ impl Images {
     fn set(&self, node: &mut Node, budget: &Budget) -> Result<(), Error> {
         let Node::Scalar(scalar) = node else {
             return Err(fault(&format!(
-                "an image is {}, expected a text",
-                node.what()
+                "an image is {}, expected a string",
+                node.description()
             )));
         };
         budget.spend_steps(self.name.steps(&scalar.text))?;
@@ -203,7 +203,7 @@ fn fault(reason: &str) -> Error {
     .into()
 }
 
-/// Name, tag and digest. A colon before the first slash belongs to the host.
+/// Splits an image into name, tag and digest. A colon before the first slash belongs to the host.
 fn split(image: &str) -> (&str, &str, &str) {
     let path = image.find('/').unwrap_or(0);
     let find = |mark: char| image[path..].find(mark).map(|at| at + path);

@@ -1,5 +1,4 @@
-//! JSON patches on nodes: how kustomize reads their text, and how kyaml reads back what they changed. The operations are
-//! those of [`driftless_manifest::JsonPatch`].
+//! JSON patches on nodes: kustomize's parsing of patches, and kyaml's parsing of the patched object. The operations are those of [`driftless_manifest::JsonPatch`].
 
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
@@ -29,12 +28,12 @@ impl JsonPatch {
     /// Reads a patch: YAML or JSON, of which the first document counts.
     ///
     /// # Errors
-    /// Empty, not a list of maps, or more than is left of the budget.
+    /// An empty patch, one that is not a list of maps, or more than is left of the budget.
     pub fn parse(text: &str, file: &str, budget: &Budget) -> Result<Self, Error> {
         if text.is_empty() {
-            return Err(fault("it is empty".to_owned()));
+            return Err(fault("the patch is empty".to_owned()));
         }
-        // Text that starts like JSON must be JSON; only what does not is read as YAML.
+        // A patch that starts like JSON must be JSON; only others are parsed as YAML.
         let document = if text.starts_with('[') {
             budget.check_room(json_size(text))?;
             let parsed = serde_json::from_str(text);
@@ -73,7 +72,7 @@ impl JsonPatch {
     }
 }
 
-/// As many values as a JSON text has at most.
+/// Returns the maximal number of values of a JSON text.
 fn json_size(text: &str) -> usize {
     let weight = |byte: u8| match byte {
         b'{' => 1 + MAP_NODES,
@@ -83,8 +82,7 @@ fn json_size(text: &str) -> usize {
     text_nodes(text.len()) + text.bytes().map(weight).sum::<usize>()
 }
 
-/// The patched object as kyaml reads it back: every number has become a float and is written so, and texts have quotes
-/// only where they need them.
+/// Converts the patched object like kyaml: every number has become a float and is written as such, and strings have quotes only where they need them.
 fn from_json(value: Value) -> Node {
     match value {
         Value::Number(number) => {
@@ -114,7 +112,7 @@ fn from_json(value: Value) -> Node {
     }
 }
 
-/// Whether YAML's writer puts no quotes around a text and makes no block of it.
+/// Checks whether YAML's writer neither quotes a string nor makes it a block.
 fn is_bare(text: &str) -> bool {
     let written = yaml::to_string(&Value::String(text.to_owned()));
     !written.starts_with(['"', '\'', '|', '>'])

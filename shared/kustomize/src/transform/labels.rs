@@ -8,7 +8,7 @@ use crate::loader::Context;
 use crate::node::{Node, Scalar};
 use crate::resmap::ResMap;
 
-/// Adds texts to maps: labels and annotations.
+/// The transformer that adds strings to maps: labels and annotations.
 pub(crate) struct Labels {
     texts: Texts,
     specs: Vec<FieldSpec>,
@@ -78,11 +78,11 @@ impl Labels {
                     );
                     Ok(())
                 }),
-            // A null that is not to be made a map has no labels to add to.
+            // A null that may not become a map has no labels to add to.
             node if node.is_null() => Ok(()),
             node => Err(ErrorKind::Transform {
                 transformer: "labels and annotations",
-                reason: format!("'{}' is {}, expected a map", spec.path, node.what()),
+                reason: format!("'{}' is {}, expected a map", spec.path, node.description()),
             }
             .into()),
         }

@@ -37,7 +37,7 @@ use crate::resid::GvkFilter;
 use crate::resmap::ResMap;
 use std::rc::Rc;
 
-/// Something that changes objects.
+/// A transformer.
 pub(crate) enum Transformer {
     Strategic(Strategic),
     Patch(Patch),
@@ -51,14 +51,14 @@ pub(crate) enum Transformer {
     Images(Images),
     Replacements(Replacements),
     ValueAdd(ValueAdd),
-    /// The hash at the end of generated objects' names.
+    /// Appends the hash to the names of generated objects.
     Hash,
-    /// Several, one after the other.
+    /// Several transformers in sequence.
     All(Vec<Transformer>),
 }
 
 impl Transformer {
-    /// The name of kustomize's built-in plugin.
+    /// Returns the name of kustomize's built-in plugin.
     pub fn plugin(&self) -> &'static str {
         match self {
             Self::Strategic(_) => "PatchStrategicMergeTransformer",
@@ -81,7 +81,7 @@ impl Transformer {
     /// Changes the objects.
     ///
     /// # Errors
-    /// Whatever keeps the transformer from its work.
+    /// The error of the transformer.
     pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
         context.budget.spend_steps(map.list().len())?;
         match self {
@@ -104,10 +104,10 @@ impl Transformer {
     }
 }
 
-/// The transformers that a kustomization's own fields ask for, in kustomize's order.
+/// Returns the transformers of a kustomization's own fields, in kustomize's order.
 ///
 /// # Errors
-/// A patch or replacement that cannot be read.
+/// An invalid patch or replacement.
 pub(crate) fn of_kustomization(target: &Target<'_>, config: &Config) -> Result<Vec<Step>, Error> {
     let kustomization = target.kustomization;
     let loader = target.loader;
@@ -178,7 +178,7 @@ pub(crate) fn of_kustomization(target: &Target<'_>, config: &Config) -> Result<V
     Ok(all.into_iter().map(step).collect())
 }
 
-/// `labels`, and `commonLabels` after them.
+/// Returns the transformers of `labels`, and those of `commonLabels` after them.
 fn labels_of(target: &Target<'_>, config: &Config) -> Result<Vec<Transformer>, Error> {
     let kustomization = target.kustomization;
     if kustomization.labels.is_empty() && kustomization.common_labels.is_empty() {

@@ -11,13 +11,13 @@ use crate::resource::Resource;
 use crate::schema::Schema;
 use std::rc::Rc;
 
-/// `namePrefix` or `nameSuffix`.
+/// The transformer of `namePrefix` or `nameSuffix`.
 pub(crate) struct Affix {
     text: Rc<str>,
     specs: Vec<FieldSpec>,
 }
 
-/// Where the text goes.
+/// The side of the name that the affix is added to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AffixSide {
     Front,
@@ -82,7 +82,11 @@ impl Affix {
         budget: &Budget,
     ) -> Result<(), Error> {
         let Node::Scalar(scalar) = node else {
-            let reason = format!("'{}' is {}, expected a text", spec.path, node.what());
+            let reason = format!(
+                "'{}' is {}, expected a string",
+                spec.path,
+                node.description()
+            );
             return Err(ErrorKind::Transform {
                 transformer: "namePrefix and nameSuffix",
                 reason,
@@ -99,7 +103,7 @@ impl Affix {
     }
 }
 
-/// Objects whose name is not free: CRDs, API services, namespaces.
+/// Checks whether an object keeps its name: CRDs, API services, namespaces.
 fn is_exempt(resource: &Resource, schema: &Schema) -> bool {
     let api_service = GvkFilter {
         group: "apiregistration.k8s.io".into(),

@@ -10,7 +10,7 @@ use crate::resource::Resource;
 use crate::schema::Schema;
 use std::collections::HashSet;
 
-/// Sets the namespace of all objects that have one, and of what refers to it.
+/// The transformer that sets the namespace of all namespaced objects, and of references to them.
 pub(crate) struct Namespace {
     namespace: String,
     specs: Vec<FieldSpec>,
@@ -18,10 +18,10 @@ pub(crate) struct Namespace {
     subjects: Subjects,
 }
 
-/// Which subjects of role bindings get the namespace.
+/// The subjects of role bindings that get the namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Subjects {
-    /// Those named `default`.
+    /// The subjects named `default`.
     #[default]
     Default,
     /// All service accounts.
@@ -31,7 +31,7 @@ pub(crate) enum Subjects {
 
 impl Subjects {
     /// # Errors
-    /// A mode that there is not.
+    /// An unknown mode.
     pub fn new(mode: &str) -> Result<Self, Error> {
         match mode {
             "" | "defaultOnly" => Ok(Self::Default),
@@ -62,7 +62,7 @@ impl Namespace {
         }
     }
 
-    /// With the options that only the plugin has.
+    /// Sets the options that only the plugin has.
     pub fn with(self, unset_only: bool, subjects: Subjects) -> Self {
         Self {
             unset_only,
@@ -168,8 +168,8 @@ impl Namespace {
                 Ok(())
             }
             node => Err(fault(format!(
-                "a namespace field is {}, expected a text",
-                node.what()
+                "a namespace field is {}, expected a string",
+                node.description()
             ))),
         }
     }
@@ -187,7 +187,7 @@ impl Namespace {
         let Node::Seq(subjects) = subjects else {
             return Err(fault(format!(
                 "subjects is {}, expected a list",
-                subjects.what()
+                subjects.description()
             )));
         };
         for subject in subjects {
@@ -199,14 +199,14 @@ impl Namespace {
             if subject.is_null() {
                 continue;
             }
-            let what = subject.what();
+            let found = subject.description();
             let Node::Map(map) = subject else {
-                return Err(fault(format!("a subject is {what}, expected a map")));
+                return Err(fault(format!("a subject is {found}, expected a map")));
             };
             if let Some(value @ (Node::Map(_) | Node::Seq(_))) = map.get(field) {
                 return Err(fault(format!(
-                    "the {field} of a subject is {}, expected a text",
-                    value.what()
+                    "the {field} of a subject is {}, expected a string",
+                    value.description()
                 )));
             }
             if map.get(field).is_some_and(|value| value.text() == wanted) {

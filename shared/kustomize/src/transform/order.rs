@@ -11,14 +11,14 @@ use std::collections::HashMap;
 
 /// The order of the output.
 pub(crate) enum Order {
-    /// As read.
+    /// The order of reading.
     Fifo,
     /// By kind, with these kinds first and last.
     Legacy(HashMap<String, i64>),
 }
 
 impl Order {
-    /// kustomize's own order of kinds.
+    /// Returns kustomize's own order of kinds.
     pub fn legacy() -> Self {
         Self::of_kinds(FIRST.iter().copied(), LAST.iter().copied())
     }
@@ -39,7 +39,7 @@ impl Order {
     }
 
     /// # Errors
-    /// An order that there is not, or options of another order.
+    /// An unknown order, or options of another order.
     pub fn of_options(options: &SortOptions) -> Result<Self, Error> {
         let fault =
             |reason: &str| Err(ErrorKind::Kustomization(format!("sortOptions: {reason}")).into());
@@ -55,7 +55,7 @@ impl Order {
         }
     }
 
-    /// Puts the objects in order.
+    /// Sorts the objects.
     pub fn sort(&self, map: &mut ResMap) {
         let Self::Legacy(places) = self else { return };
         map.list_mut()
@@ -63,7 +63,7 @@ impl Order {
     }
 }
 
-/// What decides an object's place.
+/// The sort key of an object.
 #[derive(PartialEq, Eq)]
 struct Key {
     place: i64,

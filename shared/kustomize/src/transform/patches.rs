@@ -29,7 +29,7 @@ fn fault(reason: String) -> Error {
     ErrorKind::Patch(reason).into()
 }
 
-/// The text of an entry of `field`, and how errors name it.
+/// Returns the content of an entry of `field`, and its name in errors.
 fn text_of(
     inline: &str,
     path: &str,
@@ -51,7 +51,7 @@ fn text_of(
     }
 }
 
-/// What came of reading a patch as one kind; a budget that is used up is an error whatever else it may be.
+/// Separates the result of reading a patch as one kind from a used-up budget, which is always an error.
 fn unless_spent<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match read {
         Err(error) if error.is_budget() => Err(error),
@@ -63,13 +63,13 @@ impl Patch {
     /// Reads the patch.
     ///
     /// # Errors
-    /// Both or neither of path and patch, a file that cannot be read, or text that is no patch.
+    /// Both or neither of path and patch, a file that cannot be read, or an invalid patch.
     pub fn new(entry: &kustomization::Patch, loader: &Loader<'_>) -> Result<Self, Error> {
         let (text, source) = text_of(entry.patch.trim(), &entry.path, "patches", loader)?;
         let budget = &loader.context.budget;
         let strategic = resource::parse(&text, &source, budget);
         let json = JsonPatch::parse(&text, &source, budget);
-        // A budget that is used up makes no patch of another kind.
+        // A used-up budget does not make it a patch of another kind.
         let json = unless_spent(json)?;
         let strategic = unless_spent(strategic)?;
         let content = match (strategic, json) {
@@ -86,7 +86,7 @@ impl Patch {
                     retype: options.allow_kind_change,
                 };
                 let patches = patches.into_iter().map(|mut patch| {
-                    // kustomize keeps the options in the patch's annotations, which makes texts of the others.
+                    // kustomize keeps the options in the patch's annotations, which makes the other annotations strings.
                     if flags.rename || flags.retype {
                         let texts = patch.texts("annotations");
                         patch.set_texts("annotations", texts);
@@ -134,7 +134,7 @@ impl Patch {
     }
 }
 
-/// The places of the objects that a selector means.
+/// Returns the indices of the objects that a selector matches.
 pub(super) fn select(
     map: &ResMap,
     target: &Selector,
@@ -180,8 +180,7 @@ fn apply_json(
     Ok(())
 }
 
-/// The object as a JSON patch sees it: with the annotations that kustomize keeps for itself, so that there are annotations
-/// to add to where the file has none.
+/// Returns the object as a JSON patch sees it: with kustomize's internal annotations, so that there are annotations to add to even if the file has none.
 fn with_history(resource: &Resource, budget: &Budget) -> Result<Node, Error> {
     budget.spend_steps(resource.node.size())?;
     let mut seen = Resource::new(resource.node.clone());
@@ -198,7 +197,7 @@ fn with_history(resource: &Resource, budget: &Budget) -> Result<Node, Error> {
     Ok(seen.node)
 }
 
-/// Takes them out again. All other annotations have become texts.
+/// Removes the internal annotations again. All other annotations have become strings.
 fn drop_history(resource: &mut Resource) {
     let mut annotations = resource.texts("annotations");
     for (key, _) in resource.history() {
@@ -207,7 +206,7 @@ fn drop_history(resource: &mut Resource) {
     resource.set_texts("annotations", annotations);
 }
 
-/// An entry of `patchesJson6902`.
+/// The patch of an entry of `patchesJson6902`.
 pub(crate) struct Json6902 {
     target: Selector,
     patch: JsonPatch,

@@ -12,10 +12,10 @@ use crate::schema::Schema;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Writes the new names of renamed objects into the fields that refer to them.
+/// Updates the fields that refer to renamed objects.
 ///
 /// # Errors
-/// A reference that fits several objects whose names have become different.
+/// A reference that matches several objects whose names now differ.
 pub(crate) fn fix_references(
     map: &mut ResMap,
     references: &[BackReferences],
@@ -46,7 +46,7 @@ pub(crate) fn fix_references(
                 target,
                 role: spec.path.ends_with("roleRef/name"),
             };
-            // The kind was checked against the first id; the present one may be another.
+            // The kind was checked against the first id; the present one may differ.
             let anywhere = FieldSpec::new(GvkFilter::default(), spec.path.clone(), false);
             let set = &mut |node: &mut Node| search.set(node);
             anywhere.visit(&mut node, CreateKind::Nothing, &context.budget, set)?;
@@ -56,8 +56,7 @@ pub(crate) fn fix_references(
     Ok(())
 }
 
-/// kustomize puts the apiVersion together again from group and version, and refuses to look for references where it comes out
-/// another: with nothing before the slash.
+/// Fails if the apiVersion starts with a slash: kustomize joins it again from group and version, and refuses to resolve references if the result differs.
 fn check_api_version(resource: &Resource) -> Result<(), Error> {
     if !resource.api_version().starts_with('/') {
         return Ok(());
@@ -69,7 +68,7 @@ fn check_api_version(resource: &Resource) -> Result<(), Error> {
     .into())
 }
 
-/// The field paths by the kind that has them.
+/// The field paths, by the kind that has them.
 struct Referrers<'c> {
     by_kind: HashMap<&'c str, Vec<(usize, &'c GvkFilter, &'c FieldSpec)>>,
 }
@@ -89,13 +88,13 @@ impl<'c> Referrers<'c> {
         Self { by_kind }
     }
 
-    /// How many fields [`Referrers::of`] gives.
+    /// Returns the number of fields that [`Referrers::of`] yields.
     fn count(&self, kind: &str) -> usize {
         let count = |kind| self.by_kind.get(kind).map_or(0, Vec::len);
         count(kind) + count("")
     }
 
-    /// The fields of a kind, with those of any kind, in order.
+    /// Returns the fields of a kind, with those of any kind, in order.
     fn of(&self, kind: &str) -> impl Iterator<Item = (&'c GvkFilter, &'c FieldSpec)> {
         let mut found: Vec<_> = self
             .by_kind
@@ -112,7 +111,7 @@ impl<'c> Referrers<'c> {
     }
 }
 
-/// What is known of an object that may be referred to. Nothing of it changes while references are fixed.
+/// The properties of an object that may be referred to. None of them changes while references are fixed.
 struct Target {
     api_version: String,
     kind: String,
@@ -128,13 +127,13 @@ struct Target {
 
 struct Targets {
     all: Vec<Target>,
-    /// The objects that once had a name, in order.
+    /// The objects that have or had a name, in order.
     by_name: HashMap<Rc<str>, Vec<usize>>,
-    /// For each namespace that objects started in: where they are now.
+    /// The present places of the objects, by their original namespace.
     moved: HashMap<String, HashSet<Place>>,
 }
 
-/// Where an object is now.
+/// The present place of an object.
 #[derive(PartialEq, Eq, Hash)]
 struct Place {
     cluster: bool,
@@ -174,7 +173,7 @@ impl Targets {
                 suffixes: resource.suffixes.clone(),
             });
         }
-        // A reference with a namespace asks whether anything started there, renamed or not.
+        // A reference with a namespace depends on whether anything started there, renamed or not.
         let mut moved: HashMap<String, HashSet<Place>> = HashMap::new();
         for resource in map.list() {
             let id = resource.id(schema);
@@ -204,9 +203,9 @@ struct Referrer {
     effective_namespace: String,
     prefixes: Vec<Rc<str>>,
     suffixes: Vec<Rc<str>>,
-    /// Namespaces of the service accounts that a role binding binds.
+    /// The namespaces of the service accounts that a role binding binds.
     subject_namespaces: HashSet<String>,
-    /// Group and kind of a binding's role.
+    /// The group and kind of a binding's role.
     role: Option<GvkFilter>,
 }
 
@@ -241,9 +240,9 @@ fn subject_namespaces(resource: &Resource) -> Result<HashSet<String>, Error> {
         .into_iter()
         .flatten()
     {
-        let fault = |what: &str| ErrorKind::Transform {
+        let fault = |reason: &str| ErrorKind::Transform {
             transformer: "name references",
-            reason: format!("RoleBinding {}: {what}", resource.name()),
+            reason: format!("RoleBinding {}: {reason}", resource.name()),
         };
         if subject.as_map().is_none() {
             return Err(fault("a subject is not a map").into());
@@ -277,13 +276,13 @@ fn role(node: &Node) -> Option<GvkFilter> {
     })
 }
 
-/// One kind of reference of one object.
+/// The lookup of one kind of reference of one object.
 struct Search<'s> {
     context: &'s Context<'s, 's>,
     targets: &'s Targets,
     referrer: &'s Referrer,
     target: &'s GvkFilter,
-    /// Whether the field is a binding's role, whose kind stands beside it.
+    /// True if the field is a binding's role, with its kind in a sibling field.
     role: bool,
 }
 
@@ -322,7 +321,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A reference with its own namespace, such as a binding's subject.
+    /// Sets a reference with its own namespace, such as a binding's subject.
     fn set_map(&self, map: &mut Map) -> Result<(), Error> {
         let Some(name) = map.get("name") else {
             return Err(self.fault("a reference has no name"));
@@ -347,7 +346,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The object that a name means.
+    /// Returns the object that a name refers to.
     fn find(
         &self,
         name: &str,
@@ -389,7 +388,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the object can be referred to at all: it is in the same namespace, in none, or bound from another.
+    /// Checks whether the object can be referred to at all: it is in the same namespace, in none, or bound from another.
     fn is_reachable(&self, target: &Target) -> bool {
         self.reaches(
             target.cluster,
@@ -405,7 +404,7 @@ impl Search<'_> {
             || self.referrer.subject_namespaces.contains(namespace)
     }
 
-    /// Whether the object is in the namespace that the reference names: where it started, or else where it is.
+    /// Checks whether the object is in the namespace of the reference: its original one, or otherwise its present one.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         match namespace {
             None => true,
@@ -415,7 +414,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether anything that can be referred to started in a namespace.
+    /// Checks whether an object that can be referred to started in a namespace.
     fn started_in(&self, namespace: &str) -> bool {
         let places = self.targets.moved.get(namespace).into_iter().flatten();
         places

@@ -10,7 +10,7 @@ use crate::resource::Resource;
 use crate::schema::Schema;
 use std::rc::Rc;
 
-/// Sets the replicas of the workloads of one name.
+/// The transformer that sets the replicas of the workloads of one name.
 pub(crate) struct Replicas {
     replica: Replica,
     specs: Rc<[FieldSpec]>,
@@ -55,7 +55,7 @@ impl Replicas {
             node => {
                 return Err(fault(format!(
                     "the field is {}, expected a number",
-                    node.what()
+                    node.description()
                 )));
             }
         };

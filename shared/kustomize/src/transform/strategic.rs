@@ -7,14 +7,14 @@ use crate::node::Node;
 use crate::resmap::ResMap;
 use crate::resource::{self, Resource};
 
-/// A strategic merge patch and what it may do.
+/// A strategic merge patch and its options.
 #[derive(Clone, Debug)]
 pub(crate) struct SmPatch {
     pub patch: Resource,
     pub flags: Flags,
 }
 
-/// What a patch may change of an object's identity.
+/// The parts of an object's identity that a patch may change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flags {
     pub rename: bool,
@@ -56,7 +56,7 @@ impl SmPatch {
     }
 }
 
-/// Patches objects by place; each gets its own copy, which takes group and version from the object.
+/// Patches objects by index; each gets a separate copy, which takes group and version from the object.
 pub(super) fn apply_selected(
     map: &mut ResMap,
     selected: &[usize],
@@ -130,7 +130,7 @@ fn patch_resource(
     resource.shares.sync(&mut resource.node, &context.budget)
 }
 
-/// Whether a patch removes or replaces all annotations. kustomize keeps an object's history there, so it forgets it.
+/// Checks whether a patch removes or replaces all annotations. kustomize keeps an object's history there, and then loses it.
 fn wipes_annotations(patch: &Node) -> bool {
     let replaces = |node: &Node| {
         node.get("$patch")
@@ -159,11 +159,11 @@ fn forget(resource: &mut Resource) {
     resource.needs_hash = false;
 }
 
-/// `patchesStrategicMerge`.
+/// The patches of `patchesStrategicMerge`.
 pub(crate) struct Strategic(Vec<SmPatch>);
 
 impl Strategic {
-    /// Reads patches: each entry is a patch, or else the path of one. `inline` holds more of them.
+    /// Reads patches: each entry is a patch, or otherwise the path of one. `inline` holds further ones.
     ///
     /// # Errors
     /// A file that cannot be read, or no patch at all.

@@ -18,12 +18,12 @@ pub(crate) struct ValueAdd {
 }
 
 declare! {
-    /// Where the value goes.
+    /// A destination of the value.
     #[derive(Clone, Debug)]
     pub(crate) struct Target {
         "selector" pub selector: Option<Selector>,
         "fieldPath" pub field_path: String,
-        /// From 1: the part of a file path that the value becomes. 0 replaces the whole text.
+        /// The part of a file path that the value becomes, counted from 1. 0 replaces the whole string.
         "filePathPosition" pub file_path_position: i64,
     }
 }
@@ -41,7 +41,9 @@ impl ValueAdd {
     /// No target, or one without a field.
     pub fn new(value: String, targets: Vec<Target>) -> Result<Self, Error> {
         if targets.is_empty() {
-            return Err(fault("it needs at least one target".to_owned()));
+            return Err(fault(
+                "targets is empty: give at least one target".to_owned(),
+            ));
         }
         if targets.iter().any(|target| target.field_path.is_empty()) {
             return Err(fault("a target has no fieldPath".to_owned()));
@@ -73,16 +75,16 @@ impl ValueAdd {
     }
 
     fn set(&self, node: &mut Node, target: &Target, budget: &Budget) -> Result<(), Error> {
-        let wrong = |what: &str| fault(format!("'{}' leads to {what}", target.field_path));
+        let wrong = |found: &str| fault(format!("'{}' leads to {found}", target.field_path));
         let mut at = node;
         budget.spend_steps(target.field_path.len())?;
         let path = node::split(&target.field_path, '/');
         budget.check_path(path.len())?;
         for (place, part) in path.iter().enumerate() {
             let last = place + 1 == path.len();
-            let what = at.what();
+            let found = at.description();
             let Node::Map(map) = at else {
-                return Err(wrong(what));
+                return Err(wrong(found));
             };
             budget.spend_field(part, "")?;
             budget.spend_nodes(MAP_NODES)?;
@@ -96,7 +98,7 @@ impl ValueAdd {
                 scalar.set_plain(text);
             }
             Node::Scalar(scalar) => scalar.set_plain(self.value.clone()),
-            other => return Err(wrong(other.what())),
+            other => return Err(wrong(other.description())),
         }
         Ok(())
     }
@@ -109,7 +111,7 @@ fn field<'m>(map: &'m mut Map, name: &str, last: bool) -> Option<&'m mut Node> {
     map.get_mut(name)
 }
 
-/// Puts a part into a file path; an absolute path stays one, and a position behind the end is the end.
+/// Inserts a part into a file path; an absolute path stays absolute, and a position beyond the end is the end.
 fn insert_part(path: &str, position: usize, part: &str) -> String {
     let absolute = path.starts_with('/');
     let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();

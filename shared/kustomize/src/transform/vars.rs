@@ -18,10 +18,10 @@ fn fault(reason: String) -> Error {
     .into()
 }
 
-/// Writes the values of the vars into the fields that may hold them.
+/// Writes the values of the vars into the fields that may contain them.
 ///
 /// # Errors
-/// A var without an object, or whose object has no such field.
+/// A var without an object, or whose object lacks the field.
 pub(crate) fn resolve_vars(
     map: &mut ResMap,
     vars: &BTreeMap<String, Var>,
@@ -51,7 +51,7 @@ pub(crate) fn resolve_vars(
     Ok(())
 }
 
-/// A var's value: a scalar, or something that cannot stand in a text.
+/// Returns a var's value: a scalar; `None` if the field cannot be part of a string.
 fn value_of(map: &ResMap, var: &Var) -> Result<Option<Scalar>, Error> {
     let mut reads = map
         .list()
@@ -82,8 +82,7 @@ fn value_of(map: &ResMap, var: &Var) -> Result<Option<Scalar>, Error> {
     })
 }
 
-/// The value as Go reads it: whole numbers are decimal, and those that are too large are floats. `None` for other ways to
-/// write a number, which kustomize does not find.
+/// Returns the value as Go reads it: integers are decimal, and those that are too large are floats. `None` for other spellings of a number, which kustomize does not find.
 fn number(scalar: &Scalar) -> Option<Scalar> {
     if scalar.tag != Tag::Int {
         return Some(scalar.clone());
@@ -98,8 +97,8 @@ fn number(scalar: &Scalar) -> Option<Scalar> {
         .then(|| Scalar::new(Tag::Float, scalar.text.clone(), scalar.style))
 }
 
-/// A value inside of a text: floats as Go's `%v`.
-fn shown(value: &Scalar) -> String {
+/// Formats a value within a string: floats as Go's `%v`.
+fn format_value(value: &Scalar) -> String {
     const LARGEST: f64 = 1e21;
     const SMALLEST: f64 = 1e-4;
     match value.text.parse::<f64>() {
@@ -114,7 +113,7 @@ fn shown(value: &Scalar) -> String {
     }
 }
 
-/// `containers[0]` as `containers` and `0`.
+/// Splits `containers[0]` into `containers` and `0`.
 fn with_indexes(fields: Vec<String>) -> Vec<String> {
     let mut result = Vec::with_capacity(fields.len());
     for field in fields {
@@ -155,7 +154,7 @@ fn set(node: &mut Node, values: &Values, spec: &FieldSpec, budget: &Budget) -> R
     }
 }
 
-/// Replaces the vars of a string. One that is nothing but a var gets its type, too.
+/// Replaces the vars of a string. A string that is only a var also gets its type.
 fn replace(scalar: &mut Scalar, values: &Values, budget: &Budget) -> Result<(), Error> {
     budget.spend_steps(1 + scalar.text.len() / 16)?;
     if !scalar.is_string() {
@@ -164,7 +163,7 @@ fn replace(scalar: &mut Scalar, values: &Values, budget: &Budget) -> Result<(), 
     let value = expand(&scalar.text, values, &mut |text| {
         budget.spend_text(text.len())
     })?;
-    // The value is written without quotes of its own, but stays what it is.
+    // The value is written without quotes, but keeps its type.
     *scalar = Scalar {
         style: Style::Plain,
         share: scalar.share,
@@ -204,7 +203,7 @@ fn expand(
                             return Ok(value);
                         }
                         Some(value) => {
-                            let text = shown(&value);
+                            let text = format_value(&value);
                             spend(&text)?;
                             output.push_str(&text);
                         }
@@ -229,7 +228,7 @@ fn expand(
     Ok(Scalar::str(output))
 }
 
-/// The value as Go prints it after having read it.
+/// Returns the value as Go prints it after parsing it.
 fn typed(scalar: &Scalar) -> Scalar {
     let text = match scalar.tag {
         Tag::Float => scalar

@@ -1,11 +1,10 @@
-//! What a kustomization asks of the Helm engine, and what becomes of the answer. The real tools are asked by the tests of
-//! `driftless build`, over `tests/corpus/kustomize-charts`.
+//! The calls of a kustomization to the Helm engine, and the use of its answers. The tests of `driftless build` compare with the real tools, over `tests/corpus/kustomize-charts`.
 
 use driftless_kustomize::{Build, ChartCall, Charts, Options, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use std::cell::RefCell;
 
-/// Notes the calls, and renders an object of the release.
+/// An engine that records the calls and renders an object of the release.
 #[derive(Default)]
 struct Noted(RefCell<Vec<ChartCall>>);
 
@@ -58,7 +57,7 @@ fn a_chart_is_asked_for_as_helm_would_be() {
     let charts = Noted::default();
     let text = "namePrefix: p-\nnamespace: prod\nhelmCharts:\n- name: web\n  releaseName: shop\n  includeCRDs: true\n  additionalValuesFiles: [more.yaml]\n";
     let done = build(text, &charts).unwrap();
-    // The namespace is the chart's business.
+    // The namespace is left to the chart.
     assert_eq!(
         done,
         "apiVersion: v1\nkind: Service\nmetadata:\n  name: p-shop\n"

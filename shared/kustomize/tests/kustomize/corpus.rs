@@ -18,7 +18,7 @@ fn add(root: &Path, below: &str, tree: &mut FileTree) {
     }
 }
 
-/// What is wrong with a case, if anything.
+/// Returns a description of the failure of a case, if it fails.
 fn check(case: &Path) -> Option<String> {
     let mut tree = FileTree::new();
     add(&case.join("in"), "", &mut tree);

@@ -1,4 +1,4 @@
-//! Input that wants to cost more than it may, or to read what it may not.
+//! Input that would cost more than allowed, or read files that it must not read.
 
 use driftless_kustomize::{Build, ErrorKind, Limits, LoadRestrictor, Options, kustomization_of};
 use driftless_manifest::{EntryKind, FileTree, Object, Reader, TreePath};
@@ -116,7 +116,7 @@ fn patches_have_a_budget() {
 
 #[test]
 fn texts_that_must_be_read_cost_steps() {
-    // No YAML, so that every patch reads it again.
+    // Invalid YAML, so that every patch parses it again.
     let text = format!("'[{}'", "a".repeat(60_000));
     let patch = format!(
         "{{patch: \"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{x: {text}}}}}\"}}"
@@ -140,7 +140,7 @@ fn texts_that_must_be_read_cost_steps() {
     assert!(render(&tree, "", &with(2_000_000)).is_ok());
 }
 
-/// A few hundred bytes that are ten to the power of `levels` values when their aliases are copied.
+/// Returns a few hundred bytes that are ten to the power of `levels` values when their aliases are copied.
 fn aliases(levels: usize) -> String {
     (1..=levels).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
         let refs = vec![format!("*a{}", i - 1); 10].join(", ");
@@ -148,7 +148,7 @@ fn aliases(levels: usize) -> String {
     })
 }
 
-/// What a path goes through was charged by its bytes, however many values its aliases make.
+/// A string on a path was charged by its bytes, no matter how many values its aliases make.
 #[test]
 fn texts_inside_of_values_cost_what_they_become() {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
@@ -171,7 +171,7 @@ fn texts_inside_of_values_cost_what_they_become() {
     );
 }
 
-/// Each document of a file had all the values that a file may have.
+/// Each document of a file had the full budget of values of a file.
 #[test]
 fn the_documents_of_a_file_share_what_the_build_has() {
     let document = format!("{CONFIG_MAP}---\n{}---\n", aliases(5));
@@ -186,7 +186,7 @@ fn the_documents_of_a_file_share_what_the_build_has() {
     );
 }
 
-/// The files of the build's own configuration were not charged at all.
+/// Files of the build's own configuration were not charged at all.
 #[test]
 fn files_of_definitions_cost_what_they_become() {
     let crds = vec!["c.yaml"; 10_000].join(", ");
@@ -237,7 +237,7 @@ fn no_object_becomes_deeper_than_a_text() {
     }
 }
 
-/// The fields that a merge key brings were compared with each other one by one.
+/// The fields of a merge key were compared with each other one by one.
 #[test]
 fn merge_keys_bring_many_fields() {
     let keys: String = (0..50_000).map(|n| format!(" k{n}: v\n")).collect();
@@ -253,7 +253,7 @@ fn merge_keys_bring_many_fields() {
     assert_eq!(built[0].pointer("/data/k1"), Some(&json!("own")));
 }
 
-/// Expressions are paid for by what they become, and kept only up to a size.
+/// Expressions are charged by their compiled size, and cached only up to a total size.
 #[test]
 fn large_expressions_cost_steps() {
     let patch = |number: usize| {
@@ -279,7 +279,7 @@ fn large_expressions_cost_steps() {
     );
 }
 
-/// What stands beside the value that a replacement changes in a text stays as it was written.
+/// Values next to the one that a replacement changes in a string keep their style.
 #[test]
 fn replacements_keep_the_quotes_beside_them() {
     let inner = "p: 'C:\\temp'\nq: old\n";
@@ -296,7 +296,7 @@ fn replacements_keep_the_quotes_beside_them() {
     assert_eq!(built[0].pointer("/data/f"), Some(&json!(want)));
 }
 
-/// kustomize looks for no item of a list where it goes along field paths, and knows no wildcard there.
+/// kustomize does not look for items of lists when it follows field paths, and has no wildcard in them.
 #[test]
 fn wildcards_in_field_paths_are_refused() {
     let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: $(V), '0': y}}";
@@ -428,8 +428,7 @@ fn what_fetches_or_runs_is_refused_by_file_and_field() {
             cases.push((plugin(field, function), want.clone()));
         }
         let unknown = "{apiVersion: builtin, kind: Nope, metadata: {name: x}}";
-        let want =
-            format!("a/kustomization.yaml: {field}: Nope is not supported: it is not a built-in");
+        let want = format!("a/kustomization.yaml: {field}: Nope is not supported: not a built-in");
         cases.push((
             format!("resources: [r.yaml]\n{field}: ['{unknown}']\n"),
             want,

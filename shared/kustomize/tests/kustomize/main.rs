@@ -1,10 +1,10 @@
-//! The tests of this crate from outside, in one program: every program of its own links all crates once more.
+//! The external tests of this crate, in one binary: each further binary would link all crates again.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "tests read their cases, or make their own input"
+    reason = "tests read their cases, or build their own input"
 )]
 
 mod charts;

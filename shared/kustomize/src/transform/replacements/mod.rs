@@ -23,10 +23,10 @@ use serde_json::Value as Json;
 /// The replacements of one kustomization or plugin.
 pub(crate) struct Replacements(Vec<Replacement>);
 
-/// Steps that a byte of a text costs that is written anew.
+/// The steps that a byte of a rewritten string costs.
 const WRITTEN: usize = 2;
 
-/// The field that is meant when none is given.
+/// The default field path.
 const NAME: &str = "metadata.name";
 
 fn fault(reason: String) -> Error {
@@ -41,7 +41,7 @@ impl Replacements {
     /// Reads the entries and the files that they name.
     ///
     /// # Errors
-    /// An entry with both, or a file that holds no replacements.
+    /// An entry with both, or a file without replacements.
     pub fn new(entries: &[ReplacementEntry], loader: &Loader<'_>) -> Result<Self, Error> {
         let mut all = Vec::new();
         for entry in entries {
@@ -92,10 +92,10 @@ impl Replacements {
     }
 }
 
-/// What is copied.
+/// The value that is copied.
 struct Value {
     node: Node,
-    /// The field that it is, as object and path: when that is a target, too, later targets get what it has become.
+    /// The field of the value, as object and path: if the field is also a target, later targets get its new value.
     field: Option<(usize, Vec<String>)>,
 }
 
@@ -119,7 +119,7 @@ impl Value {
     }
 }
 
-/// The replacements in a file: one, or a list.
+/// Reads the replacements of a file: one, or a list.
 fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
     let file = loader.text(path, "replacements")?;
     let documents = loader.context.budget.reading(|fuel| {
@@ -205,10 +205,10 @@ fn source_value(
     })
 }
 
-/// The part of a text that `delimiter` and `index` ask for.
+/// Returns the part of a string that `delimiter` and `index` select.
 fn refine(value: &Node, options: &FieldOptions) -> Result<Node, Error> {
     let Node::Scalar(scalar) = value else {
-        return Err(fault("delimiter is for texts only".to_owned()));
+        return Err(fault("delimiter is for strings only".to_owned()));
     };
     let parts: Vec<&str> = scalar.text.split(&options.delimiter).collect();
     let part = usize::try_from(options.index)
@@ -262,7 +262,7 @@ fn apply_target(
     Ok(())
 }
 
-/// The fields of a target, part by part.
+/// Returns the fields of a target, split into parts.
 fn target_paths(target: &ReplacementTarget, budget: &Budget) -> Result<Vec<Vec<String>>, Error> {
     let mut paths = Vec::with_capacity(target.field_paths.len().max(1));
     for path in &target.field_paths {
@@ -299,26 +299,28 @@ fn is_target(resource: &Resource, select: &Matcher, reject: &[Matcher], schema: 
     !rejected && ids.iter().any(|id| select.id(id))
 }
 
-/// A value on its way into fields.
+/// A value that is copied into fields.
 struct Copy<'c> {
     value: &'c Node,
     options: Option<&'c FieldOptions>,
     context: &'c Context<'c, 'c>,
-    /// Levels of an object above the place where it goes.
+    /// The levels of an object above the destination.
     levels: usize,
 }
 
 impl Copy<'_> {
-    /// Writes the value to wherever the path leads.
+    /// Writes the value to every field that the path leads to.
     fn to(&self, resource: &mut Resource, path: &[String]) -> Result<(), Error> {
         let done = match self.replace_in_text(&mut resource.node, path) {
-            // A text with YAML or JSON in it can be gone into.
+            // The path may continue in a string with YAML or JSON.
             Ok(count) => Ok(count),
             Err(Miss::Spent(error)) => return Err(error),
             Err(Miss::Reason(_)) => self.replace_in_fields(&mut resource.node, path),
         };
         match done {
-            Ok(0) if self.creates() => self.missed(resource, path, "it cannot be found or made"),
+            Ok(0) if self.creates() => {
+                self.missed(resource, path, "the field cannot be found or created")
+            }
             Ok(0) => self.missed(resource, path, "the field does not exist"),
             Ok(_) => Ok(()),
             Err(Miss::Spent(error)) => Err(error),
@@ -336,7 +338,7 @@ impl Copy<'_> {
         self.options.is_some_and(|options| options.create)
     }
 
-    /// Visits what a path leads to; how many places that were.
+    /// Sets every field that the path leads to; returns how many there were.
     fn replace_in_fields(&self, node: &mut Node, path: &[String]) -> Result<usize, Miss> {
         let mut count = 0;
         let visit = Visit {
@@ -347,7 +349,7 @@ impl Copy<'_> {
             count += 1;
             match found {
                 Found::Node(node) => self.set(node),
-                // What is inside of a text is changed in a copy that nobody keeps.
+                // A value within a string is changed in a copy that is discarded.
                 Found::InText => Ok(()),
             }
         })?;
@@ -359,7 +361,7 @@ impl Copy<'_> {
         let value = self.value;
         let options = self.options.filter(|options| !options.delimiter.is_empty());
         match (node, options) {
-            // Only the text: the field keeps its type.
+            // Only the value: the field keeps its type.
             (Node::Scalar(old), None) => {
                 let text = value.text();
                 budget.spend_field("", text)?;
@@ -375,12 +377,12 @@ impl Copy<'_> {
                 budget.check_node_levels(self.levels, value)?;
                 *node = value.clone();
             }
-            (_, Some(_)) => return Err(Miss::Reason("delimiter is for texts only".to_owned())),
+            (_, Some(_)) => return Err(Miss::Reason("delimiter is for strings only".to_owned())),
         }
         Ok(())
     }
 
-    /// Goes along the path to a text that holds YAML or JSON, changes a value in it and writes the text anew.
+    /// Follows the path to a string that holds YAML or JSON, changes a value in it and rewrites the string.
     fn replace_in_text(&self, object: &mut Node, path: &[String]) -> Result<usize, Miss> {
         let none = || Miss::Reason("a value on the path is not a string".to_owned());
         let mut text = None;
@@ -412,7 +414,7 @@ impl Copy<'_> {
     }
 }
 
-/// A text with the value in the place of one of its parts, or before or behind them. A map or list counts as an empty text.
+/// Returns a string with the value in place of one of its parts, or before or after them. A map or list counts as an empty string.
 fn splice(old: &str, value: &Node, options: &FieldOptions) -> String {
     let text = if value.is_null() { "" } else { value.text() };
     let mut parts: Vec<&str> = old.split(&options.delimiter).collect();
@@ -426,7 +428,7 @@ fn splice(old: &str, value: &Node, options: &FieldOptions) -> String {
     parts.join(&options.delimiter)
 }
 
-/// The text with the value in it: JSON stays JSON, with or without indentation; anything else is YAML.
+/// Returns the string with the value in it: JSON stays JSON, with or without indentation; anything else is YAML.
 fn write_text(inner: &Node, old: &str) -> Option<String> {
     if !old.trim_start().starts_with(['{', '[']) {
         node::to_value(inner).ok()?;

@@ -5,19 +5,19 @@ use crate::loader::Context;
 use crate::node::{Map, Node, Scalar};
 use driftless_manifest::fuel::MAP_NODES;
 
-/// What a path leads to.
+/// A value that a path leads to.
 pub(super) enum Found<'n> {
     /// A value of the object.
     Node(&'n mut Node),
-    /// A value inside of a text.
+    /// A value within a string.
     InText,
 }
 
-/// Why a value was not written.
+/// The reason why a value was not written.
 pub(super) enum Miss {
-    /// The path and the object do not fit.
+    /// The path does not match the object.
     Reason(String),
-    /// The build has an error of its own: a budget that is used up.
+    /// The build itself fails: a budget is used up.
     Spent(Error),
 }
 
@@ -35,8 +35,7 @@ impl From<String> for Miss {
 
 type Set<'s> = &'s mut dyn FnMut(Found<'_>) -> Result<(), Miss>;
 
-/// A walk along a path. `*` stands for every item of a list, `[key=value]` for the items whose key matches an expression. With
-/// `make`, fields that are missing are made, the last one of the kind of `make`.
+/// A walk along a path. `*` means every item of a list, `[key=value]` the items whose key matches an expression. With `make`, missing fields are created, the last one of the kind of `make`.
 #[derive(Clone, Copy)]
 pub(super) struct Visit<'v> {
     pub make: Option<&'v Node>,
@@ -44,10 +43,10 @@ pub(super) struct Visit<'v> {
 }
 
 impl Visit<'_> {
-    /// Calls `set` on everything that a path leads to.
+    /// Calls `set` on every value that a path leads to.
     ///
     /// # Errors
-    /// A field of a list or scalar, an index beyond the end, or whatever `set` refuses.
+    /// A field of a list or scalar, an index beyond the end, or an error of `set`.
     pub fn path(self, node: &mut Node, path: &[String], set: Set<'_>) -> Result<(), Miss> {
         self.context.budget.spend_steps(1)?;
         let Some((part, rest)) = path.split_first() else {
@@ -67,7 +66,7 @@ impl Visit<'_> {
         self.field(node, part, rest, set)
     }
 
-    /// Pays for a value that is missing, and makes it empty.
+    /// Charges for a missing value, and creates it empty.
     fn blank(self, next: Option<&String>, make: &Node) -> Result<Node, Miss> {
         self.context.budget.spend_nodes(1 + MAP_NODES)?;
         Ok(blank(next, make))
@@ -78,8 +77,8 @@ impl Visit<'_> {
             return Ok(());
         }
         let Node::Map(map) = node else {
-            let what = node.what();
-            return Err(format!("it goes through {what}, expected a map").into());
+            let found = node.description();
+            return Err(format!("the path goes through {found}, expected a map").into());
         };
         if let (None, Some(make)) = (map.get(name), self.make) {
             self.context.budget.spend_field(name, "")?;
@@ -92,10 +91,10 @@ impl Visit<'_> {
         }
     }
 
-    /// A text on the way is read as YAML. What is found in it counts, but nothing that is set there is kept.
+    /// Parses a string on the path as YAML. Values found in it count, but changes in it are discarded.
     fn text(self, scalar: &Scalar, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
         let Some(mut inner) = self.context.embedded(&scalar.text)? else {
-            return Err("it goes through a string that is not YAML"
+            return Err("the path goes through a string that is not YAML"
                 .to_owned()
                 .into());
         };
@@ -187,11 +186,15 @@ impl Visit<'_> {
 fn items(node: &mut Node) -> Result<&mut Vec<Node>, Miss> {
     match node {
         Node::Seq(items) => Ok(items),
-        node => Err(format!("it goes through {}, expected a list", node.what()).into()),
+        node => Err(format!(
+            "the path goes through {}, expected a list",
+            node.description()
+        )
+        .into()),
     }
 }
 
-/// An empty value of the kind that the next part of the path needs.
+/// Creates an empty value of the kind that the next part of the path needs.
 fn blank(next: Option<&String>, make: &Node) -> Node {
     match next {
         Some(next)
