@@ -1,75 +1,75 @@
-//! What an object wishes for itself. Each wish may be a label or an annotation, and its value in any case.
+//! Apply options that an object sets by labels or annotations. Their values are case-insensitive.
 
 use driftless_manifest::Object;
 
 const GROUP: &str = "kustomize.toolkit.fluxcd.io";
 
-/// How an object is applied (`kustomize.toolkit.fluxcd.io/ssa`).
+/// The mode in which an object is applied (`kustomize.toolkit.fluxcd.io/ssa`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ssa {
-    /// Fields of kubectl are taken over. The default.
+    /// Takes over the fields of kubectl. The default.
     #[default]
     Override,
-    /// Fields of others stay theirs.
+    /// Leaves fields of other managers to them.
     Merge,
-    /// Only created, never changed.
+    /// Only creates the object and never changes it.
     IfNotPresent,
-    /// Neither created, changed nor deleted.
+    /// Does not create, change or delete the object.
     Ignore,
 }
 
-/// All wishes of one object.
+/// All apply options of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
-    /// `ssa`.
+    /// The value of `ssa`.
     pub ssa: Ssa,
-    /// `force: Enabled`: recreated when a field cannot be changed.
+    /// True for `force: Enabled`: the object is recreated if an immutable field changes.
     pub force: bool,
-    /// `prune: Disabled`: never deleted.
+    /// True for `prune: Disabled`: the object is never deleted.
     pub prune_disabled: bool,
-    /// `reconcile: Disabled`: neither applied nor deleted, also when it stands only on the live object.
+    /// True for `reconcile: Disabled`: the object is not applied and not deleted, even if only the live object has the option.
     pub reconcile_disabled: bool,
 }
 
-/// Why an object is not applied.
+/// The reason that an object is not applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skip {
-    /// `reconcile: Disabled`, here or on the live object.
+    /// `reconcile: Disabled` on the desired or the live object.
     Reconcile,
-    /// `ssa: Ignore`, here or on the live object.
+    /// `ssa: Ignore` on the desired or the live object.
     Ignore,
-    /// `ssa: IfNotPresent`, and it is present.
+    /// `ssa: IfNotPresent`, and the object exists.
     Present,
 }
 
 impl Policy {
-    /// Reads the wishes of an object, desired or live. An unknown value counts as none.
+    /// Reads the options of a desired or live object. An unknown value counts as unset.
     pub fn of(object: &Object) -> Self {
-        let says = |key: &str, value: &str| says(object, key, value);
-        // A label and an annotation may differ: Flux asks for each value on its own, and leaving alone wins.
-        let ssa = if says("ssa", "Ignore") {
+        let has = |key: &str, value: &str| has(object, key, value);
+        // A label and an annotation may differ: Flux checks for each value separately, and the more cautious one wins.
+        let ssa = if has("ssa", "Ignore") {
             Ssa::Ignore
-        } else if says("ssa", "IfNotPresent") {
+        } else if has("ssa", "IfNotPresent") {
             Ssa::IfNotPresent
-        } else if says("ssa", "Merge") {
+        } else if has("ssa", "Merge") {
             Ssa::Merge
         } else {
             Ssa::Override
         };
         Self {
             ssa,
-            force: says("force", "Enabled"),
-            prune_disabled: says("prune", "Disabled"),
-            reconcile_disabled: says("reconcile", "Disabled"),
+            force: has("force", "Enabled"),
+            prune_disabled: has("prune", "Disabled"),
+            reconcile_disabled: has("reconcile", "Disabled"),
         }
     }
 
-    /// Whether the live object must be known before anything is sent.
+    /// Checks whether the live object must be read before the apply.
     pub fn needs_live(&self) -> bool {
         self.ssa != Ssa::Override
     }
 
-    /// Why the object is not applied, if it is not.
+    /// Returns why the object is not applied, or `None` if it is applied.
     pub fn skip(&self, live: Option<&Object>) -> Option<Skip> {
         let there = live.map(Self::of);
         if self.reconcile_disabled || there.is_some_and(|live| live.reconcile_disabled) {
@@ -83,23 +83,23 @@ impl Policy {
         }
     }
 
-    /// Whether other managers' fields are taken over: not when the object or the live one says `ssa: Merge`.
+    /// Checks whether other managers' fields are taken over: not if the desired or the live object has `ssa: Merge`.
     pub fn takes_over(&self, live: &Object) -> bool {
         self.ssa != Ssa::Merge && Self::of(live).ssa != Ssa::Merge
     }
 
-    /// Whether an unchangeable field makes a new object, if the Kustomization itself does not say so.
+    /// Checks whether the object is recreated if an immutable field changes, in addition to the option of the Kustomization.
     pub fn recreates(&self, live: Option<&Object>) -> bool {
         self.force || live.is_some_and(|live| Self::of(live).force)
     }
 
-    /// For a live object: whether it stays although nothing renders it any more.
+    /// Checks whether a live object stays although it is no longer rendered.
     pub fn keeps(&self) -> bool {
         self.prune_disabled || self.reconcile_disabled || self.ssa == Ssa::Ignore
     }
 }
 
-fn says(object: &Object, key: &str, value: &str) -> bool {
+fn has(object: &Object, key: &str, value: &str) -> bool {
     let key = format!("{GROUP}/{key}");
     [object.label(&key), object.annotation(&key)]
         .into_iter()

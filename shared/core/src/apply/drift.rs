@@ -1,9 +1,9 @@
-//! Is the live object what an apply would make of it? Told from the live object alone, without asking the API server, where
-//! that can be told.
+//! Decides whether an apply would change the live object: by the live object alone, without a request to the API server, if that is
+//! sufficient.
 //!
-//! An apply changes an object when a value that we send differs from the live one, or when a field that we own (by
-//! `managedFields`) is no longer sent and nobody else owns it. Which lists are merged by key, which are sets and which are
-//! replaced as a whole is read from our own `managedFields` entry: the API server has written it there.
+//! An apply changes an object if a value that we send differs from the live one, or if a field that we own (by
+//! `managedFields`) is no longer sent and no other manager owns it. Our own `managedFields` entry, which the API server has written,
+//! shows which lists are merged by key, which are sets and which are replaced as a whole.
 
 use super::fieldset::{FieldSet, Step, canonical};
 use super::normalize::same_quantity;
@@ -14,20 +14,20 @@ use serde_json::{Map, Value};
 
 pub use super::managers::{helm_fields_patch, managed_fields_patch};
 
-/// What an apply would do.
+/// The effect that an apply would have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Drift {
-    /// Nothing.
+    /// The object would stay unchanged.
     Unchanged,
-    /// It cannot be told: only the API server knows. A dry-run apply and [`is_same`], or an apply whose answer has the
-    /// `resourceVersion` of before, tell it.
+    /// Only the API server knows. A dry-run apply and [`is_same`] decide it, or an apply whose response has an unchanged
+    /// `resourceVersion`.
     Unknown,
-    /// Something. (A value that the API server writes in another form may turn out to be the same: the `resourceVersion` of the
-    /// answer is then that of before.)
+    /// The object would change. (A value that the API server writes in another form may prove to be the same: the `resourceVersion` of the
+    /// response is then unchanged.)
     Configured,
 }
 
-/// Fields of `metadata` that the server keeps, and that an apply does not change.
+/// Fields of `metadata` that the server sets, and that an apply does not change.
 pub(super) const SERVER_METADATA: [&str; 10] = [
     "name",
     "namespace",
@@ -41,10 +41,10 @@ pub(super) const SERVER_METADATA: [&str; 10] = [
     "selfLink",
 ];
 
-/// Compares what would be sent with the live object.
+/// Compares the object that would be sent with the live object.
 ///
-/// `desired` is in the form that is sent ([`super::normalize::object`]), `live` is as the server gave it in the same version,
-/// `manager` is the name that we apply with.
+/// `desired` is normalized ([`super::normalize::object`]), `live` is the server's response in the same version, and
+/// `manager` is our field manager.
 pub fn compare(desired: &Object, live: &Object, manager: &str) -> Drift {
     if desired.api_version() != live.api_version() || !live.meta("deletionTimestamp").is_empty() {
         return Drift::Unknown;
@@ -55,24 +55,25 @@ pub fn compare(desired: &Object, live: &Object, manager: &str) -> Drift {
     let rules = Rules::of(desired);
     let mut drift = Drift::Unchanged;
     for (field, value) in desired.as_map() {
-        let there = live.as_map().get(field);
+        let live_value = live.as_map().get(field);
         let place = owned.place().field(field);
-        let found = match (field.as_str(), value, there) {
+        let found = match (field.as_str(), value, live_value) {
             ("apiVersion" | "kind" | "status", ..) => Drift::Unchanged,
-            ("metadata", Value::Object(wanted), Some(Value::Object(there))) => {
-                metadata(wanted, there, &place, rules)
+            ("metadata", Value::Object(desired), Some(Value::Object(live))) => {
+                metadata(desired, live, &place, rules)
             }
-            _ => rules.below(field).value(value, there, &place),
+            _ => rules.below(field).value(value, live_value, &place),
         };
         drift = drift.max(found);
     }
     // Whole fields that are no longer sent.
-    let kept = |field: &str| desired.as_map().contains_key(field) || field == "status";
-    drift.max(dropped(&owned.place(), live.as_map(), kept))
+    let is_kept = |field: &str| desired.as_map().contains_key(field) || field == "status";
+    drift.max(dropped(&owned.place(), live.as_map(), is_kept))
 }
 
-/// Whether a dry-run's answer is the live object: the same but for `managedFields`, `status` and what changes by itself.
-pub fn is_same(would: &Object, live: &Object) -> bool {
+/// Checks whether the response of a dry run equals the live object, without `managedFields`, `status` and the metadata that the server
+/// sets.
+pub fn is_same(applied: &Object, live: &Object) -> bool {
     let bare = |object: &Object| {
         let mut fields = object.as_map().clone();
         fields.remove("status");
@@ -84,17 +85,17 @@ pub fn is_same(would: &Object, live: &Object) -> bool {
         }
         fields
     };
-    would.meta("uid") == live.meta("uid") && bare(would) == bare(live)
+    applied.meta("uid") == live.meta("uid") && bare(applied) == bare(live)
 }
 
-/// What we own of an object, and what everybody else owns.
+/// The fields of an object that we own, and those that other managers own.
 struct Owned {
     ours: FieldSet,
     others: FieldSet,
 }
 
 impl Owned {
-    /// Nothing when we own nothing yet, own it in another version, or an entry cannot be read.
+    /// Returns `None` if we own no field yet, own fields in another version, or an entry cannot be read.
     fn of(live: &Object, api_version: &str, manager: &str) -> Option<Self> {
         let entries = live.pointer("/metadata/managedFields")?.as_array()?;
         let text = |entry: &Value, field: &str| {
@@ -132,7 +133,7 @@ impl Owned {
     }
 }
 
-/// A place in the object, as the owners see it.
+/// A field of the object with its owners.
 #[derive(Clone, Copy)]
 struct OwnedField<'s> {
     ours: Option<&'s FieldSet>,
@@ -155,29 +156,29 @@ impl<'s> OwnedField<'s> {
         }
     }
 
-    /// Whether the thing is replaced as a whole, as far as its owners tell: ourselves, or others where we own nothing.
+    /// Checks whether the value is replaced as a whole, according to our entry, or to the others' if we own no field here.
     fn is_whole(&self) -> bool {
         self.ours
             .or(self.others)
             .is_some_and(|set| set.itself && set.is_leaf())
     }
 
-    /// The steps below that we own.
+    /// Returns the steps below that we own.
     fn steps(&self) -> impl Iterator<Item = &'s Step> {
         self.ours.into_iter().flat_map(|set| set.parts.keys())
     }
 }
 
-/// What is known about a built-in kind's values on the way down.
+/// The known facts about the values of a built-in kind, at a point of the descent.
 #[derive(Clone, Copy)]
 struct Rules {
-    /// A kind of Kubernetes itself, whose fields have known types.
+    /// True for a kind of Kubernetes itself, whose fields have known types.
     built_in: bool,
-    /// Values here are quantities.
+    /// True if the values here are quantities.
     quantities: bool,
-    /// Values here are base64.
+    /// True if the values here are base64.
     base64: bool,
-    /// Within something that is replaced as a whole: nothing may be there that is not sent.
+    /// True within a value that is replaced as a whole: the live value must have no field that is not sent.
     exact: bool,
 }
 
@@ -216,13 +217,13 @@ impl Rules {
         }
     }
 
-    /// One desired value against the live one.
+    /// Compares a desired value with the live one.
     fn value(self, desired: &Value, live: Option<&Value>, place: &OwnedField) -> Drift {
         let Some(live) = live.filter(|live| !live.is_null()) else {
             return self.missing(desired, place);
         };
         match (desired, live) {
-            // Null asks for the default, whatever that is.
+            // Null asks for the server's default, which is unknown here.
             (Value::Null, _) => Drift::Unknown,
             (Value::Object(desired), Value::Object(live)) => self.map(desired, live, place),
             (Value::Array(desired), Value::Array(live)) => self.list(desired, live, place),
@@ -230,15 +231,15 @@ impl Rules {
                 Drift::Configured
             }
             _ if self.same_scalar(desired, live) => Drift::Unchanged,
-            // An empty text or a zero may ask for the default, too.
+            // An empty string or a zero may also ask for the default.
             _ if self.built_in && is_zero(desired) => Drift::Unknown,
             _ => Drift::Configured,
         }
     }
 
-    /// A desired value that the live object does not have.
+    /// Compares a desired value that the live object does not have.
     fn missing(self, desired: &Value, place: &OwnedField) -> Drift {
-        let nothing = match desired {
+        let is_empty = match desired {
             Value::Null => return Drift::Unchanged,
             Value::Array(items) => items.is_empty(),
             Value::Object(fields) => fields
@@ -246,8 +247,8 @@ impl Rules {
                 .all(|value| self.missing(value, place) == Drift::Unchanged),
             scalar => is_zero(scalar),
         };
-        match (nothing, place.ours.is_some()) {
-            // We sent it before, and the server drops it: zero values that need not be written.
+        match (is_empty, place.ours.is_some()) {
+            // We sent it before, and the server drops it: a zero value that need not be stored.
             (true, true) => Drift::Unchanged,
             (true, false) | (false, true) => Drift::Unknown,
             (false, false) => Drift::Configured,
@@ -260,18 +261,18 @@ impl Rules {
         live: &Map<String, Value>,
         place: &OwnedField,
     ) -> Drift {
-        let whole = self.exact || place.is_whole();
+        let is_whole = self.exact || place.is_whole();
         let rules = Self {
-            exact: self.exact || (whole && !desired.is_empty()),
+            exact: self.exact || (is_whole && !desired.is_empty()),
             ..self
         };
         let mut drift = Drift::Unchanged;
         for (field, value) in desired {
-            // In a map that is owned as a whole the parts are, too.
-            let below = if whole { *place } else { place.field(field) };
+            // The parts of a map that is owned as a whole are owned with it.
+            let below = if is_whole { *place } else { place.field(field) };
             drift = drift.max(rules.below(field).value(value, live.get(field), &below));
         }
-        if whole {
+        if is_whole {
             let extra = |(field, value): (&String, &Value)| {
                 !desired.contains_key(field) && !self.is_default(field, value)
             };
@@ -284,7 +285,7 @@ impl Rules {
         drift.max(dropped(place, live, |field| desired.contains_key(field)))
     }
 
-    /// Values that the server adds within maps and lists that are replaced as a whole.
+    /// Checks whether a value is a default that the server adds within maps and lists that are replaced as a whole.
     fn is_default(self, field: &str, value: &Value) -> bool {
         const DEFAULTS: [(&str, &str); 6] = [
             ("apiVersion", "v1"),
@@ -322,19 +323,19 @@ impl Rules {
         if keys.is_none() && !is_set {
             return self.whole_list(desired, live, place);
         }
-        let Some(there) = live.iter().map(step_of).collect::<Option<Vec<_>>>() else {
+        let Some(live_steps) = live.iter().map(step_of).collect::<Option<Vec<_>>>() else {
             return Drift::Unknown;
         };
         let (mut drift, mut last) = (Drift::Unchanged, None);
-        let mut wanted = Vec::with_capacity(desired.len());
+        let mut desired_steps = Vec::with_capacity(desired.len());
         for item in desired {
             let Some(step) = step_of(item) else {
                 return Drift::Unknown;
             };
-            match there.iter().position(|other| *other == step) {
+            match live_steps.iter().position(|other| *other == step) {
                 None => drift = Drift::Configured,
                 Some(at) => {
-                    // The server keeps the order of what is applied.
+                    // The server keeps the order of the applied items.
                     if last.is_some_and(|last| last >= at) {
                         drift = drift.max(Drift::Unknown);
                     }
@@ -342,25 +343,26 @@ impl Rules {
                     drift = drift.max(self.value(item, live.get(at), &place.at(&step)));
                 }
             }
-            wanted.push(step);
+            desired_steps.push(step);
         }
-        let gone = place.steps().any(|step| {
-            !wanted.contains(step) && there.contains(step) && place.at(step).others.is_none()
-        });
-        // Somebody else holds the item, but parts of it may have been ours alone.
-        let shared = place
+        let is_no_longer_sent =
+            |step: &&Step| !desired_steps.contains(step) && live_steps.contains(step);
+        let is_deleted = place
             .steps()
-            .any(|step| !wanted.contains(step) && there.contains(step));
-        match (gone, shared) {
+            .filter(is_no_longer_sent)
+            .any(|step| place.at(step).others.is_none());
+        // Another manager owns the item, but parts of it may have been ours alone.
+        let is_shared = place.steps().any(|step| is_no_longer_sent(&step));
+        match (is_deleted, is_shared) {
             (true, _) => Drift::Configured,
             (false, true) => drift.max(Drift::Unknown),
             (false, false) => drift,
         }
     }
 
-    /// A list that is replaced as a whole, or that we do not own yet.
+    /// Compares a list that is replaced as a whole, or that we do not own yet.
     fn whole_list(self, desired: &[Value], live: &[Value], place: &OwnedField) -> Drift {
-        let whole = self.exact || place.is_whole();
+        let is_whole = self.exact || place.is_whole();
         let rules = Self {
             exact: true,
             ..self
@@ -370,11 +372,11 @@ impl Rules {
         } else {
             Drift::Configured
         };
-        for (item, there) in desired.iter().zip(live) {
-            drift = drift.max(rules.value(item, Some(there), place));
+        for (item, live_item) in desired.iter().zip(live) {
+            drift = drift.max(rules.value(item, Some(live_item), place));
         }
-        // A list that nobody owns as a whole may be merged by a key that is not known here.
-        if whole {
+        // A list that no manager owns as a whole may be merged by a key that is unknown here.
+        if is_whole {
             drift
         } else {
             drift.min(Drift::Unknown)
@@ -420,26 +422,26 @@ fn metadata(
     {
         drift = drift.max(rules.value(value, live.get(field), &place.field(field)));
     }
-    let kept = |field: &str| desired.contains_key(field) || SERVER_METADATA.contains(&field);
-    drift.max(dropped(place, live, kept))
+    let is_kept = |field: &str| desired.contains_key(field) || SERVER_METADATA.contains(&field);
+    drift.max(dropped(place, live, is_kept))
 }
 
-/// Whether something goes: a field that we own, do not send, that is there and that nobody else owns.
-fn dropped(place: &OwnedField, live: &Map<String, Value>, kept: impl Fn(&str) -> bool) -> Drift {
+/// Checks whether an apply would delete a live field: one that we own and do not send, and that no other manager owns.
+fn dropped(place: &OwnedField, live: &Map<String, Value>, is_kept: impl Fn(&str) -> bool) -> Drift {
     let mut drift = Drift::Unchanged;
     for step in place.steps() {
         let Step::Field(field) = step else {
-            // A list was applied here before, now it is a map.
+            // A list was applied here before, and now it is a map.
             return Drift::Unknown;
         };
-        if !kept(field) {
+        if !is_kept(field) {
             drift = drift.max(removed(&place.at(step), live.get(field)));
         }
     }
     drift
 }
 
-/// Whether a part that we own and no longer send goes from the live value.
+/// Checks whether an apply would delete a live value that we own and no longer send.
 fn removed(place: &OwnedField, live: Option<&Value>) -> Drift {
     let Some(live) = live else {
         return Drift::Unchanged;
@@ -461,7 +463,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// The key of a list item. A port without protocol has TCP.
+/// Returns the key of a list item. The protocol of a port defaults to TCP.
 fn key_of(item: &Value, keys: &[&str]) -> Option<Step> {
     let fields = keys.iter().map(|key| {
         let value = match item.get(key) {

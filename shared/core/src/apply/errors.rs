@@ -1,9 +1,9 @@
-//! What an API server's refusal means for `force`.
+//! Recognizes errors of an API server that `force` resolves by a recreation.
 
-/// Whether a refusal says that a field cannot be changed, so that only a new object can have the new value.
+/// Checks whether an error means that a field is immutable, so that only a new object can have the new value.
 ///
-/// Judges by the text alone: `is immutable`, `immutable field` (admission webhooks and CEL rules say it so, too) and the
-/// StatefulSet's own words. Narrower than [`may_recreate`]: a value that is merely wrong is not a reason to delete.
+/// Decides by the message alone: `is immutable`, `immutable field` (admission webhooks and CEL rules use them as well) and the
+/// wording for StatefulSets. Narrower than [`may_recreate`]: a value that is merely invalid is not a reason to delete.
 pub fn is_immutable_error(message: &str) -> bool {
     let text = message.split_whitespace().collect::<Vec<_>>().join(" ");
     [
@@ -15,10 +15,10 @@ pub fn is_immutable_error(message: &str) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// Flux's own rule (`errors.IsImmutableError`): every conflict and every invalid object counts as immutable, and what says
-/// so in its text.
+/// Checks Flux's rule (`errors.IsImmutableError`): every conflict, every invalid object and every message of an immutable field counts
+/// as immutable.
 ///
-/// `code` and `reason` are those of the API server's `Status`; an empty reason is told by its code.
+/// `code` and `reason` are those of the API server's `Status`; the code replaces an empty reason.
 pub fn may_recreate(code: u16, reason: &str, message: &str) -> bool {
     let is = |name: &str, number: u16| {
         reason == name || ((reason.is_empty() || reason == "Unknown") && code == number)

@@ -1,7 +1,7 @@
 //! `fieldsV1` of `metadata.managedFields`: which fields a manager owns.
 //!
 //! A key is `f:NAME` for a field, `k:{…}` for the list item with these key fields, `v:VALUE` for an item of a set, `i:N` for an
-//! item by index, and `.` for the thing itself. `{}` is a thing without owned parts.
+//! item by index, and `.` for the value itself. `{}` is a value without owned parts.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -11,28 +11,28 @@ use std::collections::BTreeMap;
 pub(super) enum Step {
     /// A field of a map.
     Field(String),
-    /// An item of a list, by its key fields in order of name; values as JSON text.
+    /// An item of a list, by its key fields in order of name; values are JSON.
     Key(Vec<(String, String)>),
-    /// An item of a set, as JSON text.
+    /// An item of a set, as JSON.
     Value(String),
-    /// An item of a list by its place.
+    /// An item of a list by its index.
     Index(String),
 }
 
 /// The owned fields below a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FieldSet {
-    /// Whether the thing itself is owned.
+    /// True if the value itself is owned.
     pub itself: bool,
     /// The owned parts.
     pub parts: BTreeMap<Step, FieldSet>,
 }
 
-/// A `fieldsV1` that does not have its form.
+/// The error for an invalid `fieldsV1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// How deep a set may be: the API server allows less.
+/// Maximum depth of a set; the API server allows less.
 const MAX_DEPTH: usize = 200;
 
 impl FieldSet {
@@ -82,12 +82,12 @@ impl FieldSet {
         }
     }
 
-    /// The owned part at a field.
+    /// Returns the owned part at a field.
     pub(super) fn field(&self, name: &str) -> Option<&Self> {
         self.parts.get(&Step::Field(name.to_owned()))
     }
 
-    /// Whether the thing is owned as a whole, without parts.
+    /// Checks whether the value is owned as a whole, without parts.
     pub(super) fn is_leaf(&self) -> bool {
         self.parts.is_empty()
     }
@@ -130,7 +130,7 @@ impl Step {
     }
 }
 
-/// A value as JSON text, with `1.0` as `1`.
+/// Renders a value as JSON, with `1.0` as `1`.
 pub(super) fn canonical(value: &Value) -> String {
     match value.as_f64() {
         Some(float) if value.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_field_set() {
+    fn invalid_field_sets_are_refused() {
         for odd in [
             json!([]),
             json!({"x": {}}),

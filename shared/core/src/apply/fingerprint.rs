@@ -1,25 +1,25 @@
-//! What of a live object is ours, in a few bytes: enough for the timer to see that somebody changed it.
+//! A fingerprint of our fields of a live object in a few bytes: enough for the sweep to see that another client changed them.
 
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// An object as it was left.
+/// The state of an object after its apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Applied {
-    /// The version it was applied in.
+    /// The API version that it was applied in, such as `v1`.
     pub version: String,
-    /// See [`fingerprint`]; empty when it was not there.
+    /// The [`fingerprint`]; empty if the object did not exist.
     pub fields: String,
-    /// A Job with `ttlSecondsAfterFinished`: it may be gone because it is done.
+    /// True for a Job with `ttlSecondsAfterFinished`, which may be gone because it is finished.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expires: bool,
 }
 
 impl Applied {
-    /// An object that was applied as the first one is now.
+    /// Records the state of `live`, to which `object` was applied.
     pub fn new(object: &Object, live: Option<&Object>, manager: &str) -> Self {
         Self {
             version: object.gvk().version,
@@ -30,7 +30,7 @@ impl Applied {
         }
     }
 
-    /// Whether the object is no longer as it was left; `now` is the fingerprint of what is there.
+    /// Checks whether the object has changed since; `now` is the fingerprint of the live object, `None` if it does not exist.
     pub fn is_changed(&self, now: Option<&str>) -> bool {
         match now {
             Some(now) => now != self.fields,
@@ -39,14 +39,14 @@ impl Applied {
     }
 }
 
-/// Whether an object goes by itself when it is done.
+/// Checks whether Kubernetes deletes an object when it is finished.
 pub fn expires(object: &Object) -> bool {
     (object.group(), object.kind()) == ("batch", "Job")
         && object.pointer("/spec/ttlSecondsAfterFinished").is_some()
 }
 
-/// A digest of the fields of a live object that a field manager owns. When somebody changes the value of such a field, the API
-/// server takes the field from the manager, so the digest changes; what others own does not matter to it.
+/// Returns a digest of the fields of a live object that a field manager owns. When another client changes the value of such a field, the
+/// API server removes the field from the manager's entry, so the digest changes; the fields of other managers are not part of it.
 pub fn fingerprint(live: &Object, manager: &str) -> String {
     let entries = live.pointer("/metadata/managedFields");
     let entries = entries.and_then(Value::as_array).into_iter().flatten();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_own_does_not_count() {
+    fn fields_of_other_managers_do_not_count() {
         let own =
             json!({"manager": "us", "operation": "Apply", "fieldsV1": {"f:data": {"f:a": {}}}});
         let others =
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_there_may_stay_away() {
+    fn a_missing_object_may_stay_missing() {
         let there = live(json!([]));
         let gone = Applied::new(&there, None, "us");
         assert!(!gone.is_changed(None) && gone.is_changed(Some("x")));

@@ -1,11 +1,11 @@
-//! Taking over the fields of other tools, as kustomize-controller does before it applies.
+//! Takes over the fields of other tools, as kustomize-controller does before it applies.
 
 use super::annotations::Policy;
 use super::fieldset::FieldSet;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 
-/// Managers whose fields become ours, by the start of their name and their operation. What `kubectl apply` once set could
+/// Managers whose fields become ours, by the prefix of their name and their operation. Fields that `kubectl apply` once set could
 /// otherwise never be removed.
 const TAKEN_OVER: [(&str, &str); 3] = [
     ("kubectl", "Apply"),
@@ -13,19 +13,20 @@ const TAKEN_OVER: [(&str, &str); 3] = [
     ("before-first-apply", "Update"),
 ];
 
-/// Annotations and labels of other tools that go.
+/// Annotations of other tools that are removed.
 const ANNOTATIONS: [&str; 3] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "kustomize.toolkit.fluxcd.io/checksum",
     "fluxcd.io/sync-checksum",
 ];
+/// Labels of other tools that are removed.
 const LABELS: [&str; 1] = ["fluxcd.io/sync-gc-mark"];
 
-/// The JSON patch that takes other tools' marks off a live object and makes their fields ours: nothing when there are none,
-/// when the live object says `ssa: Merge`, or when its `managedFields` cannot be read.
+/// Returns the JSON patch that removes other tools' marks from a live object and makes their fields ours; `None` if the object has no such
+/// marks and fields, if the live object has `ssa: Merge`, or if its `managedFields` cannot be read.
 ///
 /// Fields of the managers `kubectl*` and `before-first-apply*`, and updates of `manager` itself from before server-side apply,
-/// are united with what `manager` applied (fluxcd/pkg ssa `PatchReplaceFieldsManagers`). Entries for subresources stay.
+/// are united with the fields that `manager` applied (fluxcd/pkg ssa `PatchReplaceFieldsManagers`). Entries for subresources stay.
 pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
     if !Policy::default().takes_over(live) {
         return None;
@@ -35,10 +36,10 @@ pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
         ("annotations", ANNOTATIONS.as_slice()),
         ("labels", LABELS.as_slice()),
     ] {
-        let there = live.meta_map(field);
+        let map = live.meta_map(field);
         for key in keys
             .iter()
-            .filter(|key| there.is_some_and(|map| map.contains_key(**key)))
+            .filter(|key| map.is_some_and(|map| map.contains_key(**key)))
         {
             let path = format!(
                 "/metadata/{field}/{}",
@@ -54,8 +55,8 @@ pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
     (!operations.is_empty()).then_some(Value::Array(operations))
 }
 
-/// The JSON patch that makes ours what a Helm without server-side apply sent: updates of `helm` and of `manager` itself. Nothing
-/// when there are none.
+/// Returns the JSON patch that makes the fields ours which Helm sent without server-side apply: updates of `helm` and of `manager`
+/// itself. `None` if the object has no such fields.
 pub fn helm_fields_patch(live: &Object, manager: &str) -> Option<Value> {
     let is_helms = |entry: &Value| {
         text(entry, "subresource").is_empty()
@@ -66,7 +67,7 @@ pub fn helm_fields_patch(live: &Object, manager: &str) -> Option<Value> {
     Some(json!([{"op": "replace", "path": "/metadata/managedFields", "value": entries}]))
 }
 
-/// The new `managedFields`, when they change.
+/// Returns the new `managedFields` if they change.
 fn replaced(
     live: &Object,
     manager: &str,

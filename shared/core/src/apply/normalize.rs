@@ -1,15 +1,15 @@
-//! What Flux changes in an object before it sends it, and what an API server makes of a value.
+//! Normalizes an object as Flux does before it sends it, and compares values as an API server does.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use driftless_manifest::Object;
 use serde_json::{Map, Value};
 
-/// Brings an object into the form that is sent (fluxcd/pkg ssa `normalize`): no `status` (but for definitions) and no
-/// `creationTimestamp`; a Secret's `stringData` as `data`; `protocol: TCP` for ports of containers and services that name none,
-/// because the protocol is part of a port's key.
+/// Normalizes an object before it is sent (fluxcd/pkg ssa `normalize`): removes `status` (except of definitions) and
+/// `creationTimestamp`, moves a Secret's `stringData` to `data`, and sets `protocol: TCP` for ports of containers and services without a
+/// protocol, because the protocol is part of a port's key.
 ///
-/// Flux goes through the typed object and so also drops unknown fields of built-in kinds; here they are sent, and the API
+/// Flux converts to the typed object and so also drops unknown fields of built-in kinds; here they are sent, and the API
 /// server refuses them by name.
 pub fn object(object: &mut Object) {
     let role = object.api_version() == "rbac.authorization.k8s.io/v1"
@@ -45,7 +45,7 @@ pub fn object(object: &mut Object) {
     }
 }
 
-/// Where a built-in kind has its pods' spec.
+/// Returns the path of the pod spec in a built-in kind.
 fn pod_spec(object: &Object) -> Option<&'static [&'static str]> {
     match (object.api_version(), object.kind()) {
         ("v1", "Pod") => Some(&["spec"]),
@@ -84,7 +84,7 @@ fn string_data(fields: &mut Map<String, Value>) {
         .values()
         .all(|value| value.is_string() || value.is_null())
     {
-        // The API server says what is wrong with it.
+        // The API server reports the error.
         return;
     }
     let plain = plain.clone();
@@ -106,8 +106,8 @@ fn string_data(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Whether two texts or numbers are the same quantity (`1000m` and `1`, `1024Mi` and `1Gi`). The API server stores the
-/// canonical one.
+/// Checks whether two strings or numbers are the same quantity (`1000m` and `1`, `1024Mi` and `1Gi`). The API server stores the
+/// canonical form.
 pub(super) fn same_quantity(a: &Value, b: &Value) -> bool {
     match (quantity(a), quantity(b)) {
         (Some(a), Some(b)) => a == b,
@@ -115,7 +115,7 @@ pub(super) fn same_quantity(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A quantity in units of 10^-9, as long as that is exact.
+/// Parses a quantity into units of 10^-9, if that is exact.
 fn quantity(value: &Value) -> Option<i128> {
     let text = match value {
         Value::String(text) => text.clone(),

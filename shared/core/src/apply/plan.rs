@@ -1,32 +1,32 @@
-//! What was done, as data.
+//! The changes of an apply or a prune, as data.
 
 use driftless_manifest::ObjectId;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What was done with an object.
+/// The action of an apply or a prune on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// It was not there.
+    /// The object was created.
     Created,
-    /// It was changed.
+    /// The object was changed.
     Configured,
-    /// It was already so.
+    /// The object was already as desired.
     Unchanged,
-    /// It was deleted.
+    /// The object was deleted.
     Deleted,
-    /// It was left alone, as it or its live object wishes.
+    /// The object was left alone, because its options or those of the live object demand it.
     Skipped,
 }
 
 impl Action {
-    /// Whether the cluster is different now.
+    /// Checks whether the action changed the cluster.
     pub fn is_change(self) -> bool {
         matches!(self, Self::Created | Self::Configured | Self::Deleted)
     }
 }
 
-/// Flux's words: `created`, `configured`, `unchanged`, `deleted`, `skipped`.
+/// Renders Flux's terms: `created`, `configured`, `unchanged`, `deleted`, `skipped`.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -39,12 +39,12 @@ impl fmt::Display for Action {
     }
 }
 
-/// One object and what was done with it. Shown as `Kind/namespace/name action`.
+/// One object with its action. Displayed as `Kind/namespace/name action`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The object.
+    /// The identity of the object.
     pub id: ObjectId,
-    /// What was done.
+    /// The action on the object.
     pub action: Action,
 }
 
@@ -54,12 +54,12 @@ impl fmt::Display for Change {
     }
 }
 
-/// What was done, in the order it was done.
+/// Changes in the order in which they were made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangeSet(Vec<Change>);
 
 impl ChangeSet {
-    /// Adds what was done with one object.
+    /// Adds the action of one object.
     pub fn push(&mut self, id: ObjectId, action: Action) {
         self.0.push(Change { id, action });
     }
@@ -69,29 +69,29 @@ impl ChangeSet {
         self.0.extend(other.0);
     }
 
-    /// The entries.
+    /// Iterates over the changes.
     pub fn iter(&self) -> impl Iterator<Item = &Change> {
         self.0.iter()
     }
 
-    /// The number of entries.
+    /// Returns the number of changes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing was looked at.
+    /// Checks whether the set has no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What made the cluster different.
+    /// Returns the changes that changed the cluster.
     #[must_use]
     pub fn changed(&self) -> Self {
         let changes = self.0.iter().filter(|change| change.action.is_change());
         Self(changes.cloned().collect())
     }
 
-    /// The objects by action, as Flux logs them with `GroupChangeLog`.
+    /// Groups the objects by action, as Flux logs them with `GroupChangeLog`.
     pub fn grouped(&self) -> BTreeMap<Action, Vec<String>> {
         let mut groups: BTreeMap<Action, Vec<String>> = BTreeMap::new();
         for change in &self.0 {
@@ -103,7 +103,7 @@ impl ChangeSet {
         groups
     }
 
-    /// One line with numbers: `2 created, 1 deleted`; `no changes` when there is none.
+    /// Returns one line with numbers: `2 created, 1 deleted`, or `no changes`.
     pub fn summary(&self) -> String {
         let count = |(action, ids): (&Action, &Vec<String>)| format!("{} {action}", ids.len());
         let groups = self.grouped();
@@ -120,7 +120,7 @@ impl ChangeSet {
     }
 }
 
-/// A line for each object.
+/// Renders one line per object.
 impl fmt::Display for ChangeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = self.0.iter();

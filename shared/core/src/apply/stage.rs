@@ -1,9 +1,9 @@
-//! In which order objects are applied and deleted.
+//! The order in which objects are applied and deleted.
 
 use driftless_manifest::{Object, ObjectId};
 use std::cmp::Ordering;
 
-/// Kinds that go first, in this order (fluxcd/pkg ssa `ReconcileOrder`).
+/// Kinds that are applied first, in this order (fluxcd/pkg ssa `ReconcileOrder`).
 const FIRST: [&str; 23] = [
     "CustomResourceDefinition",
     "Namespace",
@@ -30,18 +30,18 @@ const FIRST: [&str; 23] = [
     "PodDisruptionBudget",
 ];
 
-/// Kinds that go last, in this order.
+/// Kinds that are applied last, in this order.
 const LAST: [&str; 2] = [
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 ];
 
-/// A kind with its group, whatever the version.
+/// A kind with its group, in any version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKind {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The kind.
+    /// The kind, such as `Deployment`.
     pub kind: String,
 }
 
@@ -62,25 +62,25 @@ impl GroupKind {
     }
 }
 
-/// Which stage an object belongs to. They are applied one after another.
+/// A stage of an apply. The stages are applied one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StageName {
     /// Definitions, namespaces and cluster roles.
     Definitions,
     /// Kinds whose name ends in `Class`.
     Classes,
-    /// Kinds that the operator named.
+    /// Kinds that the operator configured.
     Custom,
-    /// Everything else.
+    /// All other kinds.
     Rest,
 }
 
 /// Objects that are applied together, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// Which one.
+    /// The name of the stage.
     pub name: StageName,
-    /// Whether the next stage waits until these are current.
+    /// True if the next stage waits until these objects are current.
     pub wait: bool,
     /// The objects, sorted by [`order`].
     pub objects: Vec<Object>,
@@ -116,7 +116,7 @@ pub fn stages(objects: Vec<Object>, custom: &[GroupKind]) -> Vec<Stage> {
         .collect()
 }
 
-/// The stage of one object.
+/// Returns the stage of one object.
 pub fn stage_of(object: &Object, custom: &[GroupKind]) -> StageName {
     let kind = object.kind();
     let is = |name: &str, api: bool| kind.eq_ignore_ascii_case(name) && api;
@@ -140,7 +140,8 @@ pub fn stage_of(object: &Object, custom: &[GroupKind]) -> StageName {
     }
 }
 
-/// Flux's order of applying: by kind, then by group, kind name, namespace and name. Deleting goes the other way round.
+/// Compares two objects in Flux's order of applying: by kind, then by group, kind name, namespace and name. The order of deleting is the
+/// reverse.
 pub fn order(a: &ObjectId, b: &ObjectId) -> Ordering {
     SortKey::of(a).cmp(&SortKey::of(b))
 }

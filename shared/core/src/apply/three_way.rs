@@ -1,16 +1,16 @@
-//! What a Helm without server-side apply sends: the live object is moved by what changed between two manifests, and what others
-//! have added stays. Pure.
+//! The patches that Helm sends without server-side apply: the live object gets the changes between two manifests, and the fields that
+//! others added stay. Pure.
 //!
 //! Helm makes a strategic merge patch for the kinds that its client knows and a JSON merge patch for all others. Here the merged
-//! object is made locally and the difference goes as one JSON merge patch over the `resourceVersion` that was read: the outcome is
-//! the same. Which lists merge by key, and which are sets, the API server has written into `managedFields`.
+//! object is computed locally, and the difference is sent as one JSON merge patch for the `resourceVersion` that was read: the outcome
+//! is the same. `managedFields` of the live object shows which lists merge by key, and which are sets.
 
 use super::drift::SERVER_METADATA;
 use super::fieldset::{FieldSet, Step, canonical};
 use driftless_manifest::Object;
 use serde_json::{Map, Value, json};
 
-/// The groups whose kinds Helm 4's client knows, beside those without a dot.
+/// The groups whose kinds Helm 4's client knows, in addition to those without a dot.
 const KNOWN_GROUPS: [&str; 15] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -29,14 +29,14 @@ const KNOWN_GROUPS: [&str; 15] = [
     "storage.k8s.io",
 ];
 
-/// Whether an object's kind is one that Helm's client has a type for.
+/// Checks whether Helm's client has a type for an object's kind.
 pub fn is_known(object: &Object) -> bool {
     let group = object.group();
     !group.contains('.') || KNOWN_GROUPS.contains(&group)
 }
 
-/// The JSON merge patch that brings the changes from `original` to `modified` to `live`, and sets right what differs from `modified`
-/// there. Nothing when there is nothing to change.
+/// Returns the JSON merge patch that applies the changes from `original` to `modified` to `live`, and corrects the live fields that
+/// differ from `modified`. `None` if no field changes.
 pub fn three_way(original: &Object, modified: &Object, live: &Object) -> Option<Value> {
     let owned = match is_known(modified) {
         true => all_owned(live),
@@ -46,33 +46,32 @@ pub fn three_way(original: &Object, modified: &Object, live: &Object) -> Option<
         owned: Some(&owned),
         exact: false,
     };
-    let wanted = place.map(
+    let merged = place.map(
         Some(original.as_map()),
         modified.as_map(),
         Some(live.as_map()),
     );
-    patch(live, wanted)
+    patch(live, merged)
 }
 
-/// The JSON merge patch with the changes from `original` to `modified` alone: what Helm sends for kinds that it does not know. What
-/// others changed stays.
+/// Returns the JSON merge patch with only the changes from `original` to `modified`, which Helm sends for kinds that it does not know.
+/// Changes of others stay.
 pub fn two_way(original: &Object, modified: &Object) -> Option<Value> {
     let changes = difference(original.as_map(), modified.as_map());
     (!changes.is_empty()).then_some(Value::Object(changes))
 }
 
-/// The JSON merge patch that makes `live` what `modified` says, with nothing of anybody else's.
+/// Returns the JSON merge patch that makes `live` equal to `modified`, without the fields of others.
 pub fn replacement(modified: &Object, live: &Object) -> Option<Value> {
     patch(live, modified.as_map().clone())
 }
 
-/// The difference, over the version that was read; without what the server keeps.
-fn patch(live: &Object, mut wanted: Map<String, Value>) -> Option<Value> {
-    let kept = |object: &Map<String, Value>, field: &str| object.get(field).cloned();
-    if let Some(status) = kept(live.as_map(), "status") {
-        wanted.insert("status".to_owned(), status);
+/// Returns the difference for the version that was read, without the fields that the server sets.
+fn patch(live: &Object, mut desired: Map<String, Value>) -> Option<Value> {
+    if let Some(status) = live.as_map().get("status") {
+        desired.insert("status".to_owned(), status.clone());
     }
-    if let Some(Value::Object(metadata)) = wanted.get_mut("metadata") {
+    if let Some(Value::Object(metadata)) = desired.get_mut("metadata") {
         for field in SERVER_METADATA {
             match live.pointer(&format!("/metadata/{field}")) {
                 Some(value) => drop(metadata.insert(field.to_owned(), value.clone())),
@@ -80,7 +79,7 @@ fn patch(live: &Object, mut wanted: Map<String, Value>) -> Option<Value> {
             }
         }
     }
-    let mut changes = difference(live.as_map(), &wanted);
+    let mut changes = difference(live.as_map(), &desired);
     if changes.is_empty() {
         return None;
     }
@@ -89,7 +88,7 @@ fn patch(live: &Object, mut wanted: Map<String, Value>) -> Option<Value> {
     Some(Value::Object(changes))
 }
 
-/// What of the live object's lists is known to the API server: the fields of all managers.
+/// Returns the fields of all managers: they show how the API server merges the lists of the live object.
 fn all_owned(live: &Object) -> FieldSet {
     let entries = live.pointer("/metadata/managedFields");
     let entries = entries.and_then(Value::as_array).into_iter().flatten();
@@ -100,17 +99,17 @@ fn all_owned(live: &Object) -> FieldSet {
     all
 }
 
-/// A place in the object.
+/// A field of the object with the parts that are owned.
 #[derive(Clone, Copy)]
 struct OwnedField<'s> {
     owned: Option<&'s FieldSet>,
-    /// What is not sent goes: Kubernetes' `retainKeys`.
+    /// True if fields that are not sent are removed: Kubernetes' `retainKeys`.
     exact: bool,
 }
 
 impl<'s> OwnedField<'s> {
     fn field(self, parent: &Map<String, Value>, name: &str) -> Self {
-        // The strategy of a Deployment, and the volumes of a Pod, are of one kind at a time.
+        // The strategy of a Deployment, and each volume of a Pod, has only one type at a time.
         let is_strategy = name == "strategy" && parent.contains_key("template");
         Self {
             owned: self.owned.and_then(|owned| owned.field(name)),
@@ -149,12 +148,12 @@ impl<'s> OwnedField<'s> {
         }
         for (field, value) in modified {
             let before = original.and_then(|original| original.get(field));
-            let there = live.and_then(|live| live.get(field));
+            let live_value = live.and_then(|live| live.get(field));
             match value {
-                // Null takes a field away.
+                // Null removes a field.
                 Value::Null => drop(merged.remove(field)),
                 _ => {
-                    let value = self.field(modified, field).value(before, value, there);
+                    let value = self.field(modified, field).value(before, value, live_value);
                     merged.insert(field.clone(), value);
                 }
             }
@@ -175,7 +174,7 @@ impl<'s> OwnedField<'s> {
         }
     }
 
-    /// Items are the same when their keys are; a key that is not sent is the server's default.
+    /// Merges lists by key. Items with equal keys are the same; a key that is not sent has the server's default.
     fn keyed(
         self,
         keys: &[&str],
@@ -183,19 +182,19 @@ impl<'s> OwnedField<'s> {
         modified: &[Value],
         live: &[Value],
     ) -> Vec<Value> {
-        let is_same = |sent: &Value, there: &Value| {
+        let is_same = |sent: &Value, other: &Value| {
             keys.iter().any(|key| sent.get(key).is_some())
                 && keys.iter().all(|key| {
                     sent.get(key)
-                        .is_none_or(|value| there.get(key) == Some(value))
+                        .is_none_or(|value| other.get(key) == Some(value))
                 })
         };
-        let mut taken = vec![false; live.len()];
+        let mut is_used = vec![false; live.len()];
         let mut merged: Vec<(Option<usize>, Value)> = Vec::new();
         for item in modified {
-            let at = (0..live.len()).find(|at| !taken[*at] && is_same(item, &live[*at]));
+            let at = (0..live.len()).find(|at| !is_used[*at] && is_same(item, &live[*at]));
             if let Some(at) = at {
-                taken[at] = true;
+                is_used[at] = true;
             }
             let before = original.iter().find(|one| is_same(item, one));
             let below = OwnedField {
@@ -203,14 +202,14 @@ impl<'s> OwnedField<'s> {
                 exact: self.exact,
             };
             let value = below.value(before, item, at.map(|at| &live[at]));
-            // The API server takes a new item for one that stands at the end.
+            // The API server orders a new item as if it were at the end.
             merged.push((at.or(Some(live.len())), value));
         }
         let is_dropped = |item: &Value| {
             let mut sent_before = original.iter().filter(|one| is_same(one, item));
             sent_before.any(|one| !modified.iter().any(|new| is_same(one, new)))
         };
-        let others = (0..live.len()).filter(|at| !taken[*at] && !is_dropped(&live[*at]));
+        let others = (0..live.len()).filter(|at| !is_used[*at] && !is_dropped(&live[*at]));
         ordered(live, others.collect(), merged)
     }
 
@@ -224,7 +223,7 @@ impl<'s> OwnedField<'s> {
     }
 }
 
-/// A set: what was sent before and is not any more goes, what others added stays.
+/// Merges a set: items that are no longer sent are removed, items that others added stay.
 fn united(original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Value> {
     let is_theirs = |at: &usize| {
         let item = &live[*at];
@@ -237,8 +236,8 @@ fn united(original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Value> 
     ordered(live, others, sent.collect())
 }
 
-/// What is sent in its own order, and before each item what stood before it in the live list and is somebody else's: as the API
-/// server orders a list after a strategic merge. Items come with their places in the live list.
+/// Orders a list as the API server does after a strategic merge: the sent items in their own order, and before each of them the items of
+/// others that precede it in the live list. Sent items come with their indexes in the live list.
 fn ordered(live: &[Value], others: Vec<usize>, sent: Vec<(Option<usize>, Value)>) -> Vec<Value> {
     let mut others = others.into_iter().peekable();
     let mut all = Vec::new();
@@ -252,7 +251,7 @@ fn ordered(live: &[Value], others: Vec<usize>, sent: Vec<(Option<usize>, Value)>
     all
 }
 
-/// The JSON merge patch from one map to another.
+/// Returns the JSON merge patch from one map to another.
 fn difference(from: &Map<String, Value>, to: &Map<String, Value>) -> Map<String, Value> {
     let mut changes = Map::new();
     for field in from.keys().filter(|field| !to.contains_key(*field)) {
@@ -288,7 +287,7 @@ mod tests {
         .unwrap()
     }
 
-    /// As an API server has it: with what it knows of lists.
+    /// Returns an object as an API server has it, with `managedFields`.
     fn live(kind: &str, spec: Value, fields: Value) -> Object {
         let mut live = object(kind, spec).into_value();
         live["metadata"]["resourceVersion"] = json!("7");
@@ -309,7 +308,7 @@ mod tests {
         let modified = object("Deployment", json!({"a": 1, "c": {"x": 2}, "d": 4}));
         let theirs = json!({"a": 9, "b": 1, "c": {"x": 1, "y": 1, "z": 1}, "e": 5});
         let there = live("Deployment", theirs, json!({}));
-        // What drifted is set right, what is not sent any more goes, what others added stays.
+        // Drifted fields are corrected, fields that are no longer sent are removed, and fields that others added stay.
         assert_eq!(
             spec(three_way(&original, &modified, &there)),
             json!({"a": 1, "b": null, "c": {"x": 2, "y": null}, "d": 4})
@@ -357,7 +356,7 @@ mod tests {
                 {"port": 99, "protocol": "TCP"},
                 {"port": 80, "protocol": "UDP"}]})
         );
-        // A kind that the client does not know: lists are replaced.
+        // Lists of a kind that the client does not know are replaced.
         assert_eq!(
             spec(three_way(
                 &object("Thing", json!({})),
@@ -366,7 +365,7 @@ mod tests {
             )),
             json!({"ports": [{"port": 80}]})
         );
-        // Nothing to do when only what others added differs.
+        // The patch is empty if only the fields that others added differ.
         let sent = object(
             "Deployment",
             json!({"ports": [{"port": 80, "x": 1}, {"port": 81}]}),

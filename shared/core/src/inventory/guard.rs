@@ -1,14 +1,14 @@
 //! The prune guard.
 //!
-//! Deleting what a commit removed is an ordinary act, also with its namespace, and a small Kustomization may be emptied. What
-//! is held is mass deletion, as a wrong path, a broken overlay or a bad merge makes it. A prune is held when it would delete
+//! Deleting the objects that a commit removed is ordinary work, also with their namespace, and a small Kustomization may become empty.
+//! The guard holds mass deletion, the result of a wrong path, a broken overlay or a bad merge. A prune is held if it would delete
 //!
 //! 1. more than 10 objects that are more than half of the inventory (so also an empty render of more than 10 objects), or
 //! 2. more than 100 objects, or
-//! 3. more than 5 objects that take others' data with them: Namespaces, CustomResourceDefinitions, PersistentVolumes and
+//! 3. more than 5 objects whose deletion also deletes data of others: Namespaces, CustomResourceDefinitions, PersistentVolumes and
 //!    PersistentVolumeClaims.
 //!
-//! What a deleted Kustomization or HelmRelease takes with it counts as if it stood in the inventory: see [`Below`].
+//! The objects that a deleted Kustomization or HelmRelease deletes count as if they were in the inventory: see [`Below`].
 //!
 //! The annotation [`PRUNE_APPROVED`] on the Kustomization, with the revision as its value, lets exactly that revision pass.
 
@@ -19,24 +19,24 @@ use std::fmt;
 /// The annotation that lets a held prune of one revision pass; its value is that revision.
 pub const PRUNE_APPROVED: &str = "driftless.dev/prune-approved";
 
-/// So many Kustomizations and HelmReleases are named in a message.
-const CHILDREN: usize = 3;
+/// Maximum number of Kustomizations and HelmReleases that a message names.
+const NAMED_CHILDREN: usize = 3;
 
-/// From where on a prune is held.
+/// The limits above which a prune is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// So many objects may always go.
+    /// The number of objects that may always be deleted.
     pub free: usize,
-    /// Of an inventory, this share in percent may go.
+    /// The share of an inventory that may be deleted, in percent.
     pub percent: usize,
-    /// Never more objects than this.
+    /// The maximum number of deleted objects.
     pub objects: usize,
-    /// Never more objects with others' data than this.
+    /// The maximum number of deleted objects with data of others.
     pub data: usize,
 }
 
 impl Default for Limits {
-    /// 10 always, half, 100, 5.
+    /// Returns the limits 10 objects, 50 percent, 100 objects, and 5 objects with data.
     fn default() -> Self {
         Self {
             free: 10,
@@ -47,22 +47,22 @@ impl Default for Limits {
     }
 }
 
-/// What goes with the Kustomizations and HelmReleases that a prune would delete, at every depth.
+/// The objects that are deleted with the Kustomizations and HelmReleases that a prune would delete, at every depth.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Below {
-    /// Each of them, with the objects that go with it.
+    /// Each Kustomization and HelmRelease with the objects that are deleted with it.
     pub children: Vec<(ObjectId, Vec<ObjectId>)>,
-    /// There are more: it was enough.
+    /// True if there are more objects, which were not read because the limit was reached.
     pub is_cut: bool,
 }
 
 impl Below {
-    /// How many objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.children.iter().map(|(_, objects)| objects.len()).sum()
     }
 
-    /// Whether nothing goes with them.
+    /// Checks whether [`Below::len`] is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -74,27 +74,27 @@ impl Below {
 
 /// A prune that waits for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// How many objects it would delete.
+pub struct BlockedPrune {
+    /// The number of objects that it would delete.
     pub stale: usize,
-    /// Of how many.
+    /// The number of objects in the inventory and below it.
     pub of: usize,
-    /// Those of them that take others' data with them.
+    /// Those objects whose deletion also deletes data of others.
     pub data: Vec<ObjectId>,
-    /// Those that go with a Kustomization or HelmRelease.
+    /// Those objects that are deleted with a Kustomization or HelmRelease.
     pub below: Below,
-    why: Why,
+    cause: Cause,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum Cause {
     Share(usize),
     Objects(usize),
     Data(usize),
 }
 
-impl Held {
-    /// What to tell the user, with `notes` behind the counts and the way to approve it at the end.
+impl BlockedPrune {
+    /// Returns the message for the user, with `notes` after the counts and the instruction for the approval at the end.
     pub fn message(&self, notes: &str, revision: &str) -> String {
         format!(
             "{self}{notes}; to let this revision pass, annotate the Kustomization with {PRUNE_APPROVED}={revision}"
@@ -102,24 +102,24 @@ impl Held {
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for BlockedPrune {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             stale,
             of,
             data,
             below,
-            why,
+            cause,
         } = self;
         let least = if below.is_cut { "at least " } else { "" };
         write!(
             f,
             "prune held: {least}{stale} of {of} objects would be deleted, "
         )?;
-        match why {
-            Why::Share(percent) => write!(f, "more than {percent}%"),
-            Why::Objects(limit) => write!(f, "more than {limit}"),
-            Why::Data(limit) => {
+        match cause {
+            Cause::Share(percent) => write!(f, "more than {percent}%"),
+            Cause::Objects(limit) => write!(f, "more than {limit}"),
+            Cause::Data(limit) => {
                 let names: Vec<String> = data
                     .iter()
                     .take(limit + 1)
@@ -139,7 +139,7 @@ impl fmt::Display for Held {
         }?;
         let with = below.children.iter();
         let mut with = with.filter(|(_, objects)| !objects.is_empty());
-        for (child, objects) in with.by_ref().take(CHILDREN) {
+        for (child, objects) in with.by_ref().take(NAMED_CHILDREN) {
             write!(f, ", {} of them with {child}", objects.len())?;
         }
         match with.next() {
@@ -149,26 +149,26 @@ impl fmt::Display for Held {
     }
 }
 
-impl std::error::Error for Held {}
+impl std::error::Error for BlockedPrune {}
 
-/// Whether what goes from `old` to `new` may be deleted, with what goes `below` it, when nobody approved it.
+/// Checks whether the objects of `old` that are not in `new` may be deleted without an approval, with those `below` them.
 ///
 /// # Errors
-/// [`Held`], by the default [`Limits`].
-pub fn guard(old: &Inventory, new: &Inventory, below: &Below) -> Result<(), Held> {
+/// [`BlockedPrune`], by the default [`Limits`].
+pub fn guard(old: &Inventory, new: &Inventory, below: &Below) -> Result<(), BlockedPrune> {
     guard_within(Limits::default(), old, new, below)
 }
 
-/// As [`guard`], with limits of the operator.
+/// Checks like [`guard`], with other limits.
 ///
 /// # Errors
-/// [`Held`].
+/// [`BlockedPrune`].
 pub fn guard_within(
     limits: Limits,
     old: &Inventory,
     new: &Inventory,
     below: &Below,
-) -> Result<(), Held> {
+) -> Result<(), BlockedPrune> {
     let stale = old.minus(new);
     let (count, of) = (stale.len() + below.len(), old.len() + below.len());
     let all = stale
@@ -176,22 +176,22 @@ pub fn guard_within(
         .map(|entry| entry.id)
         .chain(below.iter().cloned());
     let data: Vec<ObjectId> = all.filter(has_data).collect();
-    let why =
+    let cause =
         if count > limits.free && count.saturating_mul(100) > of.saturating_mul(limits.percent) {
-            Why::Share(limits.percent)
+            Cause::Share(limits.percent)
         } else if count > limits.objects {
-            Why::Objects(limits.objects)
+            Cause::Objects(limits.objects)
         } else if data.len() > limits.data {
-            Why::Data(limits.data)
+            Cause::Data(limits.data)
         } else {
             return Ok(());
         };
-    Err(Held {
+    Err(BlockedPrune {
         stale: count,
         of,
         data,
         below: below.clone(),
-        why,
+        cause,
     })
 }
 

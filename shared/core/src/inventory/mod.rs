@@ -1,8 +1,8 @@
-//! What a Kustomization has applied: `status.inventory`, as Flux writes it, and the guard against mass deletion.
+//! The objects that a Kustomization has applied: `status.inventory`, as Flux writes it, and the guard against mass deletion.
 
 mod guard;
 
-pub use guard::{Below, Held, Limits, PRUNE_APPROVED, guard, guard_within};
+pub use guard::{Below, BlockedPrune, Limits, PRUNE_APPROVED, guard, guard_within};
 
 use crate::apply::stage;
 use driftless_manifest::{Object, ObjectId};
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 /// One applied object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Which object.
+    /// The identity of the object.
     pub id: ObjectId,
     /// The version that it was applied in, such as `v1`.
     pub version: String,
 }
 
-/// `status.inventory` of a HelmRelease: the objects in the order of its manifest.
+/// Returns `status.inventory` of a HelmRelease: the objects in the order of its manifest.
 pub fn listed(objects: &[Object]) -> Value {
     let entries = objects
         .iter()
@@ -32,9 +32,8 @@ fn entry(id: &ObjectId, version: &str) -> Value {
 
 /// A set of applied objects.
 ///
-/// It grows before an apply ([`Inventory::union`] is written ahead), and shrinks after a confirmed delete and by what the apply was
-/// refused. An entry that cannot
-/// be read is kept as it is and never acted on.
+/// It grows before an apply ([`Inventory::union`] is written ahead), and shrinks after a confirmed delete and by the objects whose apply
+/// was refused. An entry that cannot be read is kept unchanged and never acted on.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Inventory {
     entries: BTreeMap<ObjectId, String>,
@@ -60,7 +59,7 @@ impl Inventory {
         inventory
     }
 
-    /// What rendered objects make.
+    /// Creates the inventory of rendered objects.
     pub fn of(objects: &[Object]) -> Self {
         let entries = objects
             .iter()
@@ -71,7 +70,7 @@ impl Inventory {
         }
     }
 
-    /// `status.inventory`, in the order of applying.
+    /// Returns `status.inventory`, in the order of applying.
     pub fn to_status(&self) -> Value {
         let mut entries: Vec<(&ObjectId, &String)> = self.entries.iter().collect();
         entries.sort_by(|a, b| stage::order(a.0, b.0));
@@ -79,7 +78,7 @@ impl Inventory {
         json!({"entries": entries.chain(self.unreadable.iter().cloned()).collect::<Vec<_>>()})
     }
 
-    /// The entries.
+    /// Iterates over the entries that can be read.
     pub fn iter(&self) -> impl Iterator<Item = Entry> {
         self.entries.iter().map(|(id, version)| Entry {
             id: id.clone(),
@@ -87,32 +86,32 @@ impl Inventory {
         })
     }
 
-    /// The number of entries that can be read.
+    /// Returns the number of entries that can be read.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no entry that can be read.
+    /// Checks whether [`Inventory::len`] is 0.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether the object is in it, in whatever version.
+    /// Checks whether the object is in the inventory, in any version.
     pub fn contains(&self, id: &ObjectId) -> bool {
         self.entries.contains_key(id)
     }
 
-    /// Adds an entry; one for the same object gets the new version.
+    /// Adds an entry; an existing one for the same object gets the new version.
     pub fn insert(&mut self, entry: Entry) {
         self.entries.insert(entry.id, entry.version);
     }
 
-    /// Keeps only the entries that pass, and what cannot be read.
+    /// Keeps only the entries that pass, and those that cannot be read.
     pub fn retain(&mut self, mut passes: impl FnMut(&ObjectId) -> bool) {
         self.entries.retain(|id, _| passes(id));
     }
 
-    /// Takes an object's entry over from another inventory, if it has one.
+    /// Copies an object's entry from another inventory, if it has one.
     pub fn keep(&mut self, other: &Self, id: &ObjectId) {
         if let Some(version) = other.entries.get(id) {
             self.entries
@@ -121,7 +120,7 @@ impl Inventory {
         }
     }
 
-    /// Takes over what cannot be read of another inventory: it is kept as it is.
+    /// Copies the entries of another inventory that cannot be read, unchanged.
     pub fn keep_unreadable(&mut self, other: &Self) {
         for entry in &other.unreadable {
             if !self.unreadable.contains(entry) {
@@ -130,7 +129,7 @@ impl Inventory {
         }
     }
 
-    /// Everything of both; versions of `newer` win. This is what is written ahead of an apply.
+    /// Returns the entries of both; versions of `newer` win. This inventory is written ahead of an apply.
     #[must_use]
     pub fn union(&self, newer: &Self) -> Self {
         let mut all = self.clone();
@@ -139,7 +138,8 @@ impl Inventory {
         all
     }
 
-    /// What is here and not in `other`: with the new inventory as `other`, what is stale. A mere change of version is not.
+    /// Returns the entries that are not in `other`: with the new inventory as `other`, the stale ones. An entry of which only the version
+    /// changed is not stale.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         let entries = self.entries.iter().filter(|(id, _)| !other.contains(id));
@@ -149,7 +149,7 @@ impl Inventory {
         }
     }
 
-    /// The entries in the order of deleting: the reverse of applying.
+    /// Returns the entries in the order of deleting: the reverse of applying.
     pub fn in_deletion_order(&self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = self.iter().collect();
         entries.sort_by(|a, b| stage::order(&b.id, &a.id));
@@ -157,20 +157,20 @@ impl Inventory {
     }
 }
 
-/// What may be done with a live object that nothing renders any more.
+/// The decision whether a live object that is no longer rendered may be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Eligibility {
-    /// It is ours and may go: this very object, by its uid and resourceVersion.
+    /// It is ours and may be deleted: this very object, by its uid and resourceVersion.
     Delete,
-    /// It is already on its way out.
+    /// It is already being deleted.
     Terminating,
-    /// Its labels name another owner, or none.
+    /// Its labels name another owner or no owner.
     NotOurs,
-    /// It wishes to stay: `prune: Disabled`, `reconcile: Disabled` or `ssa: Ignore`.
+    /// Its options keep it: `prune: Disabled`, `reconcile: Disabled` or `ssa: Ignore`.
     Kept,
 }
 
-/// Judges a live object for the Kustomization `namespace`/`name`: both owner labels must name it.
+/// Returns whether the Kustomization `namespace`/`name` may delete a live object: both owner labels must name it.
 pub fn eligibility(live: &Object, namespace: &str, name: &str) -> Eligibility {
     let label = |key: &str| live.label(&format!("kustomize.toolkit.fluxcd.io/{key}"));
     if label("name") != Some(name) || label("namespace") != Some(namespace) {

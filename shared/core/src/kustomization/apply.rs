@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long a recreation waits until the old object is gone.
+/// Time limit for a recreation to wait until the old object is gone.
 const RECREATE_WAIT: Duration = Duration::from_secs(10);
 /// Applies as Flux does: as its own field manager, and taking fields from other managers.
 const WRITE: ports::Apply<'_> = ports::Apply {
@@ -146,7 +146,7 @@ impl Report {
     }
 }
 
-/// Why an object was not applied.
+/// The reason that an object was not applied.
 struct NotApplied {
     error: PortError,
     /// True if the API server refused the write that would have created or changed the object, so that nothing was written.

@@ -29,7 +29,7 @@ pub struct Built {
     pub read_set: ReadSet,
 }
 
-/// Why a build stopped.
+/// The reason that a build stopped.
 #[derive(Debug)]
 pub enum Stop {
     /// The build must run again with this remote base or file in the tree.
@@ -78,7 +78,7 @@ fn render_and_substitute(
     })
 }
 
-/// Returns the variables that a build names and that have neither a value nor a default.
+/// Returns the variables that a build names and that have no value and no default.
 ///
 /// # Errors
 /// Those of [`build`].

@@ -1,4 +1,4 @@
-//! The end of a Kustomization: the objects that it applied are deleted or kept as its deletion policy says, then its finalizer is
+//! The end of a Kustomization: the objects that it applied are deleted or kept by its deletion policy, then its finalizer is
 //! removed.
 
 use super::prune::{Pruned, prune};

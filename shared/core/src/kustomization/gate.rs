@@ -16,16 +16,16 @@ use crate::target::Target;
 use driftless_manifest::Object;
 use std::time::Duration;
 
-/// How long a prune waits for children that are unrelated to the objects that would be deleted.
+/// Time limit for a prune to wait for children that are unrelated to the objects that would be deleted.
 const UNRELATED_WAIT: Duration = Duration::from_secs(60);
-/// The first and the longest pause between two reads of the children.
+/// The first pause between two reads of the children.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// See [`FIRST_PAUSE`].
+/// The longest pause between two reads of the children.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Maximum number of objects, and of children, that a message names.
 const NAMED: usize = 3;
 
-/// What a Kustomization would prune, with all that decides whether it may.
+/// The prune of a Kustomization, with all that decides whether it may begin.
 pub struct Gate<'a> {
     /// The context of the step.
     pub context: &'a Context<'a>,
@@ -43,7 +43,7 @@ pub struct Gate<'a> {
     pub stale: Inventory,
 }
 
-/// What follows when everything is applied.
+/// The next action when everything is applied.
 pub enum Next {
     /// There is nothing to prune.
     Nothing,

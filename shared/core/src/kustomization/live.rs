@@ -104,7 +104,7 @@ async fn living_inventory(
     let id = ObjectRef::new(FluxKind::Kustomization, owner.0.clone(), owner.1.clone());
     let other = match context.hub.get(&id).await {
         Ok(other) => other,
-        // The labels are not a valid name, so there is no owner.
+        // The labels are not a valid name, so the object has no owner.
         Err(error) if error.kind == ErrorKind::Invalid => None,
         Err(error) => return Err(Failure::port(reason::FAILED, &error).context(id)),
     };
@@ -132,7 +132,7 @@ pub fn mark(object: &mut Object, owner: &Kustomization) {
 }
 
 /// Checks whether an object of a `gotk-components.yaml` belongs to Flux's controllers, which do not run here: their Deployments, and the
-/// definitions of Flux kinds if the hub has ours. Such objects are neither applied nor pruned.
+/// definitions of Flux kinds if the hub has ours. Such objects are not applied and not pruned.
 pub fn is_controllers_own(object: &Object, keep_controllers: bool, our_definitions: bool) -> bool {
     if object.label("app.kubernetes.io/part-of") != Some("flux") {
         return false;

@@ -98,11 +98,11 @@ pub enum PruneState {
     Finished,
     /// Some objects are still terminating.
     Terminating,
-    /// Not begun: the prune waits for children.
+    /// The prune has not begun, because it waits for children.
     Waiting(Later),
 }
 
-/// How a run without failure ended.
+/// The end of a run without a failure.
 pub enum RunEnd {
     /// Applied and, if the object asks for health checks, healthy.
     Ready {

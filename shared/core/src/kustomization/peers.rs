@@ -23,7 +23,7 @@ struct Peer {
     is_reconciled: bool,
 }
 
-/// All Kustomizations of the hub, as they were read.
+/// All Kustomizations of the hub at one time.
 pub struct Peers {
     owner: ObjectId,
     all: BTreeMap<ObjectId, Peer>,
@@ -49,7 +49,7 @@ pub struct Unsettled {
 enum ChildState {
     /// Reconciled, or no step is pending.
     Settled,
-    /// Being reconciled.
+    /// Its reconciliation is not finished.
     Pending,
     /// Only a change can help.
     Stalled,

@@ -20,7 +20,7 @@ pub struct Pruned {
     pub changes: ChangeSet,
     /// The objects that stay in the inventory: not deleted yet, or not known to be.
     pub left: Inventory,
-    /// The objects that leave the inventory and stay on the cluster, because they belong to another Kustomization; as they were read.
+    /// The objects that leave the inventory and stay on the cluster, because they belong to another Kustomization.
     pub others: Vec<Item>,
     /// True if an object is terminating.
     pub is_terminating: bool,

@@ -40,7 +40,7 @@ pub async fn build(
     .await
 }
 
-/// Returns the variables that a Kustomization's build names and that have neither a value nor a default.
+/// Returns the variables that a Kustomization's build names and that have no value and no default.
 ///
 /// # Errors
 /// Those of [`build()`].

@@ -8,7 +8,7 @@ use crate::source::artifact;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Returns the variables that the build of a Kustomization names and that have neither a value nor a default.
+/// Returns the variables that the build of a Kustomization names and that have no value and no default.
 ///
 /// # Errors
 /// The artifact or an object that `postBuild` names is missing, or the build fails.
