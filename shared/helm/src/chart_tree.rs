@@ -1,5 +1,4 @@
-//! A chart while its release is made: its values are Go's maps, because what Helm prints depends on which of them are
-//! the same map.
+//! A chart during the render of its release: its values are Go maps, because Helm's output depends on which of them are the same map.
 
 use crate::chart::{Chart, Dependency, Metadata};
 use crate::compat::Compat;
@@ -9,19 +8,18 @@ use driftless_gotmpl::{List, Map, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A chart with the names, dependencies and values that processing gives it.
+/// A chart with the names, dependencies and values that result from processing.
 #[derive(Clone)]
 pub(crate) struct ChartNode<'c> {
-    /// The chart as it was loaded.
+    /// The chart as loaded.
     pub source: &'c Chart,
     /// Chart.yaml, with aliases applied.
     pub metadata: Metadata,
     /// values.yaml, with imported values.
     pub values: Map,
-    /// The subcharts that count.
+    /// The enabled subcharts.
     pub dependencies: Vec<ChartNode<'c>>,
-    /// Chart.yaml's `dependencies` while they are processed. Helm 3 does not copy them with the chart, so that what the
-    /// first of two aliases does to them is there for the second.
+    /// Chart.yaml's `dependencies` while they are processed. Helm 3 does not copy them with the chart, so the second of two aliases sees the changes that the first has made to them.
     pub requirements: Option<Vec<Shared>>,
     place: Rc<Place>,
 }
@@ -29,15 +27,14 @@ pub(crate) struct ChartNode<'c> {
 /// An entry of `dependencies` that copies of a chart may share.
 pub(crate) type Shared = Rc<RefCell<Requirement>>;
 
-/// An entry of `dependencies`, and whether its imports are done.
+/// An entry of `dependencies`, with a flag for processed imports.
 #[derive(Clone)]
 pub(crate) struct Requirement {
     pub entry: Dependency,
     pub imported: bool,
 }
 
-/// Where a chart stands among the others. A copy of a chart has its own place, but its subcharts keep theirs until they
-/// are given to it anew: in Helm's paths they still belong to the original.
+/// The position of a chart in the tree. A copy of a chart has a separate position, but its subcharts keep theirs until they are adopted again: in Helm's paths they still belong to the original.
 struct Place {
     name: String,
     parent: RefCell<Option<Rc<Place>>>,
@@ -80,17 +77,17 @@ impl<'c> ChartNode<'c> {
         work
     }
 
-    /// The name, after aliasing.
+    /// Returns the name, after aliasing.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// `top/charts/sub`
+    /// Returns the path, `top/charts/sub`.
     pub fn path(&self) -> String {
         self.place.path()
     }
 
-    /// Takes charts as its subcharts.
+    /// Sets its subcharts.
     pub fn adopt(&mut self, charts: Vec<ChartNode<'c>>) {
         for chart in &charts {
             *chart.place.parent.borrow_mut() = Some(self.place.clone());
@@ -98,7 +95,7 @@ impl<'c> ChartNode<'c> {
         self.dependencies = charts;
     }
 
-    /// The copy that an entry of `dependencies` makes of a chart, under its alias if there is one.
+    /// Returns the copy of a chart for an entry of `dependencies`, under its alias if there is one.
     pub fn aliased(&self, alias: &str, compat: Compat) -> Self {
         let mut copy = self.clone();
         if !alias.is_empty() {
@@ -124,7 +121,7 @@ impl<'c> ChartNode<'c> {
         });
     }
 
-    /// Puts what became of the entries of `dependencies` where templates see it.
+    /// Publishes the processed entries of `dependencies` to templates.
     pub fn publish_dependencies(&mut self) {
         let entries = |list: &Vec<Shared>| list.iter().map(|r| r.borrow().entry.clone()).collect();
         self.metadata.dependencies = self.requirements.as_ref().map(entries);
@@ -134,7 +131,7 @@ impl<'c> ChartNode<'c> {
     }
 }
 
-/// Nesting of values. What is deeper holds itself: importing a table into one of its own makes that of values.
+/// The maximal nesting of values. Deeper values contain themselves: importing a table into one of its own tables creates such values.
 pub(crate) const MAX_DEPTH: usize = 1_000;
 
 /// The error for values that are nested deeper than [`MAX_DEPTH`].
@@ -144,10 +141,10 @@ pub(crate) fn too_deep() -> HelmError {
     ))
 }
 
-/// A copy that shares no map and no list.
+/// Copies a map, without sharing any map or list.
 ///
 /// # Errors
-/// Values that are nested too deeply, or hold themselves.
+/// Values that are nested too deeply, or contain themselves.
 pub(crate) fn deep_copy(map: &Map) -> Result<Map, HelmError> {
     copy_map(map, 0)
 }
@@ -178,10 +175,10 @@ fn copy(value: &Value, depth: usize) -> Result<Value, HelmError> {
     })
 }
 
-/// The table at a dotted path.
+/// Returns the table at a dotted path.
 ///
 /// # Errors
-/// The part that is none, worded as Helm's.
+/// The part of the path that is not a table, with Helm's message.
 pub(crate) fn table(values: &Map, path: &str) -> Result<Map, String> {
     let mut table = values.clone();
     for part in path.split('.') {
@@ -193,10 +190,10 @@ pub(crate) fn table(values: &Map, path: &str) -> Result<Map, String> {
     Ok(table)
 }
 
-/// The value at a dotted path that is no table.
+/// Returns the value at a dotted path that is not a table.
 ///
 /// # Errors
-/// The part that is none, worded as Helm's.
+/// The part of the path that does not lead to one, with Helm's message.
 pub(crate) fn path_value(values: &Map, path: &str) -> Result<Value, String> {
     let (found, key) = match path.rsplit_once('.') {
         Some((parent, key)) => (table(values, parent)?.get(key), key),

@@ -1,6 +1,6 @@
-//! Which version of Helm is followed where two of them differ.
+//! The version of Helm whose behavior is reproduced where versions differ.
 
-/// Which Helm is followed, where the two differ.
+/// The version of Helm whose behavior is reproduced where versions differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compat {
     /// Helm 3.22: nulls in a chart's values stay, `.Chart` is a struct, documents are trimmed on both sides.

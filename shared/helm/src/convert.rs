@@ -1,4 +1,4 @@
-//! JSON <-> template values.
+//! Conversions between JSON and template values.
 
 use driftless_go::float;
 use driftless_gotmpl::fmt::display;
@@ -8,7 +8,7 @@ use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Number, Value as Json};
 use std::collections::BTreeMap;
 
-/// JSON as Go's `encoding/json` decodes it: every number that is not marked otherwise is what it is here.
+/// Converts JSON as Go's `encoding/json` decodes it: every number keeps its type.
 pub(crate) fn to_value(json: &Json) -> Value {
     match json {
         Json::Null => Value::Nil,
@@ -23,7 +23,7 @@ pub(crate) fn to_value(json: &Json) -> Value {
     }
 }
 
-/// A map of template values.
+/// Converts a table to a Go map.
 pub(crate) fn to_map(map: &Map<String, Json>) -> GoMap {
     let entries: BTreeMap<Str, Value> = map
         .iter()
@@ -32,7 +32,7 @@ pub(crate) fn to_map(map: &Map<String, Json>) -> GoMap {
     GoMap::typed(&driftless_gotmpl::TypeInfo::MAP, entries)
 }
 
-/// Turns every number into a float64, as reading into `interface {}` does.
+/// Converts every number to a float64, as decoding into `interface {}` does.
 pub(crate) fn floats(mut json: Json) -> Json {
     make_floats(&mut json);
     json
@@ -51,7 +51,7 @@ fn make_floats(json: &mut Json) {
     }
 }
 
-/// What one text of values may be: a hundred times as many nodes as in the largest public charts.
+/// The limits of one YAML text of values: a hundred times as many nodes as in the largest public charts.
 pub(crate) const LIMITS: Limits = Limits {
     bytes: 16 << 20,
     depth: 1_000,
@@ -59,19 +59,19 @@ pub(crate) const LIMITS: Limits = Limits {
     documents: 50_000,
 };
 
-/// What the YAML of a chart with its subcharts, of a file of values, or of what a chart has rendered may cost, all together.
+/// The total limits of the YAML of a chart with its subcharts, of a values file, or of a rendered chart.
 pub(crate) const FUEL: FuelLimits = FuelLimits {
     steps: 40_000_000,
     nodes: 400_000,
     ..FuelLimits::NONE
 };
 
-/// Reads the first document of a YAML text as `sigs.k8s.io/yaml` does, numbers as float64.
+/// Reads the first document of a YAML text like `sigs.k8s.io/yaml`, numbers as float64.
 pub(crate) fn read_yaml(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, String> {
     crate::funcs::first_document(text, file, &LIMITS, fuel).map_err(|e| e.to_string())
 }
 
-/// A text as `sigs.k8s.io/yaml` makes it of a scalar when a string is wanted; null is the empty one.
+/// Returns a scalar as the string that `sigs.k8s.io/yaml` converts it to where a string is expected; null is the empty string.
 pub(crate) fn text_of(value: &Json) -> Option<String> {
     Some(match value {
         Json::Null => String::new(),
@@ -79,7 +79,7 @@ pub(crate) fn text_of(value: &Json) -> Option<String> {
         Json::Bool(b) => b.to_string(),
         Json::Number(n) if n.is_i64() || n.is_u64() => n.to_string(),
         Json::Number(n) => {
-            // It goes through 32 bits there.
+            // The number is converted to 32 bits there.
             let short = format!("{}", n.as_f64().unwrap_or_default() as f32);
             float::format(short.parse().unwrap_or_default(), 'g', None)
         }
@@ -87,10 +87,10 @@ pub(crate) fn text_of(value: &Json) -> Option<String> {
     })
 }
 
-/// Nesting that is written; Go would not end with a value that holds itself.
+/// The maximal nesting that is written; Go would not terminate for a value that contains itself.
 const MAX_DEPTH: usize = 500;
 
-/// A template value as JSON, numbers as YAML would read them again from JSON's text.
+/// Converts a template value to JSON, numbers as YAML would read them from JSON's text.
 pub(crate) fn to_json(value: &Value) -> Result<Json, String> {
     json_at(value, 0)
 }
@@ -146,7 +146,7 @@ fn object_json(object: &dyn Object, depth: usize) -> Result<Json, String> {
     Ok(Json::Object(out))
 }
 
-/// A float64 as the number that a YAML reader makes of its JSON text.
+/// Converts a float64 to the number that a YAML reader reads from its JSON text.
 fn number(f: f64) -> Result<Number, String> {
     if !f.is_finite() {
         return Err(format!(

@@ -1,23 +1,23 @@
-//! Why a chart was not loaded, valued or rendered.
+//! The errors of loading, valuing and rendering a chart.
 
 use driftless_gotmpl::shortened;
 
-/// Why a chart was not loaded, valued or rendered.
+/// An error of loading, valuing or rendering a chart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelmError {
-    /// The chart's files are not those of a chart.
+    /// The files are not a valid chart.
     #[error("chart {chart}: {message}")]
     Chart {
-        /// The chart or file.
+        /// The name of the chart or file.
         chart: String,
-        /// What is wrong.
+        /// The reason of the failure.
         message: String,
     },
-    /// Values cannot be read or put together.
+    /// Values cannot be read or merged.
     #[error("{0}")]
     Values(String),
-    /// Values that a `values.schema.json` refuses.
+    /// Values that violate a `values.schema.json`.
     #[error(
         "values don't meet the specifications of the schema(s) in the following chart(s):\n{0}"
     )]
@@ -25,22 +25,22 @@ pub enum HelmError {
     /// A template failed.
     #[error("{message}")]
     Render {
-        /// What happened, worded as Helm's.
+        /// Helm's message.
         message: String,
-        /// The template to blame, by its full name, and the line, from 1; where they are known.
+        /// The full name of the failing template, and the line counted from 1; if known.
         place: Option<(String, usize)>,
-        /// Whether a budget is used up.
+        /// True if a budget is used up.
         budget: bool,
     },
-    /// What was rendered is not YAML.
+    /// A rendered document is not valid YAML.
     #[error("YAML parse error on {file}: {message}")]
     Manifest {
-        /// The template.
+        /// The name of the template.
         file: String,
-        /// What is wrong, without the content.
+        /// The error, without the content.
         message: String,
     },
-    /// An option that cannot be used.
+    /// An option with an unusable value.
     #[error("{0}")]
     Usage(String),
 }

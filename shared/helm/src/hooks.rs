@@ -1,33 +1,32 @@
-//! What running hooks needs: which run at an event and in which order, what is deleted when, what a run leaves in the
-//! record. All of it is data: somebody else applies, waits, deletes and reads logs.
+//! The plan of running hooks: which hooks run at an event and in which order, which objects are deleted when, and what a run writes to the record. All of it is data: the caller applies, waits, deletes and reads logs.
 
 use crate::record::{HookPhase, HookRun, RecordedHook, Time};
 
-/// When hooks run.
+/// The event at which hooks run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HookEvent {
-    /// Before an install.
+    /// The event before an install.
     PreInstall,
-    /// After an install.
+    /// The event after an install.
     PostInstall,
-    /// Before an upgrade.
+    /// The event before an upgrade.
     PreUpgrade,
-    /// After an upgrade.
+    /// The event after an upgrade.
     PostUpgrade,
-    /// Before a rollback.
+    /// The event before a rollback.
     PreRollback,
-    /// After a rollback.
+    /// The event after a rollback.
     PostRollback,
-    /// Before an uninstall.
+    /// The event before an uninstall.
     PreDelete,
-    /// After an uninstall.
+    /// The event after an uninstall.
     PostDelete,
-    /// When tests are asked for.
+    /// The event of running tests.
     Test,
 }
 
 impl HookEvent {
-    /// The word of the annotation.
+    /// Returns the word of the annotation.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PreInstall => "pre-install",
@@ -42,7 +41,7 @@ impl HookEvent {
         }
     }
 
-    /// What a failure at this event is called by the action that ran it.
+    /// Returns the message of a failure at this event, as the action that ran it reports it.
     pub fn failure(self, cause: &str) -> String {
         match self {
             Self::PreInstall | Self::PostInstall => format!("failed {}: {cause}", self.as_str()),
@@ -54,19 +53,19 @@ impl HookEvent {
     }
 }
 
-/// When a hook's object is deleted.
+/// The time at which a hook's object is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeletePolicy {
-    /// Before it is created anew; the default when a hook names none.
+    /// Before the object is created again; the default if a hook does not name a policy.
     BeforeCreation,
-    /// After the event, when the hook succeeded.
+    /// After the event, if the hook succeeded.
     Succeeded,
-    /// When the hook failed.
+    /// After a failure of the hook.
     Failed,
 }
 
 impl DeletePolicy {
-    /// The word of the annotation.
+    /// Returns the word of the annotation.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::BeforeCreation => "before-hook-creation",
@@ -76,21 +75,20 @@ impl DeletePolicy {
     }
 }
 
-/// One thing to do with a hook, named by its place in the record.
+/// One action on a hook, identified by its index in the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HookStep {
     /// Delete its object in the background and wait until it is gone.
     Delete(usize),
-    /// Note the start in the record, write the record, create the object.
+    /// Set the start in the record, write the record, create the object.
     Create(usize),
-    /// Wait until its Job or Pod is done; everything else is ready at once. Note the end in the record.
+    /// Wait until its Job or Pod is done; everything else is ready immediately. Set the end in the record.
     Watch(usize),
-    /// Show the logs of its Job's pods or its Pod.
+    /// Print the logs of its Job's pods or its Pod.
     Log(usize),
 }
 
-/// The hooks of an event in the order in which they run: by weight, then by name, then as the record has them (by kind).
-/// A hook that names the event twice runs twice, as in Helm.
+/// Returns the hooks of an event in the order in which they run: by weight, then by name, then in the order of the record (by kind). A hook that names the event repeatedly runs that many times, as in Helm.
 pub fn order(hooks: &[RecordedHook], event: HookEvent) -> Vec<usize> {
     let mut running: Vec<usize> = hooks
         .iter()
@@ -107,8 +105,7 @@ pub fn order(hooks: &[RecordedHook], event: HookEvent) -> Vec<usize> {
     running
 }
 
-/// Everything that an event takes when all goes well. The steps follow from the record alone, so that the number of those that
-/// are done is enough to go on after a break.
+/// Returns all steps of an event without failures. The steps follow from the record alone, so that the number of finished steps is enough to resume after an interruption.
 pub fn steps(hooks: &[RecordedHook], event: HookEvent) -> Vec<HookStep> {
     let running = order(hooks, event);
     let mut steps = Vec::with_capacity(running.len() * 3);
@@ -124,8 +121,7 @@ pub fn steps(hooks: &[RecordedHook], event: HookEvent) -> Vec<HookStep> {
     steps
 }
 
-/// What is left to do when a hook failed while it was watched: its own clean-up, then that of the hooks before it. After a hook
-/// that could not even be deleted or created there is nothing to do.
+/// Returns the remaining steps after a hook failed while it was watched: its own clean-up, then that of the hooks before it. After a hook that could not even be deleted or created there are no further steps.
 pub fn steps_after_failure(
     hooks: &[RecordedHook],
     event: HookEvent,
@@ -154,7 +150,7 @@ fn after(hook: &RecordedHook, at: usize, policy: DeletePolicy) -> Vec<HookStep> 
 }
 
 impl RecordedHook {
-    /// Whether its object is deleted by a policy. A definition never is: all its objects would go with it.
+    /// Checks whether a policy deletes its object. A CustomResourceDefinition is never deleted: all its objects would be deleted with it.
     pub fn is_deleted(&self, policy: DeletePolicy) -> bool {
         if self.kind == "CustomResourceDefinition" {
             return false;
@@ -173,14 +169,14 @@ impl RecordedHook {
                 .any(|p| p == policy.as_str())
     }
 
-    /// Notes the default policy, as Helm does when it comes to the hook.
+    /// Sets the default policy, as Helm does when the hook is reached.
     pub fn set_default_policy(&mut self) {
         if self.delete_policies.is_empty() {
             self.delete_policies = vec![DeletePolicy::BeforeCreation.as_str().to_owned()];
         }
     }
 
-    /// Notes that it is about to be created.
+    /// Records that its object is about to be created.
     pub fn start(&mut self, now: Time) {
         self.set_default_policy();
         self.last_run = HookRun {
@@ -190,7 +186,7 @@ impl RecordedHook {
         };
     }
 
-    /// Notes how it ended.
+    /// Records its result.
     pub fn finish(&mut self, now: Time, succeeded: bool) {
         self.last_run.completed_at = Some(now);
         self.last_run.phase = if succeeded {
@@ -200,7 +196,7 @@ impl RecordedHook {
         };
     }
 
-    /// What Helm says when its object cannot be created.
+    /// Returns Helm's message for a failure to create its object.
     pub fn create_failure(&self, event: HookEvent, cause: &str) -> String {
         format!(
             "warning: Hook {} {} failed: {cause}",

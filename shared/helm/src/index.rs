@@ -1,4 +1,4 @@
-//! A chart repository's `index.yaml`: which versions of a chart there are, and where.
+//! A chart repository's `index.yaml`: the versions of its charts with their URLs.
 
 use crate::error::HelmError;
 use crate::semver::{Constraint, Version};
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value as Json;
 use std::cmp::Ordering;
 
-/// Bytes of an index, as Flux's source-controller has it.
+/// The maximal bytes of an index, as in Flux's source-controller.
 pub const MAX_INDEX: usize = 50 << 20;
 
 /// One version of a chart.
@@ -15,20 +15,20 @@ pub const MAX_INDEX: usize = 50 << 20;
 pub struct ChartVersion {
     /// The chart's name.
     pub name: String,
-    /// Its version, as the repository writes it.
+    /// The version, as written in the repository.
     pub version: String,
-    /// Where the archive is: absolute, or from the repository's address.
+    /// The URLs of the archive: absolute, or relative to the repository's URL.
     pub urls: Vec<String>,
-    /// SHA-256 of the archive, with or without `sha256:`; empty when the repository says none.
+    /// The SHA-256 of the archive, with or without `sha256:`; empty if the repository does not state it.
     pub digest: String,
-    /// When it was made, RFC 3339; empty when the repository does not say.
+    /// The time of its creation in RFC 3339; empty if the repository does not state it.
     pub created: String,
 }
 
 /// Checks that a text is an index.
 ///
 /// # Errors
-/// [`HelmError::Chart`] with the line: no YAML, no `apiVersion`, more than the limits.
+/// [`HelmError::Chart`] with the line: invalid YAML, no `apiVersion`, more than the limits.
 pub fn check(text: &[u8]) -> Result<(), HelmError> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err(fail("the index.yaml file is empty"));
@@ -40,11 +40,10 @@ pub fn check(text: &[u8]) -> Result<(), HelmError> {
     }
 }
 
-/// The newest version of a chart that a range allows; an exact version wins over the range it also is. No range, or `*`,
-/// means the newest that is no pre-release. As source-controller 1.9 chooses.
+/// Returns the newest version of a chart that a range allows; an exact version takes precedence over the range that it also is. No range, or `*`, means the newest that is not a pre-release. The choice is that of source-controller 1.9.
 ///
 /// # Errors
-/// [`HelmError::Chart`]: no index, no such chart, no such version, no range.
+/// [`HelmError::Chart`]: an invalid index, no such chart, no such version, an invalid range.
 pub fn find(text: &[u8], chart: &str, range: &str) -> Result<ChartVersion, HelmError> {
     let Some(list) = read(text, &["entries", chart])? else {
         return Err(fail("no chart name found"));
@@ -68,11 +67,10 @@ pub fn find(text: &[u8], chart: &str, range: &str) -> Result<ChartVersion, HelmE
         .ok_or_else(|| fail("no chart version found"))
 }
 
-/// Which of the versions is the newest that a range allows. Each comes with the time it was made, which decides between
-/// versions that differ in their build metadata alone. Names that are no versions are passed over.
+/// Returns the index of the newest version that a range allows. Each comes with the time of its creation, which decides between versions that differ only in their build metadata. Names that are not versions are skipped.
 ///
 /// # Errors
-/// A sentence: the range is none.
+/// A message: the range is invalid.
 pub fn newest<'a>(
     versions: impl Iterator<Item = (&'a str, &'a str)>,
     range: &str,
@@ -104,7 +102,7 @@ pub fn newest<'a>(
 }
 
 impl ChartVersion {
-    /// An entry; one without name or version cannot be asked for and is passed over, as Helm does.
+    /// Reads an entry; one without name or version cannot be requested and is skipped, as in Helm.
     fn read(item: &Json) -> Option<Self> {
         let text = |key: &str| item.get(key).and_then(Json::as_str).map(str::to_owned);
         let urls = item.get("urls").and_then(Json::as_array);

@@ -1,4 +1,4 @@
-//! What Helm reads of a rendered document: the fields of its `SimpleHead`, with the messages of `sigs.k8s.io/yaml`.
+//! The fields that Helm reads of a rendered document, its `SimpleHead`, with the messages of `sigs.k8s.io/yaml`.
 
 use crate::compat::Compat;
 use crate::{convert, funcs};
@@ -18,7 +18,7 @@ pub(crate) struct Head {
 
 const METADATA: &str = r#"struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }"#;
 
-/// Reads a document that is let go when its head is known.
+/// Parses a document; the caller drops it when its head is known.
 fn read(content: &str, fuel: &Fuel) -> Result<Json, String> {
     let before = fuel.nodes_spent();
     let document = funcs::read_typed(content.as_bytes(), fuel);
@@ -30,7 +30,7 @@ impl Head {
     /// Reads a document; one without content has an empty head.
     ///
     /// # Errors
-    /// Go's message for what is no YAML, cannot be JSON, or does not fit the fields.
+    /// Go's message for invalid YAML, a document that is not valid as JSON, or fields of another type.
     pub fn read(content: &str, compat: Compat, fuel: &Fuel) -> Result<Self, String> {
         let mut head = Self::default();
         let document = match read(content, fuel)? {
@@ -91,12 +91,12 @@ impl Head {
         Ok(())
     }
 
-    /// The value of an annotation.
+    /// Returns the value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(String::as_str)
     }
 
-    /// The parts of an annotation between commas, in lower case.
+    /// Returns the parts of an annotation between commas, in lower case.
     pub fn list(&self, key: &str) -> Vec<String> {
         self.annotation(key)
             .map(|v| v.split(',').map(|p| p.trim().to_lowercase()).collect())
@@ -104,12 +104,12 @@ impl Head {
     }
 }
 
-/// Whether a key stands for a field: `encoding/json` does not tell upper from lower case.
+/// Checks whether a key names a field: `encoding/json` ignores case.
 fn is(key: &str, field: &str) -> bool {
     key.eq_ignore_ascii_case(field)
 }
 
-/// Sets a text; null leaves it as it is.
+/// Sets a string; null leaves it unchanged.
 fn set(text: &mut String, value: &Json, field: &str) -> Result<(), String> {
     if !value.is_null() {
         *text = convert::text_of(value).ok_or_else(|| misfit(value, field, "string"))?;
@@ -164,7 +164,7 @@ mod tests {
 
     /// The messages of Helm 3.22 and 4.3.
     #[test]
-    fn what_does_not_fit() {
+    fn mismatched_fields_get_helms_messages() {
         let decoding = "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ";
         let converting = "error converting YAML to JSON: ";
         for (text, start, rest) in [

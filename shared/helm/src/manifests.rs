@@ -1,4 +1,4 @@
-//! Rendered texts -> documents, hooks, order.
+//! The split of rendered texts into documents and hooks, and their order.
 
 use crate::compat::Compat;
 use crate::error::HelmError;
@@ -11,18 +11,18 @@ use std::ops::Range;
 /// A rendered document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// The template's full name.
+    /// The full name of the template.
     pub source: String,
     /// The `kind`; empty if there is none.
     pub kind: String,
-    /// `metadata.name`.
+    /// The `metadata.name` of the document.
     pub name: String,
-    /// The text, trimmed as Helm trims it.
+    /// The YAML, trimmed like in Helm.
     pub content: String,
 }
 
 impl Manifest {
-    /// Writes it with its `# Source:`.
+    /// Writes it with its `# Source:` comment.
     pub(crate) fn write(&self, out: &mut String) {
         for part in ["---\n# Source: ", &self.source, "\n", &self.content, "\n"] {
             out.push_str(part);
@@ -33,7 +33,7 @@ impl Manifest {
 /// A rendered document with a `helm.sh/hook` annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// The document.
+    /// The document with the annotation.
     pub manifest: Manifest,
     /// `pre-install`, `test`, …; `test-success` is `test`.
     pub events: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// Whether it is a test.
+    /// Checks whether it is a test.
     pub fn is_test(&self) -> bool {
         self.events.iter().any(|e| e == "test")
     }
@@ -108,15 +108,14 @@ const HELM4_LAST: &[&str] = &[
     "ValidatingWebhookConfiguration",
 ];
 
-/// What reading the documents of a release may cost, all together. A document is gone when its head is known; with a
-/// post-renderer they are in memory together.
+/// The total limits of reading the documents of a release. A document is freed when its head is known; with a post-renderer they are in memory together.
 pub(crate) const RENDERED: FuelLimits = FuelLimits {
     steps: 25_000_000,
     nodes: 5_000_000,
     ..FuelLimits::NONE
 };
 
-/// Where a kind stands in the order of installation; unknown ones last, by name.
+/// Returns the position of a kind in the order of installation; unknown ones come last, by name.
 fn rank(kind: &str, compat: Compat) -> (usize, &str) {
     let extra: &[&str] = match compat {
         Compat::Helm3 => &[],
@@ -128,8 +127,7 @@ fn rank(kind: &str, compat: Compat) -> (usize, &str) {
     }
 }
 
-/// The next line of dashes from a place on, with the white space around it that goes with it: in Helm 3 all of it, in Helm 4 what
-/// stands behind the dashes on their line.
+/// Returns the range of the next line of dashes, with the white space that belongs to it: in Helm 3 all surrounding white space, in Helm 4 the rest of the line after the dashes.
 fn separator(text: &str, from: usize, compat: Compat) -> Option<Range<usize>> {
     const DASHES: &str = "---";
     const SPACE: [char; 5] = [' ', '\t', '\n', '\x0C', '\r'];
@@ -147,7 +145,7 @@ fn separator(text: &str, from: usize, compat: Compat) -> Option<Range<usize>> {
     Some(from + head.len()..text.len() - tail.len())
 }
 
-/// The text between separators.
+/// Iterates over the pieces between separators.
 fn pieces(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     let mut left = Some(0);
     std::iter::from_fn(move || {
@@ -158,12 +156,12 @@ fn pieces(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Cuts a text into documents; empty ones are left out.
+/// Splits a text into documents; empty ones are left out.
 pub(crate) fn split(text: &str, compat: Compat) -> Vec<String> {
     documents(text, compat).map(str::to_owned).collect()
 }
 
-/// The documents of a text; empty ones are left out.
+/// Iterates over the documents of a text; empty ones are left out.
 fn documents(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     let text = match compat {
         Compat::Helm3 => text.trim(),
@@ -175,13 +173,13 @@ fn documents(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Documents of one release: one that can be stored, in a Secret of 1 MiB, has far fewer.
+/// The maximal documents of one release: one that can be stored, in a Secret of 1 MiB, has far fewer.
 const MAX_DOCUMENTS: usize = 20_000;
 
 /// Sorts rendered texts into manifests and hooks, in the order of installation.
 ///
 /// # Errors
-/// [`HelmError::Manifest`] for a document that is no mapping, and for too many.
+/// [`HelmError::Manifest`] for a document that is not a mapping, and for too many documents.
 pub(crate) fn sort(
     files: &BTreeMap<String, Vec<u8>>,
     compat: Compat,
@@ -216,18 +214,18 @@ pub(crate) fn sort(
     Ok((manifests, hooks))
 }
 
-/// What Go's YAML reader says of a text that is no UTF-8.
+/// Returns the message of Go's YAML reader for invalid UTF-8.
 fn no_utf8(text: &[u8], error: std::str::Utf8Error) -> String {
     let first = text.get(error.valid_up_to()).copied().unwrap_or_default();
-    let what = match error.error_len() {
+    let reason = match error.error_len() {
         None => "incomplete UTF-8 octet sequence",
         Some(_) if !matches!(first, 0xc0..=0xf7) => "invalid leading UTF-8 octet",
         Some(_) => "invalid trailing UTF-8 octet",
     };
-    format!("error converting YAML to JSON: yaml: {what}")
+    format!("error converting YAML to JSON: yaml: {reason}")
 }
 
-/// The hook, or nothing if an event is unknown.
+/// Creates the hook; returns `None` if an event is unknown.
 fn hook(manifest: Manifest, events: &str, head: &Head) -> Option<Hook> {
     let events = events
         .split(',')

@@ -1,4 +1,4 @@
-//! Errors of templates, worded as Helm words them.
+//! Errors of templates, with Helm's messages.
 
 use crate::compat::Compat;
 use crate::error::HelmError;
@@ -7,17 +7,17 @@ use driftless_gotmpl::{Error, ErrorKind};
 const WARN_START: &str = "HELM_ERR_START";
 const WARN_END: &str = "HELM_ERR_END";
 
-/// Marks what `fail` and `required` say, so that it is told from where they are called.
+/// Marks the message of `fail` and `required`, to distinguish it from their call site.
 pub(crate) fn warn_wrap(message: &str) -> String {
     format!("{WARN_START}{message}{WARN_END}")
 }
 
-/// The template and the line that an error names.
+/// Returns the template and the line that an error names.
 fn place(error: &Error) -> Option<(String, usize)> {
     (error.line > 0).then(|| (error.template.clone(), error.line))
 }
 
-/// A template that cannot be parsed.
+/// Creates the error of a template that cannot be parsed.
 pub(crate) fn parsing(file: &str, error: &Error) -> HelmError {
     let parts: Vec<&str> = error.message.split(": ").collect();
     let message = match parts.as_slice() {
@@ -33,7 +33,7 @@ pub(crate) fn parsing(file: &str, error: &Error) -> HelmError {
     }
 }
 
-/// A template that failed.
+/// Creates the error of a template that failed.
 pub(crate) fn execution(file: &str, error: &Error, compat: Compat) -> HelmError {
     let message = match error.kind {
         ErrorKind::NoTemplate => error.message.clone(),
@@ -64,8 +64,7 @@ fn located(file: &str, message: &str, compat: Compat) -> String {
     }
 }
 
-/// Helm 4's form of a message: a paragraph for each template that called the next. `None` where a cause in the chain is
-/// not a template's, since Helm leaves those messages as they are.
+/// Returns Helm 4's form of a message: a paragraph for each template that called the next. `None` if a cause in the chain is not a template's error, because Helm leaves those messages unchanged.
 fn trace(message: &str) -> Option<String> {
     let mut paragraphs: Vec<String> = Vec::new();
     let mut current = Some(message);
@@ -79,7 +78,7 @@ fn trace(message: &str) -> Option<String> {
     Some(paragraphs.concat().trim().to_owned())
 }
 
-/// One template of the chain, and the message of the function's error that stopped it.
+/// Returns one template of the chain, and the message of the function's error that stopped it.
 fn step(message: &str) -> Option<(String, Option<&str>)> {
     let rest = message.strip_prefix("template: ")?;
     if rest.starts_with("no template ") {
@@ -92,18 +91,18 @@ fn step(message: &str) -> Option<(String, Option<&str>)> {
     if let Some((place, after)) = rest.split_once(": executing \"")
         && let Some((name, after)) = after.split_once('"')
         && let Some(after) = after.strip_prefix(" at <")
-        && let Some((node, what)) = after.split_once(">: ")
+        && let Some((node, reason)) = after.split_once(">: ")
     {
-        let cause = what
+        let cause = reason
             .strip_prefix("error calling ")
             .and_then(|called| called.split_once(": "))
             .map(|(_, cause)| cause);
         let paragraph = format!(
             "{place}\n  executing \"{name}\" at <{node}>:\n    {}\n",
-            own(what)
+            own(reason)
         );
         return Some((paragraph, cause));
     }
-    let (place, what) = rest.rsplit_once(": ")?;
-    Some((format!("{place}\n  {}\n", own(what)), None))
+    let (place, reason) = rest.rsplit_once(": ")?;
+    Some((format!("{place}\n  {}\n", own(reason)), None))
 }

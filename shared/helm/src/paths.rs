@@ -1,9 +1,9 @@
-//! Slash paths as Go's `path` package has them, and the patterns of `.Files.Glob`.
+//! Slash-separated paths like Go's `path` package, and the patterns of `.Files.Glob`.
 
 use driftless_gotmpl::FuncError;
 use regex::bytes::Regex;
 
-/// Go's `path.Base`.
+/// Returns the base like Go's `path.Base`.
 pub(crate) fn base(path: &str) -> &str {
     if path.is_empty() {
         return ".";
@@ -15,7 +15,7 @@ pub(crate) fn base(path: &str) -> &str {
     trimmed.rsplit('/').next().unwrap_or(trimmed)
 }
 
-/// Go's `path.Clean`.
+/// Cleans like Go's `path.Clean`.
 pub(crate) fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
@@ -39,13 +39,13 @@ pub(crate) fn clean(path: &str) -> String {
 
 /// A pattern of `.Files.Glob`: `*` and `?` stay within a directory, `**` does not; `[a-z]`, `[!ab]` and `{x,y}`.
 pub(crate) enum Glob {
-    /// Matches everything, as a pattern does that cannot be read.
+    /// Matches everything, like an invalid pattern.
     All,
     Pattern(Regex),
 }
 
 impl Glob {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
     /// A pattern that is too large.
@@ -66,7 +66,7 @@ impl Glob {
     }
 }
 
-/// The pattern as a regular expression; `None` if it is malformed.
+/// Returns the pattern as a regular expression; `None` if it is malformed.
 fn translate(pattern: &str) -> Option<String> {
     let mut out = String::new();
     let mut chars = pattern.chars().peekable();
@@ -78,7 +78,7 @@ fn translate(pattern: &str) -> Option<String> {
                 while chars.next_if_eq(&'*').is_some() {
                     any = true;
                 }
-                // Bytes: as characters these would be large automata, and match the same.
+                // Matches bytes: a match of characters would need a large automaton, with the same result.
                 out.push_str(if any { "(?-u:.*)" } else { "(?-u:[^/]*)" });
             }
             '?' => out.push_str("[^/]"),
@@ -96,7 +96,7 @@ fn translate(pattern: &str) -> Option<String> {
             c => literal(&mut out, c),
         }
     }
-    // What is still open at the end is closed there.
+    // Groups that are still open at the end are closed there.
     out.push_str(&")".repeat(open));
     Some(out)
 }

@@ -1,4 +1,4 @@
-//! Rendered documents through a post-renderer before hooks are told from manifests, as Helm 4.3 does it.
+//! The post-renderer, which sees rendered documents before they are split into hooks and manifests, like in Helm 4.3.
 
 use crate::compat::Compat;
 use crate::error::HelmError;
@@ -8,25 +8,24 @@ use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
-/// Which documents a post-renderer sees, and how: Flux's `postRenderStrategy`.
+/// The documents that a post-renderer sees, and their grouping: Flux's `postRenderStrategy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PostRenderStrategy {
     /// Hooks and manifests together.
     #[default]
     Combined,
-    /// Manifests alone, as Helm 3 does it; hooks stay as they are.
+    /// Manifests only, as in Helm 3; hooks stay unchanged.
     NoHooks,
-    /// Hooks, and then manifests, each by themselves.
+    /// Hooks, and then manifests, in separate calls.
     Separate,
 }
 
 /// A function over a release's documents, in the order of their templates.
 ///
-/// Each document carries the annotation `postrenderer.helm.sh/postrender-filename`, which is taken away afterwards: it
-/// says whose template's place a document that comes back stands in. A new one without it gets a place of its own.
+/// Each document carries the annotation `postrenderer.helm.sh/postrender-filename`, which is removed afterwards: it names the template whose position a returned document takes. A new document without it gets a separate position.
 #[derive(Clone, Copy)]
 pub struct PostRenderer<'f> {
-    /// Which documents it sees.
+    /// The documents that it sees.
     pub strategy: PostRenderStrategy,
     /// The function; its error becomes the render's.
     pub run: &'f (dyn Fn(Vec<Json>) -> Result<Vec<Json>, String> + Sync),
@@ -34,13 +33,13 @@ pub struct PostRenderer<'f> {
 
 const FILE: &str = "postrenderer.helm.sh/postrender-filename";
 
-/// The texts by template.
+/// The rendered texts by template.
 type Files = BTreeMap<String, Vec<u8>>;
 
 /// Runs the post-renderer over rendered texts.
 ///
 /// # Errors
-/// What is no YAML, and what the function says.
+/// Invalid YAML, or the post-renderer's error.
 pub(crate) fn apply(
     files: Files,
     post: &PostRenderer<'_>,
@@ -80,10 +79,10 @@ fn append(files: &mut Files, name: String, text: &[u8]) {
     file.extend_from_slice(text);
 }
 
-/// Values of all documents that a post-renderer gets, copies for aliases included.
+/// The maximal values of all documents passed to a post-renderer, including copies for aliases.
 const IN_MEMORY: usize = 1_000_000;
 
-/// The documents of all files through the function, and back into files.
+/// Passes the documents of all files through the function, and back into files.
 fn through(
     files: &Files,
     group: Option<&str>,
@@ -104,9 +103,11 @@ fn through(
         }
     }
     let count = documents.len();
-    let changed = (post.run)(documents).map_err(|why| {
-        let what = group.map(|g| format!(" on {g}")).unwrap_or_default();
-        HelmError::render(format!("post-render{what} of {count} documents: {why}"))
+    let changed = (post.run)(documents).map_err(|error| {
+        let subject = group.map(|g| format!(" on {g}")).unwrap_or_default();
+        HelmError::render(format!(
+            "post-render{subject} of {count} documents: {error}"
+        ))
     })?;
     let mut out = Files::new();
     for (i, mut document) in changed.into_iter().enumerate() {
@@ -119,7 +120,7 @@ fn through(
     Ok(out)
 }
 
-/// Reads the documents of a text as kustomize would, and says in each where it came from.
+/// Reads the documents of a text like kustomize, and annotates each with its origin.
 fn read(name: &str, text: &str, fuel: &Fuel, out: &mut Vec<Json>) -> Result<(), HelmError> {
     let fail = |message: String| HelmError::Manifest {
         file: name.to_owned(),
@@ -145,7 +146,7 @@ fn read(name: &str, text: &str, fuel: &Fuel, out: &mut Vec<Json>) -> Result<(), 
     Ok(())
 }
 
-/// The table under a key, made if nothing is there.
+/// Returns the table under a key, created if it is missing.
 fn table<'m>(map: &'m mut Map<String, Json>, key: &str) -> Option<&'m mut Map<String, Json>> {
     let value = map.entry(key).or_insert(Json::Null);
     if value.is_null() {
@@ -154,7 +155,7 @@ fn table<'m>(map: &'m mut Map<String, Json>, key: &str) -> Option<&'m mut Map<St
     value.as_object_mut()
 }
 
-/// Takes the annotation away; the template that it named.
+/// Removes the annotation and returns the template that it named.
 fn placed(document: &mut Json) -> Option<String> {
     let metadata = document.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;

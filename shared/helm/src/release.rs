@@ -1,4 +1,4 @@
-//! A chart and values -> everything that a release installs.
+//! The render of a release: a chart and values to everything that is installed.
 
 use crate::chart::{Chart, Metadata};
 use crate::chart_tree::ChartNode;
@@ -15,10 +15,10 @@ use driftless_gotmpl::{Value, lossy};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// What a chart rendered to.
+/// The result of rendering a chart.
 #[derive(Clone, Debug, Default)]
 pub struct Rendered {
-    /// Which Helm was followed.
+    /// The version of Helm that was reproduced.
     pub compat: Compat,
     /// The files under crds/, with their full names, untouched.
     pub crds: Vec<(String, String)>,
@@ -28,18 +28,18 @@ pub struct Rendered {
     pub hooks: Vec<Hook>,
     /// The chart's own NOTES.txt.
     pub notes: String,
-    /// Chart.yaml, with the dependencies that count.
+    /// Chart.yaml, with the active dependencies.
     pub metadata: Metadata,
-    /// The chart's own values when its subcharts had a say in them.
+    /// The chart's own values, if its subcharts changed them.
     pub values: Option<Table>,
 }
 
-/// What [`render`] came to.
+/// The outcome of [`render`].
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// All is rendered.
+    /// The complete result.
     Done(Box<Rendered>),
-    /// Objects that must be put into [`Options::lookups`] first.
+    /// The objects that must first be added to [`Options::lookups`].
     Needs(Vec<Lookup>),
 }
 
@@ -59,7 +59,7 @@ pub fn render(
 /// [`render`] with a post-renderer between the templates and the split into manifests and hooks.
 ///
 /// # Errors
-/// Every [`HelmError`], and what the post-renderer says.
+/// Every [`HelmError`], including the post-renderer's error.
 pub fn render_with(
     chart: &Chart,
     user_values: &Table,
@@ -86,7 +86,7 @@ fn rendered(
     })
 }
 
-/// The texts that a chart's templates render to, by the templates' full names: what [`render`] sorts.
+/// Renders a chart's templates to texts, by the templates' full names: the input that [`render`] sorts.
 ///
 /// # Errors
 /// Every [`HelmError`].
@@ -99,10 +99,10 @@ pub fn render_texts(
     on_large_stack(|| Ok(templates(chart, user_values, options, check_schema)?.1))
 }
 
-/// The files under crds/ of a chart and of those of its subcharts that the values switch on, by their full names.
+/// Returns the files under crds/ of a chart and of its enabled subcharts, by their full names.
 ///
 /// # Errors
-/// What is wrong with the chart's dependencies.
+/// An error of the chart's dependencies.
 pub fn definitions(
     chart: &Chart,
     user_values: &Table,
@@ -165,7 +165,7 @@ fn sorted(
     })))
 }
 
-/// The chart's values after [`values::process_dependencies`], if that changed them.
+/// Returns the chart's values after [`values::process_dependencies`], if that changed them.
 fn processed_values(work: &ChartNode<'_>) -> Result<Option<Table>, HelmError> {
     if work.metadata.dependencies.is_none() {
         return Ok(None);
@@ -176,7 +176,7 @@ fn processed_values(work: &ChartNode<'_>) -> Result<Option<Table>, HelmError> {
     }
 }
 
-/// The files under crds/ of the chart, then of its subcharts.
+/// Collects the files under crds/ of the chart, then of its subcharts.
 fn collect_crds(chart: &ChartNode<'_>, out: &mut Vec<(String, String)>) {
     let path = chart.path();
     for file in &chart.source.files {
@@ -237,7 +237,7 @@ fn kube_version(chart: &Chart, options: &Options) -> Result<(), HelmError> {
     ))
 }
 
-/// The release's manifest as Helm writes it: a `# Source:` before every document.
+/// Returns the release's manifest like Helm: with a `# Source:` before every document.
 pub fn manifest_text(rendered: &Rendered, include_crds: bool) -> String {
     let mut out = String::new();
     if include_crds {
@@ -251,45 +251,45 @@ pub fn manifest_text(rendered: &Rendered, include_crds: bool) -> String {
     out
 }
 
-/// What `helm template` leaves out or adds.
+/// The documents that `helm template` adds or leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputFilter {
-    /// The files under crds/ too.
+    /// True if the files under crds/ are included.
     pub include_crds: bool,
-    /// No hooks.
+    /// True if hooks are left out.
     pub no_hooks: bool,
-    /// No tests.
+    /// True if tests are left out.
     pub skip_tests: bool,
     /// Only the documents of these templates, by name or pattern; all if empty.
     pub show_only: Vec<String>,
 }
 
 impl OutputFilter {
-    /// Whether a hook is shown.
+    /// Checks whether a hook is printed.
     pub fn hook(&self, hook: &Hook) -> bool {
         !(self.no_hooks || self.skip_tests && hook.is_test())
     }
 }
 
-/// What `helm template` prints.
+/// Returns the output of `helm template`.
 ///
 /// # Errors
-/// [`HelmError::Usage`] for a template to be shown that there is none of.
-pub fn template_text(rendered: &Rendered, shown: &OutputFilter) -> Result<String, HelmError> {
-    let mut text = manifest_text(rendered, shown.include_crds)
+/// [`HelmError::Usage`] for a template in `show_only` that does not exist.
+pub fn template_text(rendered: &Rendered, filter: &OutputFilter) -> Result<String, HelmError> {
+    let mut text = manifest_text(rendered, filter.include_crds)
         .trim()
         .to_owned();
     text.push('\n');
-    for hook in rendered.hooks.iter().filter(|h| shown.hook(h)) {
+    for hook in rendered.hooks.iter().filter(|h| filter.hook(h)) {
         hook.manifest.write(&mut text);
     }
-    if shown.show_only.is_empty() {
+    if filter.show_only.is_empty() {
         return Ok(text);
     }
-    show_only(&text, &shown.show_only, rendered.compat)
+    show_only(&text, &filter.show_only, rendered.compat)
 }
 
-/// The documents whose template fits one of the names or patterns, in the order of those.
+/// Returns the documents whose template matches one of the names or patterns, in the order of those.
 fn show_only(text: &str, wanted: &[String], compat: Compat) -> Result<String, HelmError> {
     let documents = manifests::split(text, compat);
     let mut out = String::new();
@@ -312,7 +312,7 @@ fn show_only(text: &str, wanted: &[String], compat: Compat) -> Result<String, He
     Ok(out)
 }
 
-/// The path that the first `# Source:` names, without the chart.
+/// Returns the path in the first `# Source:`, without the chart.
 fn source(document: &str) -> Option<&str> {
     document.lines().find_map(|line| {
         let (_, path) = line.split_once("# Source: ")?;

@@ -1,4 +1,4 @@
-//! Templates of a chart -> texts.
+//! The render of a chart's templates to texts.
 
 use crate::chart_tree::{ChartNode, table};
 use crate::compat::Compat;
@@ -30,41 +30,40 @@ pub struct ReleaseInfo {
     pub is_upgrade: bool,
 }
 
-/// An object, or all of a kind in a namespace, that a template asked for: apiVersion, kind, namespace, name.
+/// The key of a `lookup` in a template, of one object or all of a kind in a namespace: apiVersion, kind, namespace, name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lookup {
     /// `apps/v1`
     pub api_version: String,
     /// `Deployment`
     pub kind: String,
-    /// Empty for all namespaces, or for what has none.
+    /// The namespace; empty for all namespaces, or for cluster-scoped kinds.
     pub namespace: String,
-    /// Empty for a list.
+    /// The name; empty for a list.
     pub name: String,
 }
 
-/// What a render depends on besides chart and values.
+/// The inputs of a render in addition to chart and values.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which Helm is followed.
+    /// The version of Helm to reproduce.
     pub compat: Compat,
-    /// The release.
+    /// The release that is rendered.
     pub release: ReleaseInfo,
-    /// The cluster's abilities.
+    /// The capabilities of the cluster.
     pub capabilities: Capabilities,
-    /// Seconds and nanoseconds since 1970: what `now` gives.
+    /// The result of `now`, in seconds and nanoseconds since 1970.
     pub now: (i64, u32),
-    /// The seed of everything random: the same seed gives the same keys and passwords.
+    /// The seed of all random functions: the same seed produces the same keys and passwords.
     pub entropy: [u8; 32],
-    /// What `lookup` finds, null for what does not exist; `None` if there is no cluster, so that it finds nothing.
+    /// The objects for `lookup`, null for those that do not exist; `None` without a cluster, where `lookup` finds nothing.
     pub lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
-    /// What the templates may cost, all together.
+    /// The total limits of the templates.
     pub limits: Limits,
 }
 
 impl Options {
-    /// Of a first installation under this name, as `helm template` renders it: Helm 3, no cluster, the clock and everything random
-    /// at zero.
+    /// Returns the options of a first installation under this name, as `helm template` renders it: Helm 3, no cluster, the clock and the seed at zero.
     pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
         Self {
             compat: Compat::Helm3,
@@ -83,26 +82,24 @@ impl Options {
     }
 }
 
-/// What rendering templates came to.
+/// The outcome of rendering templates.
 #[derive(Clone, Debug)]
 pub enum TemplateOutcome {
-    /// The texts by the templates' full names, partials left out.
+    /// The texts by the templates' full names, without partials.
     Done(BTreeMap<String, Vec<u8>>),
-    /// Objects that must be known first.
+    /// The objects that must be known first.
     Needs(Vec<Lookup>),
 }
 
-/// Stack for a render: templates may include each other 1,000 times over. Only what is used is memory.
+/// The bytes of a render's stack: templates may include each other 1,000 levels deep. Only used pages take memory.
 const STACK: usize = 256 << 20;
 
-/// What a caller's own stack must have left for a render to stay on it: a thread that renders again and again has such a
-/// one, and saves the pages of a new stack each time.
-const ENOUGH: usize = STACK - (16 << 20);
+/// The bytes that a caller's stack must have left for a render to stay on it: a thread that renders repeatedly has such a stack, and saves allocating a new one each time.
+const MIN_REMAINING: usize = STACK - (16 << 20);
 
-/// Runs `f` on a stack that holds what hostile charts may nest, and frees what their values held in rings at its end: `f`
-/// gives nothing that is made of them.
+/// Runs `f` on a stack that is large enough for hostile charts, and afterwards frees values that contain themselves: the result of `f` must not be made of them.
 pub(crate) fn on_large_stack<T>(f: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(ENOUGH, STACK, || freeing_cycles(f))
+    stacker::maybe_grow(MIN_REMAINING, STACK, || freeing_cycles(f))
 }
 
 /// One template file with its scope.
@@ -116,7 +113,7 @@ struct Source<'c> {
 /// Executes every template of a chart on coalesced values.
 ///
 /// # Errors
-/// [`HelmError::Render`], worded as Helm's.
+/// [`HelmError::Render`], with Helm's message.
 pub(crate) fn render_templates(
     chart: &ChartNode<'_>,
     values: &Map,
@@ -187,7 +184,7 @@ fn values_type(compat: Compat) -> &'static TypeInfo {
     }
 }
 
-/// What every chart of a release shares.
+/// The values that all charts of a release share.
 struct Root {
     compat: Compat,
     release: Value,

@@ -1,5 +1,4 @@
-//! What functions see of the render they run in, and the functions that are bound to it: include, tpl, required, fail,
-//! lookup.
+//! The state of a render that functions can access, and the functions that are bound to it: include, tpl, required, fail, lookup.
 
 use crate::message::warn_wrap;
 use crate::render::{Lookup, Options, without_no_value};
@@ -12,18 +11,18 @@ use std::sync::Arc;
 
 /// The state of one render. Functions get it by `exec.host::<RenderContext>()`.
 pub(crate) struct RenderContext {
-    /// Seconds and nanoseconds since 1970: what `now` gives.
+    /// The result of `now`, in seconds and nanoseconds since 1970.
     pub now: (i64, u32),
-    /// What `lookup` finds; nothing at all without a cluster.
+    /// The objects for `lookup`; `None` without a cluster.
     lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
-    /// What is random, from the seed in the options.
+    /// The source of randomness, from the seed in the options.
     pub random: crate::funcs::Random,
-    /// What new keys may still cost.
+    /// The rest of the budget of new keys.
     pub keys: crate::funcs::KeyBudget,
-    /// The expressions that were paid for.
+    /// The expressions that were charged.
     pub compiled: crate::funcs::Compiled,
     needs: RefCell<BTreeSet<Lookup>>,
-    /// How many includes of each name are running.
+    /// The number of running includes of each name.
     included: RefCell<HashMap<Str, usize>>,
 }
 
@@ -40,7 +39,7 @@ impl RenderContext {
         }
     }
 
-    /// The objects that were asked for and are not known.
+    /// Returns the objects that were looked up and are not known.
     pub fn needs(&self) -> Vec<Lookup> {
         self.needs.borrow().iter().cloned().collect()
     }
@@ -57,7 +56,7 @@ pub(crate) fn register(functions: &mut Functions) {
     functions.insert("lookup", Function::new(LOOKUP, lookup));
 }
 
-/// Helm's limit on includes of one name, one in the other.
+/// Helm's limit on nested includes of one name.
 const MAX_INCLUDES: usize = 1_000;
 
 fn host<'h>(exec: &Exec<'h>) -> Result<&'h RenderContext, FuncError> {
@@ -97,7 +96,7 @@ fn include(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
     Ok(Value::str(done.map_err(nested)?))
 }
 
-/// An error of a template as a function's.
+/// Converts an error of a template to a function's.
 fn nested(error: driftless_gotmpl::Error) -> FuncError {
     FuncError {
         budget: error.kind == driftless_gotmpl::ErrorKind::Budget,
@@ -105,10 +104,10 @@ fn nested(error: driftless_gotmpl::Error) -> FuncError {
     }
 }
 
-/// Bytes of a template that an error of `tpl` repeats.
+/// The maximal bytes of a template that an error of `tpl` quotes.
 const QUOTED: usize = 4 << 10;
 
-/// The name of templates that `tpl` makes: Helm's root template.
+/// The name of templates that `tpl` creates: Helm's root template.
 const ROOT: &str = "gotpl";
 
 fn tpl(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
@@ -116,21 +115,21 @@ fn tpl(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
     match exec.execute_text(ROOT, &source, data(args)) {
         Ok(out) => Ok(Value::str(without_no_value(out))),
         Err(error) => {
-            let what = match error.kind {
+            let action = match error.kind {
                 driftless_gotmpl::ErrorKind::Parse => "cannot parse template",
                 _ => "error during tpl function execution for",
             };
             let mut error = nested(error);
             if !error.budget {
                 let head = &source[..source.len().min(QUOTED)];
-                error.message = format!("{what} {}: {}", quote(head), error.message);
+                error.message = format!("{action} {}: {}", quote(head), error.message);
             }
             Err(error)
         }
     }
 }
 
-/// Bytes of a message that a chart fails with.
+/// The maximal bytes of a message with which a chart fails.
 const WARNED: usize = 8 << 10;
 
 fn required(_: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
@@ -146,14 +145,13 @@ fn fail(_: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
     Err(warned(args))
 }
 
-/// The chart's own message as an error.
+/// Returns the chart's own message as an error.
 fn warned(args: &[Value]) -> FuncError {
     let text = text(args, 0);
     warn_wrap(&String::from_utf8_lossy(&text[..text.len().min(WARNED)])).into()
 }
 
-/// Without a cluster nothing is found. With one, what is not known yet is noted and taken as absent; the render's result
-/// does not count then.
+/// Finds nothing without a cluster. With one, unknown objects are recorded and treated as absent; the result of the render is then discarded.
 fn lookup(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
     let host = host(exec)?;
     let nothing = Value::map::<&str>([]);

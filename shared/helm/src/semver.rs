@@ -1,27 +1,27 @@
-//! Versions and constraints as Masterminds' semver v3 reads them, loosely.
+//! Versions and constraints like Masterminds' semver v3, parsed loosely.
 
 use regex::Regex;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-/// A version.
+/// A semantic version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// First number.
+    /// The first number.
     pub major: u64,
-    /// Second number, 0 if it was not written.
+    /// The second number, 0 if omitted.
     pub minor: u64,
-    /// Third number, 0 if it was not written.
+    /// The third number, 0 if omitted.
     pub patch: u64,
-    /// What stands behind `-`.
+    /// The pre-release after `-`.
     pub pre: String,
-    /// What stands behind `+`.
+    /// The build metadata after `+`.
     pub metadata: String,
-    /// The text it was read from.
+    /// The original string.
     pub original: String,
 }
 
-/// A version as it is written. Minor and patch have their points, `pre` its dash and `metadata` its plus; all may be empty.
+/// A version as written. Minor and patch include their dots, `pre` its dash and `metadata` its plus; all may be empty.
 struct Written<'t> {
     major: &'t str,
     minor: &'t str,
@@ -31,7 +31,7 @@ struct Written<'t> {
 }
 
 impl<'t> Written<'t> {
-    /// Takes a version apart; a `v` may stand before it.
+    /// Splits a version; it may start with a `v`.
     fn read(text: &'t str) -> Option<Self> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let (major, rest) = text.split_at(digits(text));
@@ -59,7 +59,7 @@ fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// Words of letters, digits and dashes with points between them.
+/// Checks for words of letters, digits and dashes with dots between them.
 fn is_dotted(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b == b'-' || b.is_ascii_alphanumeric())
@@ -92,7 +92,7 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
 const INVALID: &str = "invalid semantic version";
 
 impl Version {
-    /// Reads a version; minor and patch may be missing, a `v` may stand before it.
+    /// Parses a version; minor and patch may be missing, and it may start with a `v`.
     ///
     /// # Errors
     /// The message of Masterminds' semver.
@@ -128,7 +128,7 @@ impl Version {
         Ok(version)
     }
 
-    /// Masterminds' order: build metadata does not count.
+    /// Compares in Masterminds' order: build metadata does not count.
     pub fn compare(&self, other: &Version) -> Ordering {
         (self.major, self.minor, self.patch)
             .cmp(&(other.major, other.minor, other.patch))
@@ -140,7 +140,7 @@ impl Version {
             })
     }
 
-    /// The next version after a change of the given part.
+    /// Returns the next version after a change of the given part.
     pub fn bump(&self, part: Part) -> Version {
         let mut next = self.clone();
         next.pre.clear();
@@ -168,7 +168,7 @@ impl Version {
     }
 }
 
-/// A part of a version to raise.
+/// A part of a version to increment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The first number.
@@ -244,7 +244,7 @@ struct Condition {
 }
 
 impl Constraint {
-    /// Reads a constraint.
+    /// Parses a constraint.
     ///
     /// # Errors
     /// The message of Masterminds' semver.
@@ -270,7 +270,7 @@ impl Constraint {
             .map(Constraint)
     }
 
-    /// Whether a version fits.
+    /// Checks whether a version satisfies the constraint.
     pub fn check(&self, version: &Version) -> bool {
         self.0.iter().any(|group| {
             group
@@ -281,7 +281,7 @@ impl Constraint {
     }
 }
 
-/// Whether `version` fits `constraint`; false also when one of them cannot be read.
+/// Checks whether `version` satisfies `constraint`; false also if one of them is invalid.
 pub fn is_compatible(constraint: &str, version: &str) -> bool {
     match (Constraint::parse(constraint), Version::parse(version)) {
         (Ok(c), Ok(v)) => c.check(&v),
@@ -351,8 +351,7 @@ impl Condition {
         Self::new(part(1), part(2), &written)
     }
 
-    /// A condition as it is mostly written, a sign and a version of digits, read without the patterns, which take longer to
-    /// compile than most charts to render. `None` for all that is written in another way.
+    /// Parses a condition in its most common form, a sign and a version of digits, without the patterns, which take longer to compile than most charts to render. `None` for all other forms.
     fn plain(text: &str) -> Option<Result<Self, String>> {
         const SIGNS: [&str; 11] = [">=", "=>", "<=", "=<", "!=", "~>", "=", ">", "<", "~", "^"];
         let space = [' ', '\t', '\n', '\x0C', '\r'];
@@ -364,7 +363,7 @@ impl Condition {
         Some(Self::new(op, whole, &written))
     }
 
-    /// A condition of a sign and a version: the whole of it, and taken apart.
+    /// Creates a condition from a sign and a version, given as a whole and in parts.
     fn new(op: &str, whole: &str, written: &Written<'_>) -> Result<Self, String> {
         let Written {
             major,
@@ -494,9 +493,9 @@ impl Condition {
 mod tests {
     use super::*;
 
-    /// What is read without the patterns is what they read.
+    /// The plain parser agrees with the patterns.
     #[test]
-    fn plain_conditions_are_read_as_the_patterns_read_them() {
+    fn plain_conditions_are_parsed_like_the_patterns() {
         let patterns = PATTERNS.as_ref().unwrap();
         let signs = [
             "", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^",

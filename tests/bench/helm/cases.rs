@@ -2,7 +2,7 @@
 
 use crate::answer;
 use crate::charts;
-use crate::common::Given;
+use crate::common::Input;
 use driftless_harness::skip::has_material;
 use driftless_harness::tools;
 use driftless_helm::values::SetKind;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub struct Case {
     pub name: String,
     /// For the engine.
-    pub given: Given,
+    pub given: Input,
     /// For the real library (`tests/oracle/helm/main.go`).
     pub question: Value,
     /// For the command lines, where the chart is on the disk.
@@ -45,7 +45,7 @@ pub fn all(part: &str) -> Vec<Case> {
         let question: Value = serde_json::from_str(line).expect("a chart");
         cases.push(Case {
             name: format!("generated {}", number + 1),
-            given: answer::given(&question),
+            given: answer::input(&question),
             question: asked(&question),
             arguments: None,
             makes_keys: false,
@@ -76,7 +76,7 @@ fn public() -> Vec<Case> {
 
 /// `None` for a chart with files that are no text, which cannot be sent to the library.
 fn from_disk(case: &charts::Case) -> Option<Case> {
-    let given = case.given().ok()?;
+    let given = case.input().ok()?;
     let question = question(&given)?;
     let mut arguments = vec!["template".to_owned(), "rel".to_owned()];
     arguments.push(case.chart.display().to_string());
@@ -94,7 +94,7 @@ fn from_disk(case: &charts::Case) -> Option<Case> {
     })
 }
 
-fn question(given: &Given) -> Option<Value> {
+fn question(given: &Input) -> Option<Value> {
     let mut files = serde_json::Map::new();
     for file in &given.files {
         let text = std::str::from_utf8(&file.data).ok()?;

@@ -1,6 +1,6 @@
 //! The real libraries and the engine beside them.
 
-use crate::answer::{answer, fit, given, shown};
+use crate::answer::{answer, fit, input, pretty};
 use crate::generate::Case;
 use driftless_harness::{library::Library, tools};
 use driftless_helm::Compat;
@@ -32,12 +32,12 @@ impl Judge {
     pub fn verdict(&mut self, case: &Case, compat: Compat) -> Verdict {
         let question = case.question(compat, 1);
         self.0.ask(&question);
-        let ours = answer(&given(&question), compat);
+        let ours = answer(&input(&question), compat);
         let Some(mut got) = self.got() else {
             let theirs = json!({"error": "Helm ends without an answer"});
             return match ours.get("error") {
                 Some(_) => Verdict::BothRefuse(theirs),
-                None => Verdict::Different(shown(&theirs), shown(&ours)),
+                None => Verdict::Different(pretty(&theirs), pretty(&ours)),
             };
         };
         let theirs = got.swap_remove(0);
@@ -47,7 +47,7 @@ impl Judge {
                 None => Verdict::Same(theirs),
             };
         }
-        Verdict::Different(shown(&theirs), shown(&ours))
+        Verdict::Different(pretty(&theirs), pretty(&ours))
     }
 
     /// Whether the real library's answer is the same in every run.

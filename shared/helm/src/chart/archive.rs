@@ -1,4 +1,4 @@
-//! Packed charts: a .tgz read as a stream, with caps.
+//! Packed charts: a .tgz read as a stream, with limits.
 
 use super::{ChartFile, LoadLimits};
 use crate::error::HelmError;
@@ -8,11 +8,10 @@ use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-/// The files of a packed chart; the first directory of each name is dropped. `fuel` counts the bytes of this archive and of those
-/// around it.
+/// Unpacks the files of a packed chart; the first directory of each name is dropped. `fuel` counts the bytes of this archive and of the archives that contain it.
 ///
 /// # Errors
-/// What is not gzip or tar; links; names that leave the chart; more than the limits.
+/// Invalid gzip or tar; links; names that leave the chart; more than the limits.
 pub(super) fn unpack(
     data: &[u8],
     name: &str,
@@ -20,7 +19,7 @@ pub(super) fn unpack(
     fuel: &Fuel,
 ) -> Result<Vec<ChartFile>, HelmError> {
     let fail = |message: &str| HelmError::chart(name, message);
-    // tar's own blocks come on top.
+    // tar's own blocks are counted in addition.
     let most = limits.bytes.saturating_add(limits.files as u64 * 1536);
     let stream = BufReader::new(MultiGzDecoder::new(data)).take(most);
     let mut archive = tar::Archive::new(stream);
@@ -72,7 +71,7 @@ pub(super) fn unpack(
     Ok(files)
 }
 
-/// Helm's limits, in its words: an archive that is as large as the limit is refused, too.
+/// Checks Helm's limits, with its messages: an archive of exactly the limit is also refused.
 fn check_size(
     limits: &LoadLimits,
     path: &str,
@@ -97,7 +96,7 @@ fn check_size(
     })
 }
 
-/// The bytes of an entry, read to where they stay.
+/// Reads the bytes of an entry into their final allocation.
 fn content(entry: &mut impl Read, size: u64) -> std::io::Result<Arc<[u8]>> {
     let size = usize::try_from(size).map_err(std::io::Error::other)?;
     let mut data: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
@@ -110,8 +109,7 @@ fn content(entry: &mut impl Read, size: u64) -> std::io::Result<Arc<[u8]>> {
     }
 }
 
-/// The names of an archive, as a file system that knows no case would have them: readers that differ in which of two
-/// entries counts must not be told apart.
+/// The names of an archive, folded like in a case-insensitive file system: readers that choose differently between two entries must not get different charts.
 #[derive(Default)]
 struct Names {
     files: HashSet<String>,

@@ -1,24 +1,24 @@
-//! .helmignore
+//! The rules of .helmignore files.
 
 use crate::error::HelmError;
 use crate::values::glob::Glob;
 
-/// The rules of a .helmignore file, with Helm's own default.
+/// The rules of a .helmignore file, with Helm's defaults.
 #[derive(Debug)]
 pub struct IgnoreRules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
-    /// None of a malformed pattern, which matches nothing: what is left of `a\/` without its slash.
+    /// The pattern; `None` for a malformed one, which matches nothing: the rest of `a\/` without its slash.
     pattern: Option<Glob>,
     negate: bool,
     only_dirs: bool,
-    /// Matched against the base name alone.
+    /// True if the pattern is matched against the base name only.
     base: bool,
 }
 
 impl IgnoreRules {
-    /// Reads the file's text; empty if there is no such file.
+    /// Parses the file's content; empty if there is no such file.
     ///
     /// # Errors
     /// [`HelmError::Chart`] for a pattern that Helm refuses.
@@ -64,7 +64,7 @@ impl IgnoreRules {
         Ok(())
     }
 
-    /// Whether a file, or a directory with all below it, is left out.
+    /// Checks whether a file, or a directory with all its content, is left out.
     pub fn ignores(&self, path: &str, is_dir: bool) -> bool {
         self.0.iter().any(|rule| {
             let name = if rule.base {

@@ -1,4 +1,4 @@
-//! Files -> chart.
+//! The loader: files to a chart.
 
 use super::archive::{strip_bom, unpack};
 use super::ignore::IgnoreRules;
@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// What a loader has used of its limits.
+/// The limits of a load, with the used part of them.
 struct Loader<'l> {
     limits: &'l LoadLimits,
     compat: Compat,
-    /// The files, and those that are packed in them.
+    /// The fuel of the files, and of the files packed in them.
     files: Fuel,
-    /// What is in them as YAML.
+    /// The fuel of their content as YAML.
     texts: Fuel,
 }
 
@@ -69,13 +69,13 @@ impl Chart {
         }
         let mut loader = Loader::new(limits, compat);
         let bytes = files.iter().map(|file| file.data.len()).sum();
-        // The caller has them in memory already. A fuel that they use up refuses the packed charts among them.
+        // The caller has them in memory already. If they use up the fuel, the packed charts among them are refused.
         let _ = loader.files.bytes(bytes);
         loader.chart(files, 0)
     }
 }
 
-/// The files of a chart's directory.
+/// Reads the files of a chart's directory.
 pub(super) fn files(
     reader: &Reader<'_>,
     directory: &TreePath,
@@ -164,8 +164,8 @@ impl<'l> Loader<'l> {
 
     fn chart(&mut self, files: Vec<ChartFile>, depth: usize) -> Result<Chart, HelmError> {
         self.files.depth(depth).map_err(|out| {
-            let what = format!("subcharts are nested more than {} deep", out.limit);
-            HelmError::chart("charts", what)
+            let message = format!("subcharts are nested more than {} deep", out.limit);
+            HelmError::chart("charts", message)
         })?;
         self.files.nodes(files.len()).map_err(|_| {
             HelmError::chart("charts", "too many files in the chart and its subcharts")
@@ -222,8 +222,8 @@ impl<'l> Loader<'l> {
             }
             "values.yaml" => {
                 self.texts.bytes(file.data.len()).map_err(|_| {
-                    let why = "the values of the chart and its subcharts are larger than the limits allow";
-                    HelmError::chart(file.name.clone(), why)
+                    let message = "the values of the chart and its subcharts are larger than the limits allow";
+                    HelmError::chart(file.name.clone(), message)
                 })?;
                 chart.values =
                     values::read_within(&file.data, &file.name, self.compat, &self.texts)?;

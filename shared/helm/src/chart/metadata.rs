@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Chart.yaml's fields, in Helm's order.
-/// In JSON as Go has it: what is empty is left out.
+/// In JSON like Go's: empty fields are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -90,7 +90,7 @@ pub struct Dependency {
     pub version: String,
     /// `repository`
     pub repository: String,
-    /// `condition`: paths of values, with commas between.
+    /// `condition`: paths of values, separated by commas.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
     /// `tags`
@@ -123,7 +123,7 @@ fn is_none<T>(items: &Option<Vec<T>>) -> bool {
     items.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Annotations as a map, sorted by key.
+/// Serializes annotations as a map, sorted by key.
 #[expect(
     clippy::ref_option,
     reason = "serde's serialize_with passes a reference"
@@ -141,7 +141,7 @@ fn pairs<S: Serializer>(
 }
 
 fn text(value: &Json, field: &str) -> Result<String, String> {
-    convert::text_of(value).ok_or_else(|| format!("field {field} is not a text"))
+    convert::text_of(value).ok_or_else(|| format!("field {field} is not a string"))
 }
 
 fn list<T>(
@@ -173,7 +173,7 @@ fn boolean(value: &Json, field: &str) -> Result<bool, String> {
 }
 
 impl Metadata {
-    /// The fields in JSON, in the order of the struct.
+    /// The names of the fields in JSON, in the order of the struct.
     pub(crate) const FIELDS: [&'static str; 17] = [
         "name",
         "home",
@@ -194,14 +194,14 @@ impl Metadata {
         "type",
     ];
 
-    /// Reads the JSON of a record.
+    /// Reads the JSON form in a record.
     pub(crate) fn from_json(map: &Map<String, Json>) -> Result<Self, String> {
         let mut metadata = Metadata::default();
         metadata.read_map(map)?;
         Ok(metadata)
     }
 
-    /// Reads a document over what is there: Chart.yaml, and then requirements.yaml.
+    /// Reads a document over the existing fields: Chart.yaml, and then requirements.yaml.
     pub(super) fn read(&mut self, document: &Json) -> Result<(), String> {
         match document {
             Json::Null => Ok(()),
@@ -241,7 +241,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// Helm's checks of a chart's metadata.
+    /// Runs Helm's checks of a chart's metadata.
     pub(super) fn validate(&mut self) -> Result<(), HelmError> {
         for field in [
             &mut self.name,
@@ -383,7 +383,7 @@ impl Dependency {
     }
 }
 
-/// White space becomes a space, what cannot be printed goes.
+/// Replaces white space by spaces and removes unprintable characters.
 fn sanitize(text: &mut String) {
     if text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) {
         return;

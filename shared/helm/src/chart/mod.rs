@@ -1,4 +1,4 @@
-//! Charts: files -> metadata, values, templates, subcharts.
+//! Charts: the model of metadata, values, templates and subcharts, and its loader.
 
 mod archive;
 mod ignore;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// A file of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartFile {
-    /// The path from the chart's directory.
+    /// The path relative to the chart's directory.
     pub name: String,
-    /// The content.
+    /// The content of the file.
     pub data: Arc<[u8]>,
 }
 
@@ -34,36 +34,35 @@ pub struct Chart {
     pub lock: Json,
     /// values.yaml; every number is a float64.
     pub values: Map<String, Json>,
-    /// values.schema.json.
+    /// The content of values.schema.json.
     pub schema: Option<Arc<[u8]>>,
-    /// What stands under templates/.
+    /// The files under templates/.
     pub templates: Vec<ChartFile>,
-    /// Every other file, crds/ too.
+    /// All other files, including crds/.
     pub files: Vec<ChartFile>,
     /// The subcharts, in the order of their names in charts/.
     pub dependencies: Vec<Chart>,
 }
 
-/// What loading a chart may cost.
+/// The limits of loading a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadLimits {
-    /// Bytes of the files of one archive or directory. Helm counts each packed subchart by itself, too.
+    /// The bytes of the files of one archive or directory. Helm also counts each packed subchart separately.
     pub bytes: u64,
-    /// Bytes of one file, where Helm limits them.
+    /// The bytes of one file, where Helm limits them.
     pub file_bytes: Option<u64>,
-    /// Bytes of the files of a packed chart and of all packed subcharts in it: these are in memory together.
+    /// The bytes of the files of a packed chart and of all packed subcharts in it: these are in memory together.
     pub all_bytes: u64,
-    /// Files, packed subcharts unpacked.
+    /// The number of files, including those of unpacked subcharts.
     pub files: usize,
-    /// Charts in charts in charts.
+    /// The levels of nested charts.
     pub depth: usize,
-    /// Bytes of values.yaml of the chart and all its subcharts.
+    /// The bytes of values.yaml of the chart and all its subcharts.
     pub values: usize,
 }
 
 impl Default for LoadLimits {
-    /// Helm 3's 100 MiB an archive and 5 MiB a file, which Flux's controllers have, too; 120 MiB in all, 20,000 files, 32
-    /// levels, 8 MiB of values.
+    /// Returns Helm 3's 100 MiB per archive and 5 MiB per file, which Flux's controllers also have; 120 MiB in total, 20,000 files, 32 levels, 8 MiB of values.
     fn default() -> Self {
         LoadLimits {
             bytes: 100 << 20,
@@ -77,7 +76,7 @@ impl Default for LoadLimits {
 }
 
 impl LoadLimits {
-    /// The limits of a Helm: the fourth has none for a single file since its version 4.3.
+    /// Returns the limits of a version of Helm: Helm 4 has no limit on a single file since version 4.3.
     pub fn of(compat: Compat) -> Self {
         let limits = LoadLimits::default();
         match compat {
@@ -89,7 +88,7 @@ impl LoadLimits {
         }
     }
 
-    /// The fuel of the files of a chart and its packed subcharts: bytes, and a node for each file.
+    /// Returns the fuel of the files of a chart and its packed subcharts: bytes, and a node for each file.
     pub(crate) fn fuel(&self) -> Fuel {
         Fuel::new(FuelLimits {
             bytes: usize::try_from(self.all_bytes).unwrap_or(usize::MAX),
@@ -99,7 +98,7 @@ impl LoadLimits {
         })
     }
 
-    /// The fuel of what the files of a chart and its subcharts hold as YAML; the bytes are those of values.
+    /// Returns the fuel of the YAML content of a chart and its subcharts; the bytes are those of values.
     pub(crate) fn text_fuel(&self) -> Fuel {
         Fuel::new(FuelLimits {
             bytes: self.values,
@@ -107,12 +106,12 @@ impl LoadLimits {
         })
     }
 
-    /// Whether a file is larger than one may be.
+    /// Checks whether a file is larger than the limit of one file.
     pub fn is_large_file(&self, bytes: u64) -> bool {
         self.file_bytes.is_some_and(|limit| bytes > limit)
     }
 
-    /// Helm's words for such a file.
+    /// Returns Helm's message for such a file.
     pub fn large_file(&self, name: &str) -> String {
         let limit = self.file_bytes.unwrap_or(u64::MAX);
         format!("chart file {name:?} is larger than the maximum file size {limit}")
@@ -120,12 +119,12 @@ impl LoadLimits {
 }
 
 impl Chart {
-    /// The name, after aliasing.
+    /// Returns the name, after aliasing.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// Whether it only serves others.
+    /// Checks whether it is a library chart.
     pub fn is_library(&self) -> bool {
         self.metadata.kind.eq_ignore_ascii_case("library")
     }

@@ -1,4 +1,4 @@
-//! Charts as files: taken out of a directory or an archive, changed, packed again.
+//! Charts as files: read from a directory or an archive, changed, packed again.
 
 use super::{Chart, ChartFile, Dependency, LoadLimits, Metadata, archive, load};
 use crate::compat::Compat;
@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tar::{Builder, Header};
 
-/// The files of a chart before they are loaded, named from its directory.
+/// The files of a chart before they are loaded, with paths relative to its directory.
 #[derive(Clone, Debug, Default)]
 pub struct Package {
     files: Vec<ChartFile>,
 }
 
 impl Package {
-    /// The files of a packed chart.
+    /// Reads the files of a packed chart.
     ///
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
@@ -28,7 +28,7 @@ impl Package {
         Ok(Self { files })
     }
 
-    /// The files of a chart's directory: .helmignore applies, links inside the tree are followed.
+    /// Reads the files of a chart's directory: .helmignore applies, links inside the tree are followed.
     ///
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
@@ -41,18 +41,18 @@ impl Package {
         Ok(Self { files })
     }
 
-    /// Chart.yaml with requirements.yaml, checked.
+    /// Reads Chart.yaml with requirements.yaml, and checks them.
     ///
     /// # Errors
-    /// [`HelmError::Chart`]: it is missing, or no chart's.
+    /// [`HelmError::Chart`]: the file is missing or invalid.
     pub fn metadata(&self) -> Result<Metadata, HelmError> {
         Ok(self.top()?.metadata)
     }
 
-    /// The dependencies of Chart.lock (or requirements.lock), none without one.
+    /// Returns the dependencies of Chart.lock (or requirements.lock); `None` if there is no such file.
     ///
     /// # Errors
-    /// As [`Package::metadata`].
+    /// Like [`Package::metadata`].
     pub fn locked(&self) -> Result<Option<Vec<Dependency>>, HelmError> {
         let lock = self.top()?.lock;
         let Some(Json::Array(list)) = lock.get("dependencies") else {
@@ -71,20 +71,20 @@ impl Package {
         Ok(Some(list.iter().map(read).collect()))
     }
 
-    /// The chart without its subcharts, templates and the like.
+    /// Loads the chart without its subcharts and templates.
     fn top(&self) -> Result<Chart, HelmError> {
         let mine = |file: &&ChartFile| !file.name.contains('/');
         let files = self.files.iter().filter(mine).cloned().collect();
         Chart::from_files(files, Compat::Helm4, &LoadLimits::default())
     }
 
-    /// A file.
+    /// Returns the content of a file.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         let found = self.files.iter().find(|file| file.name == name);
         found.map(|file| &*file.data)
     }
 
-    /// The names of the charts below `charts/`, as their own Chart.yaml has them.
+    /// Returns the names of the charts below `charts/`, from their own Chart.yaml.
     pub fn subchart_names(&self) -> BTreeSet<String> {
         let name = |file: &ChartFile| {
             let inner = file.name.strip_prefix("charts/")?;
@@ -105,7 +105,7 @@ impl Package {
         self.files.iter().filter_map(name).collect()
     }
 
-    /// Puts a packed chart below `charts/`.
+    /// Adds a packed chart below `charts/`.
     pub fn add_archive(&mut self, name: &str, data: &[u8]) {
         self.files.push(ChartFile {
             name: format!("charts/{name}"),
@@ -113,7 +113,7 @@ impl Package {
         });
     }
 
-    /// Puts a chart's files below `charts/`.
+    /// Adds a chart's files below `charts/`.
     pub fn add_chart(&mut self, name: &str, chart: Package) {
         self.files
             .extend(chart.files.into_iter().map(|file| ChartFile {
@@ -122,10 +122,10 @@ impl Package {
             }));
     }
 
-    /// Gives the chart another version.
+    /// Sets the version of the chart.
     ///
     /// # Errors
-    /// [`HelmError::Chart`]: Chart.yaml is no mapping.
+    /// [`HelmError::Chart`]: Chart.yaml is not a mapping.
     pub fn set_version(&mut self, version: &str) -> Result<(), HelmError> {
         let fail = |message: String| HelmError::chart("Chart.yaml", message);
         let file = self.files.iter_mut().find(|file| file.name == "Chart.yaml");
@@ -139,10 +139,10 @@ impl Package {
         Ok(())
     }
 
-    /// The values of values files, merged in order; a later one wins. `read` gives a file's bytes.
+    /// Returns the merged values of values files, in order; a later one wins. `read` returns a file's bytes.
     ///
     /// # Errors
-    /// [`HelmError::Values`]: a file is missing, or has no values.
+    /// [`HelmError::Values`]: a file is missing, or its values are not a mapping.
     pub fn merge_values<'f>(
         names: impl Iterator<Item = &'f str>,
         read: impl Fn(&str) -> Option<Vec<u8>>,
@@ -158,7 +158,7 @@ impl Package {
         Ok(merged)
     }
 
-    /// Puts values in the place of the chart's values.yaml.
+    /// Replaces the chart's values.yaml.
     pub fn set_values(&mut self, values: &Table) {
         let data: Arc<[u8]> =
             Arc::from(yaml::to_string(&Json::Object(values.clone())).into_bytes());
@@ -175,13 +175,13 @@ impl Package {
         }
     }
 
-    /// The chart as a .tgz; the same files give the same bytes.
+    /// Packs the chart as a .tgz; the same files produce the same bytes.
     ///
     /// # Errors
-    /// [`HelmError::Chart`]: a name that tar cannot hold.
+    /// [`HelmError::Chart`]: a name that tar cannot represent.
     pub fn pack(&self, name: &str) -> Result<Vec<u8>, HelmError> {
         let mut files: Vec<&ChartFile> = self.files.iter().collect();
-        // Chart.yaml first, as Helm packs it: whoever wants the metadata need not read on.
+        // Chart.yaml first, as Helm packs it: readers of the metadata can stop after it.
         files.sort_by_key(|file| (file.name != "Chart.yaml", &file.name));
         let write = || -> std::io::Result<Vec<u8>> {
             let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));

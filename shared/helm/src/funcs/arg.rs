@@ -1,14 +1,14 @@
-//! Arguments as Rust's types, and results as values.
+//! Arguments as Rust types, and results as values.
 
 use super::Out;
 use driftless_gotmpl::{Exec, FuncError, List, Map, Str, TypeInfo, Value, lossy};
 use std::borrow::Cow;
 
-/// What Go says when it looks into nil.
+/// Go's error of a nil pointer dereference.
 pub(super) const NIL_POINTER: &str =
     "runtime error: invalid memory address or nil pointer dereference";
 
-/// The bytes of a `string` parameter.
+/// Returns the bytes of a `string` parameter.
 pub(super) fn bytes(args: &[Value], at: usize) -> &[u8] {
     match args.get(at) {
         Some(Value::Str(s)) => s,
@@ -16,12 +16,12 @@ pub(super) fn bytes(args: &[Value], at: usize) -> &[u8] {
     }
 }
 
-/// The text of a `string` parameter, with U+FFFD for what is no UTF-8.
+/// Returns a `string` parameter, with U+FFFD for invalid UTF-8.
 pub(super) fn text(args: &[Value], at: usize) -> Cow<'_, str> {
     lossy(bytes(args, at))
 }
 
-/// An `int` parameter.
+/// Returns an `int` parameter.
 pub(super) fn int(args: &[Value], at: usize) -> i64 {
     match args.get(at) {
         Some(Value::Int(i, _)) => *i,
@@ -29,7 +29,7 @@ pub(super) fn int(args: &[Value], at: usize) -> i64 {
     }
 }
 
-/// A `map[string]interface {}` parameter.
+/// Returns a `map[string]interface {}` parameter.
 pub(super) fn map(args: &[Value], at: usize) -> Map {
     match args.get(at) {
         Some(Value::Map(m)) => m.clone(),
@@ -37,41 +37,41 @@ pub(super) fn map(args: &[Value], at: usize) -> Map {
     }
 }
 
-/// Any parameter.
+/// Returns any parameter.
 pub(super) fn any(args: &[Value], at: usize) -> &Value {
     args.get(at).unwrap_or(&Value::Nil)
 }
 
-/// Bytes of a string in a list or map, besides its own.
+/// The bytes of a string in a list or map, in addition to its content.
 pub(super) const PIECE: usize = 64;
 
-/// Bytes of a list, besides its elements.
+/// The bytes of a list, in addition to its elements.
 const LIST: usize = 96;
 
-/// Bytes of a map with its first entries.
+/// The bytes of a map with its first entries.
 pub(super) const MAP: usize = 640;
 
-/// A text as a result, paid for.
+/// Charges for a string and returns it as a result.
 pub(super) fn out(exec: &mut Exec<'_>, text: impl Into<Str>) -> Out {
     let text = text.into();
     exec.charge_bytes(text.len())?;
     Ok(Value::Str(text))
 }
 
-/// A list as a result, paid for.
+/// Charges for a list and returns it as a result.
 pub(super) fn out_list(exec: &mut Exec<'_>, items: Vec<Value>) -> Out {
     exec.charge_bytes(LIST.saturating_add(size_of_val(items.as_slice())))?;
     Ok(Value::list(items))
 }
 
-/// The elements of a slice, paid for; nothing if it is none.
+/// Charges for the elements of a slice and returns them; `None` for another kind.
 pub(super) fn elements(
     exec: &mut Exec<'_>,
     value: &Value,
 ) -> Result<Option<Vec<Value>>, FuncError> {
     Ok(match value {
         Value::List(list) => {
-            // The list is copied, for as long as the function runs.
+            // The list is copied for the duration of the function.
             exec.ensure_capacity(size_of_val(list.items().as_slice()))?;
             exec.charge(list.len() as u64 / 4)?;
             Some(list.items().clone())
@@ -86,7 +86,7 @@ pub(super) fn elements(
     })
 }
 
-/// The elements of a slice; where Go's function says what it cannot do with another kind.
+/// Returns the elements of a slice; fails like Go's function for another kind.
 pub(super) fn slice(
     exec: &mut Exec<'_>,
     value: &Value,
@@ -101,7 +101,7 @@ pub(super) fn slice(
     }
 }
 
-/// sprig's `strval`.
+/// Formats like sprig's `strval`.
 pub(super) fn string(exec: &mut Exec<'_>, value: &Value) -> Result<Str, FuncError> {
     Ok(match value {
         Value::Str(s) => s.clone(),
@@ -110,7 +110,7 @@ pub(super) fn string(exec: &mut Exec<'_>, value: &Value) -> Result<Str, FuncErro
     })
 }
 
-/// sprig's `strslice`: the texts of a slice without its nils, or of one value.
+/// Converts like sprig's `strslice`: the strings of a slice without its nils, or of one value.
 pub(super) fn strings(exec: &mut Exec<'_>, value: &Value) -> Result<Vec<Str>, FuncError> {
     let all = match elements(exec, value)? {
         Some(items) => items,
@@ -122,17 +122,17 @@ pub(super) fn strings(exec: &mut Exec<'_>, value: &Value) -> Result<Vec<Str>, Fu
     kept.map(|v| string(exec, v)).collect()
 }
 
-/// A `[]string` as a result.
+/// Returns a `[]string` as a result.
 pub(super) fn string_list(items: Vec<Value>) -> Value {
     Value::List(List::typed(&TypeInfo::STRINGS, items))
 }
 
-/// The nil `[]string`.
+/// Returns the nil `[]string`.
 pub(super) fn no_strings() -> Value {
     Value::List(List::nil(&TypeInfo::STRINGS))
 }
 
-/// The nil `[]interface {}`.
+/// Returns the nil `[]interface {}`.
 pub(super) fn no_list() -> Value {
     Value::List(List::nil(&TypeInfo::LIST))
 }

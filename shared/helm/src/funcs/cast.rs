@@ -1,4 +1,4 @@
-//! Numbers out of anything, as `github.com/spf13/cast` makes them.
+//! Conversions of any value to numbers, like `github.com/spf13/cast`.
 
 use super::arg::{any, bytes, string};
 use super::{A, Entry, S};
@@ -20,7 +20,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
-/// A float64 as an int64, as amd64's Go does outside its range.
+/// Converts a float64 to an int64, outside its range like Go on amd64.
 fn truncate(f: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if f.is_nan() || !(-LIMIT..LIMIT).contains(&f) {
@@ -30,7 +30,7 @@ fn truncate(f: f64) -> i64 {
     }
 }
 
-/// `cast.ToInt64`: 0 for what is no number.
+/// Converts like `cast.ToInt64`: 0 for a value that is not a number.
 pub(super) fn to_int(value: &Value) -> i64 {
     match value {
         Value::Int(i, _) => *i,
@@ -42,7 +42,7 @@ pub(super) fn to_int(value: &Value) -> i64 {
     }
 }
 
-/// `time.Month` and `time.Weekday` count as numbers.
+/// Converts `time.Month` and `time.Weekday`, which count as numbers.
 fn month_or_day(object: &dyn driftless_gotmpl::Object) -> i64 {
     match object.json() {
         Some(Value::Int(i, _)) => i,
@@ -50,7 +50,7 @@ fn month_or_day(object: &dyn driftless_gotmpl::Object) -> i64 {
     }
 }
 
-/// `cast.ToFloat64`: 0 for what is no number.
+/// Converts like `cast.ToFloat64`: 0 for a value that is not a number.
 pub(super) fn to_float(value: &Value) -> f64 {
     match value {
         Value::Int(i, t) if t.unsigned() => *i as u64 as f64,
@@ -63,7 +63,7 @@ pub(super) fn to_float(value: &Value) -> f64 {
     }
 }
 
-/// `1.000` without its decimals, if they are all 0.
+/// Removes the decimals of `1.000`, if they are all 0.
 fn without_zero_decimals(s: &[u8]) -> &[u8] {
     let digits = s.len() - s.iter().rev().take_while(|b| **b == b'0').count();
     match s[..digits].split_last() {
@@ -72,7 +72,7 @@ fn without_zero_decimals(s: &[u8]) -> &[u8] {
     }
 }
 
-/// Go's `strconv.ParseInt(s, base, 64)`; base 0 reads prefixes and `_`.
+/// Parses like Go's `strconv.ParseInt(s, base, 64)`; base 0 reads prefixes and `_`.
 pub(super) fn parse_int(s: &[u8], base: u32) -> Option<i64> {
     let text = std::str::from_utf8(s).ok()?;
     let (negative, digits) = match text.as_bytes().first()? {
@@ -96,7 +96,7 @@ pub(super) fn parse_int(s: &[u8], base: u32) -> Option<i64> {
     }
 }
 
-/// What Go's `strconv.ParseInt(s, 10, 64)` gives beside its error: the nearest number that fits, or 0.
+/// Returns the number that Go's `strconv.ParseInt(s, 10, 64)` returns with an error: the nearest number that fits, or 0.
 pub(super) fn saturating_int(s: &[u8]) -> i64 {
     if let Some(n) = parse_int(s, 10) {
         return n;
@@ -109,7 +109,7 @@ pub(super) fn saturating_int(s: &[u8]) -> i64 {
     }
 }
 
-/// The base that a literal's prefix tells, and its digits without `_`.
+/// Returns the base of a literal's prefix, and its digits without `_`.
 fn based(digits: &str) -> Option<(u32, String)> {
     let bytes = digits.as_bytes();
     let (base, body) = match (bytes.first()?, bytes.get(1).map(u8::to_ascii_lowercase)) {
@@ -126,7 +126,7 @@ fn based(digits: &str) -> Option<(u32, String)> {
     (!lone).then(|| (base, body.replace('_', "")))
 }
 
-/// Go's `strconv.ParseFloat(s, 64)`.
+/// Parses like Go's `strconv.ParseFloat(s, 64)`.
 pub(super) fn parse_float(s: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(s).ok()?;
     let body = text.trim_start_matches(['+', '-']);
@@ -144,7 +144,7 @@ pub(super) fn parse_float(s: &[u8]) -> Option<f64> {
     (named || f.is_finite()).then_some(f)
 }
 
-/// A number without its `_`, each of which must stand between two digits.
+/// Removes `_` from a number; each must be between two digits.
 fn separated(text: &str) -> Option<String> {
     let b = text.as_bytes();
     let digit = |i: Option<usize>| i.and_then(|i| b.get(i)).is_some_and(u8::is_ascii_digit);
@@ -153,7 +153,7 @@ fn separated(text: &str) -> Option<String> {
     all.then(|| text.replace('_', ""))
 }
 
-/// `1.8p3`: the exponent must be there.
+/// Parses `1.8p3`: the exponent is required.
 fn hex_float(body: &str) -> Option<f64> {
     let body = body.replace('_', "").to_ascii_lowercase();
     let (mantissa, exponent) = body.split_once('p')?;

@@ -1,4 +1,4 @@
-//! X.509 certificates as sprig makes them with Go's `crypto/x509`.
+//! X.509 certificates as sprig creates them with Go's `crypto/x509`.
 
 use super::Out;
 use super::dates::now;
@@ -30,14 +30,14 @@ use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 use x509_cert::time::{Time, Validity};
 use x509_cert::{TbsCertificate, Version};
 
-/// sprig's `certificate`: two texts in PEM.
+/// sprig's `certificate`: two PEM strings.
 pub(super) struct Certificate {
     pub cert: String,
     pub key: String,
 }
 
 impl Certificate {
-    /// The certificate in a value.
+    /// Returns the certificate in a value.
     pub fn of(value: &Value) -> Option<&Certificate> {
         match value {
             Value::Object(o) => o.as_any().downcast_ref(),
@@ -61,12 +61,12 @@ impl Object for Certificate {
     }
 }
 
-/// The value that templates see.
+/// Returns the value for templates.
 pub(super) fn object(cert: String, key: String) -> Out {
     Ok(Value::Object(Rc::new(Certificate { cert, key })))
 }
 
-/// What a certificate says of its holder.
+/// The subject of a certificate and its alternative names.
 pub(super) struct Names {
     pub common: String,
     pub ips: Vec<IpAddr>,
@@ -75,24 +75,24 @@ pub(super) struct Names {
     pub authority: bool,
 }
 
-/// Reads a certificate in PEM.
+/// Parses a certificate in PEM.
 pub(super) fn parse_certificate(
     pem: &str,
-    what: &str,
+    field: &str,
 ) -> Result<x509_cert::Certificate, FuncError> {
     let (start, tail) = (pem.find("-----BEGIN "), "-----END CERTIFICATE-----");
     let end = pem.find(tail).map(|i| i + tail.len());
     let block = start.zip(end).and_then(|(start, end)| pem.get(start..end));
     let block = block.ok_or("unable to decode certificate")?;
     x509_cert::Certificate::from_pem(block)
-        .map_err(|e| format!("error parsing certificate: {what}.Bytes: {e}").into())
+        .map_err(|e| format!("error parsing certificate: {field}.Bytes: {e}").into())
 }
 
 fn failed(error: impl std::fmt::Display) -> FuncError {
     format!("error creating certificate: {error}").into()
 }
 
-/// Issues a certificate for a key, signed by the parent or by itself; its PEM.
+/// Issues a certificate for a key, signed by the parent or by itself, and returns its PEM.
 pub(super) fn issue(
     exec: &mut Exec<'_>,
     names: &Names,
@@ -146,7 +146,7 @@ pub(super) fn issue(
         .map_err(failed)
 }
 
-/// The bytes of a number without leading zeros, at least one.
+/// Returns the bytes of a number without leading zeros, at least one.
 fn positive(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|b| **b == 0).count();
     &bytes[zeros.min(bytes.len() - 1)..]
@@ -156,7 +156,7 @@ fn common_name(text: &str) -> Result<Name, FuncError> {
     if text.is_empty() {
         return Ok(RdnSequence::default());
     }
-    // Go writes a PrintableString where it can.
+    // Go writes a PrintableString if possible.
     let printable = |c: char| c.is_ascii_alphanumeric() || " '()+,-./:=?".contains(c);
     let value = if text.chars().all(printable) {
         let text = x509_cert::der::asn1::PrintableStringRef::new(text).map_err(failed)?;
@@ -267,7 +267,7 @@ fn extensions(
     Ok(all)
 }
 
-/// A certificate's own key identifier.
+/// Returns a certificate's own key identifier.
 fn key_id_of(certificate: &x509_cert::Certificate) -> Result<Option<OctetString>, FuncError> {
     let mut all = certificate.tbs_certificate.extensions.iter().flatten();
     let Some(found) = all.find(|e| e.extn_id.to_string() == SUBJECT_KEY_ID) else {

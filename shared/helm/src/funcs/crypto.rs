@@ -1,4 +1,4 @@
-//! Digests and AES.
+//! Digests and AES for templates.
 
 use super::arg::{bytes, out};
 use super::random::random;
@@ -29,7 +29,7 @@ fn digest<D: sha2::Digest>(exec: &mut Exec<'_>, a: &[Value]) -> Out {
 
 fn adler32(s: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
-    // As many bytes as 32 bits hold the sums of.
+    // The number of bytes whose sums fit into 32 bits.
     const CHUNK: usize = 5_552;
     let (mut low, mut high) = (1u32, 0u32);
     for chunk in s.chunks(CHUNK) {
@@ -43,7 +43,7 @@ fn adler32(s: &[u8]) -> u32 {
     high << 16 | low
 }
 
-/// The first 32 bytes of a password, filled with zeros.
+/// Returns the first 32 bytes of a password, filled with zeros.
 fn key(password: &[u8]) -> [u8; 32] {
     let mut key = [0; 32];
     let length = password.len().min(32);

@@ -1,4 +1,4 @@
-//! Dates. The local time zone is UTC; `now` is an input of the render.
+//! Date functions. The local time zone is UTC; `now` is an input of the render.
 
 use super::arg::{any, bytes, out, text};
 use super::cast::saturating_int;
@@ -72,7 +72,7 @@ fn time(value: &Value) -> Result<&Time, FuncError> {
     Time::of(value).ok_or_else(|| "not a time".into())
 }
 
-/// The moment that a time or a number of seconds since 1970 is.
+/// Returns the moment of a time or of a number of seconds since 1970.
 fn moment(value: &Value, int32: bool) -> Option<Time> {
     match value {
         Value::Int(n, IntType::Int | IntType::Int64) => Some(Time::utc(*n, 0)),
@@ -81,12 +81,12 @@ fn moment(value: &Value, int32: bool) -> Option<Time> {
     }
 }
 
-/// Go's `time.LoadLocation`; `None` is UTC, which also stands for what is unknown.
+/// Loads a zone like Go's `time.LoadLocation`; `None` is UTC, which is also used for unknown zones.
 fn zone(name: &str) -> Option<TimeZone> {
     if matches!(name, "" | "UTC" | "Local") {
         return None;
     }
-    // Go looks for files: the case of a name counts.
+    // Go looks for files: names are case-sensitive.
     let zone = jiff::tz::db().get(name).ok()?;
     (zone.iana_name() == Some(name)).then_some(zone)
 }
@@ -104,7 +104,7 @@ fn date(exec: &mut Exec<'_>, form: &str, value: &Value, zone_name: &str) -> Out 
     out(exec, layout::format(&local, form))
 }
 
-/// What reading a date costs: a failure quotes both texts.
+/// Charges for reading a date: a failure quotes both strings.
 fn charge_parse(exec: &mut Exec<'_>, a: &[Value]) -> Result<(), FuncError> {
     let length = bytes(a, 0).len() + bytes(a, 1).len();
     exec.ensure_capacity(length.saturating_mul(8))?;
@@ -124,7 +124,7 @@ fn must_modify(_: &mut Exec<'_>, a: &[Value]) -> Out {
     Ok(time(any(a, 1))?.plus(nanos).value())
 }
 
-/// sprig's `durationRound`: the largest unit, cut.
+/// Rounds like sprig's `durationRound`: the largest unit, truncated.
 fn duration_round(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let nanos = match any(a, 0) {
         Value::Str(s) => duration::parse(&s.lossy()).unwrap_or(0),

@@ -1,12 +1,12 @@
-//! Decimal arithmetic of the functions on floats, as `shopspring/decimal` does it.
+//! Decimal arithmetic of the functions on floats, like `shopspring/decimal`.
 
 use driftless_go::float;
 use num_bigint::{BigInt, Sign};
 
-/// Digits behind the point that a division has.
+/// The digits after the decimal point of a division.
 const DIVISION_PRECISION: i64 = 16;
 
-/// `value * 10^exp`
+/// A decimal number, `value * 10^exp`.
 #[derive(Clone, Debug)]
 pub(super) struct Decimal {
     value: BigInt,
@@ -18,7 +18,7 @@ fn ten_to(n: i64) -> BigInt {
 }
 
 impl Decimal {
-    /// The shortest decimal that reads as this number; `None` for what is not finite.
+    /// Creates the shortest decimal that reads as this number; `None` for infinities and NaN.
     pub fn new(f: f64) -> Option<Self> {
         if !f.is_finite() {
             return None;
@@ -32,14 +32,14 @@ impl Decimal {
         })
     }
 
-    /// The nearest float64.
+    /// Returns the nearest float64.
     pub fn to_f64(&self) -> f64 {
         format!("{}e{}", self.value, self.exp)
             .parse()
             .unwrap_or(f64::NAN)
     }
 
-    /// Both values at the smaller exponent.
+    /// Returns both values at the smaller exponent.
     fn aligned(&self, other: &Self) -> (BigInt, BigInt, i64) {
         let exp = self.exp.min(other.exp);
         let at = |d: &Self| &d.value * ten_to(d.exp - exp);
@@ -63,7 +63,7 @@ impl Decimal {
         }
     }
 
-    /// Rounded half away from zero at 16 digits; `None` for a division by zero.
+    /// Divides, rounded half away from zero at 16 digits; `None` for a division by zero.
     pub fn div(&self, other: &Self) -> Option<Self> {
         if other.value.sign() == Sign::NoSign {
             return None;

@@ -1,4 +1,4 @@
-//! Choosing between values: default, coalesce, ternary.
+//! Functions that choose between values: default, coalesce, ternary.
 
 use super::arg::any;
 use super::{A, AA, Entry};
@@ -14,7 +14,7 @@ pub(super) const TABLE: &[Entry] = &[
 
 pub(super) const VARIADIC: &[Entry] = &[
     ("default", AA, |_, a| match a.get(1) {
-        Some(given) if !empty(given) => Ok(given.clone()),
+        Some(value) if !empty(value) => Ok(value.clone()),
         _ => Ok(any(a, 0).clone()),
     }),
     ("coalesce", A, |_, a| {
@@ -29,7 +29,7 @@ pub(super) const VARIADIC: &[Entry] = &[
     }),
 ];
 
-/// sprig's `empty`: the zero value of its type, but a struct never is.
+/// Checks like sprig's `empty`: the zero value of its type, but a struct never is.
 pub(super) fn empty(value: &Value) -> bool {
     !value.truth()
 }

@@ -1,4 +1,4 @@
-//! Dictionaries.
+//! Functions on dictionaries.
 
 use super::arg::{MAP, PIECE, any, bytes, map, out_list, string, string_list};
 use super::merge::{deep_copy, merged};
@@ -102,7 +102,7 @@ fn copied(exec: &mut Exec<'_>, value: &Value) -> Out {
     deep_copy(exec, value, 0)
 }
 
-/// What Go says of a type assertion that fails.
+/// Returns Go's error of a failed type assertion.
 fn assertion(value: &Value, wanted: &str) -> FuncError {
     let have = match value {
         Value::NoValue | Value::Nil => "nil".into(),

@@ -8,7 +8,7 @@ use driftless_gotmpl::{Exec, Value};
 use rsa::pkcs8::der::Encode as _;
 use rsa::pkcs8::der::asn1::UintRef;
 
-/// A new key of 2048 bits.
+/// Generates a key of 2048 bits.
 pub(super) fn generate(exec: &mut Exec<'_>) -> Out {
     key_budget::charge(exec, NewKey::Dsa2048)?;
     let key = random(exec)?.with(|rng| {
@@ -41,7 +41,7 @@ pub(super) fn generate(exec: &mut Exec<'_>) -> Out {
     Ok(Value::str(pem))
 }
 
-/// A DER sequence around its elements.
+/// Wraps elements in a DER sequence.
 fn sequence(body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u16).to_be_bytes();
     [&[0x30, 0x82][..], &length, body].concat()

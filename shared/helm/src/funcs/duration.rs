@@ -9,7 +9,7 @@ use driftless_go::quote::quote;
 use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{FuncError, Value};
 
-/// What only Helm 4 has.
+/// The functions that only Helm 4 has.
 pub(super) const HELM4: &[Entry] = &[
     ("mustToDuration", A, |_, a| {
         Ok(duration_value(of(any(a, 0))?))
@@ -56,7 +56,7 @@ fn to_multiple(a: &[Value], change: fn(i64, i64) -> i64) -> i64 {
     }
 }
 
-/// A duration out of a duration, a text, or a number of seconds.
+/// Converts a duration, a string, or a number of seconds to nanoseconds.
 fn of(value: &Value) -> Result<i64, FuncError> {
     if let Some(nanos) = nanos_of(value) {
         return Ok(nanos);
@@ -91,12 +91,12 @@ fn of(value: &Value) -> Result<i64, FuncError> {
 
 fn from_seconds(seconds: f64) -> Result<i64, FuncError> {
     const LIMIT: f64 = 9_223_372_036.854_775;
-    let shown = || display(&Value::Float(seconds));
+    let printed = || display(&Value::Float(seconds));
     if !seconds.is_finite() {
-        return Err(format!("invalid duration seconds: {}", shown()).into());
+        return Err(format!("invalid duration seconds: {}", printed()).into());
     }
     if seconds.abs() > LIMIT {
-        return Err(format!("duration seconds overflow: {}", shown()).into());
+        return Err(format!("duration seconds overflow: {}", printed()).into());
     }
     Ok((seconds * SECOND as f64) as i64)
 }

@@ -60,7 +60,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
-/// What only Helm 4 has.
+/// The functions that only Helm 4 has.
 pub(super) const HELM4: &[Entry] = &[
     ("mustToYaml", A, |e, a| yaml(e, any(a, 0))),
     ("mustToToml", A, |e, a| {
@@ -85,7 +85,7 @@ fn json(exec: &mut Exec<'_>, value: &Value, form: Form) -> Out {
     Ok(Value::str(json_write::write(exec, value, form)?))
 }
 
-/// An error becomes an empty text, as Helm's functions swallow it; a budget does not.
+/// Converts an error to an empty string, as Helm's functions drop it; a budget error stays.
 fn quiet(result: Out) -> Out {
     match result {
         Err(error) if !error.budget => Ok(Value::str("")),
@@ -99,7 +99,7 @@ fn yaml(exec: &mut Exec<'_>, value: &Value) -> Out {
     out(exec, text.strip_suffix('\n').unwrap_or(&text))
 }
 
-/// Takes what writing a value will cost: it may be far larger than what holds it, since parts can be shared.
+/// Charges for writing a value: the result may be far larger than the value in memory, because parts can be shared.
 pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<(), FuncError> {
     exec.charge(1)?;
     if depth > super::equal::MAX_DEPTH {
@@ -107,7 +107,7 @@ pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<()
     }
     match value {
         Value::Str(s) => {
-            // In double quotes every byte may become an escape of six.
+            // In double quotes every byte may become an escape of six bytes.
             exec.ensure_capacity(s.len().saturating_mul(6))?;
             exec.charge_bytes(s.len())
         }
@@ -130,7 +130,7 @@ pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<()
     }
 }
 
-/// A value as Go's YAML, with a line break at its end.
+/// Formats a value like Go's YAML, with a line break at its end.
 pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
     let json = crate::convert::to_json(value)?;
     if has_long_key(&json) {
@@ -139,8 +139,7 @@ pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
     Ok(driftless_manifest::yaml::to_string(&json))
 }
 
-/// Characters of a key beyond which Go's YAML reader finds no end of it; `sigs.k8s.io/yaml` writes JSON and reads it again
-/// as YAML.
+/// The length of a key beyond which Go's YAML reader does not find its end; `sigs.k8s.io/yaml` writes JSON and reads it again as YAML.
 pub(super) const LONG_KEY: usize = 1024;
 
 fn has_long_key(json: &Json) -> bool {
@@ -154,39 +153,44 @@ fn has_long_key(json: &Json) -> bool {
 }
 
 fn is_long(key: &str) -> bool {
-    // A byte becomes an escape of six at most.
+    // A byte becomes an escape of six bytes at most.
     key.len() * 6 + 2 > LONG_KEY
         && json::to_string(key).is_ok_and(|text| text.chars().count() > LONG_KEY)
 }
 
 fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
-    // Nodes of the scanner, JSON and the values themselves live side by side.
+    // Nodes of the scanner, JSON and the values themselves are in memory at the same time.
     exec.ensure_capacity(text.len().saturating_mul(8))?;
     exec.charge_bytes(text.len().saturating_mul(2))?;
     exec.charge(text.len() as u64)?;
-    // Copies for aliases are many times what the text is; the scanner's nodes are gone when it is read.
+    // Copies for aliases can be many times as large as the text; the scanner's nodes are freed after reading.
     let before = exec.fuel().nodes_spent();
     let read = super::yaml_read::read(text, exec.fuel())?;
     let nodes = exec.fuel().nodes_spent().saturating_sub(before);
     exec.fuel().give_back(nodes, 0);
     if let Ok(json) = &read {
-        exec.charge_bytes(made(json))?;
+        exec.charge_bytes(table_bytes(json))?;
     }
     Ok(read.map(|json| crate::convert::to_value(&json)))
 }
 
-/// Bytes of the maps and lists that a value becomes.
-fn made(json: &Json) -> usize {
+/// Returns the bytes of the maps and lists that a value becomes.
+fn table_bytes(json: &Json) -> usize {
     match json {
-        Json::Array(items) => items.iter().map(|item| PIECE + made(item)).sum(),
-        Json::Object(map) => MAP + map.values().map(|item| PIECE + made(item)).sum::<usize>(),
+        Json::Array(items) => items.iter().map(|item| PIECE + table_bytes(item)).sum(),
+        Json::Object(map) => {
+            MAP + map
+                .values()
+                .map(|item| PIECE + table_bytes(item))
+                .sum::<usize>()
+        }
         _ => 0,
     }
 }
 
 const IN_YAML: &str = "error unmarshaling JSON: while decoding JSON: ";
 
-/// A map, or what Go says of anything else; null is the nil map.
+/// Returns a map, or Go's error for anything else; null is the nil map.
 fn as_map(value: Value, context: &str) -> Result<Value, String> {
     match value {
         Value::Map(_) => Ok(value),

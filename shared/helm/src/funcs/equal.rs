@@ -3,15 +3,15 @@
 use driftless_gotmpl::{Exec, FuncError, Value};
 use std::rc::Rc;
 
-/// Values that are nested deeper, or hold themselves, are an error.
+/// The maximal nesting of compared values; deeper ones, and values that contain themselves, are an error.
 pub(super) const MAX_DEPTH: usize = 1_000;
 
-/// What functions say of a value that is nested too deeply.
+/// Returns the error for a value that is nested too deeply.
 pub(super) fn too_deep() -> FuncError {
     "the value is nested too deeply, or holds itself".into()
 }
 
-/// Whether both are the same in type and content.
+/// Checks whether both values are equal in type and content.
 pub(super) fn deep_equal(
     exec: &mut Exec<'_>,
     a: &Value,

@@ -1,16 +1,16 @@
-//! JSON -> values, as Go's `encoding/json` reads it into `interface {}`, with its messages.
+//! The JSON reader: JSON to values, as Go's `encoding/json` decodes it into `interface {}`, with its messages.
 
 use super::arg::{MAP, PIECE};
 use driftless_gotmpl::{Exec, FuncError, Map, Str, TypeInfo, Value};
 use std::collections::BTreeMap;
 
-/// Nesting that Go reads.
+/// The maximal nesting that Go reads.
 const MAX_DEPTH: usize = 10_000;
 
-/// Reads a text; the inner error is Go's message. Numbers are float64.
+/// Reads a JSON text; the inner error is Go's message. Numbers are float64.
 ///
 /// # Errors
-/// The outer one is a budget that is used up.
+/// The outer one is a used-up budget.
 pub(super) fn read(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
     let count = |wanted: u8| text.iter().filter(|b| **b == wanted).count();
     let made = count(b'{') * MAP + (count(b',') + count(b'[')) * PIECE;
@@ -49,9 +49,9 @@ impl Reader<'_> {
         }
     }
 
-    /// The message for the byte that stands here.
+    /// Returns the message for the byte at the present position.
     fn odd(&self, context: &str) -> String {
-        let shown = match self.peek() {
+        let character = match self.peek() {
             None => return END.to_owned(),
             Some(b'\'') => "'\\''".to_owned(),
             Some(b'"') => "'\"'".to_owned(),
@@ -61,10 +61,10 @@ impl Reader<'_> {
                 format!("'{}'", &quoted[1..quoted.len() - 1])
             }
         };
-        format!("invalid character {shown} {context}")
+        format!("invalid character {character} {context}")
     }
 
-    /// As [`Self::odd`] within a word, a number or an escape: Go ends a text with a blank, which cannot stand there.
+    /// Like [`Self::odd`] within a word, a number or an escape: Go appends a blank to the text, which is not valid there.
     fn odd_inside(&self, context: &str) -> String {
         match self.peek() {
             None => format!("invalid character ' ' {context}"),
@@ -253,7 +253,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// A character; half a surrogate pair becomes U+FFFD.
+    /// Reads a character; half a surrogate pair becomes U+FFFD.
     fn unicode(&mut self) -> Step<char> {
         let first = self.hex4()?;
         if (0xd800..0xdc00).contains(&first) && self.text[self.at..].starts_with(b"\\u") {

@@ -1,4 +1,4 @@
-//! Values -> JSON as Go's `encoding/json` writes it.
+//! The JSON writer: values to JSON, like Go's `encoding/json`.
 
 use super::equal::{MAX_DEPTH, too_deep};
 use base64::Engine as _;
@@ -6,19 +6,19 @@ use driftless_go::{float, json};
 use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{Exec, FuncError, Value};
 
-/// How JSON is written.
+/// The options of the writer.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Form {
-    /// Two spaces a level, one entry a line.
+    /// True for two spaces per level and one entry per line.
     pub pretty: bool,
-    /// `<`, `>` and `&` stay as they are.
+    /// True if `<`, `>` and `&` are not escaped.
     pub raw: bool,
 }
 
 /// Writes a value.
 ///
 /// # Errors
-/// NaN and infinities, as Go words it; a budget that is used up; values that hold themselves.
+/// NaN and infinities, with Go's message; a used-up budget; values that contain themselves.
 pub(super) fn write(exec: &mut Exec<'_>, value: &Value, form: Form) -> Result<String, FuncError> {
     let mut writer = Writer {
         out: String::new(),
@@ -144,7 +144,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A text: every byte may become an escape of six.
+    /// Writes a string: every byte may become an escape of six bytes.
     fn string(&mut self, exec: &mut Exec<'_>, s: &[u8]) -> Result<(), FuncError> {
         exec.ensure_capacity(
             (self.out.len() - self.paid).saturating_add(s.len().saturating_mul(6)),

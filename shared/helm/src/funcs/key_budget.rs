@@ -1,5 +1,4 @@
-//! What the new keys of one render may cost. The search for primes is the only work of a chart that takes as long as millions
-//! of other steps, and the charts that need it need a known number: so it has a budget of its own.
+//! The budget of new keys in one render. The search for primes is the only work of a chart that takes as long as millions of other steps, and the charts that need it need a known number of keys: so it has a separate budget.
 
 use crate::render_context::RenderContext;
 use driftless_gotmpl::{Exec, FuncError};
@@ -12,12 +11,12 @@ pub(super) enum NewKey {
     Rsa2048,
     /// An RSA key of 4,096 bits, from `genPrivateKey "rsa"`.
     Rsa4096,
-    /// A DSA key of 2,048 bits with parameters of its own.
+    /// A DSA key of 2,048 bits with new parameters.
     Dsa2048,
 }
 
 impl NewKey {
-    /// How much of the budget one takes: as many as there may be of its kind, if there are no others.
+    /// Returns the share of the budget for one key: the maximal number of keys of its kind follows, if there are no others.
     const fn cost(self) -> u64 {
         match self {
             NewKey::Rsa2048 => WORK / 120,
@@ -27,11 +26,10 @@ impl NewKey {
     }
 }
 
-/// The work of all new keys of a render. A template that makes a few keys is included again for its checksum, and by hooks:
-/// charts make dozens of keys of which they keep a handful.
+/// The budget of all new keys of a render. A template that creates a few keys is included again for its checksum, and by hooks: charts create dozens of keys of which they keep a handful.
 const WORK: u64 = 48_000;
 
-/// The work of new keys that is left to a render.
+/// The rest of the budget of new keys in a render.
 pub(crate) struct KeyBudget(Cell<u64>);
 
 impl Default for KeyBudget {
@@ -61,7 +59,7 @@ impl KeyBudget {
     }
 }
 
-/// Takes what a new key costs.
+/// Charges for a new key.
 ///
 /// # Errors
 /// The budget is used up.
@@ -74,7 +72,7 @@ pub(super) fn charge(exec: &Exec<'_>, key: NewKey) -> Result<(), FuncError> {
 mod tests {
     use super::*;
 
-    fn made(keys: impl IntoIterator<Item = NewKey>) -> usize {
+    fn affordable(keys: impl IntoIterator<Item = NewKey>) -> usize {
         let budget = KeyBudget::default();
         keys.into_iter()
             .take_while(|key| budget.take(*key).is_ok())
@@ -85,10 +83,10 @@ mod tests {
     fn dozens_of_keys_fit_and_thousands_do_not() {
         use NewKey::{Dsa2048, Rsa2048, Rsa4096};
         let many = |key| std::iter::repeat_n(key, 10_000);
-        assert_eq!(made(many(Rsa4096)), 40);
-        assert_eq!(made(many(Rsa2048)), 120);
-        assert_eq!(made(many(Dsa2048)), 3);
+        assert_eq!(affordable(many(Rsa4096)), 40);
+        assert_eq!(affordable(many(Rsa2048)), 120);
+        assert_eq!(affordable(many(Dsa2048)), 3);
         let mixed = std::iter::repeat_n(Rsa4096, 32).chain(many(Rsa2048));
-        assert_eq!(made(mixed), 32 + 24);
+        assert_eq!(affordable(mixed), 32 + 24);
     }
 }

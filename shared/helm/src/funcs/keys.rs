@@ -1,4 +1,4 @@
-//! Private keys and the functions that make certificates.
+//! Private keys and the functions that create certificates.
 
 use super::arg::{any, int, text};
 use super::certificate::{Certificate, Names, issue, object, parse_certificate};
@@ -24,7 +24,7 @@ pub(super) const TABLE: &[Entry] = &[
         "genCAWithKey",
         &[Param::Str, Param::Int, Param::Str],
         |e, a| {
-            let key = given(&text(a, 2))?;
+            let key = parse_key(&text(a, 2))?;
             authority(e, a, key)
         },
     ),
@@ -36,7 +36,7 @@ pub(super) const TABLE: &[Entry] = &[
         "genSelfSignedCertWithKey",
         &[STR, LIST, LIST, INT, STR],
         |e, a| {
-            let key = given(&text(a, 4))?;
+            let key = parse_key(&text(a, 4))?;
             self_signed(e, a, key)
         },
     ),
@@ -48,7 +48,7 @@ pub(super) const TABLE: &[Entry] = &[
         "genSignedCertWithKey",
         &[STR, LIST, LIST, INT, CERT, STR],
         |e, a| {
-            let key = given(&text(a, 5))?;
+            let key = parse_key(&text(a, 5))?;
             signed(e, a, key)
         },
     ),
@@ -60,14 +60,14 @@ const LIST: Param = Param::List;
 const CERT: Param = Param::Host("sprig.certificate");
 const NAMES: &[Param] = &[STR, LIST, LIST, INT];
 
-/// A private key that can sign certificates, or be given out.
+/// A private key that can sign certificates, or be printed.
 pub(super) enum Key {
     Rsa(Box<RsaPrivateKey>),
     Ec(SecretKey),
     Ed(Box<ed25519_dalek::SigningKey>),
 }
 
-/// Steps that a new key on a curve costs: a few hundred microseconds.
+/// The steps of a new key on a curve: a few hundred microseconds.
 const EC_STEPS: u64 = 20_000;
 
 fn new_rsa(exec: &mut Exec<'_>, size: Size) -> Result<Key, FuncError> {
@@ -95,7 +95,7 @@ fn generate(exec: &mut Exec<'_>, a: &[Value]) -> Out {
 }
 
 impl Key {
-    /// The key as Go's `pem.Encode` writes it.
+    /// Returns the key like Go's `pem.Encode`.
     pub fn pem(&self) -> Result<String, FuncError> {
         let bad =
             |e: &dyn std::fmt::Display| FuncError::new(format!("error pem-encoding key: {e}"));
@@ -113,14 +113,14 @@ impl Key {
         Ok(text.to_string())
     }
 
-    /// Reads a key in PEM; the message never has a part of it.
+    /// Parses a key in PEM; the message never contains a part of it.
     pub fn parse(pem: &str) -> Result<Key, String> {
         let label = pem
             .split_once("-----BEGIN ")
             .and_then(|(_, rest)| rest.split_once("-----"))
             .map(|(label, _)| label)
             .ok_or("no PEM data in input")?;
-        // Go takes the first block, wherever it stands.
+        // Go takes the first block, at any position.
         let start = pem.find("-----BEGIN ").unwrap_or(0);
         let tail = format!("-----END {label}-----");
         let end = pem
@@ -156,11 +156,11 @@ impl Key {
     }
 }
 
-fn given(pem: &str) -> Result<Key, FuncError> {
+fn parse_key(pem: &str) -> Result<Key, FuncError> {
     Key::parse(pem).map_err(|e| format!("parsing private key: {e}").into())
 }
 
-/// `len` addresses or names as texts.
+/// Returns `len` addresses or names as strings.
 fn texts(value: &Value, complaint: impl Fn(&Value) -> String) -> Result<Vec<String>, FuncError> {
     let Value::List(list) = value else {
         return Ok(Vec::new());
@@ -226,9 +226,9 @@ fn signed(exec: &mut Exec<'_>, a: &[Value], key: Key) -> Out {
 }
 
 fn custom(_: &mut Exec<'_>, a: &[Value]) -> Out {
-    let decode = |at: usize, what: &str| -> Result<String, FuncError> {
+    let decode = |at: usize, field: &str| -> Result<String, FuncError> {
         let bytes = base64_decode(super::arg::bytes(a, at))
-            .map_err(|_| format!("unable to decode base64 {what}"))?;
+            .map_err(|_| format!("unable to decode base64 {field}"))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let cert = decode(0, "certificate")?;

@@ -54,7 +54,7 @@ pub(super) enum Element {
     Pm,
     SmallPm,
     ZoneName,
-    /// An offset: whether `Z` stands for none.
+    /// An offset from UTC; `Z` means that UTC is written as `Z`.
     Offset {
         z: bool,
         form: Offset,
@@ -67,7 +67,7 @@ pub(super) enum Element {
     },
 }
 
-/// How an offset is written.
+/// The form of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offset {
     /// `-07`
@@ -82,7 +82,7 @@ pub(super) enum Offset {
     ColonSeconds,
 }
 
-/// What is found where a layout's text starts: the element and its length.
+/// Returns the element at the start of a layout, and its length.
 fn element(rest: &[u8]) -> Option<(Element, usize)> {
     use Element as E;
     const PLAIN: [(&[u8], Element); 22] = [
@@ -152,7 +152,7 @@ fn fraction(rest: &[u8]) -> Option<(Element, usize)> {
     Some((element, digits + 1))
 }
 
-/// The next element of a layout: what stands before it, and the rest.
+/// Returns the next element of a layout, with the text before it and the rest.
 pub(super) fn next(layout: &str) -> Option<(&str, Element, &str)> {
     let bytes = layout.as_bytes();
     for i in 0..bytes.len() {
@@ -169,7 +169,7 @@ pub(super) fn next(layout: &str) -> Option<(&str, Element, &str)> {
     None
 }
 
-/// Go's `Time.Format`.
+/// Formats like Go's `Time.Format`.
 pub(super) fn format(time: &Time, layout: &str) -> String {
     let civil = time.civil();
     let mut out = String::with_capacity(layout.len() + 16);
@@ -220,18 +220,18 @@ fn write_element(out: &mut String, element: Element, c: &Civil, nanos: u32) -> s
             digits,
         } => {
             let all = format!("{nanos:09}");
-            let mut shown = all[..digits.min(9)].to_owned();
+            let mut decimals = all[..digits.min(9)].to_owned();
             if !fixed {
-                shown.truncate(shown.trim_end_matches('0').len());
-                if shown.is_empty() {
+                decimals.truncate(decimals.trim_end_matches('0').len());
+                if decimals.is_empty() {
                     return Ok(());
                 }
             }
-            shown.extend(std::iter::repeat_n(
+            decimals.extend(std::iter::repeat_n(
                 '0',
                 if fixed { digits.saturating_sub(9) } else { 0 },
             ));
-            write!(out, "{}{shown}", if comma { ',' } else { '.' })
+            write!(out, "{}{decimals}", if comma { ',' } else { '.' })
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Times read by Go's layouts.
+//! The reader of times in Go's layouts.
 
 use super::layout::{DAYS, Element, MONTHS, Offset, next};
 use super::time::{Time, days};
 use driftless_go::quote::quote;
 use jiff::tz::TimeZone;
 
-/// Go's `time.Parse`, UTC where the text names no zone.
+/// Parses like Go's `time.Parse`, in UTC if the text does not name a zone.
 ///
 /// # Errors
 /// Go's message.
@@ -27,9 +27,9 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
         value = match fields.read(element, value, after) {
             Ok(left) => left,
             Err(Bad::Value) => return Err(bad(value, name)),
-            Err(Bad::Range(what)) => {
+            Err(Bad::Range(field)) => {
                 let text = quote(text.as_bytes());
-                return Err(format!("parsing time {text}: {what} out of range"));
+                return Err(format!("parsing time {text}: {field} out of range"));
             }
         };
         rest = after;
@@ -39,13 +39,13 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
         let (text, value) = (quote(text.as_bytes()), quote(value.as_bytes()));
         return Err(format!("parsing time {text}: extra text: {value}"));
     }
-    fields.time().map_err(|what| {
+    fields.time().map_err(|field| {
         let text = quote(text.as_bytes());
-        format!("parsing time {text}: {what} out of range")
+        format!("parsing time {text}: {field} out of range")
     })
 }
 
-/// Passes over a layout's plain text; runs of spaces match any number of them.
+/// Skips a layout's literal text; runs of spaces match any number of them.
 fn skip<'v>(mut value: &'v str, prefix: &str) -> Option<&'v str> {
     let mut prefix = prefix;
     while let Some(c) = prefix.chars().next() {
@@ -82,7 +82,7 @@ struct Fields {
     offset: Option<i64>,
 }
 
-/// The first `max` digits, at least `min`.
+/// Reads the first `max` digits, at least `min`.
 fn digits(value: &str, min: usize, max: usize) -> Result<(i64, &str), Bad> {
     let count = value
         .bytes()
@@ -111,12 +111,12 @@ fn name<'v>(value: &'v str, names: &[&str], length: usize) -> Result<(usize, &'v
 fn range(
     number: i64,
     limit: std::ops::RangeInclusive<i64>,
-    what: &'static str,
+    field: &'static str,
 ) -> Result<i64, Bad> {
     if limit.contains(&number) {
         Ok(number)
     } else {
-        Err(Bad::Range(what))
+        Err(Bad::Range(field))
     }
 }
 
@@ -186,7 +186,7 @@ impl Fields {
         Ok(rest)
     }
 
-    /// A fraction behind the seconds is read also where the layout has none.
+    /// Reads a fraction after the seconds, also if the layout does not have one.
     fn hidden_fraction<'v>(&mut self, rest: &'v str, after: &str) -> &'v str {
         let b = rest.as_bytes();
         let starts = b.len() > 1 && matches!(b[0], b'.' | b',') && b[1].is_ascii_digit();

@@ -16,7 +16,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     ("initials", S, |e, a| rewritten(e, a, initials)),
     ("nospace", S, |e, a| {
-        // goutils looks at bytes, and writes each as a character.
+        // goutils checks bytes, and writes each as a character.
         if bytes(a, 0).iter().any(|b| char::from(*b).is_whitespace()) {
             let kept = |s: &[u8]| {
                 let chars = s.iter().map(|b| char::from(*b));
@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
-/// A text rewritten character by character. A byte that is no UTF-8 becomes three: there is room for that.
+/// Rewrites a string character by character. A byte that is not UTF-8 becomes three: the budget must have room for that.
 fn rewritten(exec: &mut Exec<'_>, a: &[Value], change: impl FnOnce(&[u8]) -> String) -> Out {
     let s = bytes(a, 0);
     exec.ensure_capacity(s.len().saturating_mul(3))?;
@@ -46,7 +46,7 @@ fn rewritten(exec: &mut Exec<'_>, a: &[Value], change: impl FnOnce(&[u8]) -> Str
     out(exec, change(s))
 }
 
-/// Go's `unicode.ToUpper`: one character for one.
+/// Converts like Go's `unicode.ToUpper`: one character to one.
 fn upper(c: char) -> char {
     let mut all = c.to_uppercase();
     match (all.next(), all.next()) {
@@ -55,7 +55,7 @@ fn upper(c: char) -> char {
     }
 }
 
-/// Go's `unicode.ToLower`.
+/// Converts like Go's `unicode.ToLower`.
 fn lower(c: char) -> char {
     let mut all = c.to_lowercase();
     match (all.next(), all.next()) {
@@ -65,7 +65,7 @@ fn lower(c: char) -> char {
     }
 }
 
-/// Go's `unicode.ToTitle`: as upper case, but for the digraphs.
+/// Converts like Go's `unicode.ToTitle`: upper case, except for digraphs.
 fn title_char(c: char) -> char {
     match c {
         '\u{1c4}'..='\u{1c6}' => '\u{1c5}',
@@ -76,12 +76,12 @@ fn title_char(c: char) -> char {
     }
 }
 
-/// Go's `strings.Map`: bytes that are no UTF-8 become U+FFFD.
+/// Maps like Go's `strings.Map`: bytes that are not UTF-8 become U+FFFD.
 fn map(s: &[u8], change: fn(char) -> char) -> String {
     lossy(s).chars().map(change).collect()
 }
 
-/// Go's `strings.Title`.
+/// Converts like Go's `strings.Title`.
 fn title(s: &str) -> String {
     let mut before = ' ';
     s.chars()
@@ -96,7 +96,7 @@ fn title(s: &str) -> String {
         .collect()
 }
 
-/// goutils' `Uncapitalize`.
+/// Converts like goutils' `Uncapitalize`.
 fn untitle(s: &str) -> String {
     let mut first = true;
     s.chars()
@@ -114,7 +114,7 @@ fn untitle(s: &str) -> String {
         .collect()
 }
 
-/// goutils' `SwapCase`.
+/// Converts like goutils' `SwapCase`.
 fn swap_case(s: &str) -> String {
     let mut space = true;
     s.chars()
@@ -136,7 +136,7 @@ fn swap_case(s: &str) -> String {
         .collect()
 }
 
-/// goutils' `Initials`, which takes bytes for characters.
+/// Converts like goutils' `Initials`, which takes bytes for characters.
 fn initials(s: &[u8]) -> String {
     let mut gap = true;
     let mut out = String::new();
@@ -154,7 +154,7 @@ fn is_connector(c: char) -> bool {
     c == '-' || c == '_' || c.is_whitespace()
 }
 
-/// xstrings' `ToPascalCase`.
+/// Converts like xstrings' `ToPascalCase`.
 fn pascal_case(s: &str) -> String {
     let mut out = String::with_capacity(s.len());
     let mut chars = s.chars();
@@ -162,7 +162,7 @@ fn pascal_case(s: &str) -> String {
     let mut current = None;
     for c in chars.by_ref() {
         if is_connector(c) {
-            // What leads stays, except that the very last character is written below.
+            // Leading connectors stay, except that the very last character is written below.
             if let Some(held) = current.replace(c) {
                 out.push(held);
             }
@@ -179,7 +179,7 @@ fn pascal_case(s: &str) -> String {
         return out;
     };
     if is_connector(now) {
-        // Connectors alone: `xstrings.ToPascalCase` (v1.5.0, convert.go) writes the last one twice.
+        // For connectors only: `xstrings.ToPascalCase` (v1.5.0, convert.go) writes the last one a second time.
         out.push(now);
     }
     for c in chars {
@@ -228,26 +228,26 @@ fn is_punct(c: char) -> bool {
     PUNCT.as_ref().is_some_and(|re| re.is_match(text))
 }
 
-/// xstrings' idea of a letter: what has a case, or is a letter without one.
+/// Checks xstrings' definition of a letter: it has a case, or is a letter without one.
 fn is_alphabet(c: char) -> bool {
     if !c.is_alphabetic() {
         return false;
     }
     match c {
-        // Han, Kana and Hangul have no words that could be told apart.
+        // Han, Kana and Hangul have no distinguishable words.
         '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7af}' => false,
         '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ffdc}' | '\u{20000}'..='\u{3ffff}' => false,
         _ => true,
     }
 }
 
-/// The length of the leading characters that `keep` takes.
+/// Returns the length of the leading characters that `keep` accepts.
 fn run(s: &str, keep: impl Fn(char) -> bool) -> usize {
     s.find(|c: char| !keep(c) && c != '\u{fffd}')
         .unwrap_or(s.len())
 }
 
-/// The first word of a text, and its kind.
+/// Returns the first word of a string with its kind, and the rest.
 fn next_word(s: &str) -> (Word, &str, &str) {
     let Some(first) = s.chars().next() else {
         return (Word::Invalid, "", "");
@@ -270,7 +270,7 @@ fn next_word(s: &str) -> (Word, &str, &str) {
     (word, &s[..length], &s[length..])
 }
 
-/// `HTTPStatus` is `HTTP` and `Status`; `Status` is one word.
+/// Returns the length of an upper-case word: `HTTPStatus` is `HTTP` and `Status`; `Status` is one word.
 fn upper_word(s: &str, size: usize) -> usize {
     let rest = &s[size..];
     let Some(second) = rest.chars().next() else {
@@ -301,7 +301,7 @@ fn push_word(out: &mut String, kind: Word, word: &str, connector: char) {
     }
 }
 
-/// xstrings' `ToSnakeCase` and `ToKebabCase`.
+/// Converts like xstrings' `ToSnakeCase` and `ToKebabCase`.
 fn lower_words(s: &str, connector: char) -> String {
     let mut out = String::with_capacity(s.len() + s.len() / 4);
     let (mut kind, mut word, mut rest) = next_word(s);

@@ -1,4 +1,4 @@
-//! Lists.
+//! Functions on lists.
 
 use super::arg::{any, elements, int, no_list, out_list, slice};
 use super::cast::to_int;
@@ -100,7 +100,7 @@ fn compact(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     out_list(exec, items)
 }
 
-/// Whether a list has a value.
+/// Checks whether a list contains a value.
 fn contains(exec: &mut Exec<'_>, list: &[Value], value: &Value) -> Result<bool, FuncError> {
     for item in list {
         if deep_equal(exec, value, item, 0)? {
@@ -176,7 +176,7 @@ fn concat(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     out_list(exec, all)
 }
 
-/// `[][]interface {}`
+/// The type `[][]interface {}`.
 const CHUNKS: TypeInfo = TypeInfo::plain("[][]interface {}", Elem::Host);
 
 fn chunk(exec: &mut Exec<'_>, a: &[Value]) -> Out {

@@ -1,28 +1,28 @@
-//! A text as Go's regular expressions see it: every byte that is no UTF-8 is one U+FFFD.
+//! A string as Go's regular expressions see it: every byte that is not UTF-8 is one U+FFFD.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text that is searched, and the way back to the one that was given.
+/// The string that is searched, and the mapping to the original one.
 pub(super) struct LossyUtf8<'s> {
-    given: &'s [u8],
+    original: &'s [u8],
     seen: Cow<'s, [u8]>,
-    /// Where a U+FFFD stands in `seen` for one byte.
+    /// The offsets in `seen` of each U+FFFD that replaces one byte.
     replaced: Vec<usize>,
 }
 
 const REPLACEMENT: &str = "\u{FFFD}";
 
 impl<'s> LossyUtf8<'s> {
-    pub fn new(given: &'s [u8]) -> Self {
+    pub fn new(original: &'s [u8]) -> Self {
         let mut subject = Self {
-            given,
-            seen: Cow::Borrowed(given),
+            original,
+            seen: Cow::Borrowed(original),
             replaced: Vec::new(),
         };
-        if std::str::from_utf8(given).is_err() {
-            let mut seen = Vec::with_capacity(given.len() + 16);
-            for chunk in given.utf8_chunks() {
+        if std::str::from_utf8(original).is_err() {
+            let mut seen = Vec::with_capacity(original.len() + 16);
+            for chunk in original.utf8_chunks() {
                 seen.extend_from_slice(chunk.valid().as_bytes());
                 for _ in chunk.invalid() {
                     subject.replaced.push(seen.len());
@@ -34,17 +34,17 @@ impl<'s> LossyUtf8<'s> {
         subject
     }
 
-    /// What is searched.
+    /// Returns the string that is searched.
     pub fn seen(&self) -> &[u8] {
         &self.seen
     }
 
-    /// The part of the given text that a part of the seen one stands for.
-    pub fn given(&self, seen: Range<usize>) -> &'s [u8] {
-        self.given.get(self.range(seen)).unwrap_or_default()
+    /// Returns the part of the original string for a part of the searched one.
+    pub fn original(&self, seen: Range<usize>) -> &'s [u8] {
+        self.original.get(self.range(seen)).unwrap_or_default()
     }
 
-    /// The place in the given text of a part of the seen one.
+    /// Returns the range in the original string for a range of the searched one.
     pub fn range(&self, seen: Range<usize>) -> Range<usize> {
         self.place(seen.start)..self.place(seen.end)
     }

@@ -1,4 +1,4 @@
-//! Merging and copying of dictionaries, with Go's aliasing: what is merged in stays shared with where it came from.
+//! Merging and copying of dictionaries, with Go's aliasing: merged values stay shared with their source.
 
 use super::Out;
 use super::arg::{MAP, PIECE, map};
@@ -6,7 +6,7 @@ use super::defaults::empty;
 use super::equal::{MAX_DEPTH, too_deep};
 use driftless_gotmpl::{Exec, FuncError, List, Map, Value};
 
-/// `dario.cat/mergo`'s `Merge` of the first dictionary with each of the others; the first is changed.
+/// Merges the first dictionary with each of the others like `dario.cat/mergo`'s `Merge`; the first is changed.
 pub(super) fn merged(exec: &mut Exec<'_>, a: &[Value], overwrite: bool) -> Out {
     let mut target = map(a, 0);
     for i in 1..a.len() {
@@ -49,7 +49,7 @@ fn merge(
         if list && (overwrite || target.is_empty()) {
             target.insert(key.clone(), new.clone());
         }
-        // Looked at only now: merging may have filled the old one.
+        // Checked only now: merging may have filled the old one.
         let filled = old.as_ref().is_some_and(|o| !empty_value(o));
         if filled && (list || matches!((&old, &new), (Some(Value::Map(_)), Value::Map(_)))) {
             continue;
@@ -62,12 +62,12 @@ fn merge(
     Ok(())
 }
 
-/// mergo's `isEmptyValue`.
+/// Checks like mergo's `isEmptyValue`.
 fn empty_value(value: &Value) -> bool {
     !matches!(value, Value::Object(_)) && empty(value)
 }
 
-/// `mitchellh/copystructure`'s `Copy`.
+/// Copies like `mitchellh/copystructure`'s `Copy`.
 pub(super) fn deep_copy(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Out {
     exec.charge_bytes(PIECE)?;
     if depth > MAX_DEPTH {

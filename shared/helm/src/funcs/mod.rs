@@ -1,9 +1,6 @@
-//! The functions of Helm's templates that are not bound to a chart: sprig's and Helm's own, a file a family.
+//! The functions of Helm's templates that are not bound to a chart: sprig's and Helm's own, one file per family.
 //!
-//! `include`, `tpl`, `required`, `fail` and `lookup` are in `crate::render_context`, with the [`RenderContext`](crate::render_context::RenderContext) that
-//! gives time and entropy. Each file here has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter
-//! may come any number of times; parameters have Go's types, so that what a template passes is checked before the code
-//! runs. Where Go panics, the function fails with the panic's text, as Go's templates make an error of it.
+//! `include`, `tpl`, `required`, `fail` and `lookup` are in `crate::render_context`, with the [`RenderContext`](crate::render_context::RenderContext) that provides time and entropy. Each file here has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter may be repeated any number of times; parameters have Go's types, so that a template's arguments are checked before the code runs. Where Go panics, the function fails with the panic's message, because Go's templates convert it to an error.
 
 mod arg;
 mod cast;
@@ -57,7 +54,7 @@ use crate::render_context;
 use driftless_gotmpl::{FuncError, Function, Functions, Native, Param, Value};
 use std::sync::LazyLock;
 
-/// What a function gives.
+/// The result of a function.
 type Out = Result<Value, FuncError>;
 
 /// A function: name, parameters, code.
@@ -76,7 +73,7 @@ const SA: &[Param] = &[Param::Str, Param::Any];
 const M: &[Param] = &[Param::Map];
 const MS: &[Param] = &[Param::Map, Param::Str];
 
-/// Every function of a Helm. The tables are made once a process.
+/// Returns all functions of a version of Helm. The tables are created once per process.
 pub(crate) fn functions(compat: Compat) -> Functions {
     static HELM3: LazyLock<Functions> = LazyLock::new(|| table(Compat::Helm3));
     static HELM4: LazyLock<Functions> = LazyLock::new(|| table(Compat::Helm4));

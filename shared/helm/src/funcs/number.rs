@@ -1,4 +1,4 @@
-//! Arithmetic, and lists of numbers.
+//! Arithmetic functions, and lists of numbers.
 
 use super::arg::{any, int};
 use super::cast::{to_float, to_int};
@@ -75,7 +75,7 @@ fn extreme(a: &[Value], pick: fn(i64, i64) -> i64) -> Out {
     Ok(Value::int64(numbers.reduce(pick).unwrap_or(0)))
 }
 
-/// Go's `math.Max` and `math.Min`: NaN wins.
+/// Computes like Go's `math.Max` and `math.Min`: NaN wins.
 fn extreme_float(a: &[Value], pick: fn(f64, f64) -> f64) -> Out {
     let numbers = a.iter().map(to_float);
     let best = numbers.reduce(|x, y| {
@@ -101,8 +101,8 @@ fn over(a: &[Value], operation: Operation) -> Out {
 fn decimal(first: f64, rest: &[Value], operation: Operation) -> Out {
     let read = |f: f64| {
         Decimal::new(f).ok_or_else(|| {
-            let shown = driftless_go::float::format(f, 'g', None);
-            FuncError::new(format!("Cannot create a Decimal from {shown}"))
+            let printed = driftless_go::float::format(f, 'g', None);
+            FuncError::new(format!("Cannot create a Decimal from {printed}"))
         })
     };
     let mut result = read(first)?;
@@ -128,7 +128,7 @@ fn round(_: &mut Exec<'_>, a: &[Value]) -> Out {
     Ok(Value::Float(rounded / power))
 }
 
-/// The numbers from `start` to before `stop`.
+/// Returns the numbers from `start` up to, but not including, `stop`.
 fn steps(exec: &mut Exec<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, FuncError> {
     let forward = stop >= start;
     if forward && step <= 0 || !forward && step >= 0 {

@@ -1,4 +1,4 @@
-//! Strings that grow: repeat, indent, wrap.
+//! Functions that lengthen strings: repeat, indent, wrap.
 
 use super::arg::{bytes, int, out};
 use super::{Entry, IS, Out};
@@ -43,7 +43,7 @@ fn indent(exec: &mut Exec<'_>, spaces: i64, s: &[u8], before: &[u8]) -> Out {
     Ok(Value::str(text))
 }
 
-/// goutils' `WrapCustom`.
+/// Wraps like goutils' `WrapCustom`.
 fn wrap(exec: &mut Exec<'_>, width: i64, mark: &[u8], s: &[u8], cut: bool) -> Out {
     let mark = if mark.is_empty() { b"\n" } else { mark };
     let width = usize::try_from(width).unwrap_or(1).max(1);

@@ -1,4 +1,4 @@
-//! Passwords: bcrypt, htpasswd, derivePassword.
+//! Password functions: bcrypt, htpasswd, derivePassword.
 
 use super::arg::{bytes, int, out, text};
 use super::random::random;
@@ -33,7 +33,7 @@ pub(super) const TABLE: &[Entry] = &[
     ),
 ];
 
-/// Steps that a slow hash costs: some 50 ms of work.
+/// The steps of a slow hash: about 50 ms of work.
 const SLOW: u64 = 1_500_000;
 
 fn bcrypt_hash(
@@ -42,12 +42,12 @@ fn bcrypt_hash(
 ) -> Result<String, driftless_gotmpl::FuncError> {
     exec.charge(SLOW)?;
     if password.len() > 72 {
-        let why = "bcrypt: password length exceeds 72 bytes";
-        return Ok(format!("failed to encrypt string with bcrypt: {why}"));
+        let reason = "bcrypt: password length exceeds 72 bytes";
+        return Ok(format!("failed to encrypt string with bcrypt: {reason}"));
     }
     let mut salt = [0; 16];
     random(exec)?.fill(&mut salt);
-    // Go's library takes a zero byte as any other, and this crate's does so without its check.
+    // Go's library accepts a zero byte like any other, as does this crate without its check.
     match bcrypt::hash_with_salt(password, 10, salt) {
         Ok(parts) => Ok(parts.format_for_version(bcrypt::Version::TwoA)),
         Err(_) => Ok("failed to encrypt string with bcrypt".to_owned()),
@@ -56,7 +56,7 @@ fn bcrypt_hash(
 
 const SEED: &[u8] = b"com.lyndir.masterpassword";
 
-/// The shapes that a password of a type can have: each letter a class of characters.
+/// Returns the shapes of a password of a type: each letter is a class of characters.
 fn shapes(kind: &str) -> Option<&'static [&'static str]> {
     Some(match kind {
         "maximum" => &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"],
@@ -105,7 +105,7 @@ fn class(letter: u8) -> &'static [u8] {
     }
 }
 
-/// The Master Password algorithm, as sprig has it.
+/// Runs the Master Password algorithm, as in sprig.
 fn derive(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let kind = text(a, 1);
     let Some(shapes) = shapes(&kind) else {
@@ -121,7 +121,7 @@ fn derive(exec: &mut Exec<'_>, a: &[Value]) -> Out {
         .and_then(|params| {
             scrypt::scrypt(password, &salt, &params, &mut key).map_err(|e| e.to_string())
         });
-    scrypted.map_err(|why| format!("failed to derive password: {why}"))?;
+    scrypted.map_err(|reason| format!("failed to derive password: {reason}"))?;
     let counter = (int(a, 0) as u32).to_be_bytes();
     let message = [SEED, &length(site), site, &counter].concat();
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! Paths with slashes.
+//! Functions on slash-separated paths.
 
 use super::arg::{bytes, out};
 use super::{Entry, Out, S};
@@ -55,7 +55,7 @@ fn is_abs(_: &mut Exec<'_>, a: &[Value]) -> Out {
     Ok(Value::Bool(bytes(a, 0).starts_with(b"/")))
 }
 
-/// Go's `path.Clean`.
+/// Cleans like Go's `path.Clean`.
 fn clean(path: &[u8]) -> Vec<u8> {
     let rooted = path.starts_with(b"/");
     let mut parts: Vec<&[u8]> = Vec::new();

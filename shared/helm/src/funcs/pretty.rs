@@ -1,4 +1,4 @@
-//! Values -> YAML as go-yaml v3 writes it with two spaces: lists stand indented below their key, nothing is folded.
+//! The YAML writer of go-yaml v3 with two spaces: lists are indented below their key, nothing is folded.
 
 use super::equal::{MAX_DEPTH, too_deep};
 use driftless_go::float;
@@ -23,11 +23,11 @@ pub(super) fn write(exec: &mut Exec<'_>, value: &Value) -> Result<String, FuncEr
 
 struct Writer {
     out: String,
-    /// Whether a line has just begun.
+    /// True at the start of a line.
     fresh: bool,
 }
 
-/// Longer keys stand behind a `?`.
+/// The length of a key beyond which it is written with a `?`.
 const SIMPLE_KEY: usize = 128;
 
 impl Writer {
@@ -44,7 +44,7 @@ impl Writer {
         self.fresh = false;
     }
 
-    /// Writes a node whose further lines stand `depth` levels in.
+    /// Writes a node whose further lines are indented by `depth` levels.
     fn node(&mut self, value: &Value, depth: usize) -> Result<(), FuncError> {
         if depth > MAX_DEPTH {
             return Err(too_deep());
@@ -125,7 +125,7 @@ impl Writer {
         self.push(&unfolded(written.trim_end_matches('\n')));
     }
 
-    /// `|`, with a hint where the text begins with a blank, and what to do with the breaks at its end.
+    /// Writes a literal block: `|`, with an indentation hint if the string begins with a blank, and the chomping of the breaks at its end.
     fn literal(&mut self, s: &str, depth: usize) {
         self.push("|");
         if s.starts_with([' ', '\n']) {
@@ -148,13 +148,13 @@ impl Writer {
     }
 }
 
-/// Whether a text can stand in a block: no blank before a break or at the end, nothing that must be escaped.
+/// Checks whether a string can be a block: no blank before a break or at the end, nothing that must be escaped.
 fn block(s: &str) -> bool {
     let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == '\u{feff}';
     !s.contains(" \n") && !s.ends_with(' ') && !s.contains(odd)
 }
 
-/// A quoted or plain text in one line: what was folded stood at a space.
+/// Joins a quoted or plain scalar into one line: it was folded at spaces.
 fn unfolded(written: &str) -> String {
     let double = written.starts_with('"');
     let mut lines = written.split('\n');
@@ -171,7 +171,7 @@ fn unfolded(written: &str) -> String {
     out
 }
 
-/// go-yaml's order of keys: numbers in texts by their value, letters behind everything else.
+/// Compares in go-yaml's order of keys: numbers in strings by their value, letters after everything else.
 fn natural(a: &Str, b: &Str) -> Ordering {
     let (a, b): (Vec<char>, Vec<char>) = (a.lossy().chars().collect(), b.lossy().chars().collect());
     let mut digits = false;
@@ -184,7 +184,7 @@ fn natural(a: &Str, b: &Str) -> Ordering {
         let order = match (x.is_alphabetic(), y.is_alphabetic()) {
             (true, true) => x.cmp(&y),
             (x_letter, y_letter) if x_letter || y_letter => {
-                // In the middle of a number letters come first, else last.
+                // In the middle of a number letters come first, otherwise last.
                 if digits == x_letter {
                     Ordering::Less
                 } else {
@@ -198,7 +198,7 @@ fn natural(a: &Str, b: &Str) -> Ordering {
     a.len().cmp(&b.len())
 }
 
-/// The order where both texts differ at `i` and neither has a letter there.
+/// Compares two strings that differ at `i`, where neither has a letter.
 fn numbers(a: &[char], b: &[char], i: usize) -> Ordering {
     let run = a[..i].iter().rev().take_while(|c| c.is_ascii_digit());
     let counted = (a[i] == '0' || b[i] == '0') && run.clone().any(|c| *c != '0');

@@ -1,4 +1,4 @@
-//! What is random: all of it comes from the seed of the render, so that the same seed gives the same text.
+//! Random functions: all randomness comes from the seed of the render, so that the same seed produces the same text.
 
 use super::arg::{int, out, text};
 use super::{Entry, I, NONE, Out, S};
@@ -13,22 +13,22 @@ use std::cell::RefCell;
 pub(crate) struct Random(RefCell<ChaCha20Rng>);
 
 impl Random {
-    /// A source from a seed.
+    /// Creates a source from a seed.
     pub(crate) fn new(seed: [u8; 32]) -> Self {
         Random(RefCell::new(ChaCha20Rng::from_seed(seed)))
     }
 
-    /// Works with the generator itself.
+    /// Runs `work` with the generator itself.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut ChaCha20Rng) -> T) -> T {
         work(&mut self.0.borrow_mut())
     }
 
-    /// Fills a buffer.
+    /// Fills a buffer with random bytes.
     pub(super) fn fill(&self, buffer: &mut [u8]) {
         self.with(|rng| rng.fill_bytes(buffer));
     }
 
-    /// A number below `limit`, all equally likely; 0 if the limit is 0.
+    /// Returns a number below `limit`, all equally likely; 0 if the limit is 0.
     fn below(&self, limit: u64) -> u64 {
         let Some(zone) = u64::MAX.checked_div(limit).map(|n| n * limit) else {
             return 0;
@@ -42,7 +42,7 @@ impl Random {
     }
 }
 
-/// The random source of the running render.
+/// Returns the random source of the running render.
 pub(super) fn random<'h>(exec: &Exec<'h>) -> Result<&'h Random, FuncError> {
     let host = exec.host::<RenderContext>().ok_or("no chart is rendered")?;
     Ok(&host.random)

@@ -1,4 +1,4 @@
-//! Go's regular expressions: compiled once a thread, paid for once a render.
+//! Go's regular expressions: compiled once per thread, charged once per render.
 
 use crate::render_context::RenderContext;
 use driftless_go::re2;
@@ -13,14 +13,14 @@ use std::rc::Rc;
 pub(crate) struct Regexp {
     regex: Rc<Regex>,
     empty: bool,
-    /// Steps that eight bytes of a text cost, beside those of any expression.
+    /// The steps per eight bytes of a text, in addition to those of any expression.
     steps: u64,
-    /// How large it is, written out.
+    /// The size of the expanded expression.
     size: u64,
 }
 
 impl Regexp {
-    /// Pays for matching a text.
+    /// Charges for matching a text.
     ///
     /// # Errors
     /// The budget is used up.
@@ -45,42 +45,42 @@ impl Regexp {
         self.regex.captures_iter(s)
     }
 
-    /// Whether the expression is the empty text.
+    /// Checks whether the expression is empty.
     pub fn is_empty_pattern(&self) -> bool {
         self.empty
     }
 }
 
-/// Compiled expressions that are kept a thread, and a render: charts use the same ones again and again.
-const KEPT: usize = 64;
+/// The maximal number of cached expressions per thread, and per render: charts use the same ones repeatedly.
+const CACHE_ENTRIES: usize = 64;
 
-/// How large those that are kept are all together, written out.
-const KEPT_SIZE: u64 = 400_000;
+/// The maximal total size of cached expressions, expanded.
+const CACHE_SIZE: u64 = 400_000;
 
-/// Places of an expression for a step that eight bytes of a text cost more.
+/// The positions of an expression for which eight bytes of a text cost one more step.
 const PLACES_PER_STEP: u64 = 16;
 
-/// Bytes of the states that matching keeps.
-const STATES: usize = 512 << 10;
+/// The bytes of the states that matching caches.
+const MAX_STATE_BYTES: usize = 512 << 10;
 
-/// Bytes that one compiled expression may take.
+/// The maximal bytes of one compiled expression.
 const SIZE: usize = 1 << 20;
 
-/// Expressions by their text: compiled, or Go's message without its head.
+/// The cache of expressions: compiled, or Go's message without its head.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct Cache {
     expressions: HashMap<String, Result<Regexp, String>>,
     size: u64,
 }
 
-impl Kept {
+impl Cache {
     fn keep(&mut self, pattern: &str, compiled: &Result<Regexp, String>) {
         let size = compiled.as_ref().map_or(0, |regexp| regexp.size);
         self.size = self.size.saturating_add(size);
-        if self.expressions.len() >= KEPT || self.size > KEPT_SIZE {
-            *self = Kept {
+        if self.expressions.len() >= CACHE_ENTRIES || self.size > CACHE_SIZE {
+            *self = Cache {
                 size,
-                ..Kept::default()
+                ..Cache::default()
             };
         }
         self.expressions
@@ -89,7 +89,7 @@ impl Kept {
 }
 
 /// The expressions of a render, or of a thread.
-pub(crate) type Compiled = RefCell<Kept>;
+pub(crate) type Compiled = RefCell<Cache>;
 
 thread_local! {
     static COMPILED: Compiled = RefCell::default();
@@ -98,13 +98,13 @@ thread_local! {
 /// Compiles an expression; the inner error is Go's message without its head.
 ///
 /// # Errors
-/// The outer one is a budget that is used up.
+/// The outer one is a used-up budget.
 pub(super) fn compile(
     exec: &mut Exec<'_>,
     pattern: &str,
 ) -> Result<Result<Regexp, String>, FuncError> {
     exec.charge_bytes(pattern.len().saturating_mul(16))?;
-    // What a render costs must not hang on what was rendered before it.
+    // The cost of a render must not depend on earlier renders.
     let paid = exec.host::<RenderContext>().map(|host| &host.compiled);
     if let Some(known) = paid.and_then(|paid| paid.borrow().expressions.get(pattern).cloned()) {
         return Ok(known);
@@ -128,7 +128,7 @@ fn compiled(pattern: &str, translated: Result<String, String>) -> Result<Regexp,
     let compiled = translated.and_then(|translated| {
         let built = RegexBuilder::new(&translated)
             .size_limit(SIZE)
-            .dfa_size_limit(STATES)
+            .dfa_size_limit(MAX_STATE_BYTES)
             .nest_limit(1_000)
             .build();
         match built {
@@ -145,5 +145,5 @@ fn compiled(pattern: &str, translated: Result<String, String>) -> Result<Regexp,
     compiled
 }
 
-/// Steps that compiling takes at most: an expression that is too large is given up.
+/// The maximal steps of compiling: a larger expression is refused.
 const MAX_COST: u64 = 400_000;

@@ -1,11 +1,11 @@
-//! Types and kinds.
+//! Functions on types and kinds.
 
 use super::arg::{any, bytes, out};
 use super::equal::deep_equal;
 use super::{A, AA, Entry, SA};
 use driftless_gotmpl::Value;
 
-/// What Go says of a nil where a function looks at the type of its argument.
+/// Go's error where a function reads the type of a nil argument.
 pub(super) const ZERO_VALUE: &str = "reflect: call of reflect.Value.Type on zero Value";
 
 pub(super) const TABLE: &[Entry] = &[

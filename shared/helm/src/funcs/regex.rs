@@ -9,7 +9,7 @@ use std::ops::Range;
 
 pub(super) const TABLE: &[Entry] = &[
     ("regexMatch", SS, |e, a| {
-        // An error is no match here.
+        // An error counts as no match here.
         let Ok(re) = compile(e, &text(a, 0))? else {
             return Ok(Value::Bool(false));
         };
@@ -79,7 +79,7 @@ fn must(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
     compile(exec, &text(a, 0))?.map_err(|m| format!("error parsing regexp: {m}").into())
 }
 
-/// `regexp.MustCompile`, with the text of its panic.
+/// Compiles like `regexp.MustCompile`, with the message of its panic.
 fn must_compile(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
     let pattern = text(a, 0);
     compile(exec, &pattern)?.map_err(|m| {
@@ -96,7 +96,7 @@ fn is_match(re: &Regexp, s: &[u8]) -> bool {
     re.is_match(LossyUtf8::new(s).seen())
 }
 
-/// The matches, at most `n` unless it is negative.
+/// Returns the matches, at most `n` unless it is negative.
 fn matches(
     exec: &mut Exec<'_>,
     re: &Regexp,
@@ -118,7 +118,7 @@ fn matches(
     Ok(found)
 }
 
-/// Whether a character begins here: Go finds nothing within one, not even the empty text.
+/// Checks whether a character begins here: Go finds nothing within one, not even the empty string.
 fn at_char(s: &[u8], at: usize) -> bool {
     s.get(at).is_none_or(|b| b & 0xc0 != 0x80)
 }
@@ -128,7 +128,10 @@ fn find(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
     re.pay(exec, s)?;
     let subject = LossyUtf8::new(s);
     let found = re.find(subject.seen()).map(|m| m.range());
-    out(exec, found.map_or(&b""[..], |range| subject.given(range)))
+    out(
+        exec,
+        found.map_or(&b""[..], |range| subject.original(range)),
+    )
 }
 
 fn find_all(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
@@ -185,7 +188,7 @@ fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
         let Some(whole) = captures.get(0).filter(|m| at_char(seen, m.start())) else {
             continue;
         };
-        text.extend_from_slice(subject.given(from..whole.start()));
+        text.extend_from_slice(subject.original(from..whole.start()));
         for piece in &pieces {
             let group = match piece {
                 Piece::Text(plain) => {
@@ -196,14 +199,14 @@ fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
                 Piece::Number(n) => captures.get(*n),
                 Piece::Name(name) => captures.name(name),
             };
-            let found = group.map_or(&b""[..], |g| subject.given(g.range()));
+            let found = group.map_or(&b""[..], |g| subject.original(g.range()));
             exec.charge_bytes(found.len())?;
             text.extend_from_slice(found);
         }
         exec.charge_bytes(16)?;
         from = whole.end();
     }
-    text.extend_from_slice(subject.given(from..seen.len()));
+    text.extend_from_slice(subject.original(from..seen.len()));
     Ok(Value::str(text))
 }
 
@@ -214,7 +217,7 @@ enum Piece<'t> {
     Name(&'t str),
 }
 
-/// Go's `Regexp.Expand`: `$1`, `${1}`, `$name`, `$$`; what is malformed stays as it is.
+/// Parses a replacement like Go's `Regexp.Expand`: `$1`, `${1}`, `$name`, `$$`; malformed parts stay unchanged.
 fn pieces(template: &[u8]) -> Vec<Piece<'_>> {
     let mut out = Vec::new();
     let mut rest = template;
@@ -238,7 +241,7 @@ fn pieces(template: &[u8]) -> Vec<Piece<'_>> {
     out
 }
 
-/// What stands behind a `$`, and its length.
+/// Returns the reference after a `$`, and its length.
 fn reference(rest: &[u8]) -> Option<(Piece<'_>, usize)> {
     let braced = rest.first() == Some(&b'{');
     let body = &rest[usize::from(braced)..];

@@ -1,4 +1,4 @@
-//! New RSA keys. The search for primes is `crypto-primes`': the `rsa` crate's own takes three times as long.
+//! New RSA keys. The search for primes is that of `crypto-primes`: the one of the `rsa` crate takes three times as long.
 
 use super::key_budget::{self, NewKey};
 use super::random::random;
@@ -12,7 +12,7 @@ use rand_chacha::rand_core::RngCore as _;
 use rsa::{BigUint, RsaPrivateKey};
 use std::convert::Infallible;
 
-/// How many bits a key has.
+/// The size of a key in bits.
 #[derive(Clone, Copy)]
 pub(super) enum Size {
     /// 2,048, for certificates.
@@ -21,10 +21,10 @@ pub(super) enum Size {
     Large,
 }
 
-/// A new key from the render's random source.
+/// Generates a key from the render's random source.
 ///
 /// # Errors
-/// A budget that is used up.
+/// A used-up budget.
 pub(super) fn generate(exec: &mut Exec<'_>, size: Size) -> Result<RsaPrivateKey, FuncError> {
     key_budget::charge(
         exec,
@@ -37,10 +37,10 @@ pub(super) fn generate(exec: &mut Exec<'_>, size: Size) -> Result<RsaPrivateKey,
         Size::Certificate => key::<U1024>(rng),
         Size::Large => key::<U2048>(rng),
     });
-    key.map_err(|why| format!("error generating rsa key: {why}").into())
+    key.map_err(|reason| format!("error generating rsa key: {reason}").into())
 }
 
-/// Pairs of primes that are tried: one in thirty thousand does not fit the exponent.
+/// The pairs of primes that are tried: one in thirty thousand does not fit the exponent.
 const TRIES: usize = 8;
 
 fn key<T>(rng: &mut ChaCha20Rng) -> Result<RsaPrivateKey, String>
@@ -59,7 +59,7 @@ where
     Err("no suitable primes were found".to_owned())
 }
 
-/// A prime that fills the type, with both of its highest bits set: the product of two has twice as many bits.
+/// Returns a prime that fills the type, with both of its highest bits set: the product of two has twice as many bits.
 fn prime<T>(rng: &mut ChaCha20Rng) -> Result<BigUint, String>
 where
     T: UnsignedWithMontyForm + RandomBits + RandomMod + Encoding,
@@ -73,7 +73,7 @@ where
     Ok(BigUint::from_bytes_be(prime.to_be_bytes().as_ref()))
 }
 
-/// The generator under the traits that `crypto-primes` asks for.
+/// The generator with the traits that `crypto-primes` requires.
 struct Source<'r>(&'r mut ChaCha20Rng);
 
 impl TryRng for Source<'_> {

@@ -1,4 +1,4 @@
-//! Strings cut into parts; base64 and base32.
+//! Functions that split strings; base64 and base32.
 
 use super::arg::{PIECE, bytes, int, out};
 use super::{Entry, Out, S, SS};
@@ -40,7 +40,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
-/// Go's `strings.SplitN`.
+/// Splits like Go's `strings.SplitN`.
 fn parts<'s>(
     exec: &mut Exec<'_>,
     s: &'s [u8],
@@ -89,7 +89,7 @@ fn cut<'s>(s: &'s [u8], separator: &[u8], n: i64) -> Vec<&'s [u8]> {
     out
 }
 
-/// The length of the first character.
+/// Returns the length of the first character.
 fn first_char(s: &[u8]) -> usize {
     let chunk = s[..s.len().min(4)].utf8_chunks().next();
     let c = chunk.and_then(|c| c.valid().chars().next());
@@ -106,7 +106,7 @@ fn numbered(exec: &mut Exec<'_>, s: &[u8], separator: &[u8], n: i64) -> Out {
     Ok(Value::Map(Map::typed(&TypeInfo::STRING_MAP, entries)))
 }
 
-/// Go's `base64.StdEncoding.DecodeString`: line breaks are passed over, and the error says where.
+/// Decodes like Go's `base64.StdEncoding.DecodeString`: line breaks are skipped, and the error has the offset.
 pub(super) fn base64_decode(s: &[u8]) -> Result<Vec<u8>, String> {
     decode(s, 4, 6, |b| match b {
         b'A'..=b'Z' => Some(b - b'A'),
@@ -133,7 +133,7 @@ fn base32_decode(s: &[u8]) -> Result<Vec<u8>, String> {
     .map_err(|at| format!("illegal base32 data at input byte {at}"))
 }
 
-/// Decodes padded groups of `group` digits of `bits` bits; the offset of what is wrong.
+/// Decodes padded groups of `group` digits of `bits` bits; the error is the offset of the invalid byte.
 fn decode(
     s: &[u8],
     group: usize,
@@ -172,7 +172,7 @@ fn decode(
     }
 }
 
-/// Checks the `=` from `at` on.
+/// Checks the `=` from `at` to the end.
 fn padding(s: &[u8], mut at: usize, group: usize, count: usize) -> Result<(), usize> {
     let allowed: &[usize] = if group == 4 { &[2, 3] } else { &[2, 4, 5, 7] };
     if !allowed.contains(&count) {

@@ -1,4 +1,4 @@
-//! Strings: cutting, changing, quoting, joining.
+//! String functions: cutting, changing, quoting, joining.
 
 use super::arg::{any, bytes, int, out, string, strings, text};
 use super::{A, Entry, IIS, IS, Out, S, SA, SS, SSS};
@@ -89,7 +89,7 @@ pub(super) const VARIADIC: &[Entry] = &[
         let mut parts = Vec::new();
         for value in a.iter().filter(|v| !v.is_nil()) {
             let text = string(e, value)?;
-            // Every byte may become an escape of four.
+            // Every byte may become an escape of four bytes.
             e.ensure_capacity(text.len().saturating_mul(4))?;
             parts.push(quote(&text));
         }
@@ -111,7 +111,7 @@ pub(super) const VARIADIC: &[Entry] = &[
     }),
 ];
 
-/// goutils' `AbbreviateFull`; nothing where it fails, since sprig drops its error.
+/// Abbreviates like goutils' `AbbreviateFull`; returns `None` if it fails, because sprig drops its error.
 fn abbreviate(s: &[u8], offset: i64, width: i64) -> Option<Vec<u8>> {
     let len = s.len() as i64;
     if s.is_empty() || width < 4 {
@@ -139,12 +139,12 @@ fn abbreviate(s: &[u8], offset: i64, width: i64) -> Option<Vec<u8>> {
     Some([b"...", &tail[..]].concat())
 }
 
-/// Go's `strings.TrimSpace`.
+/// Trims like Go's `strings.TrimSpace`.
 pub(super) fn trim_space(s: &[u8]) -> &[u8] {
     trim(s, char::is_whitespace)
 }
 
-/// Go's `strings.TrimFunc`: bytes that are no UTF-8 are U+FFFD.
+/// Trims like Go's `strings.TrimFunc`: bytes that are not UTF-8 are U+FFFD.
 fn trim(s: &[u8], drop: impl Fn(char) -> bool) -> &[u8] {
     let (mut start, mut end) = (None, 0);
     let mut at = 0;
@@ -175,12 +175,12 @@ fn trim_all(exec: &mut Exec<'_>, a: &[Value]) -> Out {
 fn substr(exec: &mut Exec<'_>, start: i64, end: i64, s: &[u8]) -> Out {
     let len = s.len();
     let bad = |from: i64, to: i64, whole: bool| -> FuncError {
-        let what = match (to < 0 || to > len as i64, whole) {
+        let bounds = match (to < 0 || to > len as i64, whole) {
             (true, _) => format!("[:{to}] with length {len}"),
             (false, true) => format!("[{from}:{len}]"),
             (false, false) => format!("[{from}:{to}]"),
         };
-        format!("runtime error: slice bounds out of range {what}").into()
+        format!("runtime error: slice bounds out of range {bounds}").into()
     };
     let part = if start < 0 {
         usize::try_from(end).ok().and_then(|end| s.get(..end))
@@ -196,7 +196,7 @@ fn substr(exec: &mut Exec<'_>, start: i64, end: i64, s: &[u8]) -> Out {
     out(exec, part.ok_or_else(|| bad(start, end, false))?)
 }
 
-/// Where `wanted` is found first.
+/// Returns the offset of the first `wanted`.
 pub(super) fn find(s: &[u8], wanted: &[u8]) -> Option<usize> {
     if wanted.is_empty() {
         return Some(0);
@@ -204,7 +204,7 @@ pub(super) fn find(s: &[u8], wanted: &[u8]) -> Option<usize> {
     memchr::memmem::find(s, wanted)
 }
 
-/// Go's `strings.ReplaceAll`: an empty text is found before every character and at the end.
+/// Replaces like Go's `strings.ReplaceAll`: an empty string is found before every character and at the end.
 fn replace(exec: &mut Exec<'_>, s: &[u8], old: &[u8], new: &[u8]) -> Out {
     if old.is_empty() {
         let count = s.utf8_chunks().map(|c| c.valid().len() + c.invalid().len());
@@ -238,7 +238,7 @@ fn replace(exec: &mut Exec<'_>, s: &[u8], old: &[u8], new: &[u8]) -> Out {
 fn sort_alpha(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let mut sorted = strings(exec, any(a, 0))?;
     if any(a, 0).is_nil() {
-        // What Go prints of nil.
+        // Go prints nil like this.
         sorted = vec!["<nil>".into()];
     }
     exec.charge(8 * sorted.len() as u64)?;

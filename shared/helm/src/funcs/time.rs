@@ -1,4 +1,4 @@
-//! Go's `time.Time` and `time.Duration` as templates see them.
+//! Go's `time.Time` and `time.Duration` for templates.
 
 use super::arg::{int, text};
 use super::{Out, layout};
@@ -9,7 +9,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// Nanoseconds of a second.
+/// The nanoseconds of a second.
 pub(super) const SECOND: i64 = 1_000_000_000;
 
 const DAY: i64 = 86_400;
@@ -17,9 +17,9 @@ const DAY: i64 = 86_400;
 /// A moment in a time zone.
 #[derive(Clone, Debug)]
 pub(crate) struct Time {
-    /// Seconds since 1970.
+    /// The seconds since 1970.
     pub seconds: i64,
-    /// Nanoseconds above them.
+    /// The nanoseconds in addition to the seconds.
     pub nanos: u32,
     /// The zone; `None` is UTC, which is also the local one.
     pub zone: Option<TimeZone>,
@@ -30,20 +30,20 @@ pub(super) struct Civil {
     pub year: i64,
     pub month: usize,
     pub day: i64,
-    /// From 1.
+    /// The day of the year, counted from 1.
     pub year_day: i64,
-    /// 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     pub weekday: usize,
     pub hour: i64,
     pub minute: i64,
     pub second: i64,
-    /// Seconds east of Greenwich.
+    /// The offset in seconds east of Greenwich.
     pub offset: i64,
-    /// `CEST`
+    /// The abbreviation of the zone, such as `CEST`.
     pub zone: String,
 }
 
-/// Days since 1970 of a date in the proleptic Gregorian calendar.
+/// Returns the days since 1970 of a date in the proleptic Gregorian calendar.
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -53,7 +53,7 @@ pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day of a day since 1970.
+/// Returns year, month and day of a day since 1970.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -71,7 +71,7 @@ fn date(days: i64) -> (i64, i64, i64) {
 }
 
 impl Time {
-    /// A moment in UTC.
+    /// Creates a moment in UTC.
     pub fn utc(seconds: i64, nanos: u32) -> Self {
         Time {
             seconds,
@@ -80,17 +80,17 @@ impl Time {
         }
     }
 
-    /// Go's zero time: the first of January of the year 1.
+    /// Returns Go's zero time: the first of January of the year 1.
     pub fn zero() -> Self {
         Time::utc(-62_135_596_800, 0)
     }
 
-    /// The value that templates see.
+    /// Returns the value for templates.
     pub fn value(self) -> Value {
         Value::Object(Rc::new(self))
     }
 
-    /// The time in a value, if it is one.
+    /// Returns the time in a value, if it is one.
     pub fn of(value: &Value) -> Option<&Time> {
         match value {
             Value::Object(o) => o.as_any().downcast_ref(),
@@ -98,7 +98,7 @@ impl Time {
         }
     }
 
-    /// Offset and name of the zone at this moment.
+    /// Returns offset and name of the zone at this moment.
     fn offset(&self) -> (i64, String) {
         let utc = || (0, "UTC".to_owned());
         let Some(zone) = &self.zone else {
@@ -136,7 +136,7 @@ impl Time {
         }
     }
 
-    /// The moment so many nanoseconds later.
+    /// Returns the moment `nanos` nanoseconds later.
     pub fn plus(&self, nanos: i64) -> Time {
         let sum = i128::from(self.seconds) * i128::from(SECOND)
             + i128::from(self.nanos)
@@ -149,7 +149,7 @@ impl Time {
         }
     }
 
-    /// The nanoseconds since another moment, as far as they fit.
+    /// Returns the nanoseconds since another moment, saturated.
     pub fn since(&self, other: &Time) -> i64 {
         let total = |t: &Time| i128::from(t.seconds) * i128::from(SECOND) + i128::from(t.nanos);
         let difference = total(self) - total(other);
@@ -160,13 +160,13 @@ impl Time {
         (self.seconds, self.nanos).cmp(&(other.seconds, other.nanos))
     }
 
-    /// `2006-01-02T15:04:05.999999999Z07:00`
+    /// Formats it as `2006-01-02T15:04:05.999999999Z07:00`.
     fn rfc3339(&self) -> String {
         layout::format(self, "2006-01-02T15:04:05.999999999Z07:00")
     }
 }
 
-/// A named number with a text: a month, a weekday, a duration.
+/// A named number with its printed form: a month, a weekday, a duration.
 struct Named {
     type_name: &'static str,
     int: IntType,
@@ -202,7 +202,7 @@ impl Object for Named {
     }
 }
 
-/// A `time.Duration` of so many nanoseconds.
+/// Returns a `time.Duration` of `nanos` nanoseconds.
 pub(super) fn duration_value(nanos: i64) -> Value {
     Value::Object(Rc::new(Named {
         type_name: "time.Duration",
@@ -213,7 +213,7 @@ pub(super) fn duration_value(nanos: i64) -> Value {
     }))
 }
 
-/// The nanoseconds of a `time.Duration`.
+/// Returns the nanoseconds of a `time.Duration`.
 pub(super) fn nanos_of(value: &Value) -> Option<i64> {
     match value {
         Value::Object(o) if o.type_name() == "time.Duration" => o.integer(),
@@ -231,7 +231,7 @@ fn named(type_name: &'static str, number: i64, text: &str) -> Value {
     }))
 }
 
-/// What a month and a day of the week can do.
+/// The methods of months and weekdays.
 const NAMED_METHODS: &[Method] = &[Method {
     name: "String",
     params: &[],
@@ -382,7 +382,7 @@ const DURATION_METHODS: &[Method] = &[
     }),
 ];
 
-/// The time so many years, months and days later, as Go normalises it.
+/// Returns the time after adding years, months and days, normalized like Go.
 fn add_date(t: &Time, years: i64, months: i64, more_days: i64) -> Time {
     let c = t.civil();
     let month = (c.month as i64 - 1).saturating_add(months);

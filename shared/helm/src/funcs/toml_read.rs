@@ -1,8 +1,8 @@
-//! TOML -> values.
+//! The TOML reader: TOML to values.
 
 use driftless_gotmpl::{Map, Value};
 
-/// A table as a map: integers are int64, dates their text.
+/// Converts a table to a map: integers are int64, dates are strings.
 pub(super) fn table(table: &toml::Table) -> Value {
     let map = Map::new();
     for (key, item) in table {

@@ -1,15 +1,15 @@
-//! Values -> TOML as `BurntSushi/toml` writes it.
+//! The TOML writer: values to TOML like `BurntSushi/toml`.
 
 use super::equal::{MAX_DEPTH, too_deep};
 use driftless_go::float;
 use driftless_gotmpl::{Exec, FuncError, Str, Value};
 use std::fmt::Write as _;
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 pub(super) enum Failure {
-    /// What TOML cannot hold: Go's function gives the message as its text.
+    /// A value that TOML cannot represent: Go's function returns the message as its result.
     Encode(String),
-    /// What fails the template.
+    /// An error that fails the template.
     Function(FuncError),
 }
 
@@ -21,7 +21,7 @@ impl From<FuncError> for Failure {
 
 type Done = Result<(), Failure>;
 
-/// Writes a value: a map as a document, anything else as it stands behind `=`.
+/// Writes a value: a map as a document, anything else as the right side of `=`.
 pub(super) fn write(exec: &mut Exec<'_>, value: &Value) -> Result<String, Failure> {
     if value.is_nil() {
         return Err(FuncError::new(super::reflect::ZERO_VALUE).into());
@@ -37,7 +37,7 @@ struct Writer {
     out: String,
 }
 
-/// What a value is in TOML; `None` for nil.
+/// The TOML kind of a value; `None` for nil.
 #[derive(PartialEq)]
 enum Kind {
     Table,
@@ -45,7 +45,7 @@ enum Kind {
     Other,
 }
 
-/// What is written for an object: its text, or its fields under Go's names (`BurntSushi/toml` does not read JSON's tags).
+/// Returns the value that is written for an object: its string, or its fields under Go's names (`BurntSushi/toml` does not read JSON's tags).
 fn resolved(value: &Value) -> Value {
     match value {
         Value::Object(o) => match o.json() {
@@ -141,7 +141,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The entries of a table: plain ones first, tables behind.
+    /// Writes the entries of a table: plain ones first, then tables.
     fn table(&mut self, key: &[Str], value: &Value, inline: bool) -> Done {
         let Value::Map(map) = resolved(value) else {
             return Ok(());

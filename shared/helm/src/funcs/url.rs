@@ -8,7 +8,7 @@ use driftless_gotmpl::{Exec, Map, Value};
 pub(super) const TABLE: &[Entry] = &[
     ("urlParse", S, parse_url),
     ("urlJoin", M, join),
-    // No render asks the network: as Helm without --enable-dns.
+    // Renders never use the network: like Helm without --enable-dns.
     ("getHostByName", S, |_, _| Ok(Value::str(""))),
 ];
 
@@ -23,7 +23,7 @@ struct Url {
     fragment: String,
 }
 
-/// Where in a URL a text stands: what may stand there without an escape.
+/// The part of a URL that contains a string: it decides which characters need no escape.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Path,
@@ -36,8 +36,12 @@ enum Part {
 fn parse_url(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let s = text(a, 0);
     exec.charge_bytes(s.len().saturating_mul(4))?;
-    let url = parse(&s)
-        .map_err(|why| format!("unable to parse url: parse {}: {why}", quote(bytes(a, 0))))?;
+    let url = parse(&s).map_err(|reason| {
+        format!(
+            "unable to parse url: parse {}: {reason}",
+            quote(bytes(a, 0))
+        )
+    })?;
     let dict = Map::new();
     let entries = [
         ("scheme", url.scheme.clone()),
@@ -78,9 +82,9 @@ fn join(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let user = get("userinfo")?;
     if !user.is_empty() {
         let whole = format!("proto://{user}@host");
-        let parsed = parse(&whole).map_err(|why| {
+        let parsed = parse(&whole).map_err(|reason| {
             let quoted = quote(whole.as_bytes());
-            format!("unable to parse userinfo in dict: parse {quoted}: {why}")
+            format!("unable to parse userinfo in dict: parse {quoted}: {reason}")
         })?;
         url.user = parsed.user;
     }
@@ -89,12 +93,13 @@ fn join(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     Ok(Value::str(text))
 }
 
-/// The scheme, in lower case, and the host with its port of a URL, as Go's `net/url` parses it.
+/// Returns the scheme, in lower case, and the host with its port of a URL, as Go's `net/url` parses it.
 ///
 /// # Errors
-/// What is wrong with the URL, in Go's words.
+/// Go's message for an invalid URL.
 pub fn scheme_and_host(url: &str) -> Result<(String, String), String> {
-    let parsed = parse(url).map_err(|why| format!("parse {}: {why}", quote(url.as_bytes())))?;
+    let parsed =
+        parse(url).map_err(|reason| format!("parse {}: {reason}", quote(url.as_bytes())))?;
     Ok((parsed.scheme, parsed.host))
 }
 
@@ -208,7 +213,7 @@ fn parse_host(host: &str) -> Result<String, String> {
     unescape(host, Part::Host)
 }
 
-/// Undoes `%XX`.
+/// Decodes `%XX` escapes.
 fn unescape(s: &str, part: Part) -> Result<String, String> {
     let mut out = Vec::with_capacity(s.len());
     let b = s.as_bytes();
@@ -221,8 +226,8 @@ fn unescape(s: &str, part: Part) -> Result<String, String> {
                     .filter(|d| d.bytes().all(|c| c.is_ascii_hexdigit()));
                 let bad = |i: usize| {
                     let end = (i + 3).min(s.len());
-                    let shown = String::from_utf8_lossy(&b[i..end]);
-                    format!("invalid URL escape {}", quote(shown.as_bytes()))
+                    let escape = String::from_utf8_lossy(&b[i..end]);
+                    format!("invalid URL escape {}", quote(escape.as_bytes()))
                 };
                 let Some(value) = digits.and_then(|d| u8::from_str_radix(d, 16).ok()) else {
                     return Err(bad(i));
@@ -243,8 +248,8 @@ fn unescape(s: &str, part: Part) -> Result<String, String> {
             c => {
                 let host = matches!(part, Part::Host | Part::Zone);
                 if host && c < 0x80 && should_escape(c, part) {
-                    let shown = quote(&b[i..=i]);
-                    return Err(format!("invalid character {shown} in host name"));
+                    let character = quote(&b[i..=i]);
+                    return Err(format!("invalid character {character} in host name"));
                 }
                 out.push(c);
                 i += 1;

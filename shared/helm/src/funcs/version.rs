@@ -1,4 +1,4 @@
-//! semver, semverCompare
+//! The functions semver and semverCompare.
 
 use crate::objects::SemVer;
 use crate::semver::{Constraint, Version};

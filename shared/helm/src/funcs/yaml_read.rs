@@ -1,4 +1,4 @@
-//! YAML as templates read it with `fromYaml`: the first document alone, the last of equal keys, Go's messages.
+//! The YAML reader of `fromYaml`: only the first document, the last of equal keys, Go's messages.
 
 use driftless_manifest::yaml::{
     self, Dialect, Limits, Node, NodeKind, YamlError, YamlErrorKind as Kind,
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 /// Reads the first document of a text, numbers as float64.
 ///
 /// # Errors
-/// The fuel has run out. The inner one is the message of `sigs.k8s.io/yaml`, which templates print.
+/// The fuel is used up. The inner error is the message of `sigs.k8s.io/yaml`, which templates print.
 pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, String>, OutOfFuel> {
     match first_document(text, "yaml", &crate::convert::LIMITS, fuel) {
         Ok(json) => Ok(Ok(json)),
@@ -20,10 +20,10 @@ pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, String>, Out
     }
 }
 
-/// Reads the first document of a text, whole numbers as what they are.
+/// Reads the first document of a text; integers keep their type.
 ///
 /// # Errors
-/// The message of `sigs.k8s.io/yaml`, or that the fuel has run out.
+/// The message of `sigs.k8s.io/yaml`, or the message of a used-up fuel.
 pub(crate) fn read_typed(text: &[u8], fuel: &Fuel) -> Result<Json, String> {
     first_typed(text, "yaml", fuel).map_err(|error| match error.kind {
         Kind::Fuel(out) => out.to_string(),
@@ -31,7 +31,7 @@ pub(crate) fn read_typed(text: &[u8], fuel: &Fuel) -> Result<Json, String> {
     })
 }
 
-/// The first document as it is; what is wrong behind it does not count.
+/// Reads the first document unchanged; errors after it are ignored.
 pub(crate) fn first_typed(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, YamlError> {
     match first_node(text, file, &Limits::default(), fuel)? {
         None => Ok(Json::Null),
@@ -39,7 +39,7 @@ pub(crate) fn first_typed(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, 
     }
 }
 
-/// The first document, numbers as float64; what is wrong behind it does not count.
+/// Reads the first document, numbers as float64; errors after it are ignored.
 pub(crate) fn first_document(
     text: &[u8],
     file: &str,
@@ -76,7 +76,7 @@ fn first_node(
     }))
 }
 
-/// The message of `sigs.k8s.io/yaml`.
+/// Returns the message of `sigs.k8s.io/yaml`.
 fn explained(text: &[u8], error: &YamlError, fuel: &Fuel) -> String {
     let message = match bad_key(text, error, fuel) {
         Some(message) => message,
@@ -85,7 +85,7 @@ fn explained(text: &[u8], error: &YamlError, fuel: &Fuel) -> String {
     format!("error converting YAML to JSON: {message}")
 }
 
-/// Gives back its sign to a `-0.0`, which is a whole number on the way through JSON.
+/// Restores the sign of `-0.0`, which becomes an integer on the way through JSON.
 fn negative_zeros(node: &Node, value: &mut Json) {
     match (&node.kind, value) {
         (NodeKind::Seq(nodes), Json::Array(items)) => {
@@ -109,7 +109,7 @@ fn negative_zeros(node: &Node, value: &mut Json) {
     }
 }
 
-/// The text before the document in which an error stands, if that is not the first one.
+/// Returns the text before the document with the error, if that is not the first one.
 fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
     let (mut start, mut stray) = (0, None);
     let mut cut = None;
@@ -129,21 +129,21 @@ fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
         }
         start += line.len();
     }
-    let is_stray = matches!(&error.kind, Kind::Syntax(what) if what.starts_with("expected the start of a document"));
+    let is_stray = matches!(&error.kind, Kind::Syntax(detail) if detail.starts_with("expected the start of a document"));
     match cut {
         Some(cut) => Some(&text[..cut]),
-        // What stands behind a document, perhaps in its last line.
+        // Stray content after a document, perhaps in its last line.
         None if is_stray => text.get(..stray.unwrap_or(start)),
         None => None,
     }
 }
 
-/// Drops every key that stands again behind it.
+/// Drops every key that is repeated later.
 pub(crate) fn last_wins(node: &mut Node) {
     match &mut node.kind {
         NodeKind::Seq(items) => items.iter_mut().for_each(last_wins),
         NodeKind::Map(pairs) => {
-            if let Some(stays) = all_but_again(pairs) {
+            if let Some(stays) = without_duplicates(pairs) {
                 let mut stays = stays.into_iter();
                 pairs.retain(|_| stays.next().unwrap_or(true));
             }
@@ -153,13 +153,14 @@ pub(crate) fn last_wins(node: &mut Node) {
     }
 }
 
-/// Which pairs stay, if a key stands again behind another.
-fn all_but_again(pairs: &[(Node, Node)]) -> Option<Vec<bool>> {
+/// Returns which pairs stay, if any key is repeated later.
+fn without_duplicates(pairs: &[(Node, Node)]) -> Option<Vec<bool>> {
     let key = |at: usize| pairs[at].0.text().filter(|text| *text != "<<");
-    // Most mappings are small and have every key once.
+    // Most mappings are small and have unique keys.
     if pairs.len() <= SMALL {
-        let twice = |at: usize| key(at).is_some() && (0..at).any(|before| key(before) == key(at));
-        if !(1..pairs.len()).any(twice) {
+        let is_repeated =
+            |at: usize| key(at).is_some() && (0..at).any(|before| key(before) == key(at));
+        if !(1..pairs.len()).any(is_repeated) {
             return None;
         }
     }
@@ -172,10 +173,10 @@ fn all_but_again(pairs: &[(Node, Node)]) -> Option<Vec<bool>> {
     Some(stays)
 }
 
-/// Pairs of a mapping whose keys are compared one by one.
+/// The number of pairs up to which the keys of a mapping are compared one by one.
 const SMALL: usize = 16;
 
-/// Go's wording of the scanner's messages, and of the parser's.
+/// Our messages of scanner errors, and Go's.
 const SCANNER: [(&str, &str); 12] = [
     (
         "a mapping value (:)",
@@ -232,21 +233,21 @@ const PARSER: [(&str, &str); 6] = [
     ),
 ];
 
-/// Go's message for an error in a text.
+/// Returns Go's message for an error in a text.
 fn message(error: &YamlError, text: &str) -> String {
     let at = |line: usize| match line {
         0 => String::new(),
         line => format!("line {line}: "),
     };
     match &error.kind {
-        Kind::Syntax(what) => {
+        Kind::Syntax(detail) => {
             let of = |table: &[(&str, &'static str)]| {
                 let mut found = table.iter();
                 found
-                    .find(|(start, _)| what.starts_with(start))
+                    .find(|(start, _)| detail.starts_with(start))
                     .map(|(_, go)| *go)
             };
-            if what.starts_with("an unknown directive") {
+            if detail.starts_with("an unknown directive") {
                 let word = word(text, error);
                 let name = word.trim_start_matches('%');
                 let go = match name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -262,19 +263,19 @@ fn message(error: &YamlError, text: &str) -> String {
                     }
                 );
             }
-            if what == "a control character" {
+            if detail == "a control character" {
                 return "yaml: control characters are not allowed".to_owned();
             }
-            // Go counts from 0, leaves out 0, and adds one for what the scanner finds.
+            // Go counts from 0, omits 0, and adds one for errors of the scanner.
             match (of(&SCANNER), of(&PARSER)) {
-                // This one is found when the next token comes.
+                // Go finds this one at the next token.
                 (Some(go), _) if go.starts_with("could not") => {
                     format!("yaml: {}{go}", at(next_token(text, error)))
                 }
                 (Some(go), _) if error.line > 1 => format!("yaml: {}{go}", at(error.line)),
                 (Some(go), _) => format!("yaml: {go}"),
                 (None, Some(go)) => format!("yaml: {}{go}", at(error.line - 1)),
-                (None, None) => format!("yaml: {}{what}", at(error.line - 1)),
+                (None, None) => format!("yaml: {}{detail}", at(error.line - 1)),
             }
         }
         Kind::UnknownAnchor => {
@@ -298,7 +299,7 @@ fn message(error: &YamlError, text: &str) -> String {
     }
 }
 
-/// Go's message for a key that JSON cannot hold, with the key and its value as `%#v` prints them.
+/// Returns Go's message for a key that JSON cannot represent, with the key and its value as `%#v` prints them.
 fn bad_key(text: &[u8], error: &YamlError, fuel: &Fuel) -> Option<String> {
     if !matches!(error.kind, Kind::Key(_)) {
         return None;
@@ -327,7 +328,7 @@ fn bad_key(text: &[u8], error: &YamlError, fuel: &Fuel) -> Option<String> {
     })
 }
 
-/// The first mapping or list that is a key within a key.
+/// Returns the first mapping or list that is a key within a key.
 fn innermost(key: &Node) -> &Node {
     let inner = match &key.kind {
         NodeKind::Map(pairs) => pairs.iter().map(|(k, _)| k).find(|k| k.text().is_none()),
@@ -336,7 +337,7 @@ fn innermost(key: &Node) -> &Node {
     inner.map_or(key, innermost)
 }
 
-/// The key that an error points to, and its value.
+/// Returns the key that an error points to, and its value.
 fn find_key<'n>(node: &'n Node, error: &YamlError) -> Option<(&'n Node, &'n Node)> {
     match &node.kind {
         NodeKind::Seq(items) => items.iter().find_map(|item| find_key(item, error)),
@@ -349,7 +350,7 @@ fn find_key<'n>(node: &'n Node, error: &YamlError) -> Option<(&'n Node, &'n Node
     }
 }
 
-/// A value as Go's `%#v` prints what go-yaml has read.
+/// Formats a value of go-yaml as Go's `%#v`.
 fn go_syntax(value: &Json) -> String {
     match value {
         Json::Null => "interface {}(nil)".to_owned(),
@@ -378,8 +379,7 @@ fn go_syntax(value: &Json) -> String {
     }
 }
 
-/// The line of the first token, or comment, behind the text that is no key. With a plain text a line that stands deeper
-/// goes on.
+/// Returns the line of the first token, or comment, after the text that is not a key. After a plain scalar, a line with deeper indentation continues it.
 fn next_token(text: &str, error: &YamlError) -> usize {
     const ENDS: [&str; 2] = [": ", " #"];
     let mut lines = text.split('\n').enumerate().skip(error.line - 1);
@@ -400,7 +400,7 @@ fn next_token(text: &str, error: &YamlError) -> usize {
             }
         }
     });
-    // The end of the stream counts as a line break, which nobody waits for behind a text that is too long for a key.
+    // The end of the stream counts as a line break, which is not reached after a text that is too long for a key.
     let end = || {
         let long = key.chars().count() > super::encode::LONG_KEY;
         text.split('\n')
@@ -410,7 +410,7 @@ fn next_token(text: &str, error: &YamlError) -> usize {
     found.map_or_else(end, |(at, _)| at + 1)
 }
 
-/// What stands where an error was found, up to a blank or a closing bracket.
+/// Returns the word at the position of an error, up to a blank or a closing bracket.
 fn word(text: &str, error: &YamlError) -> String {
     let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
     let rest = line.chars().skip(error.column - 1);

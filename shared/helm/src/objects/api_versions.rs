@@ -1,6 +1,6 @@
-//! The API versions that `helm template` assumes where no cluster is asked.
+//! The API versions that `helm template` assumes without a cluster.
 
-/// What `helm template` takes the cluster to serve: the versions known to Helm 3.22 and 4.3, in their order.
+/// The API versions that `helm template` assumes of a cluster: those known to Helm 3.22 and 4.3, in their order.
 pub(super) const API_VERSIONS: &[&str] = &[
     "v1",
     "admissionregistration.k8s.io/v1",

@@ -1,4 +1,4 @@
-//! `.Capabilities`
+//! The object `.Capabilities`.
 
 #[path = "api_versions.rs"]
 mod api_versions;
@@ -9,22 +9,22 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// What the cluster can do.
+/// The capabilities of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// `v1.34.0`, with what stands behind it in Helm 4.
+    /// The version, `v1.34.0`, with its suffix in Helm 4.
     pub kube_version: String,
-    /// Its numbers alone: what constraints are checked with.
+    /// The three numbers of the version, for checking constraints.
     pub plain_version: String,
-    /// The first number.
+    /// The first number of the version.
     pub major: String,
-    /// The second number.
+    /// The second number of the version.
     pub minor: String,
-    /// `apps/v1`, `apps/v1/Deployment`, …
+    /// The API versions: `apps/v1`, `apps/v1/Deployment`, …
     pub api_versions: Vec<String>,
 }
 
-/// The API versions that `helm template` takes a cluster to have.
+/// Returns the API versions that `helm template` assumes of a cluster.
 pub fn default_api_versions() -> Vec<String> {
     api_versions::API_VERSIONS
         .iter()
@@ -33,7 +33,7 @@ pub fn default_api_versions() -> Vec<String> {
 }
 
 impl Default for Capabilities {
-    /// Kubernetes 1.37, as of the client library of Helm 3.22 and 4.3, with the default API versions.
+    /// Returns Kubernetes 1.37, like the client library of Helm 3.22 and 4.3, with the default API versions.
     fn default() -> Self {
         Capabilities {
             kube_version: "v1.37.0".to_owned(),
@@ -46,10 +46,10 @@ impl Default for Capabilities {
 }
 
 impl Capabilities {
-    /// Reads `--kube-version`: Helm 3 drops what stands behind the three numbers, Helm 4 keeps it.
+    /// Parses `--kube-version`: Helm 3 drops the suffix after the three numbers, Helm 4 keeps it.
     ///
     /// # Errors
-    /// What is no version.
+    /// The text is not a version.
     pub fn with_kube_version(mut self, text: &str, compat: Compat) -> Result<Self, String> {
         let bad = || format!("invalid kube version '{text}'");
         let bare = text.trim().strip_prefix('v').unwrap_or(text.trim());

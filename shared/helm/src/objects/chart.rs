@@ -1,4 +1,4 @@
-//! `.Chart` and the methods of `.Values`.
+//! The object `.Chart`, and the methods of `.Values`.
 
 use crate::chart::{Dependency, Maintainer, Metadata};
 use crate::chart_tree::{path_value, table};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 const MAINTAINERS: TypeInfo = TypeInfo::plain("[]*chart.Maintainer", Elem::Host);
 const DEPENDENCIES: TypeInfo = TypeInfo::plain("[]*chart.Dependency", Elem::Host);
 
-/// `.Chart` as templates see it.
+/// Creates `.Chart` for templates.
 pub(crate) fn chart_value(metadata: &Metadata, root: bool, compat: Compat) -> Value {
     let metadata = MetadataObject::new(metadata, compat);
     match compat {
@@ -174,7 +174,7 @@ impl Object for Record {
 }
 
 impl MetadataObject {
-    /// The fields that JSON has, in their order.
+    /// Returns the fields in JSON, in their order.
     fn json_pairs(&self) -> Vec<(String, Value)> {
         let kept = self.fields.iter().filter(|(_, v)| v.truth());
         kept.map(|(name, value)| {
@@ -278,7 +278,7 @@ pub(super) const VALUES_METHODS: &[Method] = &[
     },
 ];
 
-/// The argument of a method that takes a dotted path.
+/// Returns the argument of a method that takes a dotted path.
 fn path(args: &[Value]) -> String {
     let path = args.first().and_then(Value::as_str);
     path.map(ToString::to_string).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `.Files`
+//! The object `.Files`.
 
 use crate::chart::ChartFile;
 use crate::funcs::to_yaml_text;
@@ -7,7 +7,7 @@ use base64::Engine as _;
 use driftless_gotmpl::{Elem, FuncError, Map, Method, Param, Str, TypeInfo, Value};
 use std::rc::Rc;
 
-/// The type of `.Files`. Its contents stand here as strings; templates see bytes.
+/// The type of `.Files`. Its contents are stored as strings; templates see bytes.
 pub(crate) const FILES: TypeInfo = TypeInfo {
     name: "engine.files",
     elem: Elem::Bytes,
@@ -38,7 +38,7 @@ fn base(path: &Str) -> Str {
     Str::from(paths::base(&path.lossy()))
 }
 
-/// A map of base names; the last of equal ones in order of path stays, where Go takes any.
+/// Creates a map by base names; the last of equal ones in order of path wins, where Go takes any.
 fn by_base(files: &Value, text: impl Fn(&[u8]) -> Str) -> Result<Value, FuncError> {
     let out = Map::new();
     for (path, data) in map(files)?.entries().iter() {

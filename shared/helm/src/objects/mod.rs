@@ -1,4 +1,4 @@
-//! The structs that templates see.
+//! The structs that templates can access.
 
 mod capabilities;
 mod chart;

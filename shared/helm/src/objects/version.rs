@@ -1,4 +1,4 @@
-//! What `semver` gives.
+//! The result of `semver`.
 
 use crate::semver::{Part, Version};
 use driftless_gotmpl::{FuncError, IntType, Kind, Method, Object, Param, Value};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 pub(crate) struct SemVer {
     pub version: Version,
-    /// Whether templates hold a pointer to it.
+    /// True if templates have a pointer to it.
     pub pointer: bool,
 }
 

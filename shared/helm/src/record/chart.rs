@@ -1,4 +1,4 @@
-//! The chart in a record: what `helm get` needs of it, without its subcharts.
+//! The chart in a record: the part that `helm get` needs, without its subcharts.
 
 use super::or_default;
 use super::time::{Time, optional};
@@ -10,11 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
-/// `chart` of a record.
+/// The `chart` of a record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedChart {
-    /// Chart.yaml, with the dependencies that count marked as enabled.
+    /// Chart.yaml, with the active dependencies marked as enabled.
     #[serde(deserialize_with = "or_default")]
     pub metadata: RecordedMetadata,
     /// Chart.lock, or null.
@@ -27,17 +27,17 @@ pub struct RecordedChart {
     pub values: Table,
     /// values.schema.json in base64, or null.
     pub schema: Option<String>,
-    /// When the schema was changed (Helm 4).
+    /// The time at which the schema was changed (Helm 4).
     #[serde(
         rename = "schemamodtime",
         deserialize_with = "optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub schema_modified: Option<Time>,
-    /// Every other file.
+    /// All other files.
     #[serde(deserialize_with = "or_default")]
     pub files: Vec<RecordedFile>,
-    /// When Chart.yaml was changed (Helm 4).
+    /// The time at which Chart.yaml was changed (Helm 4).
     #[serde(
         rename = "modtime",
         deserialize_with = "optional",
@@ -52,7 +52,7 @@ pub struct RecordedChart {
 /// Chart.yaml in a record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RecordedMetadata {
-    /// The fields that Helm knows.
+    /// The fields that Helm defines.
     #[serde(flatten)]
     pub known: Metadata,
     /// Fields of other versions.
@@ -73,12 +73,12 @@ impl<'de> Deserialize<'de> for RecordedMetadata {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedFile {
-    /// The path from the chart's directory.
+    /// The path relative to the chart's directory.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
     /// The content in base64, or null.
     pub data: Option<String>,
-    /// When it was changed (Helm 4).
+    /// The time at which it was changed (Helm 4).
     #[serde(
         rename = "modtime",
         deserialize_with = "optional",
@@ -90,7 +90,7 @@ pub struct RecordedFile {
     pub rest: Table,
 }
 
-/// Numbers as Go reads them into `interface{}`: every one a float64.
+/// Deserializes numbers as Go decodes them into `interface{}`: each as a float64.
 pub(super) fn float_table<'de, D: Deserializer<'de>>(input: D) -> Result<Table, D::Error> {
     let values = Option::<Table>::deserialize(input)?;
     Ok(with_floats(values.unwrap_or_default()))
@@ -106,7 +106,7 @@ fn recorded(files: &[ChartFile]) -> Vec<RecordedFile> {
 }
 
 impl RecordedChart {
-    /// The chart of a release that was just rendered.
+    /// Creates the recorded chart of a release that was just rendered.
     pub fn of(chart: &Chart, rendered: &Rendered) -> Self {
         RecordedChart {
             metadata: RecordedMetadata {
@@ -127,7 +127,7 @@ impl RecordedChart {
 }
 
 impl RecordedFile {
-    /// The content; nothing if it is no base64.
+    /// Returns the content; `None` if it is not base64.
     pub fn content(&self) -> Option<Vec<u8>> {
         STANDARD
             .decode(self.data.as_deref().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The digests by which Flux's helm-controller 1.6 knows a release and its values again.
+//! The digests by which Flux's helm-controller 1.6 recognizes a release and its values.
 
 use super::{Info, RecordedHook, Release};
 use crate::chart::Metadata;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Number, Value as Json};
 use sha2::{Digest, Sha256};
 
-/// What a snapshot's digest is made of: the fields of Flux's `Observation`, in its order.
+/// The input of a snapshot's digest: the fields of Flux's `Observation`, in its order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Observation<'r> {
@@ -20,20 +20,19 @@ struct Observation<'r> {
     /// Null when empty.
     config: Option<Table>,
     manifest: &'r str,
-    /// Null when there are none; test hooks do not count, because users run them by hand.
+    /// Null if there are none; test hooks do not count, because users run them manually.
     hooks: Option<Vec<RecordedHook>>,
     namespace: &'r str,
     #[serde(skip_serializing_if = "str::is_empty")]
     oci_digest: &'r str,
 }
 
-/// The digest of a release as it stands in the storage: `history[].digest` of a HelmRelease.
+/// Returns the digest of a release in the storage: `history[].digest` of a HelmRelease.
 ///
-/// `oci_digest` is that of the chart's artifact, empty if it has none: the record does not have it. Fields that Helm 4.2, which
-/// helm-controller 1.6 is built with, does not know are left out, `info.rollback_revision` of Helm 4.3 with them.
+/// `oci_digest` is that of the chart's artifact, empty if it has none: it is not in the record. Fields that Helm 4.2, which helm-controller 1.6 is built with, does not define are left out, including `info.rollback_revision` of Helm 4.3.
 ///
 /// # Errors
-/// What cannot be JSON.
+/// A value that JSON cannot represent.
 pub fn observation_digest(
     release: &Release,
     oci_digest: &str,
@@ -59,7 +58,7 @@ pub fn observation_digest(
     Ok(digest_text(text.as_bytes()))
 }
 
-/// A hook without what Helm does not know.
+/// Returns a hook without the fields that Helm does not define.
 fn observed(hook: &RecordedHook) -> Option<RecordedHook> {
     if hook.runs_at("test") {
         return None;
@@ -70,13 +69,12 @@ fn observed(hook: &RecordedHook) -> Option<RecordedHook> {
     Some(hook)
 }
 
-/// The digest of values: `configDigest` of a snapshot, `lastAttemptedConfigDigest` of a HelmRelease. Their YAML with the keys
-/// of every map in the order of their bytes; nothing at all for no values.
+/// Returns the digest of values: `configDigest` of a snapshot, `lastAttemptedConfigDigest` of a HelmRelease. The input is their YAML with the keys of every map in the order of their bytes; it is empty for empty values.
 pub fn config_digest(values: &Table) -> String {
     digest_text(&values_text(values))
 }
 
-/// Whether a digest, of any algorithm that Flux has written, is that of the values.
+/// Checks whether a digest, of any algorithm that Flux has written, is that of the values.
 pub fn same_values(digest: &str, values: &Table) -> bool {
     match digest.split_once(':') {
         Some(("sha256", _)) => config_digest(values) == digest,
@@ -92,12 +90,12 @@ fn values_text(values: &Table) -> Vec<u8> {
     yaml::write(&Sorted::of(Json::Object(with_floats(values.clone())))).into_bytes()
 }
 
-/// `sha256:` and the sum.
+/// Returns `sha256:` and the hash.
 pub fn digest_text(content: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(content)))
 }
 
-/// A tree whose maps are written in the order of their keys' bytes.
+/// A tree whose maps are serialized in the order of their keys' bytes.
 enum Sorted {
     Null,
     Bool(bool),
@@ -122,7 +120,7 @@ impl Sorted {
     }
 }
 
-/// A float64 without a fraction is written as an integer if it fits one, as `sigs.k8s.io/yaml` does.
+/// Converts a float64 without a fraction to an integer if it fits, like `sigs.k8s.io/yaml`.
 fn whole(number: Number) -> Number {
     let Some(f) = number.as_f64().filter(|f| f.fract() == 0.0) else {
         return number;

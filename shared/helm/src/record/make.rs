@@ -1,4 +1,4 @@
-//! A rendered chart -> the record of its release.
+//! Creates the record of a release from a rendered chart.
 
 use super::{CLIENT_SIDE, Info, RecordedChart, Release, SERVER_SIDE, Status, Time};
 use crate::chart::Chart;
@@ -6,33 +6,33 @@ use crate::release::{Rendered, manifest_text};
 use crate::values::Table;
 use std::collections::BTreeMap;
 
-/// What a new release has beside what its chart rendered to.
+/// The properties of a new release in addition to its rendered chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRelease {
-    /// The release's name.
+    /// The name of the release.
     pub name: String,
-    /// The namespace that it is installed in.
+    /// The namespace in which it is installed.
     pub namespace: String,
-    /// The revision.
+    /// The revision of the new release.
     pub version: i64,
-    /// When the first revision was made; now, when this is the first.
+    /// The creation time of the first revision; `None` if this is the first.
     pub first_deployed: Option<Time>,
-    /// Now.
+    /// The present time.
     pub now: Time,
     /// The user's labels.
     pub labels: BTreeMap<String, String>,
-    /// Whether it is applied on the server.
+    /// True if it is applied with server-side apply.
     pub server_side: bool,
 }
 
 impl NewRelease {
-    /// The record before anything is applied: pending, as Helm 4 writes it.
+    /// Creates the record before anything is applied: pending, like in Helm 4.
     pub fn install(self, chart: &Chart, rendered: &Rendered, config: Table) -> Release {
         self.pending(chart, rendered, config)
             .with(Status::PendingInstall, "Initial install underway")
     }
 
-    /// The record before anything is applied: pending, as Helm 4 writes it.
+    /// Creates the record before anything is applied: pending, like in Helm 4.
     pub fn upgrade(self, chart: &Chart, rendered: &Rendered, config: Table) -> Release {
         self.pending(chart, rendered, config)
             .with(Status::PendingUpgrade, "Preparing upgrade")
@@ -75,9 +75,9 @@ impl Release {
         self
     }
 
-    /// The record of a rollback from `current` to this revision, before anything is applied.
+    /// Creates the record of a rollback from `current` to this revision, before anything is applied.
     ///
-    /// `rollback_revision` is left at 0: Helm 4.2 does not know it and would drop it, and Flux's digest with it.
+    /// `rollback_revision` stays 0: Helm 4.2 does not define it and would drop it, and Flux's digest with it.
     pub fn rollback_from(&self, current: &Release, now: Time, server_side: bool) -> Release {
         Release {
             name: current.name.clone(),

@@ -1,5 +1,4 @@
-//! Helm's release record: what a release is made of, as Helm 3 and Helm 4 keep it in a Secret, and the digests by which
-//! Flux's helm-controller knows a release again.
+//! Helm's release record: the data of a release as Helm 3 and Helm 4 keep it in a Secret, and the digests by which Flux's helm-controller recognizes a release.
 
 mod chart;
 mod digest;
@@ -24,16 +23,16 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Release {
-    /// The release's name.
+    /// The name of the release.
     #[serde(
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub name: String,
-    /// What happened to it.
+    /// The times and the status of the release.
     #[serde(deserialize_with = "or_default")]
     pub info: Info,
-    /// The chart.
+    /// The chart of the release.
     #[serde(deserialize_with = "or_default")]
     pub chart: RecordedChart,
     /// The user's values.
@@ -42,25 +41,25 @@ pub struct Release {
         skip_serializing_if = "Table::is_empty"
     )]
     pub config: Table,
-    /// The rendered documents but hooks.
+    /// The rendered documents, without hooks.
     #[serde(
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub manifest: String,
-    /// The hooks.
+    /// The hooks of the release.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<RecordedHook>,
-    /// The revision, from 1.
+    /// The revision, counted from 1.
     #[serde(deserialize_with = "or_default")]
     pub version: i64,
-    /// The namespace that it is installed in.
+    /// The namespace in which it is installed.
     #[serde(
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub namespace: String,
-    /// The user's labels: those of the Secret but Helm's own.
+    /// The user's labels: those of the Secret without Helm's own.
     #[serde(skip)]
     pub labels: BTreeMap<String, String>,
     /// `ssa`, `csa`, or empty for `csa` (Helm 4).
@@ -74,38 +73,38 @@ pub struct Release {
     pub rest: Table,
 }
 
-/// What happened to a release.
+/// The times and the status of a release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Info {
-    /// When its first revision was made.
+    /// The time at which its first revision was created.
     #[serde(
         deserialize_with = "time::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub first_deployed: Option<Time>,
-    /// When this revision was made.
+    /// The time at which this revision was created.
     #[serde(
         deserialize_with = "time::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub last_deployed: Option<Time>,
-    /// When it was uninstalled.
+    /// The time at which it was uninstalled.
     #[serde(
         deserialize_with = "time::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub deleted: Option<Time>,
-    /// A sentence about the last step.
+    /// A description of the last step.
     #[serde(
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub description: String,
-    /// Where it stands.
+    /// The status of the release.
     #[serde(deserialize_with = "or_default")]
     pub status: Status,
-    /// The revision that this one rolled back to (Helm 4.3); 0 if it is no rollback.
+    /// The revision that this one rolled back to (Helm 4.3); 0 if it is not a rollback.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_zero")]
     pub rollback_revision: i64,
     /// The rendered NOTES.txt.
@@ -114,7 +113,7 @@ pub struct Info {
         skip_serializing_if = "String::is_empty"
     )]
     pub notes: String,
-    /// Fields of other versions, and `resources`, which Helm writes in no record.
+    /// Fields of other versions, and `resources`, which Helm never writes to a record.
     #[serde(flatten)]
     pub rest: Table,
 }
@@ -123,43 +122,43 @@ pub struct Info {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedHook {
-    /// `metadata.name`.
+    /// The `metadata.name` of the hook.
     #[serde(
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub name: String,
-    /// `kind`.
+    /// The `kind` of the hook.
     #[serde(
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub kind: String,
-    /// The template's full name.
+    /// The full name of the template.
     #[serde(
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub path: String,
-    /// The document.
+    /// The rendered document.
     #[serde(
         deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub manifest: String,
-    /// `pre-install`, `test`, …
+    /// The events: `pre-install`, `test`, …
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// Its last run.
+    /// The last run of the hook.
     #[serde(deserialize_with = "or_default")]
     pub last_run: HookRun,
-    /// Lighter ones run first.
+    /// The weight; hooks with smaller ones run first.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_zero")]
     pub weight: i64,
-    /// `before-hook-creation`, `hook-succeeded`, `hook-failed`.
+    /// The policies: `before-hook-creation`, `hook-succeeded`, `hook-failed`.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub delete_policies: Vec<String>,
-    /// `hook-succeeded`, `hook-failed`.
+    /// The log policies: `hook-succeeded`, `hook-failed`.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub output_log_policies: Vec<String>,
     /// Fields of other versions.
@@ -167,23 +166,23 @@ pub struct RecordedHook {
     pub rest: Table,
 }
 
-/// A hook's last run.
+/// The last run of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HookRun {
-    /// When it was applied.
+    /// The time at which it was applied.
     #[serde(
         deserialize_with = "time::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub started_at: Option<Time>,
-    /// When it was done.
+    /// The time at which it ended.
     #[serde(
         deserialize_with = "time::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub completed_at: Option<Time>,
-    /// How it ended.
+    /// The result of the run.
     #[serde(deserialize_with = "or_default")]
     pub phase: HookPhase,
     /// Fields of other versions.
@@ -191,7 +190,7 @@ pub struct HookRun {
     pub rest: Table,
 }
 
-/// Null is the zero value, as in Go.
+/// Deserializes null as the default value, like Go.
 fn or_default<'de, D, T>(input: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -209,25 +208,25 @@ fn is_zero(number: &i64) -> bool {
 }
 
 impl Release {
-    /// Whether the release was applied on the server; a record of Helm 3 was not.
+    /// Checks whether the release was applied with server-side apply; a record of Helm 3 was not.
     pub fn is_server_side(&self) -> bool {
         self.apply_method == SERVER_SIDE
     }
 
-    /// Sets status and description.
+    /// Sets the status and the description.
     pub fn set_status(&mut self, status: Status, description: impl Into<String>) {
         self.info.status = status;
         self.info.description = description.into();
     }
 }
 
-/// [`Release::apply_method`] of a release that was applied on the server.
+/// The [`Release::apply_method`] of a release that was applied with server-side apply.
 pub const SERVER_SIDE: &str = "ssa";
-/// [`Release::apply_method`] of a release that was patched.
+/// The [`Release::apply_method`] of a release that was patched.
 pub const CLIENT_SIDE: &str = "csa";
 
 impl RecordedHook {
-    /// Whether it runs at an event: `pre-install`, `test`, …
+    /// Checks whether it runs at an event: `pre-install`, `test`, …
     pub fn runs_at(&self, event: &str) -> bool {
         self.events.iter().any(|e| e == event)
     }

@@ -1,4 +1,4 @@
-//! A release <-> the Secret that Helm keeps it in.
+//! The conversion between a release and the Secret in which Helm keeps it.
 
 use super::Release;
 use base64::Engine as _;
@@ -13,10 +13,10 @@ use std::io::Read;
 
 /// The Secret's type.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
-/// What a LIST of all records selects by; `name=NAME` narrows it to one release.
+/// The label that selects all records in a LIST; `name=NAME` restricts it to one release.
 pub const OWNER_LABELS: (&str, &str) = ("owner", "helm");
 
-/// The labels that Helm keeps for itself.
+/// The labels that Helm reserves for itself.
 const SYSTEM_LABELS: [&str; 6] = [
     "name",
     "owner",
@@ -26,25 +26,25 @@ const SYSTEM_LABELS: [&str; 6] = [
     "modifiedAt",
 ];
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// What Kubernetes lets a Secret hold.
+/// The maximal bytes of a Secret in Kubernetes.
 const SECRET_BYTES: usize = 1 << 20;
 
-/// The Secret's name: `sh.helm.release.v1.NAME.vN`.
+/// Returns the name of the Secret: `sh.helm.release.v1.NAME.vN`.
 pub fn secret_name(release: &str, version: i64) -> String {
     format!("sh.helm.release.v1.{release}.v{version}")
 }
 
-/// What reading a record may cost.
+/// The limits of reading a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLimits {
-    /// Bytes of the packed record.
+    /// The bytes of the packed record.
     pub packed: usize,
-    /// Bytes of the record.
+    /// The bytes of the unpacked record.
     pub bytes: usize,
 }
 
 impl Default for RecordLimits {
-    /// 2 MiB packed (Kubernetes lets a Secret hold one), 64 MiB unpacked.
+    /// Returns 2 MiB packed (Kubernetes allows a Secret half of that), 64 MiB unpacked.
     fn default() -> Self {
         RecordLimits {
             packed: 2 << 20,
@@ -53,23 +53,23 @@ impl Default for RecordLimits {
     }
 }
 
-/// Why a record was not read or written.
+/// The error of reading or writing a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// The Secret holds no record.
+    /// The Secret does not contain a valid record.
     #[error("Secret {secret} holds no Helm release: {reason}")]
     Unreadable {
-        /// `namespace/name`.
+        /// The Secret as `namespace/name`.
         secret: String,
-        /// What is wrong, without the content.
+        /// The reason, without the content.
         reason: String,
     },
     /// The record is larger than the limits.
     #[error("Secret {secret} holds a Helm release of more than {limit} bytes")]
     TooLarge {
-        /// `namespace/name`.
+        /// The Secret as `namespace/name`.
         secret: String,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
     /// The release does not fit into a Secret.
@@ -77,24 +77,24 @@ pub enum RecordError {
         "release {release} is {bytes} bytes when packed, and a Secret holds at most {SECRET_BYTES}: make the chart smaller, its files and values count too"
     )]
     DoesNotFit {
-        /// Its name and revision.
+        /// The name and revision of the release.
         release: String,
-        /// The packed record.
+        /// The bytes of the packed record.
         bytes: usize,
     },
 }
 
-/// The label that says when a Secret was written, in seconds since 1970.
+/// The label with the time at which a Secret was written, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
-    /// `createdAt`, of a new one.
+    /// The label `createdAt`, of a new Secret.
     Created(i64),
-    /// `modifiedAt`, of one that is written again; Helm drops `createdAt` then.
+    /// The label `modifiedAt`, of a Secret that is written again; Helm then drops `createdAt`.
     Modified(i64),
 }
 
 impl Release {
-    /// Reads a Secret that Helm 3.22, Helm 4.3 or we wrote.
+    /// Reads a Secret that Helm 3.22, Helm 4.3 or driftless has written.
     ///
     /// # Errors
     /// [`RecordError`], which names the Secret and never its content.
@@ -120,7 +120,7 @@ impl Release {
             .map_err(|_| unreadable("data.release is not valid base64"))?;
         let packed = STANDARD
             .decode(inner.trim_ascii_end())
-            .map_err(|_| unreadable("data.release does not hold base64 inside of its base64"))?;
+            .map_err(|_| unreadable("data.release does not hold base64 within its base64"))?;
         let text = if packed.starts_with(&GZIP) {
             let mut text = Vec::with_capacity(packed.len().saturating_mul(4).min(limits.bytes));
             MultiGzDecoder::new(packed.as_slice())
@@ -134,7 +134,7 @@ impl Release {
         if text.len() > limits.bytes {
             return Err(too_large(limits.bytes));
         }
-        // serde_json's messages may hold values.
+        // serde_json's messages may contain values.
         let mut release: Release = serde_json::from_slice(&text).map_err(|e| {
             unreadable(&format!(
                 "the record is not the JSON of a release ({:?} error in line {}, column {})",
@@ -145,7 +145,7 @@ impl Release {
         })?;
         if secret.name() != secret_name(&release.name, release.version) {
             return Err(unreadable(&format!(
-                "its name is not that of revision {} of the release in it",
+                "the name of the Secret is not that of revision {} of its release",
                 release.version
             )));
         }
@@ -157,7 +157,7 @@ impl Release {
         Ok(release)
     }
 
-    /// The Secret of the release in the namespace of its storage.
+    /// Creates the Secret of the release in the namespace of its storage.
     ///
     /// # Errors
     /// [`RecordError::DoesNotFit`].

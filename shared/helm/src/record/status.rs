@@ -1,4 +1,4 @@
-//! Words of records that have a fixed meaning; others survive as they are.
+//! Words of records that have a fixed meaning; other words are preserved.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,15 +26,15 @@ pub enum Status {
     PendingUpgrade,
     /// `pending-rollback`
     PendingRollback,
-    /// A word of another version, or none.
+    /// A word of another version of Helm, or an empty one.
     Other(String),
 }
 
-/// How a hook's last run ended.
+/// The result of a hook's last run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum HookPhase {
-    /// It never ran: the empty word.
+    /// The empty word: the hook never ran.
     #[default]
     Never,
     /// `Unknown`
@@ -45,7 +45,7 @@ pub enum HookPhase {
     Succeeded,
     /// `Failed`
     Failed,
-    /// A word of another version.
+    /// A word of another version of Helm.
     Other(String),
 }
 
@@ -62,7 +62,7 @@ impl Status {
         Self::PendingRollback,
     ];
 
-    /// The word.
+    /// Returns the word of the record.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Unknown => "unknown",
@@ -78,7 +78,7 @@ impl Status {
         }
     }
 
-    /// Whether an action is under way, or was when its process died.
+    /// Checks whether an action is running, or was when its process ended.
     pub fn is_pending(&self) -> bool {
         matches!(
             self,
@@ -96,7 +96,7 @@ impl HookPhase {
         Self::Failed,
     ];
 
-    /// The word.
+    /// Returns the word of the record.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Never => "",

@@ -1,4 +1,4 @@
-//! Times as they stand in records.
+//! The times of records.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -6,30 +6,30 @@ use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// A moment with the offset from UTC that it was written with: Go keeps both through JSON, to the nanosecond.
+/// A moment with its original offset from UTC: Go keeps both through JSON, to the nanosecond.
 ///
-/// Go's zero time (the year 1) is no moment: fields hold an `Option`, and read null, `""` (Helm 3) and the zero time as `None`.
+/// Go's zero time (the year 1) is not a moment: fields hold an `Option`, and read null, `""` (Helm 3) and the zero time as `None`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
     at: Timestamp,
-    /// Seconds east of UTC.
+    /// The offset in seconds east of UTC.
     offset: i32,
 }
 
 impl Time {
-    /// A moment in UTC.
+    /// Creates a moment in UTC.
     pub fn utc(at: Timestamp) -> Self {
         Time { at, offset: 0 }
     }
 
-    /// The moment.
+    /// Returns the moment without its offset.
     pub fn timestamp(self) -> Timestamp {
         self.at
     }
 
-    /// Reads a time of RFC 3339, fractions beyond nanoseconds cut off.
+    /// Parses a time in RFC 3339, fractions beyond nanoseconds truncated.
     ///
-    /// Returns nothing for what is no such time.
+    /// Returns `None` for an invalid time.
     pub fn parse(text: &str) -> Option<Self> {
         let (date_time, rest) = text.split_at_checked(19)?;
         if date_time.as_bytes().get(10) != Some(&b'T') {
@@ -62,7 +62,7 @@ impl Time {
         Some(Time { at, offset })
     }
 
-    /// Whether it is Go's zero time.
+    /// Checks for Go's zero time.
     fn is_zero(self) -> bool {
         self.at.as_second() == ZERO && self.at.subsec_nanosecond() == 0
     }
@@ -71,7 +71,7 @@ impl Time {
 /// The year 1 in seconds from 1970.
 const ZERO: i64 = -62_135_596_800;
 
-/// `Z` or `+02:00`, as seconds.
+/// Parses `Z` or `+02:00`, in seconds.
 fn offset(zone: &str) -> Option<i32> {
     if zone == "Z" {
         return Some(0);
@@ -89,7 +89,7 @@ fn offset(zone: &str) -> Option<i32> {
     Some(sign * (part(hours, 23)? * 3600 + part(minutes, 59)? * 60))
 }
 
-/// As Go's `time.RFC3339Nano`.
+/// Formats like Go's `time.RFC3339Nano`.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let local = Offset::from_seconds(self.offset)

@@ -1,4 +1,4 @@
-//! A chart's own values under the user's, for the chart and its subcharts.
+//! Merges the user's values with those of the chart and its subcharts.
 
 use crate::chart_tree::{ChartNode, MAX_DEPTH, deep_copy, too_deep};
 use crate::compat::Compat;
@@ -7,19 +7,19 @@ use driftless_gotmpl::{Map, Value};
 
 const GLOBAL: &str = "global";
 
-/// What null means.
+/// The meaning of null.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Mode {
-    /// It deletes a chart's default.
+    /// Null deletes a chart's default.
     Coalesce,
-    /// It is a value.
+    /// Null is a value.
     Merge,
 }
 
-/// Puts a chart's values under a copy of `values`, with those of its subcharts: Helm's `CoalesceValues` and `MergeValues`.
+/// Merges a chart's values, and those of its subcharts, under a copy of `values`: Helm's `CoalesceValues` and `MergeValues`.
 ///
 /// # Errors
-/// A value that is no table where a subchart stands.
+/// A value that is not a table under the name of a subchart.
 pub(crate) fn coalesce(
     chart: &ChartNode<'_>,
     values: &Map,
@@ -110,11 +110,10 @@ fn drop_nulls(table: &Map) {
     }
 }
 
-/// Lays `src` under `dst`: Helm's `CoalesceTables` and `MergeTables`. `src` is changed, too, and `dst` takes its tables
-/// over, as there.
+/// Merges `src` under `dst`: Helm's `CoalesceTables` and `MergeTables`. As in Helm, `src` is also changed, and `dst` takes over its tables.
 ///
 /// # Errors
-/// Tables that are nested too deeply, or hold themselves.
+/// Tables that are nested too deeply, or contain themselves.
 pub(crate) fn tables(dst: &Map, src: &Map, mode: Mode) -> Result<(), HelmError> {
     tables_at(dst, src, mode, 0)
 }
@@ -124,14 +123,14 @@ fn tables_at(dst: &Map, src: &Map, mode: Mode, depth: usize) -> Result<(), HelmE
         return Err(too_deep());
     }
     let before = src.pairs();
-    // A null of the destination hides the source's value, but is told from a null of the source.
+    // A null of the destination hides the source's value, but differs from a null of the source.
     for (key, value) in dst.pairs() {
         if value.is_nil() {
             src.insert(key, Value::Nil);
         }
     }
     let known = |key: &[u8]| {
-        // In order of key.
+        // Sorted by key.
         before
             .binary_search_by(|(k, _)| k.as_bytes().cmp(key))
             .is_ok_and(|at| !before[at].1.is_nil())
@@ -151,7 +150,7 @@ fn tables_at(dst: &Map, src: &Map, mode: Mode, depth: usize) -> Result<(), HelmE
     Ok(())
 }
 
-/// A parent's globals over a subchart's. Tables are copied one level deep, as Helm does: what lies deeper is the parent's own.
+/// Merges a parent's globals over a subchart's. Tables are copied one level deep, as in Helm: deeper ones are the parent's own.
 fn globals(dest: &Map, source: &Map) -> Result<(), HelmError> {
     let to = match dest.get(GLOBAL) {
         None => Map::new(),

@@ -1,4 +1,4 @@
-//! Which subcharts count, under which names, and what they give to their parent.
+//! The processing of dependencies: the enabled subcharts, their names, and the values that they export to their parent.
 
 use super::coalesce::{Mode, coalesce, tables};
 use crate::chart::Dependency;
@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 /// Applies conditions, tags, aliases and import-values: Helm's `ProcessDependenciesWithMerge`.
 ///
 /// # Errors
-/// Values that do not fit the subcharts.
+/// Values that do not match the subcharts.
 pub(crate) fn process_dependencies(
     chart: &mut ChartNode<'_>,
     values: &Map,
@@ -26,7 +26,7 @@ pub(crate) fn process_dependencies(
     Ok(())
 }
 
-/// Charts of one release, under all their aliases: an alias of a chart whose charts have aliases doubles them.
+/// The maximal charts of one release, under all their aliases: an alias of a chart whose subcharts have aliases doubles them.
 const MAX_CHARTS: usize = 2_000;
 
 fn enable(
@@ -41,8 +41,8 @@ fn enable(
     };
     let wanted = chart.dependencies.len().max(requirements.len());
     *room = room.checked_sub(wanted).ok_or_else(|| {
-        let why = format!("the release has more than {MAX_CHARTS} charts");
-        HelmError::chart("Chart.yaml", why)
+        let message = format!("the release has more than {MAX_CHARTS} charts");
+        HelmError::chart("Chart.yaml", message)
     })?;
     let charts = renamed(&chart.dependencies, &requirements, compat);
     chart.adopt(charts);
@@ -65,12 +65,12 @@ fn enable(
     chart.adopt(charts);
     let kept = requirements.iter().filter(|r| !off(&r.borrow().entry.name));
     let kept: Vec<Shared> = kept.cloned().collect();
-    // An empty list is none, as an appended nil slice is in Go.
+    // An empty list becomes `None`, as an appended nil slice is in Go.
     chart.requirements = (!kept.is_empty()).then_some(kept);
     Ok(())
 }
 
-/// The subcharts that no entry names, then one for each entry, under its alias.
+/// Returns the subcharts that are not in an entry, then one for each entry, under its alias.
 fn renamed<'c>(
     charts: &[ChartNode<'c>],
     requirements: &[Shared],
@@ -138,7 +138,7 @@ fn import_all(chart: &mut ChartNode<'_>, compat: Compat) -> Result<(), HelmError
     for requirement in &requirements {
         import_one(&mut requirement.borrow_mut(), &values, &imported)?;
     }
-    // The imported tables may be those of the values: what is merged must not be changed by that.
+    // The imported tables may be those of the values: merging must not change them.
     let values = deep_copy(&values)?;
     tables(&values, &imported, Mode::Merge)?;
     chart.values = values;
@@ -151,7 +151,7 @@ fn import_one(
     imported: &Map,
 ) -> Result<(), HelmError> {
     let imports = std::mem::take(&mut requirement.entry.import_values);
-    // What an import was turned into is not read as one again.
+    // An import that was already converted is not read as one again.
     if std::mem::replace(&mut requirement.imported, true) {
         return Ok(());
     }
@@ -166,7 +166,7 @@ fn import_one(
     Ok(())
 }
 
-/// The paths of an entry of `import-values`.
+/// Returns the paths of an entry of `import-values`.
 fn import(entry: &Json) -> Option<(String, String)> {
     let named = |key| {
         let value = entry.get(key).unwrap_or(&Json::Null);

@@ -1,15 +1,15 @@
-//! Go's `filepath.Match`.
+//! Patterns of Go's `filepath.Match`.
 
 /// A shell pattern; `*` and `?` do not match `/`.
 #[derive(Debug)]
 pub(crate) enum Glob {
-    /// Without a wildcard.
+    /// A pattern without a wildcard.
     Plain(String),
     Wild(Vec<char>),
 }
 
 impl Glob {
-    /// Reads a pattern; `None` for a malformed one.
+    /// Parses a pattern; `None` for a malformed one.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
         if !pattern.contains(['*', '?', '[', '\\']) {
             return Some(Glob::Plain(pattern.to_owned()));
@@ -28,7 +28,7 @@ impl Glob {
 }
 
 fn wild(pattern: &[char], name: &str) -> bool {
-    // What a pattern ends with decides for most names.
+    // The end of a pattern decides for most names.
     if let [.., last] = pattern
         && !matches!(last, '*' | '?' | ']')
         && !name.ends_with(*last)
@@ -36,7 +36,7 @@ fn wild(pattern: &[char], name: &str) -> bool {
         return false;
     }
     let name: Vec<char> = name.chars().collect();
-    // Iterative, with the last star to come back to: linear in memory, at most quadratic in time.
+    // Iterative, with the last star to return to: linear in memory, at most quadratic in time.
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
@@ -64,7 +64,7 @@ fn wild(pattern: &[char], name: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// Whether one character matches the pattern's element at `p`; where the next element stands.
+/// Checks whether one character matches the pattern's element at `p`; returns the index of the next element.
 fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
     match pattern[p] {
         '?' => (c != '/').then_some(p + 1),
@@ -77,7 +77,7 @@ fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
     }
 }
 
-/// A `[…]`: whether it holds the character, and where it ends. `None` if it is malformed.
+/// Checks a `[…]`: returns whether it contains the character, and the index of its end. `None` if it is malformed.
 fn class(pattern: &[char], start: usize, c: char) -> Option<(bool, usize)> {
     let mut p = start + 1;
     let negated = pattern.get(p) == Some(&'^');
@@ -128,7 +128,7 @@ fn well_formed(pattern: &[char]) -> Option<()> {
 mod tests {
     use super::Glob;
 
-    /// Expected: Go's `filepath.Match`.
+    /// The expectations are those of Go's `filepath.Match`.
     #[test]
     fn matches_as_go_does() {
         for (pattern, name, expected) in [

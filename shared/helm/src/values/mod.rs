@@ -24,12 +24,12 @@ pub type Table = Map<String, Json>;
 /// Reads a values file. Helm 3 reads its first document, Helm 4 merges all of them.
 ///
 /// # Errors
-/// What is no YAML, or no mapping.
+/// Invalid YAML, or a document that is not a mapping.
 pub fn read(text: &[u8], file: &str, compat: Compat) -> Result<Table, HelmError> {
     read_within(text, file, compat, &Fuel::new(FUEL))
 }
 
-/// As [`read`], charged to a fuel that is there for more than this file.
+/// Like [`read`], charged to a fuel that is shared with other files.
 pub(crate) fn read_within(
     text: &[u8],
     file: &str,
@@ -58,7 +58,7 @@ pub(crate) fn read_within(
     Ok(out)
 }
 
-/// Cuts a text at lines that start with `---`, as Kubernetes' reader does.
+/// Splits a text at lines that start with `---`, like Kubernetes' reader.
 fn documents(text: &[u8]) -> Vec<Vec<u8>> {
     let mut out = vec![Vec::new()];
     for line in text.split_inclusive(|b| *b == b'\n') {
@@ -72,7 +72,7 @@ fn documents(text: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
-/// Values that came as JSON, as Helm reads them: every number a float64.
+/// Converts values from JSON like Helm: every number is a float64.
 pub fn with_floats(values: Table) -> Table {
     match floats(Json::Object(values)) {
         Json::Object(values) => values,

@@ -1,4 +1,4 @@
-//! values.schema.json.
+//! The check of values against values.schema.json.
 
 use super::schema_cost;
 use crate::chart_tree::ChartNode;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 /// Checks coalesced values against the schemas of the chart and its subcharts. References to files and hosts are refused.
 ///
 /// # Errors
-/// [`HelmError::Schema`] with the places that do not fit; their values are not repeated.
+/// [`HelmError::Schema`] with the places that do not match; their values are not repeated.
 pub(crate) fn validate(chart: &ChartNode<'_>, values: &Map) -> Result<(), HelmError> {
     let mut problems = String::new();
     check(chart, values, &mut problems);
@@ -42,13 +42,13 @@ fn one(schema: &[u8], values: &Map) -> Result<(), String> {
     let schema: Json = serde_json::from_slice(schema)
         .map_err(|e| format!("values.schema.json is not JSON: line {}\n", e.line()))?;
     schema_cost::check(&schema)
-        .map_err(|why| format!("values.schema.json cannot be used: {why}\n"))?;
-    // Linear in time, as Go's own engine is.
+        .map_err(|reason| format!("values.schema.json cannot be used: {reason}\n"))?;
+    // Linear in time, like Go's own engine.
     let validator = jsonschema::options()
         .with_pattern_options(jsonschema::PatternOptions::regex())
         .build(&schema)
         .map_err(|e| format!("values.schema.json cannot be used: {}\n", e.masked()))?;
-    // Numbers as their JSON text reads: 1.0 is the integer 1.
+    // Numbers as in their JSON text: 1.0 is the integer 1.
     let values = convert::to_json(&Value::Map(values.clone())).map_err(|e| format!("{e}\n"))?;
     let mut out = String::new();
     for error in validator.iter_errors(&values).take(100) {

@@ -1,20 +1,18 @@
-//! What checking values against a schema can cost, seen before it is done: how often schemas apply to one place of the
-//! values, references followed. A reference doubles its target wherever it stands, so that 60 short lines can ask for 2^60
-//! checks; and each reference is a level of the validator's recursion.
+//! The cost of checking values against a schema, computed before the check: the number of schemas that apply to one place of the values, with references followed. A reference doubles its target at each use, so that 60 short lines can require 2^60 checks; and each reference is a level of the validator's recursion.
 
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
-/// JSON nesting of a schema.
+/// The maximal JSON nesting of a schema.
 const MAX_DEPTH: usize = 200;
 
-/// Schemas and references, one in the other, that apply to one place.
+/// The maximal nesting of schemas and references that apply to one place.
 const MAX_LEVELS: usize = 300;
 
-/// Schemas that apply to one place. Large public schemas stay below a hundred.
+/// The maximal schemas that apply to one place. Large public schemas stay below a hundred.
 const MAX_APPLIED: u64 = 10_000;
 
-/// Keywords whose schemas apply to the same place: one schema, or a list or table of them.
+/// The keywords whose schemas apply to the same place: one schema, or a list or table of them.
 const IN_PLACE: [&str; 10] = [
     "$ref",
     "allOf",
@@ -31,10 +29,10 @@ const IN_PLACE: [&str; 10] = [
 /// Checks a schema's cost.
 ///
 /// # Errors
-/// What is too large, for a message that names the file.
+/// The exceeded limit, for a message that names the file.
 pub(super) fn check(schema: &Json) -> Result<(), String> {
     if depth(schema) > MAX_DEPTH {
-        return Err("it is nested too deeply".to_owned());
+        return Err("the schema is nested too deeply".to_owned());
     }
     let mut walk = Walk {
         names: HashMap::new(),
@@ -45,7 +43,7 @@ pub(super) fn check(schema: &Json) -> Result<(), String> {
     walk.every(schema)
 }
 
-/// How deep a value is nested; it was parsed, so that there is a limit already.
+/// Returns the nesting of a value; parsing has limited it already.
 fn depth(value: &Json) -> usize {
     match value {
         Json::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -56,9 +54,9 @@ fn depth(value: &Json) -> usize {
 
 struct Walk<'s> {
     root: &'s Json,
-    /// Schemas by `$id` and by `#anchor`.
+    /// The schemas by `$id` and by `#anchor`.
     names: HashMap<String, &'s Json>,
-    /// How many schemas apply where this one does; `None` while that is being counted.
+    /// The number of schemas that apply together with each one; `None` while it is being computed.
     known: HashMap<*const Json, Option<u64>>,
 }
 
@@ -84,7 +82,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Counts for every schema, wherever it stands.
+    /// Counts the applied schemas of every schema, at any position.
     fn every(&mut self, schema: &'s Json) -> Result<(), String> {
         match schema {
             Json::Array(items) => items.iter().try_for_each(|item| self.every(item)),
@@ -96,19 +94,17 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// How many schemas apply where this one does.
+    /// Returns the number of schemas that apply together with this one.
     fn applied(&mut self, schema: &'s Json, level: usize) -> Result<u64, String> {
         let Json::Object(map) = schema else {
             return Ok(1);
         };
         if level > MAX_LEVELS {
-            return Err(format!(
-                "more than {MAX_LEVELS} references lead one to the next"
-            ));
+            return Err(format!("more than {MAX_LEVELS} references in a chain"));
         }
         match self.known.get(&std::ptr::from_ref(schema)) {
             Some(Some(count)) => return Ok(*count),
-            // A schema that leads to itself: the validator stops there.
+            // A schema that refers to itself: the validator stops there.
             Some(None) => return Ok(1),
             None => {}
         }
@@ -148,7 +144,7 @@ impl<'s> Walk<'s> {
         Ok(sum)
     }
 
-    /// What a reference leads to, if it is in the schema; the drafts' own schemas are the validator's.
+    /// Returns the target of a reference, if it is in the schema; the drafts' own schemas are left to the validator.
     fn target(&self, reference: &str) -> Result<Option<&'s Json>, String> {
         if ["http://json-schema.org/", "https://json-schema.org/"]
             .iter()
@@ -167,11 +163,11 @@ impl<'s> Walk<'s> {
             anchor => self.names.get(&format!("#{anchor}")).copied(),
         });
         found.map(Some).ok_or_else(|| {
-            "a $ref leads to what is not in the schema: files and hosts are not asked".to_owned()
+            "a $ref leads out of the schema: files and hosts are not read".to_owned()
         })
     }
 
-    /// The schema whose `$id` a relative reference completes to.
+    /// Returns the schema whose `$id` a relative reference resolves to.
     fn ending(&self, reference: &str) -> Option<&'s Json> {
         let end = format!("/{}", reference.trim_start_matches("./"));
         let found = self.names.iter().find(|(id, _)| id.ends_with(&end));
@@ -179,7 +175,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// A pointer without its percent signs' escapes.
+/// Decodes the percent signs' escapes of a pointer.
 fn decoded(pointer: &str) -> String {
     let mut out = Vec::with_capacity(pointer.len());
     let mut rest = pointer.as_bytes();

@@ -1,4 +1,4 @@
-//! `--set` and its kin.
+//! `--set` and the related flags.
 
 use super::Table;
 use crate::compat::Compat;
@@ -7,25 +7,25 @@ use crate::error::HelmError;
 use driftless_go::quote::quote;
 use serde_json::Value as Json;
 
-/// Which flag an override came with.
+/// The flag of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetKind {
-    /// `--set`: true, false, null and integers are what they look like.
+    /// `--set`: true, false, null and integers are typed.
     Typed,
-    /// `--set-string`: every value is a text.
+    /// `--set-string`: every value is a string.
     Text,
     /// `--set-json`: every value is JSON.
     Json,
-    /// `--set-literal`: the rest of the argument is one text.
+    /// `--set-literal`: the rest of the argument is one string.
     Literal,
-    /// `--set-file`: the value is the path of a file, whose text counts.
+    /// `--set-file`: the value is the path of a file, whose content is used.
     File,
 }
 
 const MAX_INDEX: usize = 65_536;
 const MAX_NESTING: usize = 30;
 
-/// Elements that one argument may fill lists with, before the ones it names.
+/// The maximal elements with which one argument may fill lists, before those that it names.
 const MAX_FILL: usize = 4 * MAX_INDEX;
 
 impl SetKind {
@@ -43,7 +43,7 @@ impl SetKind {
 /// Applies one override to `values`. `file` reads a file for [`SetKind::File`].
 ///
 /// # Errors
-/// [`HelmError::Values`], worded as Helm's.
+/// [`HelmError::Values`], with Helm's message.
 pub fn set(
     values: &mut Table,
     kind: SetKind,
@@ -102,7 +102,7 @@ struct Parser<'t> {
     kind: SetKind,
     compat: Compat,
     file: &'t dyn Fn(&str) -> Result<String, String>,
-    /// Elements that lists may still be filled with.
+    /// The elements with which lists may still be filled.
     fill: usize,
 }
 
@@ -114,16 +114,16 @@ fn put(data: &mut Table, key: String, value: Json) {
 
 fn check_index(index: usize) -> Step<()> {
     if index > MAX_INDEX {
-        let why =
+        let message =
             format!("index of {index} is greater than maximum supported index of {MAX_INDEX}");
-        return Err(why.into());
+        return Err(message.into());
     }
     Ok(())
 }
 
-fn not_a(what: &str) -> Stop {
+fn not_a(kind: &str) -> Stop {
     Stop::Error(format!(
-        "unable to parse key: the existing value is not a {what}"
+        "unable to parse key: the existing value is not a {kind}"
     ))
 }
 
@@ -134,7 +134,7 @@ impl Parser<'_> {
         Some(c)
     }
 
-    /// The text up to one of the stops, and that stop if there is one.
+    /// Returns the text up to one of the stops, and that stop if there is one.
     fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
         let mut out = String::new();
         while let Some(c) = self.next() {
@@ -172,7 +172,7 @@ impl Parser<'_> {
                     Some(_) => return Err(not_a("list")),
                 };
                 let done = self.item(&mut list, index, depth);
-                // An index without a value makes the list all the same.
+                // An index without a value still creates the list.
                 put(data, key, Json::Array(list));
                 done
             }
@@ -258,7 +258,7 @@ impl Parser<'_> {
         if stop.is_none() {
             return Err(match self.compat {
                 Compat::Helm3 => "error parsing index: EOF".to_owned().into(),
-                // Helm 4 takes it for the end of the argument.
+                // Helm 4 treats this as the end of the argument.
                 Compat::Helm4 => Stop::End,
             });
         }
@@ -319,7 +319,7 @@ impl Parser<'_> {
                 let known = index < list.len();
                 match self.key(&mut inner, depth + 1) {
                     Ok(()) => {}
-                    // `a[0].b=` at the end: Helm fills what is there, and forgets what is not.
+                    // `a[0].b=` at the end: Helm fills existing elements, and forgets missing ones.
                     Err(Stop::End) if known => {}
                     Err(stop) => return Err(stop),
                 }
@@ -342,7 +342,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `{a,b}`; `None` if the value does not start so.
+    /// Reads `{a,b}`; `None` if the value does not start with a brace.
     fn list(&mut self) -> Step<Option<Vec<Json>>> {
         match self.text.chars().next() {
             None => return Err(Stop::End),
@@ -367,7 +367,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips white space; whether the value is over.
+    /// Skips white space; returns whether the value ends there.
     fn empty(&mut self) -> bool {
         loop {
             match self.text.chars().next() {

@@ -1,16 +1,16 @@
 //! Questions and answers of the real libraries (`tests/oracle/helm`), and the engine's answers in the same form.
 
-use crate::common::Given;
+use crate::common::Input;
 use driftless_helm::values::SetKind;
 use driftless_helm::{ChartFile, Compat, HelmError, Hook, manifest_text};
 use serde_json::{Value, json};
 
-/// Reads a question: a chart's files and what is given for them.
-pub fn given(question: &Value) -> Given {
+/// Reads a question: a chart's files with its inputs.
+pub fn input(question: &Value) -> Input {
     let files = question["files"].as_object().into_iter().flatten();
     let values = question["values"].as_array().into_iter().flatten();
     let set = question["set"].as_array().into_iter().flatten();
-    Given {
+    Input {
         files: files
             .map(|(name, data)| ChartFile {
                 name: name.clone(),
@@ -18,7 +18,7 @@ pub fn given(question: &Value) -> Given {
             })
             .collect(),
         values: values
-            .map(|given| ("values".to_owned(), text(given).into()))
+            .map(|content| ("values".to_owned(), text(content).into()))
             .collect(),
         set: set
             .map(|flag| (kind(text(&flag["kind"])), text(&flag["arg"]).to_owned()))
@@ -43,9 +43,9 @@ fn kind(flag: &str) -> SetKind {
     }
 }
 
-/// What the engine answers.
-pub fn answer(given: &Given, compat: Compat) -> Value {
-    match given.render(compat) {
+/// Returns the engine's answer.
+pub fn answer(input: &Input, compat: Compat) -> Value {
+    match input.render(compat) {
         Ok(rendered) => json!({
             "manifest": manifest_text(&rendered, true),
             "hooks": rendered.hooks.iter().map(hook).collect::<Vec<Value>>(),
@@ -55,7 +55,7 @@ pub fn answer(given: &Given, compat: Compat) -> Value {
             "error": error.to_string(),
             "worded": match &error {
                 HelmError::Render { .. } => true,
-                // Where Go's reader gives up in a text that is no YAML is its own affair.
+                // The position at which Go's reader fails in invalid YAML is not compared.
                 HelmError::Manifest { message, .. } => !message.contains("yaml: line "),
                 _ => false,
             },
@@ -72,7 +72,7 @@ fn hook(hook: &Hook) -> Value {
     })
 }
 
-/// Whether text and hooks are the same, or both refuse: with the same message where the engine's is worded as Helm's.
+/// Checks whether text and hooks are the same, or both refuse: with the same message where the engine reproduces Helm's.
 pub fn fit(theirs: &Value, ours: &Value) -> bool {
     match (theirs["error"].as_str(), ours["error"].as_str()) {
         (Some(theirs), Some(worded)) => ours["worded"] != json!(true) || theirs == worded,
@@ -83,8 +83,8 @@ pub fn fit(theirs: &Value, ours: &Value) -> bool {
     }
 }
 
-/// An answer to look at.
-pub fn shown(answer: &Value) -> String {
+/// Formats an answer for reading.
+pub fn pretty(answer: &Value) -> String {
     match answer["error"].as_str() {
         Some(error) => format!("refused: {error}"),
         None => format!(

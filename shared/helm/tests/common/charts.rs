@@ -1,6 +1,6 @@
-//! The charts of `../shared/conformance/helm` beside this repository: `list.tsv` says what is given for each.
+//! The charts of `../shared/conformance/helm`, a sibling of this repository: `list.tsv` has the inputs of each.
 
-use crate::common::Given;
+use crate::common::Input;
 use driftless_helm::values::SetKind;
 use driftless_helm::{ChartFile, HelmError, IgnoreRules, OutputFilter};
 use std::fs;
@@ -14,19 +14,19 @@ pub struct Case {
     pub chart: PathBuf,
     /// `-f`
     pub values: Vec<PathBuf>,
-    /// The other flags, as a shell cuts them.
+    /// The other flags, split like in a shell.
     pub words: Vec<String>,
-    /// How the output is compared.
+    /// The way of comparing the output.
     pub mode: String,
     /// `ok` or `error`.
     pub expect: String,
-    /// How Helm 4 differs.
+    /// The difference of Helm 4.
     pub helm4: String,
     pub shown: OutputFilter,
     flags: Flags,
 }
 
-/// All lines; `None` if there is no list.
+/// Returns all lines; `None` if there is no list.
 pub fn cases(root: &Path) -> Option<Vec<Case>> {
     let list = fs::read_to_string(root.join("list.tsv")).ok()?;
     let lines = list.lines().filter(|line| !line.starts_with('#'));
@@ -52,17 +52,17 @@ impl Case {
         }
     }
 
-    /// The chart's files, and what is given for them.
+    /// Reads the chart's files and inputs.
     ///
     /// # Errors
     /// A `.helmignore` that cannot be read.
-    pub fn given(&self) -> Result<Given, HelmError> {
+    pub fn input(&self) -> Result<Input, HelmError> {
         let ignore = fs::read_to_string(self.chart.join(".helmignore")).unwrap_or_default();
         let rules = IgnoreRules::parse(&ignore)?;
         let mut found = Vec::new();
         files(&self.chart, "", &rules, &mut found);
         let text = |path: &PathBuf| (path.display().to_string(), fs::read(path).unwrap());
-        Ok(Given {
+        Ok(Input {
             files: found,
             values: self.values.iter().map(text).collect(),
             set: self.flags.sets.clone(),
@@ -74,7 +74,7 @@ impl Case {
     }
 }
 
-/// The flags of a case.
+/// The parsed flags of a case.
 #[derive(Debug)]
 struct Flags {
     shown: OutputFilter,
@@ -128,7 +128,7 @@ impl Flags {
     }
 }
 
-/// Words as a shell cuts them, with single and double quotes.
+/// Splits a line into words like a shell, with single and double quotes.
 fn words(text: &str) -> Vec<String> {
     let (mut out, mut word, mut quote) = (Vec::new(), String::new(), None);
     let mut started = false;

@@ -1,4 +1,4 @@
-//! A chart with everything that is given for it, as `helm template rel CHART -n ns` gets it.
+//! A chart with all its inputs, like in `helm template rel CHART -n ns`.
 
 use driftless_helm::values::{self, SetKind, Table};
 use driftless_helm::{
@@ -6,12 +6,12 @@ use driftless_helm::{
     Rendered, render,
 };
 
-/// A chart and what is given for it.
+/// A chart with its inputs.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct Input {
     /// The chart's files, in order of name.
     pub files: Vec<ChartFile>,
-    /// `-f`: the texts of files, with their names.
+    /// The files of `-f`, with their names.
     pub values: Vec<(String, Vec<u8>)>,
     /// The flags of the `--set` kind with their arguments.
     pub set: Vec<(SetKind, String)>,
@@ -21,12 +21,12 @@ pub struct Given {
     pub api_versions: Vec<String>,
     /// `--is-upgrade`
     pub upgrade: bool,
-    /// Not `--skip-schema-validation`.
+    /// True without `--skip-schema-validation`.
     pub check_schema: bool,
 }
 
-impl Given {
-    /// What the engine renders.
+impl Input {
+    /// Renders the chart with the engine.
     ///
     /// # Errors
     /// Every error of the engine.
@@ -56,12 +56,12 @@ impl Given {
         match render(&chart, &user, &options, self.check_schema)? {
             Outcome::Done(rendered) => Ok(*rendered),
             Outcome::Needs(needs) => Err(HelmError::Usage(format!(
-                "objects of a cluster are wanted: {needs:?}"
+                "the render needs objects of a cluster: {needs:?}"
             ))),
         }
     }
 
-    /// The user's values, taken in Helm's order.
+    /// Returns the user's values, merged in Helm's order.
     fn user(&self, compat: Compat) -> Result<Table, HelmError> {
         const ORDER: [SetKind; 4] = [
             SetKind::Json,

@@ -1,4 +1,4 @@
-//! The charts of `../shared/conformance/helm` beside this repository, where there is one: the same bytes as Helm's.
+//! The charts of `../shared/conformance/helm`, a sibling of this repository, if it exists: the output must be that of Helm, byte for byte.
 //!
 //! `DRIFTLESS_HELM_CHARTS=all` renders every case; without it one in ten, so that an unoptimised test takes seconds.
 
@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 fn rendered(case: &Case, compat: Compat) -> Result<String, String> {
     let text = |e: driftless_helm::HelmError| e.to_string();
-    let rendered = case.given().map_err(text)?.render(compat).map_err(text)?;
+    let rendered = case.input().map_err(text)?.render(compat).map_err(text)?;
     template_text(&rendered, &case.shown).map_err(text)
 }
 
-/// What is wrong with a case, if anything.
+/// Returns a description of the failure of a case, if it fails.
 fn check(root: &Path, case: &Case, compat: Compat) -> Option<String> {
     let refused = match compat {
         Compat::Helm3 => case.expect == "error",
@@ -28,14 +28,14 @@ fn check(root: &Path, case: &Case, compat: Compat) -> Option<String> {
         (Err(_), true) => return None,
         (Ok(_), true) => return Some("renders, but Helm refuses it".to_owned()),
         (Err(error), false) => return Some(format!("fails: {error}")),
-        // What is made up anew in every run is compared by the corpus' own runner.
+        // Output that is random in every run is compared by the corpus' own runner.
         (Ok(_), false) if case.mode == "masked" => return None,
         (Ok(got), false) => got,
     };
     let own = root.join(format!("want-helm4/{}.yaml", case.name));
     let want = match (compat, case.helm4.as_str()) {
         (Compat::Helm4, "differs") => own,
-        // The bytes of Helm 4 are not kept where it is only white space that differs.
+        // The output of Helm 4 is not stored where only white space differs.
         (Compat::Helm4, "ws") => return None,
         _ => root.join(format!("want/{}.yaml", case.name)),
     };
@@ -65,7 +65,7 @@ fn run(compat: Compat) {
         Ok("all") => 1,
         _ => 10,
     };
-    // Keys take long where nothing is optimised.
+    // New keys take long without optimisation.
     let keys = !cfg!(debug_assertions);
     cases.retain(|case| keys || case.mode != "masked");
     let mut bad = Vec::new();

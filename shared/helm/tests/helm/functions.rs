@@ -7,7 +7,7 @@ use std::path::Path;
 
 const NOW: i64 = 1_790_000_000;
 
-/// What a chart with this one template renders to.
+/// Renders a chart with this one template.
 fn render(template: &str, compat: Compat) -> Result<String, HelmError> {
     let file = |name: &str, data: &str| ChartFile {
         name: name.to_owned(),
@@ -61,7 +61,7 @@ fn functions_give_what_helm_gives() {
 
 #[test]
 fn toml_has_gos_names_of_fields() {
-    // `BurntSushi/toml` v1.5.0 reads no tags of JSON; Helm 4 gives templates a map with the same names.
+    // `BurntSushi/toml` v1.5.0 ignores tags of JSON; Helm 4 gives templates a map with the same names.
     for compat in [Compat::Helm3, Compat::Helm4] {
         let text = render("{{ toToml (dict \"m\" $.Chart.Maintainers) }}", compat).unwrap();
         let want = "[[m]]\n  Email = \"a@example.com\"\n  Name = \"Ann\"\n  URL = \"\"\n";
@@ -69,7 +69,7 @@ fn toml_has_gos_names_of_fields() {
     }
 }
 
-/// The lines of a text in their alphabetic order.
+/// Returns the lines of a text in alphabetical order.
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.sort_unstable();

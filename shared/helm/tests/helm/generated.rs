@@ -1,10 +1,9 @@
-//! Random charts with the answers of Helm 3 and Helm 4 (`tests/oracle/helm` has recorded them): the same manifests, hooks
-//! and notes, or both refuse, with the same message where the engine's is worded as Helm's.
+//! Random charts with the recorded answers of Helm 3 and Helm 4 (from `tests/oracle/helm`): the same manifests, hooks and notes, or both refuse, with the same message where the engine reproduces Helm's.
 
 #[path = "../common/answer.rs"]
 mod answer;
 
-use answer::{answer, fit, given, shown};
+use answer::{answer, fit, input, pretty};
 use driftless_helm::Compat;
 use serde_json::Value;
 use std::path::Path;
@@ -20,9 +19,9 @@ fn renders_recorded_charts_as_helm_does() {
         let case: Value = serde_json::from_str(line).unwrap();
         count += 1;
         for (key, compat) in [("helm3", Compat::Helm3), ("helm4", Compat::Helm4)] {
-            let ours = answer(&given(&case), compat);
+            let ours = answer(&input(&case), compat);
             if !fit(&case[key], &ours) {
-                let (want, got) = (shown(&case[key]), shown(&ours));
+                let (want, got) = (pretty(&case[key]), pretty(&ours));
                 bad.push(format!(
                     "line {count}, {key}\n-- want\n{want}\n-- got\n{got}"
                 ));

@@ -1,14 +1,14 @@
-//! Charts whose values would never end.
+//! Charts with endless values.
 
-use crate::common::Given;
+use crate::common::Input;
 use driftless_helm::{ChartFile, Compat};
 
-fn given(files: &[(&str, &str)]) -> Given {
+fn input(files: &[(&str, &str)]) -> Input {
     let files = files.iter().map(|(name, text)| ChartFile {
         name: (*name).to_owned(),
         data: text.as_bytes().into(),
     });
-    Given {
+    Input {
         files: files.collect(),
         values: Vec::new(),
         set: Vec::new(),
@@ -22,7 +22,7 @@ fn given(files: &[(&str, &str)]) -> Given {
 /// Helm's own process ends with a stack overflow here.
 #[test]
 fn refuses_imports_that_put_a_table_into_itself() {
-    let given = given(&[
+    let input = input(&[
         (
             "Chart.yaml",
             "apiVersion: v2\nname: top\nversion: 1.0.0\ndependencies:\n- name: s\n  version: 1.0.0\n  import-values:\n  - {child: a, parent: .}\n  - {child: a.a, parent: a}\n  - {child: a, parent: a}\n  - {child: a, parent: .}\n  - {child: a, parent: a.a}\n  - {child: a, parent: a}\n",
@@ -34,7 +34,7 @@ fn refuses_imports_that_put_a_table_into_itself() {
         ("charts/s/values.yaml", "a: {a: {a: {a: {b: 1}}}}\n"),
     ]);
     for compat in [Compat::Helm3, Compat::Helm4] {
-        let Err(error) = given.render(compat) else {
+        let Err(error) = input.render(compat) else {
             panic!("values that hold themselves are rendered as {compat:?}");
         };
         assert!(error.to_string().contains("nested more than"), "{error}");

@@ -1,11 +1,11 @@
-//! The tests of this crate from outside, in one program: every program of its own links all crates once more.
+//! The external tests of this crate, in one binary: each further binary would link all crates again.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "tests read their cases, make their own input and measure themselves"
+    reason = "tests read their cases, build their own input and measure themselves"
 )]
 
 #[path = "../common/mod.rs"]

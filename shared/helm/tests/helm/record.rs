@@ -1,5 +1,4 @@
-//! Release records against what Helm 3.22, Helm 4.3 and Flux's helm-controller 1.6 have written: see `tests/oracle/helm-record` and
-//! `tests/oracle/helm-controller`.
+//! Release records compared with those of Helm 3.22, Helm 4.3 and Flux's helm-controller 1.6: see `tests/oracle/helm-record` and `tests/oracle/helm-controller`.
 
 use driftless_go::json;
 use driftless_helm::record::{
@@ -33,7 +32,7 @@ fn read(value: &Value) -> Release {
     Release::from_secret(&secret(value), &RecordLimits::default()).unwrap()
 }
 
-/// Without what Helm writes for nothing: null, empty texts, lists and maps, the zero time.
+/// Removes the values that Helm writes for empty fields: null, empty strings, lists and maps, the zero time.
 fn bare(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
@@ -133,8 +132,8 @@ fn both_helms_read_ours() {
     let answers = lines("read.jsonl");
     assert_eq!(cases.len(), answers.len());
     for (case, answer) in cases.iter().zip(&answers) {
-        let release = given(case);
-        // The Secret that they have read is the one that is still written.
+        let release = release_of(case);
+        // The Secret that they have read is still the one that is written.
         let text = json::to_string(&release).unwrap();
         let written: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(written, answer["written"], "{}", case["name"]);
@@ -154,15 +153,15 @@ fn both_helms_read_ours() {
     }
 }
 
-/// A case as a release.
-fn given(case: &Value) -> Release {
+/// Returns a case as a release.
+fn release_of(case: &Value) -> Release {
     let mut release: Release = serde_json::from_value(case["release"].clone()).unwrap();
     release.labels =
         serde_json::from_value(case.get("labels").cloned().unwrap_or(json!({}))).unwrap();
     release
 }
 
-/// Takes away what a version of Helm does not know.
+/// Removes the fields that a version of Helm does not define.
 fn forget(release: &mut Value, version: &str) {
     let fields = |value: &mut Value, names: &[&str]| {
         if let Some(map) = value.as_object_mut() {
@@ -204,22 +203,22 @@ fn hostile_secrets() {
     };
     use base64::Engine as _;
     let b64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
-    let twice = |bytes: &[u8]| json!(b64(b64(bytes).as_bytes()));
+    let encoded = |bytes: &[u8]| json!(b64(b64(bytes).as_bytes()));
     assert_eq!(
         with(json!(5)),
         "Secret apps/sh.helm.release.v1.web.v1 holds no Helm release: data.release is missing"
     );
     assert!(with(json!("*")).ends_with("data.release is not valid base64"));
     assert!(
-        with(json!(b64(b"*"))).ends_with("data.release does not hold base64 inside of its base64")
+        with(json!(b64(b"*"))).ends_with("data.release does not hold base64 within its base64")
     );
-    assert!(with(twice(&[0x1f, 0x8b, 8, 0])).ends_with("the packed record is damaged"));
-    let other = with(twice(br#"{"name":"s3cret-name","version":1}"#));
+    assert!(with(encoded(&[0x1f, 0x8b, 8, 0])).ends_with("the packed record is damaged"));
+    let other = with(encoded(br#"{"name":"s3cret-name","version":1}"#));
     assert!(
-        other.contains("its name is not that of revision 1"),
+        other.contains("the name of the Secret is not that of revision 1"),
         "{other}"
     );
-    let wrong = with(twice(br#"{"name":{"a":"s3cret"}}"#));
+    let wrong = with(encoded(br#"{"name":{"a":"s3cret"}}"#));
     assert!(
         wrong.contains("the record is not the JSON of a release (Data error in line 1")
             && !wrong.contains("s3cret"),
@@ -234,7 +233,7 @@ fn hostile_secrets() {
             .unwrap();
         packed
     };
-    assert!(with(twice(&bomb)).ends_with("holds a Helm release of more than 1048576 bytes"));
+    assert!(with(encoded(&bomb)).ends_with("holds a Helm release of more than 1048576 bytes"));
     assert!(with(json!("A".repeat(20_000))).ends_with("more than 8000 bytes"));
 }
 

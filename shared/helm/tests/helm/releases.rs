@@ -1,4 +1,4 @@
-//! What lies around the templates of a release: post-renderers, lookups, dependencies.
+//! The parts of a release around its templates: post-renderers, lookups, dependencies.
 
 use driftless_helm::values::Table;
 use driftless_helm::{
@@ -66,7 +66,7 @@ apiVersion: v1
 metadata: {name: n}
 ";
 
-/// What a post-renderer saw, the names of each call, and what became of it.
+/// Runs a post-renderer; returns the names that it saw in each call, and the result.
 fn post_rendered(
     strategy: PostRenderStrategy,
     change: impl Fn(&mut Vec<Value>) + Sync,
@@ -89,7 +89,7 @@ fn post_rendered(
     (seen.into_inner().unwrap(), done(outcome))
 }
 
-/// The groups and their order were seen with Helm 4.3.1 and a post-renderer that changes nothing.
+/// The groups and their order were observed with Helm 4.3.1 and a post-renderer that changes nothing.
 #[test]
 fn post_renderers_see_what_the_strategy_says() {
     for (strategy, groups) in [
@@ -128,7 +128,7 @@ fn post_renderers_add_change_and_drop() {
         documents.push(json!({"kind": "Job", "metadata": {"name": "new"}}));
     });
     let names: Vec<_> = rendered.manifests.iter().map(|m| m.name.as_str()).collect();
-    // The pod is no hook any more, and has lost its place.
+    // The pod is no longer a hook, and has lost its place.
     assert_eq!(names, ["n", "b", "h", "new"]);
     assert!(rendered.hooks.is_empty());
     assert_eq!(
@@ -152,9 +152,9 @@ fn what_a_post_renderer_says_fails_the_render() {
     );
 }
 
-/// Renders until all is known, as the caller with a cluster does.
+/// Renders until all objects are known, like a caller with a cluster.
 #[test]
-fn lookups_are_asked_for_until_all_are_known() {
+fn lookups_are_requested_until_all_are_known() {
     let chart = chart(&[(
         "templates/a.yaml",
         "{{ $first := lookup \"v1\" \"Secret\" \"ns\" \"first\" }}\
@@ -205,7 +205,7 @@ fn missing_dependencies_are_told_as_helm_tells_them() {
     assert_eq!(error.to_string(), format!("chart top: {wanted}"));
 }
 
-/// Data that is nil has no type: a template that is included with it finds nothing in it, and does not fail.
+/// Nil data has no type: a template that is included with it finds nothing in it, and does not fail.
 #[test]
 fn templates_without_data_find_nothing() {
     let chart = chart(&[(
@@ -217,9 +217,9 @@ fn templates_without_data_find_nothing() {
     assert_eq!(rendered.manifests[0].content, "a: x[][]()\n");
 }
 
-/// Helm 3.22 and 4.3 read the first document of a chart's files, and nothing behind it.
+/// Helm 3.22 and 4.3 read only the first document of a chart's files.
 #[test]
-fn what_is_wrong_behind_the_first_document_does_not_count() {
+fn errors_behind_the_first_document_do_not_count() {
     for behind in ["- name: s\n", "other: 1\n", "---\n{{{\n", "...\n}\n"] {
         let own = format!("  name: top\n  version: 1.2.3\n  apiVersion: v1\n{behind}");
         let dependencies = format!("  dependencies: []\n{behind}");
@@ -233,8 +233,7 @@ fn what_is_wrong_behind_the_first_document_does_not_count() {
     }
 }
 
-/// What charts that make their own keys do: a template with some is included again for the checksum of each workload, and by
-/// a hook. Thirty-two keys of 4,096 bits and more fit: see the budget's own test for the number.
+/// Charts that create keys: a template with some is included again for the checksum of each workload, and by a hook. Thirty-two keys of 4,096 bits and more fit: see the budget's own test for the number.
 #[test]
 fn charts_with_many_keys_render() {
     const WORKLOADS: usize = 4;
@@ -265,7 +264,7 @@ stringData:
     assert_eq!(text.matches("BEGIN CERTIFICATE").count(), 1);
 }
 
-/// A packed chart of these files.
+/// Packs a chart of these files.
 fn packed(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
         Vec::new(),
@@ -287,7 +286,7 @@ fn packed_chart(name: &str, files: &[(&str, Vec<u8>)]) -> Vec<u8> {
     packed(&all)
 }
 
-/// Each archive has Helm's limit for itself, however little a packed subchart has of its own.
+/// Helm's limit applies to each archive separately, no matter how small a packed subchart is.
 #[test]
 fn large_packed_subcharts_are_held_to_helms_limits() {
     const MIB: usize = 1 << 20;
@@ -322,7 +321,7 @@ fn large_packed_subcharts_are_held_to_helms_limits() {
     let want = "decompressed chart file \"top/a\" is larger than the maximum file size 5242880";
     assert!(error.contains("top.tgz") && error.contains(want), "{error}");
 
-    // Helm refuses what is as large as its limit, too. A subchart has it for itself.
+    // Helm also refuses exactly its limit. It applies to a subchart separately.
     let with_limit = |bytes: u64, data: &[u8]| {
         let limits = LoadLimits {
             bytes,

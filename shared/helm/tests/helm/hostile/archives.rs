@@ -1,11 +1,11 @@
-//! Packed charts (cases 20 and 21): bombs, links, names that leave the directory, headers that lie.
+//! Packed charts (cases 20 and 21): bombs, links, names that leave the directory, wrong headers.
 
 use super::engine::{CHART, Case, Done, Want, answered, case, failed, refused};
 use driftless_helm::{Chart, Compat, LoadLimits};
 use std::io::Write as _;
 use tar::EntryType;
 
-/// One entry of an archive, with its name as it stands: `set_path` would refuse what is tested here.
+/// Appends an entry to an archive with exactly this name: `set_path` would refuse the names under test.
 fn entry(builder: &mut tar::Builder<Vec<u8>>, name: &str, data: &[u8], kind: EntryType) {
     let mut header = tar::Header::new_gnu();
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -76,7 +76,7 @@ pub fn cases() -> Vec<Case> {
             b"",
             Regular,
         ),
-        one("a name twice", named(), "top/Chart.yaml", b"", Regular),
+        one("a duplicate name", named(), "top/Chart.yaml", b"", Regular),
         one("a case twin", named(), "top/chart.YAML", b"", Regular),
         one("a symlink", named(), "top/link", b"", Symlink),
         one("a hard link", named(), "top/link", b"", Link),
@@ -113,7 +113,7 @@ pub fn cases() -> Vec<Case> {
                 ]))
             },
         ),
-        case("archive that is none", named(), || load(b"no gzip")),
+        case("archive that is not gzip", named(), || load(b"no gzip")),
         case("archive that is cut off", named(), || {
             load(&packed(&[])[..60])
         }),
@@ -123,7 +123,7 @@ pub fn cases() -> Vec<Case> {
         case("archive of 20 GiB of zeros", named(), || {
             load(&zeros(5_000))
         }),
-        case("archive of zeros, packed twice", named(), || {
+        case("archive of zeros, packed two times", named(), || {
             load(&gzip(&zeros(5_000)))
         }),
         case("archive with a file of 6 MiB", named(), || {
@@ -137,7 +137,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// A chart with this many files of 4 MiB that are all zeros: gzip lets packed pieces stand one behind the other.
+/// Returns a chart with this many files of 4 MiB of zeros: gzip allows packed pieces in sequence.
 fn zeros(files: usize) -> Vec<u8> {
     let data = gzip(&vec![0; 4 << 20]);
     let mut out = Vec::new();
@@ -160,7 +160,7 @@ fn many(kind: EntryType) -> Done {
     load(&gzip(&builder.into_inner().unwrap()))
 }
 
-/// The PAX header says 0 bytes, the classic one 512: readers that differ see different entries.
+/// Builds an archive whose PAX header states 0 bytes, the classic one 512: readers that differ see different entries.
 fn pax_size() -> Done {
     let mut builder = tar::Builder::new(Vec::new());
     entry(
@@ -198,7 +198,7 @@ fn lying_size() -> Done {
     load(&gzip(&tar))
 }
 
-/// Packed charts as subcharts of each other.
+/// Builds packed charts that are nested as subcharts.
 fn nested() -> Done {
     let mut inner = packed(&[]);
     for _ in 0..40 {

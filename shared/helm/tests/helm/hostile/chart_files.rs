@@ -1,4 +1,4 @@
-//! Chart.yaml and its kin (cases 17, 18, 22), and files that a chart must not see (case 3).
+//! Chart.yaml and related files (cases 17, 18, 22), and files that a chart must not see (case 3).
 
 use super::engine::{
     CHART, Case, Done, Want, answered, case, failed, file, load, refused, rendered, with,
@@ -89,7 +89,7 @@ pub fn cases() -> Vec<Case> {
         || with(vec![file("Chart.lock", "[]")]),
     ));
     out.push(case(
-        "200 charts in each other",
+        "200 nested charts",
         refused(&["nested more than"]),
         || {
             let mut path = String::new();
@@ -145,7 +145,7 @@ fn aliases(count: usize) -> Done {
     rendered(&load(files)?, &Table::new())
 }
 
-/// Each chart names its one subchart under two aliases: 2^30 charts if all were made apart from each other.
+/// Builds charts that each name their one subchart under two aliases: 2^30 charts if all were created separately.
 fn doubling() -> Done {
     let text = "apiVersion: v2\nname: top\nversion: 1.0.0\n\
         dependencies: [{name: top, version: '*', alias: a}, {name: top, version: '*', alias: b}]\n";
@@ -161,7 +161,7 @@ fn doubling() -> Done {
     rendered(&load(files)?, &Table::new())
 }
 
-/// A chart of a tree with these files and links.
+/// Loads a chart of a tree with these files and links.
 fn tree(files: &[(&str, &str)], links: &[(&str, &str)]) -> Done {
     let mut tree = FileTree::new();
     let path = |text: &str| TreePath::new(text).unwrap();
@@ -208,7 +208,7 @@ fn links() -> Vec<Case> {
             tree(&[], &[(name, target)])
         }));
     }
-    // Inside the repository a link is a file like any other, but for what a chart's errors say of it.
+    // Inside the repository a link is a file like any other, except that a chart's errors name it.
     let want = refused(&["values.yaml"]);
     out.push(case("values.yaml that links to another file", want, || {
         let done = tree(&[("x.txt", "- a-secret\n")], &[("values.yaml", "x.txt")]);
@@ -225,7 +225,7 @@ fn links() -> Vec<Case> {
     out
 }
 
-/// `.Files` knows the chart's own files alone.
+/// `.Files` has only the chart's own files.
 fn files_functions() -> Vec<Case> {
     let paths = [
         "../secret.yaml",

@@ -1,4 +1,4 @@
-//! What templates render to (case 25): bombs, depth, numbers of documents.
+//! Rendered documents (case 25): bombs, depth, numbers of documents.
 
 use super::engine::{Case, Want, answered, case, file, refused, template, with};
 
@@ -19,7 +19,7 @@ pub fn cases() -> Vec<Case> {
         ),
         template("of a list", in_file(), "- a\n"),
         template(
-            "of metadata that is a text",
+            "of metadata that is a string",
             in_file(),
             "kind: X\nmetadata: text\n",
         ),
@@ -62,7 +62,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Each anchor holds ten of the one before it.
+/// Returns a document in which each anchor contains the previous one ten times.
 pub fn bomb() -> String {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {

@@ -1,4 +1,4 @@
-//! A case: a chart, or another input, and what must come of it.
+//! The parts of a case: a chart, or another input, and its expected result.
 
 use driftless_gotmpl::Limits;
 use driftless_helm::values::{self, Table};
@@ -7,20 +7,20 @@ use driftless_helm::{
     manifest_text, render,
 };
 
-/// What must come of a case.
+/// The expected result of a case.
 #[derive(Clone)]
 pub enum Want {
-    /// An error that has all of these words.
+    /// An error with all of these words.
     Refused(Vec<String>),
-    /// The error of a budget that is used up, which names the template.
+    /// The error of a used-up budget, which names the template.
     Budget(String),
-    /// A text that holds these words: Helm answers it, too, and it is cheap.
+    /// An output with these words: Helm also renders it, and it is cheap.
     Answered(Vec<String>),
-    /// Either: it only has to end within its means.
+    /// Either: it only has to end within its limits.
     Ends,
 }
 
-/// What came of it: the text, or the error and whether it is a budget's.
+/// The result: the output, or the error and whether it is a budget's.
 pub type Done = Result<String, (String, bool)>;
 
 pub struct Case {
@@ -87,14 +87,14 @@ pub fn rendered(chart: &Chart, user: &Table) -> Done {
     }
 }
 
-/// What a chart of these files, beside a Chart.yaml that is fine, renders to with its own values.
+/// Renders a chart of these files, and a valid Chart.yaml, with its own values.
 pub fn with(files: Vec<ChartFile>) -> Done {
     let mut all = vec![file("Chart.yaml", CHART)];
     all.extend(files);
     rendered(&load(all)?, &Table::new())
 }
 
-/// A case of one template.
+/// Creates a case of one template.
 pub fn template(name: &str, want: Want, text: &str) -> Case {
     let text = text.to_owned();
     case(&format!("template {name}"), want, move || {
@@ -102,7 +102,7 @@ pub fn template(name: &str, want: Want, text: &str) -> Case {
     })
 }
 
-/// A case of one template that spends all it may.
+/// Creates a case of one template that uses up a budget.
 pub fn spends(name: &str, text: &str) -> Case {
     template(name, Want::Budget("templates/x.yaml".to_owned()), text)
 }

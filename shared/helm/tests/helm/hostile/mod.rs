@@ -1,8 +1,6 @@
-//! Charts that want to cost more than they may, or to read what they may not.
+//! Charts that would cost more than allowed, or read files that they must not read.
 //!
-//! Every case is rendered in a process of its own, so that its peak of memory can be read: it is refused with its file's
-//! name (or answered as Helm does), within 256 MiB. What it cost stands in the output; time is not judged here, because
-//! tests are not optimised and machines are shared.
+//! Every case is rendered in a separate process, so that its peak of memory can be read: it is refused with its file's name (or answered like Helm does), within 256 MiB. Its cost is printed; time is not checked here, because tests are not optimised and machines are shared.
 
 mod archives;
 mod chart_files;
@@ -16,7 +14,7 @@ mod values;
 
 use engine::Case;
 
-/// Every case of every file.
+/// Returns all cases of all files.
 fn all() -> Vec<Case> {
     [
         archives::cases(),

@@ -1,4 +1,4 @@
-//! A case in a process of its own, and what it cost there.
+//! The run of a case in a separate process, and its cost.
 
 use super::engine::{Case, Done, Want};
 use crate::usage::{peak, used};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 const WHICH: &str = "DRIFTLESS_HOSTILE_CASE";
 
-/// What a process may take at its peak.
+/// The maximal memory of a process, in KiB.
 const MEMORY: u64 = 256 << 10;
 
-/// Bytes of a message: what a chart makes up must not flood a log.
+/// The maximal bytes of a message: strings of a chart must not flood a log.
 const MESSAGE: usize = 17 << 10;
 
-/// Runs the case that the parent asks for.
+/// Runs the case that the parent process requests.
 pub fn child(cases: &[Case]) {
     let Ok(name) = std::env::var(WHICH) else {
         return;
@@ -66,13 +66,13 @@ fn judged(want: &Want, done: &Done) -> Result<(), String> {
     }
 }
 
-/// What a case may take before it counts as one that does not end.
+/// The time after which a case counts as endless.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Cases that run at the same time.
+/// The number of cases that run at the same time.
 const AT_ONCE: usize = 2;
 
-/// Runs every case in a process of its own; what is wrong with those that are not held.
+/// Runs every case in a separate process and returns the failures.
 pub fn run_all(cases: &[Case]) -> Vec<String> {
     let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     let (next, bad) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -89,7 +89,7 @@ pub fn run_all(cases: &[Case]) -> Vec<String> {
     bad.into_inner().unwrap()
 }
 
-/// Runs a case in a process of its own.
+/// Runs a case in a separate process.
 fn run(name: &str) -> Result<(), String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -107,7 +107,7 @@ fn run(name: &str) -> Result<(), String> {
     while child.try_wait().unwrap().is_none() && start.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(2));
     }
-    // One that has ended already is not hurt.
+    // Killing a process that has already ended has no effect.
     child.kill().unwrap();
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -118,9 +118,9 @@ fn run(name: &str) -> Result<(), String> {
         return Ok(());
     }
     let error = String::from_utf8_lossy(&output.stderr);
-    let why = error.lines().find(|l| l.starts_with(&head));
+    let failure = error.lines().find(|l| l.starts_with(&head));
     Err(match why {
-        Some(why) => why.to_owned(),
+        Some(failure) => failure.to_owned(),
         None => format!("{head}ended with {}: {error}", output.status),
     })
 }

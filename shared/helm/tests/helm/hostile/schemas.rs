@@ -1,4 +1,4 @@
-//! values.schema.json (case 19): no file, no device, no host is asked, and what it costs is bounded.
+//! values.schema.json (case 19): no file, device or host is read, and the cost is bounded.
 
 use super::engine::{Case, Want, case, file, refused, with};
 
@@ -74,14 +74,14 @@ pub fn cases() -> Vec<Case> {
         "{\"patternProperties\": {\"^(a+)+$\": {\"pattern\": \"(x{1000}){1000}\"}}}".to_owned(),
     ));
     out.push(schema(
-        "that is no JSON",
+        "that is not JSON",
         refused(&["values.schema.json"]),
         "{".to_owned(),
     ));
     out
 }
 
-/// Each definition asks for the next one twice: 2^60 checks if all were made.
+/// Returns a schema in which each definition refers to the next one two times: 2^60 checks if all were made.
 fn doubling() -> String {
     let steps: Vec<String> = (0..60)
         .map(|i| {

@@ -1,4 +1,4 @@
-//! Templates (cases 23 and 26): what does not end, what grows, what asks for more than the chart.
+//! Templates (cases 23 and 26): endless ones, growing ones, and requests for more than the chart.
 
 use super::engine::{Case, Want, answered, case, file, refused, spends, template, with};
 
@@ -12,7 +12,7 @@ pub fn cases() -> Vec<Case> {
     out
 }
 
-/// No clock, no environment, no network, no cluster but what is given.
+/// Templates have no clock, environment, network or cluster except the inputs.
 fn purity() -> Vec<Case> {
     let undefined = || refused(&["templates/x.yaml", "not defined"]);
     vec![
@@ -45,7 +45,7 @@ fn purity() -> Vec<Case> {
     ]
 }
 
-/// What would go on for ever.
+/// Templates that would never end.
 fn endless() -> Vec<Case> {
     let nested = || Want::Refused(vec!["templates/x.yaml".to_owned()]);
     let tpl = "{{ $t := \"{{ tpl .t . }}\" }}{{ tpl $t (dict \"t\" $t) }}";
@@ -74,7 +74,7 @@ fn endless() -> Vec<Case> {
             "{{ define \"a\" }}{{ template \"a\" . }}{{ end }}{{ template \"a\" . }}",
         ),
         template(
-            "that includes itself twice",
+            "that includes itself two times",
             nested(),
             "{{ define \"a\" }}{{ include \"a\" . }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}",
         ),
@@ -95,7 +95,7 @@ fn endless() -> Vec<Case> {
             &format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000)),
         ),
         template(
-            "of 100,000 blocks in blocks",
+            "of 100,000 nested blocks",
             refused(&["templates/x.yaml"]),
             &format!(
                 "{}{}",
@@ -117,7 +117,7 @@ fn endless() -> Vec<Case> {
     ]
 }
 
-/// What makes much of little.
+/// Templates with a small source and a large output.
 fn growth() -> Vec<Case> {
     let big = "{{ $b := repeat 20000000 \"ab\" }}";
     let mid = "{{ $b := repeat 1000000 \"ab\" }}";
@@ -177,7 +177,7 @@ fn growth() -> Vec<Case> {
     .collect()
 }
 
-/// What takes long for its size.
+/// Templates that take long for their size.
 fn slow() -> Vec<Case> {
     let big = "{{ $b := repeat 10000000 \"ab\" }}";
     let loops =
@@ -265,7 +265,7 @@ fn slow() -> Vec<Case> {
     out
 }
 
-/// Small values that are 2^40 times as large when they are written, and such that hold themselves.
+/// Small values that are 2^40 times as large when they are written, and values that contain themselves.
 fn shared_values() -> Vec<Case> {
     let bomb = "{{ $d := dict \"k\" \"xxxxxxxxxxxxxxxx\" }}{{ range 40 }}{{ $d = dict \"a\" $d \"b\" $d }}{{ end }}";
     let ring = "{{ $d := dict }}{{ $_ := set $d \"self\" $d }}{{ $_ := set $d \"more\" $d }}";
@@ -321,7 +321,7 @@ fn shared_values() -> Vec<Case> {
     out
 }
 
-/// Errors that would be as large as what a template has made up.
+/// Errors that would be as large as a string that a template has created.
 fn messages() -> Vec<Case> {
     let big = "{{ $b := repeat 30000000 \"x\" }}";
     let in_file = || refused(&["templates/x.yaml"]);

@@ -15,7 +15,7 @@ fn own(name: &str, want: Want, text: String) -> Case {
     })
 }
 
-fn given(name: &str, want: Want, text: String) -> Case {
+fn user_values(name: &str, want: Want, text: String) -> Case {
     case(&format!("-f of {name}"), want, move || {
         let user = read_values(text.as_bytes())?;
         let chart = load(vec![
@@ -43,7 +43,7 @@ pub fn cases() -> Vec<Case> {
         ),
         own("of 300,000 keys", own_file(), keys.clone()),
         own(
-            "of a text of 5 MiB",
+            "of a string of 5 MiB",
             Want::Ends,
             format!("a: \"{}\"", "\\t".repeat(2_600_000)),
         ),
@@ -63,12 +63,12 @@ pub fn cases() -> Vec<Case> {
             own_file(),
             "a: &a\n  <<: *a\n".to_owned(),
         ),
-        given("an alias bomb", user_file(), bomb()),
-        given("100,000 levels", user_file(), deep()),
-        given("a list", user_file(), "[]".to_owned()),
-        given("300,000 keys", user_file(), keys),
-        given(
-            "a broken text",
+        user_values("an alias bomb", user_file(), bomb()),
+        user_values("100,000 levels", user_file(), deep()),
+        user_values("a list", user_file(), "[]".to_owned()),
+        user_values("300,000 keys", user_file(), keys),
+        user_values(
+            "broken YAML",
             user_file(),
             "a: [\nsecret: value\n".to_owned(),
         ),
@@ -80,7 +80,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// The files share their bytes: it is what is read from them that must be bounded.
+/// The files share their bytes: the size of the parsed values must be bounded.
 fn many() -> Done {
     let text = file("values.yaml", format!("a: [{}1]", "1,".repeat(2_600_000)));
     let files = (0..50).flat_map(|i| {
