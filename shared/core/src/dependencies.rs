@@ -1,4 +1,4 @@
-//! `dependsOn`: is every dependency ready, for this revision?
+//! Checks of `dependsOn`: every dependency must be ready, at this revision.
 
 use crate::failure::Failure;
 use crate::flux::{self, Conditions, FluxKind, ObjectRef, READY, reason};
@@ -8,44 +8,45 @@ use crate::schedule;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 
-/// What is said of an expression that sees less than it would elsewhere.
-const SHUT: &str = "; of a dependency in another namespace it sees metadata.name, namespace and generation, \
+/// Appended to the message of an expression if the hub refuses cross-namespace references, because it then sees fewer fields.
+const CROSS_NAMESPACE_NOTE: &str = "; in a dependency of another namespace, readyExpr sees only metadata.name, namespace and generation, \
                     status.observedGeneration and the conditions without their messages, because the hub refuses cross-namespace \
                     references";
 
-/// What an object depends on, each with its `readyExpr`.
+/// The dependencies of an object, each with its `readyExpr`.
 pub type Dependencies = Vec<(ObjectRef, Option<String>)>;
 
-/// Whether a dependency that is ready is so for something older than what waits for it.
+/// A check whether a ready dependency is at an older revision than its dependent needs.
 type IsBehind<'b> = dyn Fn(&Object) -> bool + Sync + 'b;
 
 /// Checks the dependencies of an object.
 ///
 /// # Errors
-/// `DependencyNotReady` (waiting: the dependency wakes us), an expression that is none, or the cluster's and the bucket's.
+/// `DependencyNotReady` (waiting: the dependency requeues this object), an invalid expression, or an error of the cluster or the bucket.
 pub async fn check(
     context: &Context<'_>,
     own: &Object,
     dependencies: Result<Dependencies, String>,
     is_behind: &IsBehind<'_>,
 ) -> Result<(), Failure> {
-    let dependencies = dependencies.map_err(|what| Failure::terminal(reason::FAILED, what))?;
+    let dependencies =
+        dependencies.map_err(|message| Failure::terminal(reason::FAILED, message))?;
     for (id, ready_expr) in dependencies {
         let ready_expr = ready_expr.as_deref();
-        let look = || unmet(context, own, &id, ready_expr, is_behind);
-        if look().await?.is_none() {
+        let find_unmet = || unmet(context, own, &id, ready_expr, is_behind);
+        if find_unmet().await?.is_none() {
             continue;
         }
         schedule::register(context, &id).await?;
-        // It may have become ready before it was known that somebody waits.
-        if let Some(what) = look().await? {
-            return Err(Failure::waiting(reason::DEPENDENCY_NOT_READY, what));
+        // It may have become ready before the wait was registered.
+        if let Some(message) = find_unmet().await? {
+            return Err(Failure::waiting(reason::DEPENDENCY_NOT_READY, message));
         }
     }
     Ok(())
 }
 
-/// Why a dependency is not ready, if it is not.
+/// Returns the message that a dependency is not ready, or `None` if it is.
 async fn unmet(
     context: &Context<'_>,
     own: &Object,
@@ -55,23 +56,23 @@ async fn unmet(
 ) -> Result<Option<String>, Failure> {
     let name = format!("{}/{}", id.namespace, id.name);
     let Some(object) = context.hub.get(id).await? else {
-        let what = id.not_found();
+        let error = id.not_found();
         return Ok(Some(match context.id.kind {
-            FluxKind::HelmRelease => format!("unable to get '{name}' dependency: {what}"),
-            _ => format!("dependency '{name}' not found: {what}"),
+            FluxKind::HelmRelease => format!("unable to get '{name}' dependency: {error}"),
+            _ => format!("dependency '{name}' not found: {error}"),
         }));
     };
     if let Some(expression) = ready_expr {
         let invalid =
             |error| Failure::terminal(reason::INVALID_CEL, format!("dependency '{name}': {error}"));
         let expression = ReadyExpr::parse(expression).map_err(invalid)?;
-        let is_shut =
+        let is_restricted =
             context.hub.settings.no_cross_namespace_refs && id.namespace != context.id.namespace;
-        let (dependency, note) = match is_shut {
-            true => (public(&object), SHUT),
+        let (dependency, note) = match is_restricted {
+            true => (restricted(&object), CROSS_NAMESPACE_NOTE),
             false => (object.to_value(), ""),
         };
-        // As in Flux, an expression takes the place of the built-in check. One that cannot be evaluated, for example because a
+        // As in Flux, an expression replaces the built-in check. One that cannot be evaluated, for example because a
         // field does not exist yet, counts as not ready.
         let is_ready = expression
             .is_ready(&own.to_value(), &dependency)
@@ -88,9 +89,9 @@ async fn unmet(
     Ok(is_behind(&object).then(|| format!("dependency '{name}' revision is not up to date")))
 }
 
-/// What an expression sees of an object of another namespace where references into other namespaces are refused: enough to tell
-/// whether it is ready. An expression answers about whatever it sees, letter by letter.
-fn public(object: &Object) -> Value {
+/// Returns the fields of an object of another namespace that an expression may see if cross-namespace references are refused: enough to
+/// decide whether it is ready. Expressions could otherwise reveal any field that they see, character by character.
+fn restricted(object: &Object) -> Value {
     let conditions = object
         .pointer("/status/conditions")
         .and_then(Value::as_array);
@@ -118,7 +119,7 @@ fn public(object: &Object) -> Value {
     })
 }
 
-/// Ready, and for the generation that the object has now.
+/// Checks whether the object is ready at its current generation.
 fn is_ready(object: &Object) -> bool {
     let observed = object
         .pointer("/status/observedGeneration")

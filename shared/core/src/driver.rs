@@ -1,7 +1,7 @@
-//! The one way of every kind's step: read the object, decide, act, write the status, send the events.
+//! The driver of every kind's step: read the object, decide, act, write the status, send the events.
 //!
-//! A kind is a [`Reconciler`]: it says what it found and did in a [`Report`]. The driver alone writes what the report says into
-//! the object's status, sends the events, keeps the memory, and says when the object is looked at again.
+//! A kind is a [`Reconciler`], which returns its results in a [`Report`]. Only the driver writes the report into
+//! the object's status, sends the events, keeps the memory, and decides when the object is reconciled again.
 
 use crate::failure::Failure;
 use crate::flux::{FluxObject, ObjectRef, REQUESTED_AT};
@@ -15,30 +15,30 @@ use serde_json::json;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// A kind of Flux object, as its controller treats it.
+/// The reconciler of a kind of Flux object.
 pub(crate) trait Reconciler {
     /// The object with its `spec` and `status`.
     type Object: FluxObject;
-    /// What is remembered between steps. All of it may be lost.
+    /// The data that is remembered between steps. All of it may be lost.
     type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
-    /// The controller of Flux whose work it is: the source of its events and the field manager of its status.
+    /// The name of Flux's controller of the kind: the source of its events and the field manager of its status.
     const CONTROLLER: &'static str;
-    /// The reason of `Ready` when the object cannot be read.
+    /// The reason of `Ready` if the object's spec is not valid.
     const INVALID: &'static str;
-    /// Whether Flux's finalizer is put on.
+    /// True if Flux's finalizer is added to the objects.
     const ADDS_FINALIZER: bool;
-    /// Whether those who wait for the object look at it when it failed, too.
+    /// True if the dependents of the object are requeued also after a failure.
     const NOTIFIES_FAILURES: bool;
 
-    /// Brings everything to what the object wants.
+    /// Brings the live state to the desired state of the object.
     async fn reconcile(
         context: &Context<'_>,
         object: Self::Object,
         memory: &mut Memory<Self::Memory>,
     ) -> Report<Self::Object>;
 
-    /// Cleans up after an object that is deleted; at the end it reports [`StepEnd::Released`].
+    /// Cleans up after a deleted object; reports [`StepEnd::Released`] at the end.
     async fn finalize(
         context: &Context<'_>,
         object: Self::Object,
@@ -46,32 +46,32 @@ pub(crate) trait Reconciler {
     ) -> Report<Self::Object>;
 }
 
-/// What a step found and did.
+/// The result of a step.
 pub(crate) struct Report<O: FluxObject> {
-    /// The object as it was read, or written, last.
+    /// The object in the version that was last read or written.
     pub object: O,
-    /// Its status as it is to be.
+    /// The new status of the object.
     pub status: O::Status,
-    /// Flux objects of the hub that were changed, or are deleted: their own steps are next.
+    /// Flux objects of the hub that the step changed or deleted: their own steps are queued next.
     pub changed: Vec<ObjectRef>,
-    /// How the step ended.
+    /// The end of the step.
     pub end: StepEnd,
 }
 
-/// How a step ended.
+/// The end of a step.
 pub(crate) enum StepEnd {
-    /// Without a failure.
+    /// The step ended without a failure.
     Done(Outcome),
-    /// With a failure that the status tells. It is tried again after a back-off of at most so long.
+    /// The step failed; the status has the reason. It is retried after a back-off of at most this duration.
     Failed(Failure, Duration),
-    /// Nothing is left to clean up: the finalizer comes off.
+    /// The cleanup is finished, and the finalizer is removed.
     Released,
 }
 
-/// What is remembered of an object, while a step has it.
+/// The memory of an object during a step.
 pub(crate) struct Memory<M> {
     own: M,
-    held: Lease,
+    lease: Lease,
 }
 
 impl<M> Deref for Memory<M> {
@@ -89,18 +89,18 @@ impl<M> DerefMut for Memory<M> {
 }
 
 impl<M: Serialize> Memory<M> {
-    /// Whether the step before this one was cut off: what it did is not known.
+    /// Checks whether the previous step was interrupted, so that it is unknown what it did.
     pub fn is_of_interrupted_step(&self) -> bool {
-        self.held.is_interrupted()
+        self.lease.is_interrupted()
     }
 
-    /// Stores it at once, for the step that comes after a crash.
+    /// Stores the memory at once, for the step after a crash.
     ///
     /// # Errors
-    /// The store's; another worker has the object.
+    /// An error of the bucket, or another worker has the lease.
     pub async fn checkpoint(&mut self, ports: &Ports) -> Result<(), Failure> {
-        self.held.remember(&self.own)?;
-        Ok(self.held.checkpoint(ports).await?)
+        self.lease.remember(&self.own)?;
+        Ok(self.lease.checkpoint(ports).await?)
     }
 }
 
@@ -111,7 +111,7 @@ impl<M: Serialize> Memory<M> {
 pub(crate) async fn drive<R: Reconciler>(
     context: &Context<'_>,
     object: Object,
-    held: &mut Lease,
+    lease: &mut Lease,
 ) -> Result<Outcome, Failure> {
     let mut object = object;
     let is_deleted = !object.meta("deletionTimestamp").is_empty();
@@ -131,8 +131,8 @@ pub(crate) async fn drive<R: Reconciler>(
     }
     let owner = match parsed {
         Ok(owner) => owner,
-        Err(what) => {
-            let failure = Failure::terminal(R::INVALID, what);
+        Err(message) => {
+            let failure = Failure::terminal(R::INVALID, message);
             context.stall(&object, &failure, R::CONTROLLER).await?;
             return Ok(Outcome {
                 notifies: R::NOTIFIES_FAILURES,
@@ -141,34 +141,34 @@ pub(crate) async fn drive<R: Reconciler>(
         }
     };
     let mut memory = Memory {
-        own: held.memory::<R::Memory>(),
-        held: std::mem::take(held),
+        own: lease.memory::<R::Memory>(),
+        lease: std::mem::take(lease),
     };
     let report = match is_deleted {
         true => R::finalize(context, owner, &mut memory).await,
         false => R::reconcile(context, owner, &mut memory).await,
     };
-    *held = memory.held;
-    held.remember(&memory.own)?;
+    *lease = memory.lease;
+    lease.remember(&memory.own)?;
     finish::<R>(context, report, is_deleted).await
 }
 
-/// Runs the step of an object over ports that write nothing; none when the step would remember something else than before.
+/// Runs the step of an object with ports that do not write; returns `None` if the step would change its memory.
 ///
 /// # Errors
-/// As [`drive`].
+/// Those of [`drive`].
 pub(crate) async fn rehearse<R: Reconciler>(
     context: &Context<'_>,
     object: Object,
 ) -> Result<Option<Outcome>, Failure> {
     let hub = &context.hub.settings.name;
-    let mut held = schedule::peek(context.ports, hub, &context.id).await?;
-    let before = held.memory::<R::Memory>();
-    let outcome = drive::<R>(context, object, &mut held).await?;
-    Ok((held.memory::<R::Memory>() == before).then_some(outcome))
+    let mut lease = schedule::peek(context.ports, hub, &context.id).await?;
+    let before = lease.memory::<R::Memory>();
+    let outcome = drive::<R>(context, object, &mut lease).await?;
+    Ok((lease.memory::<R::Memory>() == before).then_some(outcome))
 }
 
-/// Writes what a report says into the object's status, sends the events, and says what is next.
+/// Writes a report into the object's status, sends the events, and returns what is queued next.
 async fn finish<R: Reconciler>(
     context: &Context<'_>,
     report: Report<R::Object>,

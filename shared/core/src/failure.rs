@@ -1,35 +1,35 @@
-//! One failure of a step: what happened, what it means for the object, and when to try again.
+//! The failure of a step: its message, its consequence for the object, and when it is retried.
 
 use crate::flux::reason;
 use crate::ports::{ErrorKind, PortError};
 use std::fmt::Display;
 use std::time::Duration;
 
-/// What a failure means for the work.
+/// The consequence of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It may work later by itself: try again, after this long at the least.
+    /// A retry may succeed without a change; the duration is its minimum delay.
     Retry(Option<Duration>),
     /// Only a change of the object, its source or its secrets can help: `Stalled`.
     Terminal,
-    /// It waits for another object, which will wake it.
+    /// The object waits for another one, which will requeue it.
     Waiting,
 }
 
-/// Why a step ended without success. The message goes into conditions and events, so it never carries a secret.
+/// The reason that a step failed. The message goes into conditions and events, so it never contains a secret.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What it means for the work.
+    /// The consequence of the failure.
     pub class: Class,
-    /// The condition's reason.
+    /// The reason of the condition.
     pub reason: &'static str,
-    /// The condition's message.
+    /// The message of the condition.
     pub message: String,
 }
 
 impl Failure {
-    /// It may work later.
+    /// Creates a failure that is retried.
     pub fn retry(reason: &'static str, message: impl Display) -> Self {
         Self {
             class: Class::Retry(None),
@@ -38,7 +38,7 @@ impl Failure {
         }
     }
 
-    /// Only a change can help.
+    /// Creates a failure that only a change can resolve.
     pub fn terminal(reason: &'static str, message: impl Display) -> Self {
         Self {
             class: Class::Terminal,
@@ -47,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// It waits for another object.
+    /// Creates the failure of an object that waits for another one.
     pub fn waiting(reason: &'static str, message: impl Display) -> Self {
         Self {
             class: Class::Waiting,
@@ -56,7 +56,7 @@ impl Failure {
         }
     }
 
-    /// A port's refusal, under the reason of what was tried.
+    /// Converts the error of a port, with the reason of the failed operation.
     pub fn port(reason: &'static str, error: &PortError) -> Self {
         let class = match error.kind {
             ErrorKind::Unsupported => Class::Terminal,
@@ -74,54 +74,53 @@ impl Failure {
         }
     }
 
-    /// The same failure as one of what was tried, with words before its message; what nothing but a change can help says so by
-    /// itself.
+    /// Sets the reason of the failed operation and adds a prefix to the message; terminal failures stay unchanged.
     #[must_use]
-    pub fn during(mut self, reason: &'static str, what: impl Display) -> Self {
+    pub fn during(mut self, reason: &'static str, prefix: impl Display) -> Self {
         if self.class == Class::Terminal {
             return self;
         }
         self.reason = reason;
-        self.context(what)
+        self.context(prefix)
     }
 
-    /// The same failure with words before its message.
+    /// Adds a prefix to the message.
     #[must_use]
-    pub fn context(mut self, what: impl Display) -> Self {
-        self.message = format!("{what}: {}", self.message);
+    pub fn context(mut self, prefix: impl Display) -> Self {
+        self.message = format!("{prefix}: {}", self.message);
         self
     }
 }
 
-/// A port failed where no better reason is known.
+/// Converts an error of a port for which no more specific reason is known.
 impl From<PortError> for Failure {
     fn from(error: PortError) -> Self {
         Self::port(reason::FAILED, &error)
     }
 }
 
-/// Why the cluster of an object cannot be used.
+/// The reason that the cluster of an object cannot be used.
 pub enum TargetError {
-    /// The kubeconfig's Secret, the ConfigMap or the service account is not there (any more).
+    /// The kubeconfig's Secret, the ConfigMap or the service account does not exist.
     Gone(Failure),
-    /// Anything else.
+    /// Any other failure.
     Failed(Failure),
 }
 
 impl TargetError {
-    /// The same with words before its message.
+    /// Adds a prefix to the message.
     #[must_use]
-    pub fn context(self, what: &str) -> Self {
+    pub fn context(self, prefix: &str) -> Self {
         match self {
-            Self::Gone(failure) => Self::Gone(failure.context(what)),
-            Self::Failed(failure) => Self::Failed(failure.context(what)),
+            Self::Gone(failure) => Self::Gone(failure.context(prefix)),
+            Self::Failed(failure) => Self::Failed(failure.context(prefix)),
         }
     }
 }
 
 impl From<TargetError> for Failure {
-    fn from(none: TargetError) -> Failure {
-        match none {
+    fn from(error: TargetError) -> Failure {
+        match error {
             TargetError::Gone(failure) | TargetError::Failed(failure) => failure,
         }
     }

@@ -5,7 +5,7 @@ use crate::state;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of this build.
+/// The version of this build of driftless.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const PREFIX: &str = "versions/";
@@ -19,10 +19,10 @@ fn key(name: &str) -> String {
     format!("{PREFIX}{}.json", state::key_part(name))
 }
 
-/// Writes that the function `name` runs this version, for `driftless doctor`. A function does so when it starts.
+/// Records that the function `name` runs this version, for `driftless doctor`. A function calls it when it starts.
 ///
 /// # Errors
-/// The store's.
+/// An error of the bucket.
 pub async fn register(blobs: &dyn Blobs, name: &str) -> Result<()> {
     let running = Running {
         version: VERSION.to_owned(),
@@ -34,7 +34,7 @@ pub async fn register(blobs: &dyn Blobs, name: &str) -> Result<()> {
 /// Reads the versions of the functions that started so far, by their names.
 ///
 /// # Errors
-/// The store's.
+/// An error of the bucket.
 pub async fn versions(blobs: &dyn Blobs) -> Result<BTreeMap<String, String>> {
     let mut versions = BTreeMap::new();
     for entry in blobs.list(PREFIX).await? {
@@ -55,11 +55,11 @@ mod tests {
     use crate::testing::MemoryBlobs;
 
     #[test]
-    fn the_last_start_counts() {
-        futures::executor::block_on(look());
+    fn the_version_of_the_last_start_is_recorded() {
+        futures::executor::block_on(check_versions());
     }
 
-    async fn look() {
+    async fn check_versions() {
         let blobs = MemoryBlobs::default();
         assert!(versions(&blobs).await.unwrap().is_empty());
         let old = Running {

@@ -1,7 +1,7 @@
 //! A step: one bounded, idempotent piece of work on one object.
 //!
-//! The step reads the newest truth, does what is missing, writes what it learned and says who should be looked at next.
-//! Running it twice, late or beside another one does no harm.
+//! The step reads the current state, does the missing work, writes the result and returns the objects to reconcile next.
+//! It may run repeatedly, late or concurrently with another one without harm.
 
 use crate::driver::drive;
 use crate::failure::Failure;
@@ -18,43 +18,43 @@ use crate::unsupported;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Runs the step of a request and queues what follows from it. `wait_budget` is how long the step may wait for health.
+/// Runs the step of a request and queues the requests that follow from it. The step may wait for health for at most `wait_budget`.
 ///
 /// # Errors
-/// Only what must bring the message back to the queue: the queue itself, or a store that cannot be reached. What is wrong
-/// with the object stands in its status.
+/// Only errors that must return the message to the queue: those of the queue itself, or of a bucket that cannot be reached. Errors of
+/// the object are in its status.
 pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Result<Outcome> {
-    let mut held = match schedule::begin(ports, request).await? {
-        Begin::Run(held) => held,
-        Begin::Skip(why) => {
-            tracing::debug!(hub = request.hub, object = %request.object, cause = ?request.cause, "no step: {why}");
+    let mut lease = match schedule::begin(ports, request).await? {
+        Begin::Run(lease) => lease,
+        Begin::Skip(reason) => {
+            tracing::debug!(hub = request.hub, object = %request.object, cause = ?request.cause, "no step: {reason}");
             return Ok(Outcome {
                 is_skipped: true,
-                ..Outcome::done(why)
+                ..Outcome::done(reason)
             });
         }
     };
-    let own = held.fence(ports);
+    let own = lease.fence(ports);
     let own = own.of_tenant(&request.hub, &request.object.namespace);
-    let mut outcome = match work(&own, request, wait_budget, &mut held).await {
+    let mut outcome = match work(&own, request, wait_budget, &mut lease).await {
         Ok(outcome) => outcome,
-        // The object could not even be read, or its status not be written: there is nobody to tell but the log.
+        // The object could not be read or its status could not be written, so only the log can have the failure.
         Err(failure) => Outcome::failed(failure, LONGEST_RETRY),
     };
-    // The record first: what is stored and not sent is found by the timer.
-    let ended = schedule::end(ports, held, request, &mut outcome).await;
-    outcome.enqueue = merged(std::mem::take(&mut outcome.enqueue));
+    // The record first: the timer finds requests that are stored but not sent.
+    let ended = schedule::end(ports, lease, request, &mut outcome).await;
+    outcome.enqueue = merge(std::mem::take(&mut outcome.enqueue));
     if !outcome.enqueue.is_empty() {
         ports.queue.send(outcome.enqueue.clone()).await?;
     }
-    // The notes last: who is not queued yet still waits.
+    // The notes last: a dependent that is not queued yet must keep waiting.
     schedule::forget(ports, &outcome.notified).await?;
     log(request, &outcome);
     ended.map(|()| outcome)
 }
 
-/// One request an object that is asked for more than once.
-fn merged(requests: Vec<(Request, Duration)>) -> Vec<(Request, Duration)> {
+/// Merges the requests of each object into one.
+fn merge(requests: Vec<(Request, Duration)>) -> Vec<(Request, Duration)> {
     let mut merged: Vec<(Request, Duration)> = Vec::with_capacity(requests.len());
     let mut places = BTreeMap::new();
     for (request, after) in requests {
@@ -91,7 +91,7 @@ async fn work(
     ports: &Ports,
     request: &Request,
     wait_budget: Duration,
-    held: &mut Lease,
+    lease: &mut Lease,
 ) -> Result<Outcome, Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
     let context = Context {
@@ -112,18 +112,18 @@ async fn work(
         return Ok(Outcome::gone("gone"));
     };
     match request.object.kind {
-        FluxKind::GitRepository => drive::<Sources<git::Git>>(&context, object, held).await,
-        FluxKind::OCIRepository => drive::<Sources<oci::Oci>>(&context, object, held).await,
-        FluxKind::Bucket => drive::<Sources<bucket::Objects>>(&context, object, held).await,
+        FluxKind::GitRepository => drive::<Sources<git::Git>>(&context, object, lease).await,
+        FluxKind::OCIRepository => drive::<Sources<oci::Oci>>(&context, object, lease).await,
+        FluxKind::Bucket => drive::<Sources<bucket::Objects>>(&context, object, lease).await,
         FluxKind::HelmRepository if HelmRepository::is_static(&object) => {
             helm_repository::reconcile_registry(&context, object).await
         }
         FluxKind::HelmRepository => {
-            drive::<Sources<helm_repository::Helm>>(&context, object, held).await
+            drive::<Sources<helm_repository::Helm>>(&context, object, lease).await
         }
-        FluxKind::HelmChart => drive::<Sources<helm_chart::Helm>>(&context, object, held).await,
-        FluxKind::Kustomization => drive::<Kustomizations>(&context, object, held).await,
-        FluxKind::HelmRelease => drive::<HelmReleases>(&context, object, held).await,
+        FluxKind::HelmChart => drive::<Sources<helm_chart::Helm>>(&context, object, lease).await,
+        FluxKind::Kustomization => drive::<Kustomizations>(&context, object, lease).await,
+        FluxKind::HelmRelease => drive::<HelmReleases>(&context, object, lease).await,
         _ => unsupported::step(&context, object).await,
     }
 }

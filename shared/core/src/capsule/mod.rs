@@ -1,17 +1,17 @@
-//! Capsule: the way of a tenant's owner to the cluster, as the addon capsule-addon-fluxcd makes it.
+//! Capsule: the access of a tenant's owner to the cluster, as the addon capsule-addon-fluxcd provides it.
 //!
 //! A ServiceAccount with the annotation `capsule.addon.fluxcd/enabled: "true"` that owns a Tenant gets its rights and the Secret
-//! `NAME-kubeconfig`, which leads through the Capsule proxy. With `capsule.addon.fluxcd/kubeconfig-global: "true"` Capsule spreads the
-//! Secret over the Tenant's namespaces. Names and contents are those of the addon (`pkg/controller/serviceaccount` of
-//! projectcapsule/capsule-addon-fluxcd at 5517ff5). What differs:
+//! `NAME-kubeconfig`, which leads through the Capsule proxy. With `capsule.addon.fluxcd/kubeconfig-global: "true"` Capsule copies the
+//! Secret to the Tenant's namespaces. Names and contents are those of the addon (`pkg/controller/serviceaccount` of
+//! projectcapsule/capsule-addon-fluxcd at 5517ff5), with these differences:
 //!
-//! - the token is asked for (TokenRequest) and renewed before it expires; the annotation [`TOKEN_ANNOTATION`] asks for the Secret
+//! - the token comes from a TokenRequest and is renewed before it expires; the annotation [`TOKEN_ANNOTATION`] selects the Secret
 //!   `NAME-token` of the addon, which never expires;
-//! - everything has the label [`LABEL`] and goes when the annotation, the account or its Tenant goes;
-//! - what changes later (the proxy's address, its certificate authority, a Tenant) is written anew;
-//! - two accounts whose cluster-wide names would be the same are refused: one of them could act as the other.
+//! - every object has the label [`LABEL`] and is deleted with the annotation, the account or its Tenant;
+//! - the objects follow later changes of the proxy's address, its certificate authority and the Tenants;
+//! - two accounts whose cluster-scoped objects would have the same names are refused: one of them could act as the other.
 
-mod wanted;
+mod desired;
 
 use crate::concurrent;
 use crate::failure::Failure;
@@ -20,61 +20,62 @@ use crate::hub::{self, CapsuleProxy, Hub};
 use crate::ports::{
     Apply, Cluster, Delete, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest,
 };
+use desired::Owner;
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wanted::Owner;
 
-/// What enables the addon for an account.
+/// The annotation that enables the addon for an account.
 pub const ENABLED_ANNOTATION: &str = "capsule.addon.fluxcd/enabled";
-/// What spreads an account's kubeconfig over its Tenants' namespaces.
+/// The annotation that copies an account's kubeconfig to its Tenants' namespaces.
 pub const GLOBAL_ANNOTATION: &str = "capsule.addon.fluxcd/kubeconfig-global";
-/// `secret`: the kubeconfig has the token of the Secret `NAME-token`, which does not expire.
+/// The annotation that, with the value `secret`, selects the token of the Secret `NAME-token`, which does not expire.
 pub const TOKEN_ANNOTATION: &str = "driftless.dev/capsule-token";
-/// The label of everything that is made here.
+/// The label of every object that this module creates.
 pub const LABEL: &str = "driftless.dev/capsule";
-/// When the token of a kubeconfig expires, in seconds since 1970, and of which account it is.
+/// The annotation with the expiry of the token of a kubeconfig, in seconds since 1970.
 const EXPIRES_ANNOTATION: &str = "driftless.dev/token-expires";
+/// The annotation with the uid of the account of a kubeconfig.
 const ACCOUNT_UID_ANNOTATION: &str = "driftless.dev/service-account-uid";
-/// The field manager.
+/// The field manager of the created objects.
 const MANAGER: &str = "capsule-addon-fluxcd";
-/// A token is renewed when less than this is left of it. One that is asked for lives an hour.
+/// A token is renewed if it expires within this time. A requested token is valid for an hour.
 const RENEWAL: Duration = Duration::from_secs(25 * 60);
-/// How many accounts are looked at at once.
-const ACCOUNTS: usize = 8;
-/// How many hubs are looked at at once.
-const HUBS: usize = 16;
+/// Maximum number of accounts that are reconciled concurrently.
+const ACCOUNT_CONCURRENCY: usize = 8;
+/// Maximum number of hubs that are reconciled concurrently.
+const HUB_CONCURRENCY: usize = 16;
 const ON: &str = "true";
 
-/// What was done on one hub.
+/// The result of a reconciliation of one hub.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The hub.
+    /// The name of the hub.
     pub hub: String,
-    /// What was created or changed, as `KIND/NAMESPACE/NAME`.
+    /// The created and changed objects, as `KIND/NAMESPACE/NAME`.
     pub applied: Vec<String>,
-    /// What was deleted.
+    /// The deleted objects, as `KIND/NAMESPACE/NAME`.
     pub deleted: Vec<String>,
-    /// What could not be done, and why. All else was done.
+    /// The failures. All other work was done.
     pub failures: Vec<Failure>,
 }
 
-/// Looks at the accounts of every hub that has a Capsule proxy.
+/// Reconciles the accounts of every hub that has a Capsule proxy.
 ///
 /// # Errors
 /// The registry cannot be read.
 pub async fn run(ports: &Ports) -> Result<Vec<Report>, PortError> {
     let names = hub::names(ports).await?;
-    let looks = names
+    let runs = names
         .into_iter()
         .map(|name| async move { run_hub(ports, &name).await }.boxed());
-    let reports = concurrent::run(HUBS, looks.collect()).await;
+    let reports = concurrent::run(HUB_CONCURRENCY, runs.collect()).await;
     Ok(reports.into_iter().flatten().collect())
 }
 
-/// Looks at the accounts of one hub; nothing when it has no Capsule proxy.
+/// Reconciles the accounts of one hub; returns `None` if it has no Capsule proxy.
 pub async fn run_hub(ports: &Ports, name: &str) -> Option<Report> {
     let settings = match hub::settings(ports, name).await {
         Ok(settings) => settings,
@@ -108,15 +109,15 @@ impl Report {
     }
 }
 
-/// Whether an object is an account of which this module would make something.
+/// Checks whether an object is an account for which this module creates objects.
 pub fn concerns(object: &Object) -> bool {
     object.kind() == "ServiceAccount"
         && object.group().is_empty()
         && object.annotation(ENABLED_ANNOTATION) == Some(ON)
 }
 
-/// Gives each account of a hub what it shall have, and takes back what none shall have any more. A hub without Capsule's
-/// definitions keeps nothing.
+/// Creates the kubeconfigs and rights of Tenant owners and deletes those that are obsolete. On a hub without Capsule's definitions it
+/// does nothing.
 pub async fn reconcile(ports: &Ports, hub: &Hub) -> Report {
     let mut report = Report {
         hub: hub.settings.name.clone(),
@@ -136,7 +137,7 @@ pub async fn reconcile(ports: &Ports, hub: &Hub) -> Report {
     report
 }
 
-/// Where one look works.
+/// The dependencies of the reconciliation of one hub.
 struct Work<'a> {
     ports: &'a Ports,
     cluster: &'a dyn Cluster,
@@ -146,16 +147,16 @@ struct Work<'a> {
 /// An object by its kind, namespace and name.
 type Place = (&'static str, String, String);
 
-/// What is on the cluster already.
+/// The live objects with our label.
 type Live = BTreeMap<Place, Object>;
 
-/// Who already has a cluster-wide name.
+/// The accounts that claim each object, joined by "and".
 type Names = BTreeMap<Place, String>;
 
-/// What came of one account.
-struct Given {
-    /// What it shall have: it stays, also when not all of it could be written.
-    keeps: Vec<Place>,
+/// The result of one account.
+struct AccountResult {
+    /// The objects that it must have: they stay, even if not all of them could be written.
+    desired: Vec<Place>,
     applied: Vec<String>,
     failure: Option<Failure>,
 }
@@ -168,18 +169,18 @@ impl Work<'_> {
         let accounts = self.list("v1", "ServiceAccount", "").await?;
         let live = self.live().await?;
         let (owners, refused) = owners(&accounts, &tenants);
-        // What a refused account has stays as it is: somebody has to decide.
+        // The objects of a refused account stay unchanged until a user renames one of the accounts.
         let mut kept: BTreeSet<Place> = BTreeSet::new();
         for (owner, failure) in refused {
-            kept.extend(wanted::places(&owner));
+            kept.extend(desired::places(&owner));
             report.fail(failure);
         }
-        let given = owners
+        let runs = owners
             .iter()
-            .map(|owner| self.give(owner, &live).boxed())
+            .map(|owner| self.reconcile_account(owner, &live).boxed())
             .collect();
-        for one in concurrent::run(ACCOUNTS, given).await {
-            kept.extend(one.keeps);
+        for one in concurrent::run(ACCOUNT_CONCURRENCY, runs).await {
+            kept.extend(one.desired);
             report.applied.extend(one.applied);
             if let Some(failure) = one.failure {
                 report.fail(failure);
@@ -190,16 +191,16 @@ impl Work<'_> {
                 continue;
             }
             match self.delete(object).await {
-                Ok(()) => report.deleted.push(shown(place)),
+                Ok(()) => report.deleted.push(display_name(place)),
                 Err(failure) => report.fail(failure),
             }
         }
         Ok(())
     }
 
-    /// Capsule's Tenants; nothing where the cluster does not know them.
+    /// Lists Capsule's Tenants; returns `None` if the cluster does not serve them.
     async fn tenants(&self) -> Result<Option<Vec<Object>>, Failure> {
-        let gvk = Gvk::new(wanted::CAPSULE, "Tenant");
+        let gvk = Gvk::new(desired::CAPSULE, "Tenant");
         match self.cluster.resource(&gvk).await? {
             Some(resource) => Ok(Some(self.cluster.list(&resource, "", "").await?)),
             None => Ok(None),
@@ -219,20 +220,20 @@ impl Work<'_> {
     async fn resource(&self, gvk: &Gvk) -> Result<Resource, Failure> {
         let found = self.cluster.resource(gvk).await?;
         found.ok_or_else(|| {
-            let what = format!(
-                "the cluster does not know {} {}",
+            let message = format!(
+                "the cluster does not serve {} {}",
                 gvk.api_version(),
                 gvk.kind
             );
-            Failure::retry(reason::FAILED, what)
+            Failure::retry(reason::FAILED, message)
         })
     }
 
-    /// Everything that was made here.
+    /// Lists the live objects with our label.
     async fn live(&self) -> Result<Live, Failure> {
         let selector = format!("{LABEL}={ON}");
         let mut live = Live::new();
-        for (version, kind) in wanted::KINDS {
+        for (version, kind) in desired::KINDS {
             for object in self.list(version, kind, &selector).await? {
                 let place = (
                     kind,
@@ -245,33 +246,33 @@ impl Work<'_> {
         Ok(live)
     }
 
-    async fn give(&self, owner: &Owner, live: &Live) -> Given {
-        let mut given = Given {
-            keeps: wanted::places(owner),
+    async fn reconcile_account(&self, owner: &Owner, live: &Live) -> AccountResult {
+        let mut result = AccountResult {
+            desired: desired::places(owner),
             applied: Vec::new(),
             failure: None,
         };
-        if let Err(failure) = self.give_all(owner, live, &mut given.applied).await {
-            let what = format!("service account {}", owner.shown());
-            given.failure = Some(failure.context(what));
+        if let Err(failure) = self.apply_all(owner, live, &mut result.applied).await {
+            let prefix = format!("service account {}", owner.display_name());
+            result.failure = Some(failure.context(prefix));
         }
-        given
+        result
     }
 
-    async fn give_all(
+    async fn apply_all(
         &self,
         owner: &Owner,
         live: &Live,
         applied: &mut Vec<String>,
     ) -> Result<(), Failure> {
-        for object in wanted::rights(owner)? {
+        for object in desired::rights(owner)? {
             self.ensure(object, live, applied).await?;
         }
         let Some(token) = self.token_of(owner, live, applied).await? else {
             return Ok(());
         };
-        let secret = wanted::kubeconfig(owner, self.proxy, &token)?;
-        let resources = wanted::global_resources(owner, &secret)?;
+        let secret = desired::kubeconfig(owner, self.proxy, &token)?;
+        let resources = desired::global_resources(owner, &secret)?;
         self.ensure(secret, live, applied).await?;
         for object in resources {
             self.ensure(object, live, applied).await?;
@@ -279,70 +280,70 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The token of an account's kubeconfig; nothing while the cluster has not filled its Secret yet.
+    /// Returns the token of an account's kubeconfig; `None` while the cluster has not filled its Secret yet.
     async fn token_of(
         &self,
         owner: &Owner,
         live: &Live,
         applied: &mut Vec<String>,
-    ) -> Result<Option<wanted::OwnerToken>, Failure> {
+    ) -> Result<Option<desired::OwnerToken>, Failure> {
         if owner.token_secret {
             return self.lasting_token(owner, live, applied).await;
         }
         let known = live
-            .get(&wanted::secret_place(owner))
-            .and_then(|secret| wanted::known_token(owner, secret));
+            .get(&desired::secret_place(owner))
+            .and_then(|secret| desired::known_token(owner, secret));
         let now = self.ports.clock.now();
         if let Some(known) = &known
             && known.expires.is_some_and(|end| end > now + RENEWAL)
         {
             return Ok(Some(known.clone()));
         }
-        let ask = TokenRequest {
+        let request = TokenRequest {
             namespace: owner.namespace.clone(),
             account: owner.name.clone(),
             uid: owner.uid.clone(),
             audiences: Vec::new(),
         };
-        let Token { secret, expires } = self.cluster.token(&ask, now).await?;
-        // The same one may be given again while it is good: then nothing is written.
+        let Token { secret, expires } = self.cluster.token(&request, now).await?;
+        // The known token may be returned again while it is valid: then the Secret is not written.
         Ok(Some(match known {
             Some(known) if known.expires >= Some(expires) => known,
-            _ => wanted::OwnerToken {
+            _ => desired::OwnerToken {
                 secret,
                 expires: Some(expires),
             },
         }))
     }
 
-    /// The token of the Secret `NAME-token`, which the cluster fills.
+    /// Returns the token of the Secret `NAME-token`, which the cluster fills.
     async fn lasting_token(
         &self,
         owner: &Owner,
         live: &Live,
         applied: &mut Vec<String>,
-    ) -> Result<Option<wanted::OwnerToken>, Failure> {
-        let wanted = wanted::token_secret(owner)?;
-        self.ensure(wanted, live, applied).await?;
+    ) -> Result<Option<desired::OwnerToken>, Failure> {
+        let desired = desired::token_secret(owner)?;
+        self.ensure(desired, live, applied).await?;
         let resource = self.resource(&Gvk::new("v1", "Secret")).await?;
-        let name = wanted::token_secret_name(owner);
+        let name = desired::token_secret_name(owner);
         let secret = self.cluster.get(&resource, &owner.namespace, &name).await?;
-        Ok(secret.and_then(|secret| wanted::filled_token(owner, &secret)))
+        Ok(secret.and_then(|secret| desired::filled_token(owner, &secret)))
     }
 
-    /// Applies an object unless the live one says all of it.
+    /// Applies an object unless the live one contains all its fields.
     async fn ensure(
         &self,
         object: Object,
         live: &Live,
         applied: &mut Vec<String>,
     ) -> Result<(), Failure> {
-        let place = wanted::place(&object);
+        let place = desired::place(&object);
         let old = live.get(&place);
-        if old.is_some_and(|old| says(&old.to_value(), &object.to_value())) {
+        if old.is_some_and(|old| contains(&old.to_value(), &object.to_value())) {
             return Ok(());
         }
-        // The role of a binding never changes: it is made anew.
+        // The role of a binding is immutable, so the binding is recreated.
         if let Some(old) = old
             && old.pointer("/roleRef") != object.pointer("/roleRef")
         {
@@ -352,63 +353,63 @@ impl Work<'_> {
         if old.is_none() {
             self.refuse_others(&resource, &object, &place).await?;
         }
-        let how = Apply {
+        let options = Apply {
             manager: MANAGER,
             force: true,
             dry_run: false,
         };
-        let done = self.cluster.apply(&resource, &object, how).await;
-        done.map_err(|error| Failure::from(error).context(shown(&place)))?;
-        applied.push(shown(&place));
+        let result = self.cluster.apply(&resource, &object, options).await;
+        result.map_err(|error| Failure::from(error).context(display_name(&place)))?;
+        applied.push(display_name(&place));
         Ok(())
     }
 
-    /// Refuses to write over an object that neither this module nor the addon made.
+    /// Refuses to overwrite an object that was not created by this module or the addon.
     async fn refuse_others(
         &self,
         resource: &Resource,
         object: &Object,
         place: &Place,
     ) -> Result<(), Failure> {
-        let there = self
+        let existing = self
             .cluster
             .get(resource, object.namespace(), object.name())
             .await?;
-        if there.is_none_or(|there| wanted::is_ours(&there, object)) {
+        if existing.is_none_or(|existing| desired::is_ours(&existing, object)) {
             return Ok(());
         }
-        let what = format!(
-            "{} exists and was not made by the Capsule addon: rename or delete it, or label it {LABEL}={ON}",
-            shown(place)
+        let message = format!(
+            "{} exists and was not created by the Capsule addon: rename or delete it, or label it {LABEL}={ON}",
+            display_name(place)
         );
-        Err(Failure::retry(reason::FAILED, what))
+        Err(Failure::retry(reason::FAILED, message))
     }
 
-    /// Deletes an object of ours, as it was seen.
+    /// Deletes an object of ours, in exactly the version that was read.
     async fn delete(&self, object: &Object) -> Result<(), Failure> {
         let resource = self.resource(&object.gvk()).await?;
-        let how = Delete {
+        let options = Delete {
             uid: Some(object.meta("uid").to_owned()),
             resource_version: Some(object.meta("resourceVersion").to_owned()),
             propagation: Some("Background"),
         };
-        let done = self
+        let deletion = self
             .cluster
-            .delete(&resource, object.namespace(), object.name(), &how);
-        match done.await {
+            .delete(&resource, object.namespace(), object.name(), &options);
+        match deletion.await {
             Ok(Deleted::Gone | Deleted::Pending) => Ok(()),
-            // Somebody changed it, or made it anew: the next look sees what it is now.
+            // Another client changed or recreated it: the next run reads the new object.
             Err(error) if error.kind == ErrorKind::Conflict => Ok(()),
-            Err(error) => Err(Failure::from(error).context(shown(&wanted::place(object)))),
+            Err(error) => Err(Failure::from(error).context(display_name(&desired::place(object)))),
         }
     }
 }
 
-/// The accounts that get something, and those that are refused.
+/// Returns the accounts that own a Tenant, and those of them that are refused.
 fn owners(accounts: &[Object], tenants: &[Object]) -> (Vec<Owner>, Vec<(Owner, Failure)>) {
     let mut owned: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for tenant in tenants {
-        for user in wanted::account_owners(tenant) {
+        for user in desired::account_owners(tenant) {
             owned
                 .entry(user)
                 .or_default()
@@ -418,59 +419,59 @@ fn owners(accounts: &[Object], tenants: &[Object]) -> (Vec<Owner>, Vec<(Owner, F
     let enabled = accounts.iter().filter(|account| concerns(account));
     let mut enabled: Vec<Owner> = enabled
         .filter_map(|account| {
-            let user = wanted::user(account.namespace(), account.name());
+            let user = desired::user(account.namespace(), account.name());
             Some(Owner::new(account, owned.get(&user)?.clone()))
         })
         .collect();
     enabled.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
     let mut names = Names::new();
     for owner in &enabled {
-        for place in wanted::places(owner) {
+        for place in desired::places(owner) {
             let shared = names.entry(place).or_default();
             if !shared.is_empty() {
                 shared.push_str(" and ");
             }
-            shared.push_str(&owner.shown());
+            shared.push_str(&owner.display_name());
         }
     }
     let (mut good, mut refused) = (Vec::new(), Vec::new());
     for owner in enabled {
-        let places = wanted::places(&owner);
-        let own = owner.shown();
+        let places = desired::places(&owner);
+        let own = owner.display_name();
         let clash = places.iter().find(|place| names.get(place) != Some(&own));
         match clash {
             None => good.push(owner),
             Some(place) => {
                 let both = names.get(place).map_or("", String::as_str);
-                let what = format!(
-                    "service account {own}: {both} would both have {}: rename one of them",
-                    shown(place)
+                let message = format!(
+                    "service account {own}: {both} would share the object {}: rename one of the accounts",
+                    display_name(place)
                 );
-                refused.push((owner, Failure::retry(reason::FAILED, what)));
+                refused.push((owner, Failure::retry(reason::FAILED, message)));
             }
         }
     }
     (good, refused)
 }
 
-/// Whether `live` has everything that `wanted` says: maps by their keys, lists as a whole.
-fn says(live: &Value, wanted: &Value) -> bool {
-    match (live, wanted) {
-        (Value::Object(live), Value::Object(wanted)) => wanted
+/// Checks whether `live` contains all of `desired`: maps are compared by key, lists as a whole.
+fn contains(live: &Value, desired: &Value) -> bool {
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => desired
             .iter()
-            .all(|(key, value)| live.get(key).is_some_and(|live| says(live, value))),
-        (Value::Array(live), Value::Array(wanted)) => {
-            live.len() == wanted.len()
+            .all(|(key, value)| live.get(key).is_some_and(|live| contains(live, value))),
+        (Value::Array(live), Value::Array(desired)) => {
+            live.len() == desired.len()
                 && live
                     .iter()
-                    .zip(wanted)
-                    .all(|(live, wanted)| says(live, wanted))
+                    .zip(desired)
+                    .all(|(live, desired)| contains(live, desired))
         }
-        _ => live == wanted,
+        _ => live == desired,
     }
 }
 
-fn shown((kind, namespace, name): &Place) -> String {
+fn display_name((kind, namespace, name): &Place) -> String {
     match namespace.is_empty() {
         true => format!("{kind}/{name}"),
         false => format!("{kind}/{namespace}/{name}"),

@@ -1,8 +1,8 @@
-//! CEL with the options that Flux sets (fluxcd/pkg runtime v0.110 `cel`): optional values, numbers of different types
-//! comparable, the functions for strings, encodings and sets.
+//! CEL with the options that Flux sets (fluxcd/pkg runtime v0.110 `cel`): optional values, comparable numbers of different types,
+//! and the functions for strings, encodings and sets.
 //!
-//! Expressions come from tenants, so they are bounded before they run: their length, their operators, how often loops stand
-//! within each other times the longest list in the data, and how far `replace` can make a text grow.
+//! Expressions come from tenants, so they are bounded before they run: their length, their operators, the depth of nested loops with
+//! the longest list in the data, and the length of the strings that `replace` can produce.
 
 use ::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 use ::cel::common::types::{CelBool, LIST_TYPE};
@@ -13,17 +13,17 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// The most bytes of an expression.
+/// Maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 8 * 1024;
-/// The most operators, dots and brackets, counted in texts too: the parser and the evaluation go one level deeper for each at
-/// most, and a level needs stack. (The parser itself stops at 96 levels of brackets.)
+/// Maximum number of operators, dots and brackets, including those in string literals: the parser and the evaluation go at most one
+/// level deeper for each, and a level needs stack. (The parser itself stops at 96 levels of brackets.)
 const MAX_OPERATORS: usize = 600;
-/// The most steps of all loops within each other, each weighed by the size of the data it may copy.
+/// Maximum number of steps of nested loops, each weighted by the size of the data that it may copy.
 const MAX_WORK: usize = 1 << 30;
-/// The longest text that `replace` may make.
+/// Maximum length of a string that `replace` may produce, in bytes.
 const MAX_TEXT: usize = 64 << 20;
 
-/// Why an expression gives no answer. Never repeats the object's values.
+/// The reason that an expression has no result. Never contains values of the object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CelError {
     #[error("failed to parse the CEL expression '{expression}': {message}")]
@@ -34,7 +34,7 @@ pub(super) enum CelError {
     NotBoolean { expression: String },
 }
 
-/// The functions; an error of the registration is told with the first expression.
+/// The environment with the functions; the first expression reports an error of the registration.
 static ENV: LazyLock<Result<Arc<Env>, String>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     env.add_extension(extensions::strings)
@@ -44,7 +44,7 @@ static ENV: LazyLock<Result<Arc<Env>, String>> = LazyLock::new(|| {
     Ok(Arc::new(env))
 });
 
-/// cel-go's `ext.Sets()`: `sets.contains`, `sets.equivalent`, `sets.intersects`.
+/// Registers cel-go's `ext.Sets()`: `sets.contains`, `sets.equivalent`, `sets.intersects`.
 fn sets(env: &mut Env) -> Result<(), DeclarationError> {
     let lists = || vec![LIST_TYPE, LIST_TYPE];
     env.add_overload(
@@ -53,7 +53,7 @@ fn sets(env: &mut Env) -> Result<(), DeclarationError> {
         lists(),
         |args| {
             let [all, some] = two_lists(&args)?;
-            Ok(truth(some.iter().all(|item| holds(&all, *item))))
+            Ok(boolean(some.iter().all(|item| contains(&all, *item))))
         },
     )?;
     env.add_overload(
@@ -62,8 +62,9 @@ fn sets(env: &mut Env) -> Result<(), DeclarationError> {
         lists(),
         |args| {
             let [a, b] = two_lists(&args)?;
-            Ok(truth(
-                a.iter().all(|item| holds(&b, *item)) && b.iter().all(|item| holds(&a, *item)),
+            Ok(boolean(
+                a.iter().all(|item| contains(&b, *item))
+                    && b.iter().all(|item| contains(&a, *item)),
             ))
         },
     )?;
@@ -73,16 +74,16 @@ fn sets(env: &mut Env) -> Result<(), DeclarationError> {
         lists(),
         |args| {
             let [a, b] = two_lists(&args)?;
-            Ok(truth(a.iter().any(|item| holds(&b, *item))))
+            Ok(boolean(a.iter().any(|item| contains(&b, *item))))
         },
     )
 }
 
-fn truth<'b, 'v>(answer: bool) -> CowVal<'b, 'v> {
-    CowVal::owned(CelBool::from(answer))
+fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
+    CowVal::owned(CelBool::from(value))
 }
 
-fn holds(list: &[&dyn Val], item: &dyn Val) -> bool {
+fn contains(list: &[&dyn Val], item: &dyn Val) -> bool {
     list.iter().any(|other| other.equals(item))
 }
 
@@ -126,7 +127,7 @@ impl Expression {
         };
         if text.len() > MAX_LENGTH {
             return Err(fail(format!(
-                "it has {} bytes, the limit is {MAX_LENGTH}",
+                "its length is {} bytes, the limit is {MAX_LENGTH}",
                 text.len()
             )));
         }
@@ -137,7 +138,7 @@ impl Expression {
         let words = text.split_whitespace().filter(|word| *word == "in").count();
         if operators + words > MAX_OPERATORS {
             return Err(fail(format!(
-                "it has more than {MAX_OPERATORS} operators, dots and brackets"
+                "more than {MAX_OPERATORS} operators, dots and brackets"
             )));
         }
         let env = ENV.clone().map_err(fail)?;
@@ -153,14 +154,14 @@ impl Expression {
         })
     }
 
-    /// The first name that the expression expects from outside and that is not among the known ones.
+    /// Returns the first free variable of the expression that is not among the known ones.
     pub(super) fn unknown_variable(&self, known: &[&str]) -> Option<String> {
         let mut bound = known.to_vec();
         bound.extend(NAMES);
         unbound(self.program.expression(), &mut bound).map(str::to_owned)
     }
 
-    /// A parse error about this expression.
+    /// Creates a parse error of this expression.
     pub(super) fn refuse(&self, message: impl Into<String>) -> CelError {
         CelError::Parse {
             expression: excerpt(&self.text),
@@ -168,7 +169,7 @@ impl Expression {
         }
     }
 
-    /// Evaluates to true or false.
+    /// Evaluates the expression to a boolean.
     pub(super) fn boolean<'v>(
         &self,
         variables: impl Iterator<Item = (&'v str, &'v Value)> + Clone,
@@ -196,7 +197,7 @@ impl Expression {
     }
 }
 
-/// Names that CEL itself knows: types, and namespaces of functions.
+/// Names that CEL itself defines: types, and namespaces of functions.
 const NAMES: [&str; 18] = [
     "int",
     "uint",
@@ -218,7 +219,7 @@ const NAMES: [&str; 18] = [
     "sets",
 ];
 
-/// The first name that no loop around it binds and that is not in `bound`.
+/// Returns the first name that no loop around it binds and that is not in `bound`.
 fn unbound<'e>(node: &'e IdedExpr, bound: &mut Vec<&'e str>) -> Option<&'e str> {
     match &node.expr {
         Expr::Ident(name) => (!bound.contains(&name.as_str())).then_some(name.as_str()),
@@ -244,7 +245,7 @@ fn unbound<'e>(node: &'e IdedExpr, bound: &mut Vec<&'e str>) -> Option<&'e str> 
     }
 }
 
-/// Refuses a pattern of `matches` that cannot be read, as Flux does before it runs the expression.
+/// Refuses an invalid pattern of `matches`, as Flux does before it runs the expression.
 fn check_patterns(expression: &IdedExpr) -> Result<(), String> {
     let mut result = Ok(());
     visit(expression, &mut |node| {
@@ -269,7 +270,7 @@ fn excerpt(text: &str) -> String {
     }
 }
 
-/// What went wrong, with the words of the expression but no value of the data.
+/// Describes the error with names of the expression, but without values of the data.
 fn describe(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
@@ -288,7 +289,7 @@ fn describe(error: &ExecutionError) -> String {
         ExecutionError::FunctionError { function, .. } => {
             format!("{function} does not accept its arguments")
         }
-        _ => "an operation does not fit its values".to_owned(),
+        _ => "an operation does not support the types of its values".to_owned(),
     }
 }
 
@@ -313,14 +314,14 @@ fn to_cel(value: &Value) -> Cel {
     }
 }
 
-/// How large the data is.
+/// The size of the data.
 #[derive(Default)]
 struct Size {
-    /// The longest list or map.
+    /// The length of the longest list or map.
     longest: usize,
-    /// The longest text.
+    /// The length of the longest string, in bytes.
     text: usize,
-    /// All of it.
+    /// The number of all values, plus the bytes of all strings and keys.
     total: usize,
 }
 
@@ -347,9 +348,9 @@ impl Size {
         }
     }
 
-    /// Refuses what could take too long or too much memory.
+    /// Refuses an expression that could take too much time or memory.
     fn check(&self, expression: &IdedExpr, length: usize) -> Result<(), String> {
-        // `split` makes a list out of a text.
+        // `split` converts a string to a list.
         let longest = if uses(expression, "split") {
             self.longest.max(self.text)
         } else {
@@ -359,7 +360,7 @@ impl Size {
         let loops = u32::try_from(loop_depth(expression)).unwrap_or(u32::MAX);
         let rounds = longest.max(2).saturating_pow(loops);
         if loops > 1 && rounds.saturating_mul(self.total) > MAX_WORK || rounds > MAX_WORK {
-            return Err("its loops within each other are too much work for this object".to_owned());
+            return Err("nested loops are too much work for this object".to_owned());
         }
         let mut text = self.text.max(length);
         visit(expression, &mut |node| {
@@ -374,7 +375,7 @@ impl Size {
             }
         });
         if uses(expression, "replace") && text > MAX_TEXT {
-            return Err("its replacements could make a text that is too long".to_owned());
+            return Err("replacements could produce a string that is too long".to_owned());
         }
         Ok(())
     }
@@ -426,14 +427,14 @@ fn uses(expression: &IdedExpr, function: &str) -> bool {
     found
 }
 
-/// How many loops stand within each other.
+/// Returns the depth of nested loops.
 fn loop_depth(expression: &IdedExpr) -> usize {
     let mut open = vec![(expression, 0)];
-    let mut most = 0;
+    let mut deepest = 0;
     while let Some((node, above)) = open.pop() {
         let here = above + usize::from(matches!(node.expr, Expr::Comprehension(_)));
-        most = most.max(here);
+        deepest = deepest.max(here);
         open.extend(children(node).into_iter().map(|child| (child, here)));
     }
-    most
+    deepest
 }

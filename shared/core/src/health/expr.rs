@@ -1,20 +1,20 @@
-//! `healthCheckExprs` and `dependsOn[].readyExpr`.
+//! The CEL expressions of `healthCheckExprs` and `dependsOn[].readyExpr`.
 
 use super::cel::{CelError, Expression};
 use super::{Assessment, Health, is_behind};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 
-/// Why an expression was refused or gave no answer. Names the expression, never a value of the object.
+/// The reason that an expression was refused or has no result. Contains the expression, but no value of the object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExprError {
-    /// The expression cannot be used, whatever the object. Flux's reason is `InvalidCELExpression`.
+    /// The expression is invalid for every object. Flux's reason is `InvalidCELExpression`.
     #[error("{0}")]
     Invalid(String),
-    /// The expression gives no answer for this object, such as for a field that is not there yet. The health is
-    /// [`Health::Unknown`] then, and a dependency is not ready.
+    /// The expression has no result for this object, for example because a field does not exist yet. The health is
+    /// then [`Health::Unknown`], and a dependency is not ready.
     #[error("{0}")]
-    NoAnswer(String),
+    NoResult(String),
 }
 
 impl From<CelError> for ExprError {
@@ -22,24 +22,24 @@ impl From<CelError> for ExprError {
         match error {
             CelError::Parse { .. } => Self::Invalid(error.to_string()),
             CelError::Evaluate { .. } | CelError::NotBoolean { .. } => {
-                Self::NoAnswer(error.to_string())
+                Self::NoResult(error.to_string())
             }
         }
     }
 }
 
-/// One entry of `healthCheckExprs`, as it stands in the spec.
+/// One entry of `healthCheckExprs` of the spec.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HealthCheck {
-    /// The group, with any version.
+    /// The API group with any version.
     pub api_version: String,
-    /// The kind; empty for every kind of the group.
+    /// The kind of the objects; empty for every kind of the group.
     pub kind: String,
-    /// True while the object is on the way.
+    /// The expression that is true while the object is in progress.
     pub in_progress: Option<String>,
-    /// True when it failed.
+    /// The expression that is true if the object has failed.
     pub failed: Option<String>,
-    /// True when it is as desired.
+    /// The expression that is true if the object is as desired.
     pub current: String,
 }
 
@@ -60,7 +60,7 @@ impl HealthExprs {
     /// Parses all entries.
     ///
     /// # Errors
-    /// [`ExprError::Invalid`]: no `current`, an expression that does not parse, two entries for the same group and kind.
+    /// [`ExprError::Invalid`]: `current` is missing, an expression does not parse, or two entries have the same group and kind.
     pub fn parse(checks: &[HealthCheck]) -> Result<Self, ExprError> {
         let mut evaluators: Vec<Evaluator> = Vec::new();
         for (index, check) in checks.iter().enumerate() {
@@ -87,11 +87,11 @@ impl HealthExprs {
         Ok(Self(evaluators))
     }
 
-    /// The health of an object by its expressions; nothing when no entry is about its kind or its group, and for Jobs, which
-    /// Flux always judges by itself. An entry for the kind counts before one for the group.
+    /// Returns the health of an object by its expressions; `None` if no entry is for its kind or its group, and for Jobs, for which
+    /// Flux always uses its built-in rules. An entry for the kind precedes one for the group.
     ///
     /// # Errors
-    /// [`ExprError::NoAnswer`]: a field that is not there, an answer that is neither true nor false.
+    /// [`ExprError::NoResult`]: a field does not exist, or the result is not a boolean.
     pub fn assess(&self, object: &Object) -> Option<Result<Assessment, ExprError>> {
         if object.group() == "batch" && object.kind() == "Job" {
             return None;
@@ -129,7 +129,7 @@ fn evaluator(group: String, check: &HealthCheck) -> Result<Evaluator, String> {
 }
 
 impl Evaluator {
-    /// The first that is true of `inProgress`, `failed`, `current`; else in progress.
+    /// Returns the first of `inProgress`, `failed` and `current` that is true, else in progress.
     fn assess(&self, object: &Object) -> Result<Assessment, ExprError> {
         if is_behind(object) {
             return Ok(Assessment::new(Health::InProgress, ""));
@@ -163,27 +163,27 @@ pub struct ReadyExpr(Expression);
 impl ReadyExpr {
     /// Parses the expression.
     ///
-    /// Flux also checks types beforehand and refuses an expression like `dep.spec.prune`, because it could be anything; here
-    /// what evaluates to true or false is accepted.
+    /// Flux also checks types beforehand and refuses an expression like `dep.spec.prune`, because it could have any type; here
+    /// every expression is accepted that evaluates to true or false.
     ///
     /// # Errors
-    /// [`ExprError::Invalid`]: it does not parse, or names something else than `self` and `dep`.
+    /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `self` and `dep`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         let expression = Expression::parse(text)?;
         match expression.unknown_variable(&["self", "dep"]) {
             Some(name) => Err(expression
                 .refuse(format!(
-                    "undeclared reference to '{name}'; it has 'self' and 'dep'"
+                    "undeclared reference to '{name}'; only 'self' and 'dep' are declared"
                 ))
                 .into()),
             None => Ok(Self(expression)),
         }
     }
 
-    /// Whether the dependency is ready. `own` is the object that waits.
+    /// Checks whether the dependency is ready. `own` is the object that waits.
     ///
     /// # Errors
-    /// [`ExprError::NoAnswer`]: a field that is not there, an answer that is neither true nor false.
+    /// [`ExprError::NoResult`]: a field does not exist, or the result is not a boolean.
     pub fn is_ready(&self, own: &Value, dep: &Value) -> Result<bool, ExprError> {
         Ok(self.0.boolean([("self", own), ("dep", dep)].into_iter())?)
     }

@@ -1,10 +1,10 @@
-//! Fields of an object, as strict as the accessors that kstatus reads them with.
+//! Reads fields of an object as strictly as kstatus' accessors.
 
 use super::HealthError;
 use driftless_manifest::Object;
 use serde_json::{Map, Value};
 
-/// One entry of `status.conditions`. What is absent is empty.
+/// One entry of `status.conditions`. Absent fields are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Condition {
     pub kind: String,
@@ -20,7 +20,7 @@ fn wrong(path: &[&str], expected: &'static str) -> HealthError {
     }
 }
 
-/// The value at a path; nothing when a part of the way is absent or null.
+/// Returns the value at a path, or `None` if a part of the path is absent or null.
 pub(super) fn nested<'o>(
     object: &'o Object,
     path: &[&str],
@@ -39,7 +39,7 @@ pub(super) fn nested<'o>(
     Ok(value)
 }
 
-/// A text, which must be one when it is there.
+/// Returns a string; fails if the value has another type.
 pub(super) fn text<'o>(object: &'o Object, path: &[&str]) -> Result<Option<&'o str>, HealthError> {
     match nested(object, path)? {
         None => Ok(None),
@@ -50,7 +50,7 @@ pub(super) fn text<'o>(object: &'o Object, path: &[&str]) -> Result<Option<&'o s
     }
 }
 
-/// An integer, which must be one when it is there.
+/// Returns an integer; fails if the value has another type.
 pub(super) fn integer(object: &Object, path: &[&str]) -> Result<Option<i64>, HealthError> {
     match nested(object, path)? {
         None => Ok(None),
@@ -61,7 +61,7 @@ pub(super) fn integer(object: &Object, path: &[&str]) -> Result<Option<i64>, Hea
     }
 }
 
-/// A list, which must be one when it is there.
+/// Returns a list, empty if absent; fails if the value has another type.
 pub(super) fn list<'o>(object: &'o Object, path: &[&str]) -> Result<&'o [Value], HealthError> {
     match nested(object, path)? {
         None => Ok(&[]),
@@ -72,7 +72,7 @@ pub(super) fn list<'o>(object: &'o Object, path: &[&str]) -> Result<&'o [Value],
     }
 }
 
-/// An integer, or the default for whatever else stands there.
+/// Returns an integer, or the default if it is absent or has another type.
 pub(super) fn integer_or(object: &Object, path: &[&str], default: i64) -> i64 {
     nested(object, path)
         .ok()
@@ -81,7 +81,7 @@ pub(super) fn integer_or(object: &Object, path: &[&str], default: i64) -> i64 {
         .unwrap_or(default)
 }
 
-/// A text, or the default for whatever else stands there.
+/// Returns a string, or the default if it is absent or has another type.
 pub(super) fn text_or<'o>(object: &'o Object, path: &[&str], default: &'o str) -> &'o str {
     nested(object, path)
         .ok()
@@ -90,7 +90,7 @@ pub(super) fn text_or<'o>(object: &'o Object, path: &[&str], default: &'o str) -
         .unwrap_or(default)
 }
 
-/// `status.conditions`.
+/// Returns the entries of `status.conditions`.
 pub(super) fn conditions(object: &Object) -> Result<Vec<Condition>, HealthError> {
     const PATH: &[&str] = &["status", "conditions"];
     match nested(object, PATH)? {

@@ -1,4 +1,4 @@
-//! The rules of built-in kinds.
+//! kstatus' rules for built-in kinds.
 
 use super::fields::{conditions, integer, integer_or, list, text_or};
 use super::{Assessment, HealthError};
@@ -6,13 +6,13 @@ use driftless_manifest::Object;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-/// How long a pod may be without a node before it counts as failed.
+/// Time that a pod may be without a node before it counts as failed.
 const SCHEDULE_WINDOW: SignedDuration = SignedDuration::from_secs(15);
 
-/// A deployment without a deadline has this one, and then never gets the condition `Progressing`.
+/// The deadline that stands for "none": such a Deployment never gets the condition `Progressing`.
 const NO_DEADLINE: i64 = i32::MAX as i64;
 
-/// The rule for a kind; nothing for a kind without one.
+/// Applies the rule of a kind; returns `None` for a kind without a rule.
 pub(super) fn built_in(object: &Object, now: Timestamp) -> Result<Option<Assessment>, HealthError> {
     Ok(Some(match (object.group(), object.kind()) {
         ("", "ConfigMap" | "Secret") | ("batch", "CronJob") => {
@@ -42,7 +42,7 @@ fn status(object: &Object, field: &str) -> i64 {
     integer_or(object, &["status", field], 0)
 }
 
-/// `Word: have/want` when there is less than wanted.
+/// Returns `Word: have/want` if `have` is less than `want`.
 fn fewer(word: &str, have: i64, want: i64) -> Option<Assessment> {
     (want > have).then(|| Assessment::in_progress(format!("{word}: {have}/{want}")))
 }
@@ -233,7 +233,7 @@ fn pod(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
     }
 }
 
-/// A pod gets a while to find a node. One whose age cannot be read has had it.
+/// Returns the health of a pod without a node: failed after [`SCHEDULE_WINDOW`], or if its age cannot be read.
 fn unschedulable(object: &Object, now: Timestamp) -> Assessment {
     let created: Option<Timestamp> = object.meta("creationTimestamp").parse().ok();
     let is_new = created.is_some_and(|created| now.duration_since(created) < SCHEDULE_WINDOW);
@@ -275,7 +275,7 @@ fn crash_looping(object: &Object) -> Result<Vec<&str>, HealthError> {
     Ok(looping)
 }
 
-/// A job's numbers.
+/// The numbers of a Job.
 struct Job {
     succeeded: i64,
     active: i64,
@@ -298,7 +298,7 @@ impl Job {
         }
     }
 
-    /// The end of the job, if it has one.
+    /// Returns the result of the Job if it is finished.
     fn end(&self, object: &Object) -> Result<Option<Assessment>, HealthError> {
         let Self {
             succeeded,
@@ -340,8 +340,8 @@ fn job(object: &Object) -> Result<Assessment, HealthError> {
     })
 }
 
-/// Flux's own reading (fluxcd/pkg runtime v0.110 `statusreaders`): a job is current when it is complete or suspended, and
-/// nothing that all objects have in common is looked at.
+/// Returns the health of a Job by Flux's own rule (fluxcd/pkg runtime v0.110 `statusreaders`): it is current when it is complete or
+/// suspended, and the rules for all objects do not apply.
 pub(super) fn flux_job(object: &Object) -> Result<Assessment, HealthError> {
     if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
         return Ok(Assessment::current("Job is suspended"));

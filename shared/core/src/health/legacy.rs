@@ -1,19 +1,19 @@
-//! Readiness as Helm 3 waited for it, and Helm 4 does with the strategy `legacy`: rules for some built-in kinds, everything else is
-//! ready when it is there. Pure.
+//! Readiness by the rules of Helm 3, and of Helm 4 with the strategy `legacy`: rules for some built-in kinds; any other object is
+//! ready if it exists. Pure.
 
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 
-/// What must be listed to tell whether an object is ready: a kind, and the labels that its objects carry.
+/// The objects that must be listed to determine whether an object is ready, by kind and labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Helpers {
-    /// The kind.
+    /// The kind of the objects to list.
     pub gvk: Gvk,
-    /// `key=value,…`
+    /// The label selector `key=value,…`.
     pub selector: String,
 }
 
-/// The ReplicaSets of a Deployment, the Pods of a ReplicaSet or ReplicationController.
+/// Returns how to list the ReplicaSets of a Deployment, or the Pods of a ReplicaSet or ReplicationController.
 pub fn helpers(live: &Object) -> Option<Helpers> {
     let (gvk, labels) = match (live.api_version(), live.kind()) {
         ("apps/v1", "Deployment") => (
@@ -30,10 +30,10 @@ pub fn helpers(live: &Object) -> Option<Helpers> {
     Some(Helpers { gvk, selector })
 }
 
-/// Whether an object is ready. `listed` are its [`helpers`]; a Job counts only with `jobs`.
+/// Checks whether an object is ready. `listed` are its [`helpers`]; a Job counts only with `jobs`.
 ///
 /// # Errors
-/// It failed for good, in Helm's words.
+/// The object failed for good; the message is Helm's.
 pub fn is_ready(live: &Object, listed: &[Object], jobs: bool) -> Result<bool, String> {
     Ok(match (live.api_version(), live.kind()) {
         ("v1", "Pod") => is_pod_ready(live),
@@ -47,7 +47,7 @@ pub fn is_ready(live: &Object, listed: &[Object], jobs: bool) -> Result<bool, St
         ("v1", "PersistentVolumeClaim") => text(live, "/status/phase") == "Bound",
         ("v1", "Service") => is_service_ready(live),
         (_, "CustomResourceDefinition") => {
-            // A conflict of names is not for this to decide.
+            // As in Helm, a conflict of names is left to later errors.
             holds(live, "Established", "True") || holds(live, "NamesAccepted", "False")
         }
         _ => true,
@@ -87,8 +87,8 @@ fn is_job_done(job: &Object) -> Result<bool, String> {
     if count(job, "/status/failed") > number(job, "/spec/backoffLimit").unwrap_or(6) {
         return Err(format!("job is failed: {}/{}", job.namespace(), job.name()));
     }
-    let wanted = number(job, "/spec/completions");
-    Ok(wanted.is_none_or(|wanted| count(job, "/status/succeeded") >= wanted))
+    let completions = number(job, "/spec/completions");
+    Ok(completions.is_none_or(|completions| count(job, "/status/succeeded") >= completions))
 }
 
 fn is_service_ready(service: &Object) -> bool {
@@ -104,7 +104,7 @@ fn is_service_ready(service: &Object) -> bool {
     }
 }
 
-/// Enough Pods of the ReplicaSet with the Deployment's own template are ready.
+/// Checks whether enough Pods of the ReplicaSet with the Deployment's current template are ready.
 fn is_deployment_ready(deployment: &Object, sets: &[Object]) -> bool {
     if deployment.pointer("/spec/paused") == Some(&Value::Bool(true)) {
         return true;
@@ -151,7 +151,7 @@ fn may_be_unavailable(deployment: &Object, replicas: i64) -> i64 {
     }
 }
 
-/// A number, or so many percent of all.
+/// Returns a number, or a percentage of `all`, rounded up if `up`.
 fn scaled(value: Option<&Value>, all: i64, up: bool) -> Option<i64> {
     let value = value?;
     if let Some(number) = value.as_i64() {
@@ -166,14 +166,14 @@ fn scaled(value: Option<&Value>, all: i64, up: bool) -> Option<i64> {
 }
 
 fn is_daemon_set_ready(set: &Object) -> bool {
-    let wanted = count(set, "/status/desiredNumberScheduled");
+    let desired = count(set, "/status/desiredNumberScheduled");
     if !is_observed(set) || text(set, "/spec/updateStrategy/type") != "RollingUpdate" {
         return is_observed(set);
     }
     let unavailable = set.pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable");
-    let unavailable = scaled(unavailable, wanted, true).unwrap_or(wanted);
-    count(set, "/status/updatedNumberScheduled") == wanted
-        && count(set, "/status/numberReady") >= wanted - unavailable
+    let unavailable = scaled(unavailable, desired, true).unwrap_or(desired);
+    count(set, "/status/updatedNumberScheduled") == desired
+        && count(set, "/status/numberReady") >= desired - unavailable
 }
 
 fn is_stateful_set_ready(set: &Object) -> bool {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_tell_of_themselves() {
+    fn kinds_whose_own_status_decides() {
         let ready = |version, kind, spec, status| {
             is_ready(&object(version, kind, spec, status), &[], true).unwrap()
         };
@@ -342,8 +342,8 @@ mod tests {
             ),
         ];
         for (version, kind, spec, status, expected) in cases {
-            let told = format!("{kind} {spec} {status}");
-            assert_eq!(ready(version, kind, spec, status), expected, "{told}");
+            let case = format!("{kind} {spec} {status}");
+            assert_eq!(ready(version, kind, spec, status), expected, "{case}");
         }
         let failed = object(
             "batch/v1",
@@ -389,7 +389,7 @@ mod tests {
         assert!(!is(&[]));
         assert!(is(&[set(own.clone(), 3, "u")]));
         assert!(!is(&[set(own.clone(), 2, "u")]));
-        assert!(!is(&[set(own, 3, "somebody")]));
+        assert!(!is(&[set(own, 3, "other")]));
         assert!(!is(&[set(json!({"app": "a", "old": "1"}), 4, "u")]));
         let mut paused = spec;
         paused["paused"] = json!(true);

@@ -1,7 +1,7 @@
-//! Is an object healthy? A pure function of the object, as kustomize-controller v1.9 judges it.
+//! The health of an object: a pure function of the object, with the rules of kustomize-controller v1.9.
 //!
-//! [`kstatus`] is `status.Compute` of fluxcd/cli-utils v1.2. [`assess`] is what Flux makes of it: a Job counts as current only
-//! when it is complete. [`assess_with_pods`] also looks at a controller's pods. [`HealthExprs`] and [`ReadyExpr`] are the CEL
+//! [`kstatus`] is `status.Compute` of fluxcd/cli-utils v1.2. [`assess`] adds Flux's rule: a Job counts as current only
+//! when it is complete. [`assess_with_pods`] also checks a controller's pods. [`HealthExprs`] and [`ReadyExpr`] are the CEL
 //! expressions of `healthCheckExprs` and `dependsOn[].readyExpr`.
 
 mod cel;
@@ -18,24 +18,24 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::fmt;
 
-/// How an object is.
+/// The health of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Health {
-    /// As desired.
+    /// The object is as desired.
     Current,
-    /// On the way.
+    /// The object is not yet as desired.
     InProgress,
-    /// Given up by its controller.
+    /// The controller of the object has given up.
     Failed,
-    /// Being deleted.
+    /// The object is being deleted.
     Terminating,
-    /// Not in the cluster.
+    /// The object does not exist in the cluster.
     NotFound,
-    /// It could not be told.
+    /// The health could not be determined.
     Unknown,
 }
 
-/// kstatus' words: `Current`, `InProgress`, `Failed`, `Terminating`, `NotFound`, `Unknown`.
+/// Renders kstatus' terms: `Current`, `InProgress`, `Failed`, `Terminating`, `NotFound`, `Unknown`.
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -52,9 +52,9 @@ impl fmt::Display for Health {
 /// An object's health and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
-    /// How it is.
+    /// The health of the object.
     pub status: Health,
-    /// kstatus' message; a condition's message where one decided. Empty for CEL expressions.
+    /// kstatus' message, or the message of the condition that decided. Empty for CEL expressions.
     pub message: String,
 }
 
@@ -79,16 +79,15 @@ impl Assessment {
     }
 }
 
-/// A field that health is read from holds something else than Kubernetes puts there. Flux counts such an object as
-/// [`Health::Unknown`].
+/// The error of a field whose value Kubernetes would not set. The health of such an object is [`Health::Unknown`] for Flux.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HealthError {
-    /// A field of the wrong type.
+    /// A field has the wrong type.
     #[error("{path} is not {expected}")]
     Field {
-        /// The field, such as `.status.observedGeneration`.
+        /// The path of the field, such as `.status.observedGeneration`.
         path: String,
-        /// What belongs there.
+        /// The expected type with its article, such as `a list`.
         expected: &'static str,
     },
     /// A pod phase that Kubernetes does not have.
@@ -96,10 +95,10 @@ pub enum HealthError {
     Phase(String),
 }
 
-/// The health of an object as Flux judges it without `healthCheckExprs`. `now` tells how long a pod has been waiting.
+/// Returns the health of an object by Flux's rules without `healthCheckExprs`. `now` is needed for the waiting time of a pod.
 ///
 /// # Errors
-/// As [`kstatus`].
+/// Those of [`kstatus`].
 pub fn assess(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
     if object.group() == "batch" && object.kind() == "Job" {
         kinds::flux_job(object)
@@ -108,12 +107,12 @@ pub fn assess(object: &Object, now: Timestamp) -> Result<Assessment, HealthError
     }
 }
 
-/// As [`assess`], and a StatefulSet or ReplicaSet that is in progress has failed when one of its pods has, unless that pod is
-/// being deleted or only waits for a node. `pods` are those that its `spec.selector` picks. A pod whose health cannot be told
+/// Returns the health like [`assess`], but a StatefulSet or ReplicaSet that is in progress has failed if one of its pods has, unless
+/// that pod is being deleted or only waits for a node. `pods` are those that its `spec.selector` selects. A pod of unknown health
 /// does not count.
 ///
 /// # Errors
-/// As [`kstatus`], for the object itself.
+/// Those of [`kstatus`], for the object itself.
 pub fn assess_with_pods(
     object: &Object,
     pods: &[Object],
@@ -131,7 +130,7 @@ pub fn assess_with_pods(
     })
 }
 
-/// Whether the pods of an object have a say in its health, as long as it is in progress.
+/// Checks whether the pods of an object decide its health while it is in progress.
 pub fn controls_pods(object: &Object) -> bool {
     object.group() == "apps" && matches!(object.kind(), "StatefulSet" | "ReplicaSet")
 }
@@ -145,11 +144,11 @@ fn failed_for_good(pod: &Object, now: Timestamp) -> bool {
     failed && !unschedulable && pod.meta("deletionTimestamp").is_empty()
 }
 
-/// `status.Compute` of cli-utils: what all objects have in common first, then the rules of built-in kinds, then a `Ready`
-/// condition. What has none of these is current.
+/// Returns the health like `status.Compute` of cli-utils: by the rules for all objects first, then by those of built-in kinds, then by a
+/// `Ready` condition. An object to which no rule applies is current.
 ///
 /// # Errors
-/// A field of the wrong type.
+/// A field has the wrong type.
 pub fn kstatus(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
     if let Some(found) = generic(object)? {
         return Ok(found);
@@ -167,12 +166,13 @@ pub fn kstatus(object: &Object, now: Timestamp) -> Result<Assessment, HealthErro
     Ok(Assessment::current("Resource is current"))
 }
 
-/// Whether an object is current by [`kstatus`]: for definitions, namespaces and what else does not depend on the time.
+/// Checks whether an object is current by [`kstatus`]: for definitions, namespaces and other kinds whose health does not depend on the
+/// time.
 pub fn is_current(object: &Object) -> bool {
     kstatus(object, Timestamp::MAX).is_ok_and(|found| found.status == Health::Current)
 }
 
-/// Deletion, a generation that was not observed yet, `Reconciling` and `Stalled`.
+/// Applies the rules for all objects: deletion, a generation that was not observed yet, `Reconciling` and `Stalled`.
 fn generic(object: &Object) -> Result<Option<Assessment>, HealthError> {
     if text(object, &["metadata", "deletionTimestamp"])?.is_some_and(|time| !time.is_empty()) {
         return Ok(Some(Assessment::new(
@@ -199,7 +199,7 @@ fn generic(object: &Object) -> Result<Option<Assessment>, HealthError> {
     Ok(None)
 }
 
-/// Whether the object says that its controller has not seen its newest spec. Fields of other types do not count.
+/// Checks whether the controller of the object has not observed the newest spec. Fields of other types do not count.
 fn is_behind(object: &Object) -> bool {
     let number = |path: &[&str]| nested(object, path).ok().flatten().and_then(Value::as_i64);
     match (
@@ -305,18 +305,18 @@ mod tests {
         assert_eq!(health("example.com/v2", "B"), Some(Health::InProgress));
         assert_eq!(health("other.com/v1", "A"), None);
         assert_eq!(health("batch/v1", "Job"), None);
-        let twice = [
+        let duplicates = [
             check("example.com/v1", "A", "true"),
             check("example.com/v2", "A", "true"),
         ];
         assert_eq!(
-            HealthExprs::parse(&twice).unwrap_err().to_string(),
+            HealthExprs::parse(&duplicates).unwrap_err().to_string(),
             "duplicate custom health check for GroupKind A.example.com at healthchecks[1]"
         );
     }
 
     #[test]
-    fn hostile_expressions_are_refused_and_no_value_is_told() {
+    fn hostile_expressions_are_refused_and_no_value_leaks() {
         let items: Vec<i64> = (0..5_000).collect();
         let data = object(
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"},

@@ -1,4 +1,4 @@
-//! Evaluates the expressions of a substitution.
+//! Evaluates the expansions of a substitution.
 
 use super::glob::trim_prefix;
 use super::parse::{Expansion, Piece};
@@ -6,7 +6,7 @@ use driftless_manifest::{Fuel, FuelKind, OutOfFuel};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why an expansion has no value.
+/// The reason that an expansion has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EvalError {
     #[error("variable not set (strict mode): {0:?}")]
@@ -17,7 +17,7 @@ pub(super) enum EvalError {
     BrokenCharacter(String),
     #[error("the result is larger than {0} bytes")]
     TooLarge(usize),
-    #[error("the patterns need more work than one object may cost")]
+    #[error("the patterns need more work than the limit of one object")]
     TooMuchWork,
 }
 
@@ -30,15 +30,15 @@ impl From<OutOfFuel> for EvalError {
     }
 }
 
-/// What one text may cost.
+/// The limits of one substitution.
 pub(super) struct Budget<'f> {
-    /// Bytes that all pieces together may make, and steps for matching patterns.
+    /// The bytes that all pieces together may have, and the steps for matching patterns.
     pub own: Fuel,
-    /// What is left for all texts.
+    /// The fuel that all substitutions of a build share.
     pub all: &'f Fuel,
 }
 
-/// Bytes that are read or copied in a step.
+/// Bytes that are read or copied per step.
 const BYTES_PER_STEP: usize = 16;
 
 impl Budget<'_> {
@@ -53,11 +53,11 @@ impl Budget<'_> {
     }
 }
 
-/// The variables, and what a missing one means.
+/// The variables, and the treatment of missing ones.
 pub(super) struct Scope<'v> {
     pub vars: &'v BTreeMap<String, String>,
     pub strict: bool,
-    /// Whether line breaks in values are dropped.
+    /// True if line breaks in values are removed.
     pub one_line: bool,
 }
 
@@ -71,7 +71,7 @@ impl Scope<'_> {
     }
 }
 
-/// The text of a row of pieces. An error comes with its line.
+/// Evaluates pieces to a string. An error has its line.
 pub(super) fn pieces(
     pieces: &[Piece],
     scope: &Scope,
@@ -95,7 +95,7 @@ pub(super) fn pieces(
 }
 
 fn value(expansion: &Expansion, scope: &Scope, budget: &Budget<'_>) -> Result<String, EvalError> {
-    // Arguments first, used or not: a missing variable inside an unused default fails too.
+    // Arguments first, even if unused: a missing variable in an unused default is also an error.
     let mut args = Vec::with_capacity(expansion.args.len());
     for arg in &expansion.args {
         args.push(match arg {
@@ -134,7 +134,7 @@ pub(super) fn unset(
     }
 }
 
-/// The operators that say themselves what an unset variable means.
+/// Checks whether an operator defines the value of an unset variable.
 fn gives_default(operator: &str) -> bool {
     matches!(operator, "=" | ":-" | ":+" | ":=" | ":?")
 }
@@ -183,7 +183,7 @@ fn apply(
             (Some(rest), Some(new)) => format!("{rest}{new}"),
             _ => value.to_owned(),
         },
-        // Every default operator acts as `:-` does, `:+` and `:?` too; so does no operator at all.
+        // In Flux, every default operator, including `:+` and `:?`, acts like `:-`, and so does an expansion without operator.
         _ if value.is_empty() => args.concat(),
         _ => value.to_owned(),
     })
@@ -195,14 +195,15 @@ fn replace_all(
     new: &str,
     budget: &Budget<'_>,
 ) -> Result<String, EvalError> {
-    // Every byte may be one.
+    // Every byte may be a match.
     budget.step(value.len() / 2)?;
     let hits = value.matches(old).count();
     budget.own.room_for_bytes(hits.saturating_mul(new.len()))?;
     Ok(value.replace(old, new))
 }
 
-/// Bytes from a position, negative from the end, and at most so many. What is no number leaves the value as it is.
+/// Returns at most `length` bytes from a position; a negative one counts from the end. If an argument is not a number, the value stays
+/// unchanged.
 fn substring(
     expansion: &Expansion,
     value: &str,
@@ -252,7 +253,7 @@ fn change_first(text: &str, change: impl Fn(char) -> char) -> String {
     }
 }
 
-/// Go's `unicode.ToUpper`: one character for one character, so `ß` stays.
+/// Converts like Go's `unicode.ToUpper`: one character to one character, so `ß` stays.
 fn upper(c: char) -> char {
     let mut all = c.to_uppercase();
     match (all.next(), all.next()) {
@@ -267,7 +268,7 @@ fn upper(c: char) -> char {
     }
 }
 
-/// Go's `unicode.ToLower`: `İ` becomes `i`.
+/// Converts like Go's `unicode.ToLower`: `İ` becomes `i`.
 fn lower(c: char) -> char {
     let mut all = c.to_lowercase();
     match (all.next(), all.next()) {

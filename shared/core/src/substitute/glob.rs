@@ -4,10 +4,10 @@
 
 use super::eval::{Budget, EvalError};
 
-/// A pattern that cannot be read. Flux then leaves the value as it is.
+/// The error of an invalid pattern. Flux then leaves the value unchanged.
 struct BadPattern;
 
-/// What the longest (or shortest) prefix of `value` that matches `pattern` leaves over. An empty prefix never counts.
+/// Returns `value` without the longest (or shortest) prefix that matches `pattern`. An empty prefix never counts.
 pub(super) fn trim_prefix<'v>(
     value: &'v [u8],
     pattern: &[u8],
@@ -30,7 +30,7 @@ pub(super) fn trim_prefix<'v>(
     Ok(&value[cut..])
 }
 
-/// Whether the pattern matches the whole text.
+/// Checks whether the pattern matches the whole string.
 fn matches(
     mut pattern: &[u8],
     mut text: &[u8],
@@ -42,7 +42,7 @@ fn matches(
         if star && chunk.is_empty() {
             return Ok(Ok(true));
         }
-        // A star may skip any number of bytes; without one the chunk must match here. The first place that fits is kept.
+        // A star may skip any number of bytes; without one the chunk must match here. The first match is kept.
         let last_start = if star { text.len() } else { 0 };
         let mut left = None;
         for start in 0..=last_start {
@@ -65,7 +65,7 @@ fn matches(
     Ok(Ok(text.is_empty()))
 }
 
-/// Leading stars, the pattern up to the next star, and the rest.
+/// Returns whether the pattern begins with stars, the pattern up to the next star, and the rest.
 fn next_chunk(pattern: &[u8]) -> (bool, &[u8], &[u8]) {
     let stars = pattern.iter().take_while(|b| **b == b'*').count();
     let pattern = &pattern[stars..];
@@ -84,8 +84,8 @@ fn next_chunk(pattern: &[u8]) -> (bool, &[u8], &[u8]) {
     (stars > 0, &pattern[..at], &pattern[at..])
 }
 
-/// Matches a chunk without stars at the start of the text; gives what is left of the text. A pattern is only looked at as
-/// far as the text goes.
+/// Matches a chunk without stars at the start of the string; returns the rest of the string. The pattern is checked only as
+/// far as the string goes.
 fn match_chunk<'t>(mut chunk: &[u8], mut text: &'t [u8]) -> Result<Option<&'t [u8]>, BadPattern> {
     while let Some(first) = chunk.first() {
         if text.is_empty() {
@@ -122,7 +122,7 @@ fn match_chunk<'t>(mut chunk: &[u8], mut text: &'t [u8]) -> Result<Option<&'t [u
     Ok(Some(text))
 }
 
-/// Whether `c` is in the class that starts behind `[`, and the pattern behind its `]`.
+/// Returns whether `c` is in the class that starts after `[`, and the pattern after its `]`.
 fn match_class(mut class: &[u8], c: u32) -> Result<(bool, &[u8]), BadPattern> {
     let negated = class.first() == Some(&b'^');
     if negated {
@@ -145,7 +145,7 @@ fn match_class(mut class: &[u8], c: u32) -> Result<(bool, &[u8]), BadPattern> {
     }
 }
 
-/// One character of a class, which can never be the last of the pattern.
+/// Returns one character of a class and the rest. A class needs its `]`, so the character must not be the last of the pattern.
 fn class_char(class: &[u8]) -> Result<(u32, &[u8]), BadPattern> {
     let class = match class.first() {
         None | Some(b'-' | b']') => return Err(BadPattern),
@@ -162,7 +162,7 @@ fn class_char(class: &[u8]) -> Result<(u32, &[u8]), BadPattern> {
     Ok((c, &class[size..]))
 }
 
-/// The first character and its bytes; a broken one counts as U+FFFD of one byte.
+/// Returns the first character and its length in bytes; an invalid one counts as U+FFFD of one byte.
 fn decode(text: &[u8]) -> (u32, usize) {
     let window = &text[..text.len().min(4)];
     let valid = match std::str::from_utf8(window) {

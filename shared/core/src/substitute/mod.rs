@@ -1,20 +1,20 @@
-//! Flux's post-build substitution: `${VAR}` and its like, as fluxcd/pkg envsubst v1.7 and kustomize v1.35 do it for
+//! Flux's post-build substitution: `${VAR}` and similar expansions, as fluxcd/pkg envsubst v1.7 and kustomize v1.35 evaluate them for
 //! kustomize-controller v1.9.
 //!
-//! An object is written as YAML, the text is substituted, and the result is read as YAML again. So `replicas: ${N}` becomes
+//! An object is rendered as YAML, the expansions in it are replaced, and the result is parsed as YAML again. So `replicas: ${N}` becomes
 //! a number, a value with `: ` in it may become a map, and quotes in the value are YAML's quotes: Flux's users know this and
 //! rely on it.
 //!
-//! | written | gives |
+//! | expansion | result |
 //! | --- | --- |
 //! | `${A}` | the value; empty when unset (an error when strict) |
 //! | `${A:-d}` `${A:=d}` `${A=d}` `${A:+d}` `${A:?d}` | the value, `d` when unset or empty; `d` may hold expansions |
 //! | `${#A}` | its length in bytes |
-//! | `${A:p}` `${A:p:n}` | `n` bytes from byte `p`; from the end when `p` is negative and not taken for a default (`${A: -1}` is no number: the value stays) |
+//! | `${A:p}` `${A:p:n}` | `n` bytes from byte `p`; from the end if `p` is negative and does not parse as a default (in `${A: -1}`, ` -1` is not a number, so the value stays) |
 //! | `${A/x/y}` `//` `/#` `/%` | `x` replaced: the first, every, as a prefix, as a suffix |
 //! | `${A#p}` `##` `%` `%%` | without the shortest or longest prefix or suffix that matches the pattern |
 //! | `${A^}` `^^` `,` `,,` | first letter or all letters in upper or lower case |
-//! | `$${A}` | the text `${A}` |
+//! | `$${A}` | the literal `${A}` |
 //!
 //! `${A-d}`, `${A+d}` and `${A?d}` without a colon are refused, as Flux refuses them.
 
@@ -27,22 +27,22 @@ use driftless_manifest::{Fuel, FuelLimits, InvalidObject, Object, OutOfFuel};
 use serde_json::{Number, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The label or annotation that keeps an object from being substituted, when its value is `disabled` (in just this case).
+/// The label or annotation that disables the substitution in an object if its value is `disabled` (case-sensitive).
 pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
-/// How to substitute.
+/// The options of a substitution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubstituteOptions {
-    /// A variable without value and without default is an error (Flux's feature gate `StrictPostBuildSubstitutions`).
+    /// True if a variable without a value and a default is an error (Flux's feature gate `StrictPostBuildSubstitutions`).
     pub strict: bool,
-    /// Substitute even when no variable is given, so that defaults take effect (`substituteStrategy: Always`).
+    /// True to substitute even if no variable is given, so that defaults take effect (`substituteStrategy: Always`).
     pub always: bool,
-    /// The most bytes that one text may become.
+    /// The maximum size of one result, in bytes.
     pub max_bytes: usize,
 }
 
 impl Default for SubstituteOptions {
-    /// Strict, `WithVariables`, 16 MiB.
+    /// Returns the options strict, `WithVariables` and 16 MiB.
     fn default() -> Self {
         Self {
             strict: true,
@@ -52,11 +52,11 @@ impl Default for SubstituteOptions {
     }
 }
 
-/// Steps that one text may cost.
+/// Maximum number of steps for one string.
 const MAX_STEPS: usize = 20_000_000;
 
-/// What the substitution in all objects of a build may cost: see [`object_within`]. A build gives at most 64 MiB of YAML and
-/// 1.5 million values, keys not counted; its values may become others.
+/// Returns the fuel for the substitution in all objects of a build: see [`object_within`]. A build has at most 64 MiB of YAML and
+/// 1.5 million values, without keys; a substitution may change their number and size.
 pub fn fuel() -> Fuel {
     Fuel::new(FuelLimits {
         steps: 2 * MAX_STEPS,
@@ -66,87 +66,87 @@ pub fn fuel() -> Fuel {
     })
 }
 
-/// Bytes of an object's text that are written or read in a step.
+/// Bytes of an object's YAML that are rendered or parsed per step.
 const BYTES_PER_STEP: usize = 32;
 
-/// Names of variables that are checked in a step.
+/// Names of variables that are checked per step.
 const NAMES_PER_STEP: usize = 16;
 
-/// What is wrong with a `${…}`. The words are Flux's.
+/// A syntax error of a `${…}`. The messages are Flux's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SyntaxError {
-    /// Something stands where `}` or an operator is expected.
+    /// `}` or an operator is expected, but another character follows.
     #[error("bad substitution")]
     BadSubstitution,
-    /// The name is followed by no known operator and no `}`.
+    /// After the name, a known operator or `}` is missing.
     #[error("missing closing brace")]
     MissingClosingBrace,
     /// `${` without a name.
     #[error("unable to parse variable name")]
     VariableName,
-    /// An operator without its argument, or a text that ends within one.
+    /// The argument of an operator is missing or incomplete.
     #[error("unable to parse substitution within function")]
     Argument,
-    /// `${A:-${B:-…}}` too deep.
-    #[error("more than {0} expansions within each other")]
+    /// `${A:-${B:-…}}` is nested too deeply.
+    #[error("more than {0} nested expansions")]
     TooDeep(usize),
 }
 
-/// Why a substitution failed. Names variables, never their values.
+/// The reason that a substitution failed. Contains the names of variables, but not their values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubstituteError {
-    /// A variable with a name that no expansion could name.
+    /// The name of a variable is not valid, so that no expansion can use it.
     #[error(
         "envsubst error: '{0}' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'"
     )]
     Name(String),
-    /// An expansion that cannot be read.
-    #[error("envsubst error: variable substitution failed: {kind} (line {line} of the text)")]
+    /// The syntax of an expansion is not valid.
+    #[error("envsubst error: variable substitution failed: {kind} (line {line} of the YAML)")]
     Syntax {
-        /// What is wrong.
+        /// The syntax error.
         kind: SyntaxError,
-        /// The line of the text, from 1.
+        /// The line of the YAML, from 1.
         line: usize,
     },
-    /// Strict, and no value and no default.
+    /// The substitution is strict, and the variable has no value and no default.
     #[error(
-        "envsubst error: variable substitution failed: variable not set (strict mode): {name:?} (line {line} of the text)"
+        "envsubst error: variable substitution failed: variable not set (strict mode): {name:?} (line {line} of the YAML)"
     )]
     NotSet {
-        /// The variable.
+        /// The name of the variable.
         name: String,
-        /// The line of the text, from 1.
+        /// The line of the YAML, from 1.
         line: usize,
     },
-    /// An expansion whose result cannot be made.
-    #[error("envsubst error: variable substitution failed: {message} (line {line} of the text)")]
+    /// The evaluation of an expansion failed.
+    #[error("envsubst error: variable substitution failed: {message} (line {line} of the YAML)")]
     Value {
-        /// What is wrong.
+        /// The error of the evaluation.
         message: String,
-        /// The line of the text, from 1.
+        /// The line of the YAML, from 1.
         line: usize,
     },
-    /// The objects of a build cost more than their substitution may, all together.
+    /// The substitution in all objects of a build exceeds its fuel.
     #[error("the substitution in all objects of this build needs {0}")]
     Fuel(#[from] OutOfFuel),
-    /// The substituted text is no YAML; a value with a quote, a colon or a bracket needs quotes around its `${…}`.
+    /// The result is not valid YAML; a value with a quote, a colon or a bracket needs quotes around its `${…}`.
     #[error("envsubst error: YAMLToJSON: {0}; check the values for quotes, colons and brackets")]
     Yaml(#[from] yaml::YamlError),
-    /// The substituted text is no longer one object with a name and a kind.
-    #[error("envsubst error: the substituted text is not a Kubernetes object: {0}")]
+    /// The result is no longer one object with a name and a kind.
+    #[error("envsubst error: the substituted YAML is not a Kubernetes object: {0}")]
     Object(#[from] InvalidObject),
-    /// A value brought a second YAML document, or none is left.
-    #[error("envsubst error: the substituted text has {0} YAML documents, expected one")]
+    /// A value added a second YAML document, or the only document is gone.
+    #[error("envsubst error: the substituted YAML has {0} documents, expected one")]
     Documents(usize),
 }
 
 /// Substitutes in one object.
 ///
-/// Line breaks in values are dropped, as Flux drops them. Without variables the object stays as it is, unless
-/// `options.always`. An object with [`SUBSTITUTE`] `disabled` as label or annotation stays as it is.
+/// Line breaks in values are removed, as in Flux. Without variables the object stays unchanged, unless
+/// `options.always` is set. An object with [`SUBSTITUTE`] `disabled` as label or annotation stays unchanged.
 ///
 /// # Errors
-/// As [`text`]; a name that no expansion could name; a text that is no YAML or no object once it is substituted.
+/// Those of [`text`]; the name of a variable is not valid; the result is not valid YAML or not an object.
 pub fn object(
     object: &Object,
     vars: &BTreeMap<String, String>,
@@ -155,10 +155,10 @@ pub fn object(
     object_within(object, vars, options, &fuel())
 }
 
-/// As [`object`], one of many: a [`fuel`] is there for all of them.
+/// Substitutes like [`object`] in one of many objects that share a [`fuel`].
 ///
 /// # Errors
-/// As [`object`], and a fuel that has run out.
+/// Those of [`object`]; the fuel has run out.
 pub fn object_within(
     object: &Object,
     vars: &BTreeMap<String, String>,
@@ -196,8 +196,8 @@ pub fn object_within(
     }
 }
 
-/// The variables that an object names and that have neither a value nor a default: what a strict substitution fails for. What
-/// cannot be read names none: the substitution says what is wrong.
+/// Returns the variables that an object names and that have no value and no default, for which a strict substitution fails. Returns
+/// none for invalid syntax: the substitution reports it.
 pub fn unset(object: &Object, vars: &BTreeMap<String, String>) -> BTreeSet<String> {
     let mut unset = BTreeSet::new();
     if !is_disabled(object)
@@ -229,17 +229,17 @@ fn round_integers(value: &mut Value) {
     }
 }
 
-/// The number as an integer when 64 bits hold it.
+/// Converts the number to an integer if 64 bits hold it.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn integral(float: f64) -> Option<Number> {
     const EDGE: f64 = 9_223_372_036_854_775_808.0;
     (float.fract() == 0.0 && (-EDGE..EDGE).contains(&float)).then(|| Number::from(float as i64))
 }
 
-/// Substitutes in a text.
+/// Substitutes in a string.
 ///
 /// # Errors
-/// An expansion that cannot be read, a missing variable when strict, a result beyond the budget.
+/// The syntax of an expansion is not valid, a variable is missing in strict mode, or the result exceeds the budget.
 pub fn text(
     text: &str,
     vars: &BTreeMap<String, String>,
@@ -278,7 +278,7 @@ fn in_text(
     })
 }
 
-/// Whether a name may be given a value.
+/// Checks whether variables may have these names.
 ///
 /// # Errors
 /// The first name, in order, that does not fit `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
@@ -318,14 +318,14 @@ mod tests {
         .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "envsubst error: variable substitution failed: variable not set (strict mode): \"NONE\" (line 2 of the text)"
+            "envsubst error: variable substitution failed: variable not set (strict mode): \"NONE\" (line 2 of the YAML)"
         );
         let error = text("a: ${TOKEN:1:-9}", &vars, SubstituteOptions::default()).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 
     #[test]
-    fn what_has_neither_a_value_nor_a_default_is_unset() {
+    fn variables_without_value_and_default_are_unset() {
         let object = |disabled: &str| {
             let text = "${KNOWN} ${NONE} ${D:-x} ${E:=${INNER}} ${SHORT^^} $${ESCAPED}";
             let value = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -338,7 +338,7 @@ mod tests {
         assert!(unset(&object("disabled")).is_empty());
     }
 
-    /// Each object could spend all that one may.
+    /// The objects share one fuel: the limit of one object must not apply to each of many.
     #[test]
     fn the_objects_of_a_build_share_their_fuel() {
         let value = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
@@ -363,7 +363,7 @@ mod tests {
             ("size", "${A}".repeat(100).as_str(), big.as_str()),
             ("replacing", "${A//x/${A}}", big.as_str()),
             ("patterns", slow.as_str(), "a".repeat(100_000).as_str()),
-            // What is read over and over, and leaves nothing.
+            // The value is read for each expansion, and the result is empty.
             ("cuts", "${A%*}".repeat(1_000).as_str(), big.as_str()),
             ("holes", "${A//x/}".repeat(1_000).as_str(), big.as_str()),
         ] {

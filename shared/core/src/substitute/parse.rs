@@ -1,33 +1,33 @@
-//! Parses the text of a substitution into literals and expressions.
+//! Parses a string into literals and expansions.
 
 use super::SyntaxError;
 
-/// How deep `${A:-${B:-…}}` may nest.
+/// Maximum depth of nested expansions such as `${A:-${B:-…}}`.
 const MAX_DEPTH: usize = 64;
 
-/// A piece of a text.
+/// A piece of a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Text that stays, escapes already taken out.
+    /// A literal, without its escapes.
     Text(String),
-    /// An expansion, `${…}`.
+    /// An expansion `${…}` with its arguments.
     Expansion(Expansion),
 }
 
 /// One `${…}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Expansion {
-    /// The variable.
+    /// The name of the variable.
     pub name: String,
     /// The operator as it was written, such as `:-` or `##`; empty for `${NAME}`.
     pub operator: String,
-    /// What stands behind the operator.
+    /// The arguments after the operator.
     pub args: Vec<Piece>,
     /// The line of the outermost `${`, from 1.
     pub line: usize,
 }
 
-/// Which characters `\` and `$` take the meaning from.
+/// The escapes of a literal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escapes {
     None,
@@ -37,7 +37,7 @@ enum Escapes {
     DollarAndBackslash,
 }
 
-/// Reads a text into its pieces.
+/// Parses a string into its pieces. An error has its line, from 1.
 pub(super) fn parse(text: &str) -> Result<Vec<Piece>, (SyntaxError, usize)> {
     let mut parser = Parser {
         text,
@@ -69,7 +69,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// The next character; a NUL ends the text, as it does for Flux.
+    /// Returns the next character; a NUL ends the string, as in Flux.
     fn peek(&self) -> Option<char> {
         self.rest().chars().next().filter(|c| *c != '\0')
     }
@@ -91,8 +91,8 @@ impl Parser<'_> {
         self.line_at = self.at;
     }
 
-    /// A run of characters that `accept` takes (it sees the character and the bytes of the run up to and with it), with
-    /// escapes taken out. Stops before `${` when `stop_at_expansion`. `None` when not even one character fits.
+    /// Reads a run of characters that `accept` accepts (its arguments are the character and the length of the run including it),
+    /// without escapes. Stops before `${` if `stop_at_expansion`. `None` if the run is empty.
     fn literal(
         &mut self,
         escapes: Escapes,
@@ -127,7 +127,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `${`.
+    /// Parses an expansion after its `${`.
     fn expansion(&mut self, depth: usize) -> Result<Expansion, SyntaxError> {
         if depth > MAX_DEPTH {
             return Err(SyntaxError::TooDeep(MAX_DEPTH));
@@ -168,7 +168,7 @@ impl Parser<'_> {
             .unwrap_or_default()
     }
 
-    /// `${NAME:-word}` and its like; the word is a row of texts and expansions.
+    /// Parses `${NAME:-word}` and similar expansions; the word is a sequence of literals and expansions.
     fn default(
         &mut self,
         name: String,
@@ -183,7 +183,7 @@ impl Parser<'_> {
         Ok(self.expand(name, operator, words))
     }
 
-    /// `${NAME:position}` and `${NAME:position:length}`.
+    /// Parses `${NAME:position}` and `${NAME:position:length}`.
     fn substring(&mut self, name: String, depth: usize) -> Result<Expansion, SyntaxError> {
         self.eat(":");
         let mut args = vec![self.argument(Escapes::None, depth, |c| c != ':' && c != '}')?];
@@ -196,7 +196,7 @@ impl Parser<'_> {
         self.close(name, ":", args)
     }
 
-    /// `${NAME/old/new}` and its like. `old` may hold a `}`, `new` may be absent.
+    /// Parses `${NAME/old/new}` and similar expansions. `old` may contain a `}`, `new` may be absent.
     fn replace(&mut self, name: String, depth: usize) -> Result<Expansion, SyntaxError> {
         let operator = self.operator(|c, bytes| match bytes {
             1 => c == '/',
@@ -212,7 +212,7 @@ impl Parser<'_> {
         self.close(name, &operator, args)
     }
 
-    /// One argument: an expansion, or a text that `accept` takes.
+    /// Parses one argument: an expansion, or a literal that `accept` accepts.
     fn argument(
         &mut self,
         escapes: Escapes,
@@ -250,7 +250,7 @@ impl Parser<'_> {
     }
 }
 
-/// Letters, decimal digits and `_`: what Flux takes as part of a name while it reads (which names may be set is stricter).
+/// Checks for letters, decimal digits and `_`, which Flux's parser accepts in a name (the check of variables is stricter).
 fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && c.is_alphanumeric())
 }

@@ -1,4 +1,4 @@
-//! What an account shall have: its rights, its Secret, and the resource by which Capsule spreads it.
+//! The desired objects of an account: its rights, its Secret, and the resource by which Capsule copies the Secret.
 
 use super::{
     ACCOUNT_UID_ANNOTATION, EXPIRES_ANNOTATION, GLOBAL_ANNOTATION, LABEL, MANAGER, ON, Place,
@@ -15,13 +15,13 @@ use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Capsule's API.
+/// The `apiVersion` of Capsule's kinds.
 pub const CAPSULE: &str = "capsule.clastix.io/v1beta2";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const KUBECONFIG: &str = "kubeconfig";
 
-/// The kinds of what is made.
+/// The `apiVersion`s and kinds of the created objects.
 pub const KINDS: [(&str, &str); 5] = [
     ("v1", "Secret"),
     (RBAC, "RoleBinding"),
@@ -33,29 +33,29 @@ pub const KINDS: [(&str, &str); 5] = [
 /// An account that owns Tenants.
 #[derive(Clone, Debug)]
 pub struct Owner {
-    /// Its namespace.
+    /// The namespace of the account.
     pub namespace: String,
-    /// Its name.
+    /// The name of the account.
     pub name: String,
-    /// Its uid.
+    /// The uid of the account.
     pub uid: String,
-    /// Whether its token is that of a Secret.
+    /// True if its token is that of the Secret `NAME-token`.
     pub token_secret: bool,
-    /// The Tenants over which its kubeconfig is spread.
-    pub spread: Vec<String>,
+    /// The Tenants to whose namespaces its kubeconfig is copied.
+    pub copied_to: Vec<String>,
 }
 
 /// The token in a kubeconfig.
 #[derive(Clone, Debug)]
 pub struct OwnerToken {
-    /// The token.
+    /// The bearer token itself.
     pub secret: Secret,
-    /// When it expires, since 1970; never when absent.
+    /// The time of its expiry, since 1970; `None` if it does not expire.
     pub expires: Option<Duration>,
 }
 
 impl Owner {
-    /// An account with the Tenants that it owns.
+    /// Creates the owner of an account and the Tenants that it owns.
     pub fn new(account: &Object, tenants: Vec<String>) -> Self {
         let global = account.annotation(GLOBAL_ANNOTATION) == Some(ON);
         Self {
@@ -63,25 +63,25 @@ impl Owner {
             name: account.name().to_owned(),
             uid: account.meta("uid").to_owned(),
             token_secret: account.annotation(TOKEN_ANNOTATION) == Some("secret"),
-            spread: match global {
+            copied_to: match global {
                 true => tenants,
                 false => Vec::new(),
             },
         }
     }
 
-    /// `NAMESPACE/NAME`.
-    pub fn shown(&self) -> String {
+    /// Returns `NAMESPACE/NAME`.
+    pub fn display_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 }
 
-/// The user that an account is.
+/// Returns the user name of an account.
 pub fn user(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
 
-/// The accounts that own a Tenant, as users.
+/// Returns the user names of the accounts that own a Tenant.
 pub fn account_owners(tenant: &Object) -> Vec<String> {
     let owners = tenant.pointer("/spec/owners").and_then(Value::as_array);
     let accounts = owners.into_iter().flatten();
@@ -91,7 +91,7 @@ pub fn account_owners(tenant: &Object) -> Vec<String> {
         .collect()
 }
 
-/// Where an object of these kinds is.
+/// Returns the place of an object of these kinds.
 pub fn place(object: &Object) -> Place {
     let kind = KINDS.iter().find(|(_, kind)| *kind == object.kind());
     let kind = kind.map_or("", |(_, kind)| *kind);
@@ -102,7 +102,7 @@ pub fn place(object: &Object) -> Place {
     )
 }
 
-/// Where the kubeconfig of an account is.
+/// Returns the place of the Secret with an account's kubeconfig.
 pub fn secret_place(owner: &Owner) -> Place {
     (
         "Secret",
@@ -111,12 +111,12 @@ pub fn secret_place(owner: &Owner) -> Place {
     )
 }
 
-/// The name of the Secret with a token that does not expire.
+/// Returns the name of the Secret with a token that does not expire.
 pub fn token_secret_name(owner: &Owner) -> String {
     format!("{}-token", owner.name)
 }
 
-/// The name of the role to act as the account.
+/// Returns the name of the role that may impersonate the account.
 fn impersonator(owner: &Owner) -> String {
     format!("{}-{}-impersonator", owner.namespace, owner.name)
 }
@@ -125,7 +125,7 @@ fn global_name(owner: &Owner, tenant: &str) -> String {
     format!("{tenant}-{}-{KUBECONFIG}", owner.name)
 }
 
-/// Everything that an account shall have.
+/// Returns the places of all objects of an account.
 pub fn places(owner: &Owner) -> Vec<Place> {
     let of = |kind, name| (kind, owner.namespace.clone(), name);
     let wide = |kind, name| (kind, String::new(), name);
@@ -138,8 +138,11 @@ pub fn places(owner: &Owner) -> Vec<Place> {
     if owner.token_secret {
         places.push(of("Secret", token_secret_name(owner)));
     }
-    let spread = owner.spread.iter().map(|tenant| global_name(owner, tenant));
-    places.extend(spread.map(|name| wide("GlobalTenantResource", name)));
+    let copied_to = owner
+        .copied_to
+        .iter()
+        .map(|tenant| global_name(owner, tenant));
+    places.extend(copied_to.map(|name| wide("GlobalTenantResource", name)));
     places
 }
 
@@ -147,10 +150,10 @@ fn object(document: Value) -> Result<Object, Failure> {
     Object::new(document).map_err(|error| Failure::terminal(reason::FAILED, error))
 }
 
-/// All rights in its own namespace, and the right to act as itself.
+/// Creates the RBAC objects: all rights in the account's namespace, and the right to impersonate itself.
 ///
 /// # Errors
-/// None: the objects are whole.
+/// Never: the objects are complete.
 pub fn rights(owner: &Owner) -> Result<Vec<Object>, Failure> {
     let subjects =
         json!([{"kind": "ServiceAccount", "name": owner.name, "namespace": owner.namespace}]);
@@ -176,10 +179,10 @@ pub fn rights(owner: &Owner) -> Result<Vec<Object>, Failure> {
     ])
 }
 
-/// The Secret that the cluster fills with a token.
+/// Creates the Secret that the cluster fills with a token.
 ///
 /// # Errors
-/// None: the object is whole.
+/// Never: the object is complete.
 pub fn token_secret(owner: &Owner) -> Result<Object, Failure> {
     object(json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
@@ -188,9 +191,9 @@ pub fn token_secret(owner: &Owner) -> Result<Object, Failure> {
     }))
 }
 
-/// The token that the cluster has filled in for this account.
+/// Returns the token that the cluster has filled in for this account.
 pub fn filled_token(owner: &Owner, secret: &Object) -> Option<OwnerToken> {
-    // One of an account of the same name that is gone is not taken.
+    // The token may be of a deleted account of the same name.
     if secret.annotation("kubernetes.io/service-account.uid") != Some(owner.uid.as_str()) {
         return None;
     }
@@ -201,7 +204,7 @@ pub fn filled_token(owner: &Owner, secret: &Object) -> Option<OwnerToken> {
     })
 }
 
-/// The token in an account's kubeconfig, when it is one that expires and of this account.
+/// Returns the token in an account's kubeconfig, if it expires and belongs to this account.
 pub fn known_token(owner: &Owner, secret: &Object) -> Option<OwnerToken> {
     if secret.annotation(ACCOUNT_UID_ANNOTATION) != Some(owner.uid.as_str()) {
         return None;
@@ -224,10 +227,10 @@ pub fn known_token(owner: &Owner, secret: &Object) -> Option<OwnerToken> {
     }
 }
 
-/// The Secret with the kubeconfig, in client-go's form.
+/// Creates the Secret with the kubeconfig, in client-go's format.
 ///
 /// # Errors
-/// The token is not text.
+/// The token is not UTF-8.
 pub fn kubeconfig(
     owner: &Owner,
     proxy: &CapsuleProxy,
@@ -236,7 +239,7 @@ pub fn kubeconfig(
     let secret = token.secret.expose_str().ok_or_else(|| {
         Failure::retry(
             reason::FAILED,
-            "the token of the service account is not text",
+            "the token of the service account is not UTF-8",
         )
     })?;
     let authority = proxy.certificate_authority.as_ref();
@@ -244,7 +247,7 @@ pub fn kubeconfig(
         let encoded = STANDARD.encode(authority);
         format!("    certificate-authority-data: {encoded}\n")
     });
-    let (server, secret) = (plain(&proxy.url), plain(secret));
+    let (server, secret) = (scalar(&proxy.url), scalar(secret));
     let config = format!(
         "apiVersion: v1\nclusters:\n- cluster:\n{authority}    server: {server}\n  name: default\ncontexts:\n- context:\n    \
          cluster: default\n    namespace: default\n    user: default\n  name: default\ncurrent-context: default\nkind: Config\n\
@@ -262,8 +265,8 @@ pub fn kubeconfig(
     }))
 }
 
-/// A text as a YAML scalar: quoted where it must be.
-fn plain(text: &str) -> String {
+/// Renders a string as a YAML scalar, quoted if necessary.
+fn scalar(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:".contains(&byte);
     match text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(is_plain)
     {
@@ -272,35 +275,34 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// Whether an object that has no label of ours may be taken over as `wanted`: the addon made it, or somebody gave it the same
-/// content.
-pub fn is_ours(there: &Object, wanted: &Object) -> bool {
-    let same = |pointer: &str| there.pointer(pointer) == wanted.pointer(pointer);
+/// Checks whether an existing object may become `desired`: it has our label, the addon created it, or it has the same content.
+pub fn is_ours(existing: &Object, desired: &Object) -> bool {
+    let same = |pointer: &str| existing.pointer(pointer) == desired.pointer(pointer);
     let only = |pointer: &str, key: &str| {
-        let map = there.pointer(pointer).and_then(Value::as_object);
+        let map = existing.pointer(pointer).and_then(Value::as_object);
         map.is_some_and(|map| map.keys().all(|one| one == key))
     };
-    if there.label(LABEL) == Some(ON) {
+    if existing.label(LABEL) == Some(ON) {
         return true;
     }
-    match wanted.kind() {
-        "Secret" if wanted.pointer("/data").is_none() => {
+    match desired.kind() {
+        "Secret" if desired.pointer("/data").is_none() => {
             let account = "kubernetes.io/service-account.name";
-            same("/type") && there.annotation(account) == wanted.annotation(account)
+            same("/type") && existing.annotation(account) == desired.annotation(account)
         }
         "Secret" => same("/type") && only("/data", KUBECONFIG),
         "ClusterRole" => same("/rules"),
         "RoleBinding" | "ClusterRoleBinding" => same("/roleRef") && same("/subjects"),
-        _ => there.label("app.kubernetes.io/managed-by") == Some(MANAGER),
+        _ => existing.label("app.kubernetes.io/managed-by") == Some(MANAGER),
     }
 }
 
-/// What spreads the Secret over the namespaces of the Tenants.
+/// Creates the resources by which Capsule copies the Secret to the namespaces of the Tenants.
 ///
 /// # Errors
-/// None: the objects are whole.
+/// Never: the objects are complete.
 pub fn global_resources(owner: &Owner, secret: &Object) -> Result<Vec<Object>, Failure> {
-    // Copies are Capsule's: without our label nobody takes them for ours.
+    // The copies belong to Capsule, so they do not get our label.
     let copy = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
         "metadata": {"name": secret.name(), "namespace": secret.namespace()},
@@ -317,5 +319,5 @@ pub fn global_resources(owner: &Owner, secret: &Object) -> Result<Vec<Object>, F
             },
         }))
     };
-    owner.spread.iter().map(one).collect()
+    owner.copied_to.iter().map(one).collect()
 }
