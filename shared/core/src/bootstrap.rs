@@ -102,7 +102,7 @@ pub async fn install(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Report>
     Ok(report)
 }
 
-/// Describes the fields of stored objects that a definition does not declare; `None` if there are no such fields.
+/// Describes the fields of stored objects that a definition does not declare; `None` if no object has such fields.
 async fn lost_fields(cluster: &dyn Cluster, definition: &Object) -> Result<Option<String>> {
     let string = |path: &str| {
         definition

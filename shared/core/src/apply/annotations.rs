@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_live_object_has_a_say() {
+    fn options_of_the_live_object_count() {
         let plain = object("labels", "x", "y");
         let skip = |desired: &Object, live: Option<&Object>| Policy::of(desired).skip(live);
         assert_eq!(skip(&plain, Some(&plain)), None);

@@ -36,7 +36,7 @@ pub(super) struct Malformed;
 const MAX_DEPTH: usize = 200;
 
 impl FieldSet {
-    /// Reads `fieldsV1`.
+    /// Parses the value of `fieldsV1`.
     pub(super) fn parse(fields: &Value) -> Result<Self, Malformed> {
         let mut set = Self::read(fields, MAX_DEPTH)?;
         // `{}` at the top owns nothing.
@@ -62,7 +62,7 @@ impl FieldSet {
         Ok(set)
     }
 
-    /// Writes `fieldsV1`.
+    /// Converts the set to a value of `fieldsV1`.
     pub(super) fn to_value(&self) -> Value {
         let mut map = Map::new();
         if self.itself && !self.parts.is_empty() {

@@ -48,7 +48,7 @@ pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
             operations.push(json!({"op": "remove", "path": path}));
         }
     }
-    if let Some(entries) = replaced(live, manager, &|entry| is_taken_over(entry, manager)) {
+    if let Some(entries) = replace_entries(live, manager, &|entry| is_taken_over(entry, manager)) {
         operations
             .push(json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}));
     }
@@ -63,12 +63,12 @@ pub fn helm_fields_patch(live: &Object, manager: &str) -> Option<Value> {
             && text(entry, "operation") == "Update"
             && [manager, "helm"].contains(&text(entry, "manager"))
     };
-    let entries = replaced(live, manager, &is_helms)?;
+    let entries = replace_entries(live, manager, &is_helms)?;
     Some(json!([{"op": "replace", "path": "/metadata/managedFields", "value": entries}]))
 }
 
 /// Returns the new `managedFields` if they change.
-fn replaced(
+fn replace_entries(
     live: &Object,
     manager: &str,
     is_taken_over: &dyn Fn(&Value) -> bool,
@@ -91,7 +91,7 @@ fn replaced(
         edited = true;
         own = Some(match own {
             Some(own) => united(own, entry)?,
-            None => renamed(entry, manager)?,
+            None => rename_entry(entry, manager)?,
         });
     }
     if !edited {
@@ -114,7 +114,7 @@ fn text<'e>(entry: &'e Value, field: &str) -> &'e str {
     entry.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn renamed(entry: &Value, manager: &str) -> Option<Value> {
+fn rename_entry(entry: &Value, manager: &str) -> Option<Value> {
     let mut entry = entry.as_object()?.clone();
     entry.insert("manager".to_owned(), manager.into());
     entry.insert("operation".to_owned(), "Apply".into());

@@ -167,15 +167,15 @@ impl<'s> OwnedField<'s> {
         match steps.next() {
             Some(Step::Key(key)) => {
                 let keys: Vec<&str> = key.iter().map(|(name, _)| name.as_str()).collect();
-                self.keyed(&keys, original, modified, live)
+                self.merge_keyed(&keys, original, modified, live)
             }
-            Some(_) => united(original, modified, live),
+            Some(_) => merge_set(original, modified, live),
             None => modified.to_vec(),
         }
     }
 
     /// Merges lists by key. Items with equal keys are the same; a key that is not sent has the server's default.
-    fn keyed(
+    fn merge_keyed(
         self,
         keys: &[&str],
         original: &[Value],
@@ -210,7 +210,7 @@ impl<'s> OwnedField<'s> {
             sent_before.any(|one| !modified.iter().any(|new| is_same(one, new)))
         };
         let others = (0..live.len()).filter(|at| !is_used[*at] && !is_dropped(&live[*at]));
-        ordered(live, others.collect(), merged)
+        order_items(live, others.collect(), merged)
     }
 
     fn owned_item(self, keys: &[&str], item: &Value) -> Option<&'s FieldSet> {
@@ -224,7 +224,7 @@ impl<'s> OwnedField<'s> {
 }
 
 /// Merges a set: items that are no longer sent are removed, items that others added stay.
-fn united(original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Value> {
+fn merge_set(original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Value> {
     let is_theirs = |at: &usize| {
         let item = &live[*at];
         !original.contains(item) && !modified.contains(item)
@@ -233,12 +233,16 @@ fn united(original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Value> 
     let sent = modified
         .iter()
         .map(|item| (live.iter().position(|one| one == item), item.clone()));
-    ordered(live, others, sent.collect())
+    order_items(live, others, sent.collect())
 }
 
 /// Orders a list as the API server does after a strategic merge: the sent items in their own order, and before each of them the items of
 /// others that precede it in the live list. Sent items come with their indexes in the live list.
-fn ordered(live: &[Value], others: Vec<usize>, sent: Vec<(Option<usize>, Value)>) -> Vec<Value> {
+fn order_items(
+    live: &[Value],
+    others: Vec<usize>,
+    sent: Vec<(Option<usize>, Value)>,
+) -> Vec<Value> {
     let mut others = others.into_iter().peekable();
     let mut all = Vec::new();
     for (at, item) in sent {

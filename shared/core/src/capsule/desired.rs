@@ -70,7 +70,7 @@ impl Owner {
         }
     }
 
-    /// Returns `NAMESPACE/NAME`.
+    /// Returns the account as `NAMESPACE/NAME`.
     pub fn display_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }

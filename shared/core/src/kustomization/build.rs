@@ -129,7 +129,7 @@ fn render(
         .options(&options)
         .objects();
     let objects = objects.map_err(|error| match error.kind {
-        ErrorKind::Needs(wanted) => Stop::Needs(wanted),
+        ErrorKind::Needs(remote) => Stop::Needs(remote),
         _ => Stop::Failed(failed(error)),
     })?;
     let objects = objects
@@ -317,7 +317,7 @@ mod tests {
         match super::build(tree, owner, inputs, false) {
             Ok(built) => Ok(built),
             Err(Stop::Failed(failure)) => Err(failure),
-            Err(Stop::Needs(wanted)) => panic!("{wanted:?} is not allowed"),
+            Err(Stop::Needs(remote)) => panic!("{remote:?} is not allowed"),
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) const HEALTH_FAILED: &str = "health check failed after ";
 
 /// The result of a health check.
 pub enum Health {
-    /// The object asks for no health check.
+    /// The object has no health checks.
     NotAsked,
     /// All objects are healthy.
     Healthy,

@@ -119,7 +119,7 @@ impl Heirs {
                 Err(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid) => {
                     let own = (&*owner.id.namespace, &*owner.id.name);
                     live = label(target.cluster.as_ref(), resource, &live, own).await?;
-                    tracing::info!(object = %id, heir = %heir.place(), "not handed over: {error}");
+                    tracing::info!(object = %id, heir = %heir.place(), "the heir may not change the object: {error}");
                 }
                 Err(error) => return Err(heir.unknown(&error.message)),
             }

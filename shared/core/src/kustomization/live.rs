@@ -53,7 +53,7 @@ impl Live {
         self.0.get(&desired.id())
     }
 
-    /// Keeps the owner labels of living Kustomizations. Two Kustomizations may render the same object: the one that its labels
+    /// Keeps the owner labels of existing Kustomizations. Two Kustomizations may render the same object: the one that its labels
     /// name keeps it as long as it lives and lists it; the other one applies its content without the labels.
     ///
     /// # Errors

@@ -187,11 +187,11 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
 
 /// Checks whether the step's cause or a user's request demands a full step; after a push the files decide first.
 fn reads_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
-    let asked = owner
+    let requested_at = owner
         .object
         .annotation(crate::flux::REQUESTED_AT)
         .unwrap_or_default();
-    context.cause.reads_cluster() || asked != owner.status.last_handled_reconcile_at
+    context.cause.reads_cluster() || requested_at != owner.status.last_handled_reconcile_at
 }
 
 /// Refuses Flux's fields that this version does not support; they are never ignored.

@@ -78,9 +78,9 @@ async fn with_remotes<T: Send + 'static>(
         match context.ports.compute(move || build(&files)).await? {
             Ok(done) => return Ok(done),
             Err(Stop::Failed(failure)) => return Err(failure),
-            Err(Stop::Needs(wanted)) => {
-                let fetched = hosts.fetch(&wanted, Arc::make_mut(&mut tree)).await;
-                fetched.map_err(|error| fetch_failure(&wanted, &error, settings, namespace))?;
+            Err(Stop::Needs(needed)) => {
+                let fetched = hosts.fetch(&needed, Arc::make_mut(&mut tree)).await;
+                fetched.map_err(|error| fetch_failure(&needed, &error, settings, namespace))?;
             }
         }
     }
@@ -91,13 +91,13 @@ async fn with_remotes<T: Send + 'static>(
 }
 
 fn fetch_failure(
-    wanted: &Remote,
+    needed: &Remote,
     error: &PortError,
     settings: &Settings,
     namespace: &str,
 ) -> Failure {
-    let mut failure = Failure::port(reason::BUILD_FAILED, error).context(wanted);
-    if let Remote::Repository { url, .. } = wanted {
+    let mut failure = Failure::port(reason::BUILD_FAILED, error).context(needed);
+    if let Remote::Repository { url, .. } = needed {
         let url = clone_url(url);
         let auth = settings.repository_auth(namespace, &url);
         if let Some(login_hint) = LoginHint::of(&auth, error, &url) {
@@ -124,9 +124,9 @@ impl Hosts<'_> {
     ///
     /// # Errors
     /// The remote does not exist, access is denied, or a limit is exceeded.
-    pub async fn fetch(&self, wanted: &Remote, tree: &mut FileTree) -> PortResult<()> {
-        let place = wanted.place();
-        match wanted {
+    pub async fn fetch(&self, needed: &Remote, tree: &mut FileTree) -> PortResult<()> {
+        let place = needed.place();
+        match needed {
             Remote::File { url } => {
                 let content = self.file(url).await?;
                 insert(tree, place, EntryKind::File, content)
@@ -172,17 +172,17 @@ impl Hosts<'_> {
         let is_commit =
             reference.len() == 40 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
         let name = reference.to_owned();
-        let mut wanted = GitReference::default();
+        let mut git_reference = GitReference::default();
         match (is_commit, name.starts_with("refs/")) {
-            (true, _) => wanted.commit = name,
-            (_, true) => wanted.name = name,
-            _ => wanted.tag = name,
+            (true, _) => git_reference.commit = name,
+            (_, true) => git_reference.name = name,
+            _ => git_reference.tag = name,
         }
         // As `git fetch` resolves a name: a tag before a branch.
-        match self.git.base(&url, &wanted, &auth).await {
-            Err(error) if error.kind == ErrorKind::NotFound && !wanted.tag.is_empty() => {
+        match self.git.base(&url, &git_reference, &auth).await {
+            Err(error) if error.kind == ErrorKind::NotFound && !git_reference.tag.is_empty() => {
                 let branch = GitReference {
-                    branch: wanted.tag,
+                    branch: git_reference.tag,
                     ..GitReference::default()
                 };
                 self.git.base(&url, &branch, &auth).await

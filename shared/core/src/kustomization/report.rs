@@ -36,7 +36,7 @@ pub enum Stage {
 
 /// A running step.
 pub struct Progress<'a> {
-    /// The object as it was last read or written.
+    /// The object in the version that was last read or written.
     pub owner: Kustomization,
     /// The status to write.
     pub new: KustomizationStatus,
@@ -440,8 +440,8 @@ impl<'a> Progress<'a> {
         generation: i64,
         now: &str,
     ) -> Option<String> {
-        let asked = self.owner.spec.wait || !self.owner.spec.health_checks.is_empty();
-        if !asked {
+        let has_checks = self.owner.spec.wait || !self.owner.spec.health_checks.is_empty();
+        if !has_checks {
             self.new.conditions.remove(HEALTHY);
             return None;
         }

@@ -163,14 +163,14 @@ fn apply(
             whole(rest, expansion)?
         }
         "%" | "%%" => {
-            let (value, pattern) = (reversed(value), reversed(first));
+            let (value, pattern) = (reverse(value), reverse(first));
             let rest = trim_prefix(
                 value.as_bytes(),
                 pattern.as_bytes(),
                 expansion.operator == "%%",
                 budget,
             )?;
-            reversed(&whole(rest, expansion)?)
+            reverse(&whole(rest, expansion)?)
         }
         ":" => substring(expansion, value, first, second)?,
         "/" => value.replacen(first, second.unwrap_or_default(), 1),
@@ -241,7 +241,7 @@ fn whole(bytes: &[u8], expansion: &Expansion) -> Result<String, EvalError> {
         .map_err(|_| EvalError::BrokenCharacter(expansion.name.clone()))
 }
 
-fn reversed(text: &str) -> String {
+fn reverse(text: &str) -> String {
     text.chars().rev().collect()
 }
 

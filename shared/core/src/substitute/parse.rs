@@ -14,12 +14,12 @@ pub(super) enum Piece {
     Expansion(Expansion),
 }
 
-/// One `${…}`.
+/// A parsed expansion, `${…}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Expansion {
     /// The name of the variable.
     pub name: String,
-    /// The operator as it was written, such as `:-` or `##`; empty for `${NAME}`.
+    /// The operator, such as `:-` or `##`; empty for `${NAME}`.
     pub operator: String,
     /// The arguments after the operator.
     pub args: Vec<Piece>,
