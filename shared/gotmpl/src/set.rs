@@ -74,12 +74,12 @@ impl Templates {
         self.0.missing_key
     }
 
-    /// Parses a text as the template `name`, with the templates that it defines. A template that has only white space and comments does not replace an existing one.
+    /// Parses a source as the template `name`, with the templates that it defines. A template that has only white space and comments does not replace an existing one.
     ///
     /// # Errors
     /// [`ErrorKind::Parse`], with Go's message; [`ErrorKind::Budget`] for texts that are larger than any set of templates.
     pub fn parse(&mut self, name: &str, text: &str) -> Result<(), Error> {
-        // The trees keep the text in memory.
+        // The trees keep the source in memory.
         let text_tokens = text.len() / parse::TOKEN_BYTES;
         let left = MAX_TOKENS.saturating_sub(self.0.tokens.saturating_add(text_tokens));
         let parsed = parse::parse(name, text, &self.0.functions, left)?;

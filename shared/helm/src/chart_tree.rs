@@ -131,7 +131,7 @@ impl<'c> ChartNode<'c> {
     }
 }
 
-/// The maximal nesting of values. Deeper values contain themselves: importing a table into one of its own tables creates such values.
+/// The maximal nesting of values. Deeper values contain themselves: importing a table into a table inside it creates such values.
 pub(crate) const MAX_DEPTH: usize = 1_000;
 
 /// The error for values that are nested deeper than [`MAX_DEPTH`].

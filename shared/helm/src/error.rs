@@ -25,7 +25,7 @@ pub enum HelmError {
     /// A template failed.
     #[error("{message}")]
     Render {
-        /// Helm's message.
+        /// The message, as in Helm.
         message: String,
         /// The full name of the failing template, and the line counted from 1; if known.
         place: Option<(String, usize)>,

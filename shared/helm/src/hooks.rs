@@ -121,7 +121,7 @@ pub fn steps(hooks: &[RecordedHook], event: HookEvent) -> Vec<HookStep> {
     steps
 }
 
-/// Returns the remaining steps after a hook failed while it was watched: its own clean-up, then that of the hooks before it. After a hook that could not even be deleted or created there are no further steps.
+/// Returns the remaining steps after a hook failed while it was watched: its own clean-up, then that of the hooks before it. After a hook that could not even be deleted or created, nothing remains.
 pub fn steps_after_failure(
     hooks: &[RecordedHook],
     event: HookEvent,

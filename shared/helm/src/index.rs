@@ -25,7 +25,7 @@ pub struct ChartVersion {
     pub created: String,
 }
 
-/// Checks that a text is an index.
+/// Checks that the content is an index.
 ///
 /// # Errors
 /// [`HelmError::Chart`] with the line: invalid YAML, no `apiVersion`, more than the limits.
@@ -176,7 +176,7 @@ generated: "2026-01-01T00:00:00Z"
     }
 
     #[test]
-    fn what_is_not_there() {
+    fn missing_charts_and_versions_are_reported_like_helm() {
         let message = |chart, range| {
             find(INDEX.as_bytes(), chart, range)
                 .unwrap_err()

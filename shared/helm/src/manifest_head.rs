@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 /// The head of a document.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// `kind`; empty if there is none.
+    /// The `kind`; empty if missing.
     pub kind: String,
-    /// `metadata.name`.
+    /// The `metadata.name` of the document.
     pub name: String,
     annotations: BTreeMap<String, String>,
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_become_texts() {
+    fn scalars_become_strings() {
         let text = "KIND: 0x10\nmetadata:\n  Name: 1.50\n  annotations: {a: yes, b: ~, 3: 2001-01-01, c: 1e3}";
         let head = Head::read(text, Compat::Helm4, &fuel()).unwrap();
         assert_eq!((head.kind.as_str(), head.name.as_str()), ("16", "1.5"));

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct Manifest {
     /// The full name of the template.
     pub source: String,
-    /// The `kind`; empty if there is none.
+    /// The `kind`; empty if missing.
     pub kind: String,
     /// The `metadata.name` of the document.
     pub name: String,
@@ -37,11 +37,11 @@ pub struct Hook {
     pub manifest: Manifest,
     /// `pre-install`, `test`, …; `test-success` is `test`.
     pub events: Vec<String>,
-    /// `helm.sh/hook-weight`.
+    /// The weight, from `helm.sh/hook-weight`.
     pub weight: i64,
-    /// `helm.sh/hook-delete-policy`.
+    /// The deletion policies, from `helm.sh/hook-delete-policy`.
     pub delete_policies: Vec<String>,
-    /// `helm.sh/hook-output-log-policy`.
+    /// The log policies, from `helm.sh/hook-output-log-policy`.
     pub log_policies: Vec<String>,
 }
 
@@ -156,12 +156,12 @@ fn pieces(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Splits a text into documents; empty ones are left out.
+/// Splits rendered output into documents; empty ones are left out.
 pub(crate) fn split(text: &str, compat: Compat) -> Vec<String> {
     documents(text, compat).map(str::to_owned).collect()
 }
 
-/// Iterates over the documents of a text; empty ones are left out.
+/// Iterates over the documents of rendered output; empty ones are left out.
 fn documents(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     let text = match compat {
         Compat::Helm3 => text.trim(),

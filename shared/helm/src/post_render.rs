@@ -80,7 +80,7 @@ fn append(files: &mut Files, name: String, text: &[u8]) {
 }
 
 /// The maximal values of all documents passed to a post-renderer, including copies for aliases.
-const IN_MEMORY: usize = 1_000_000;
+const MAX_NODES: usize = 1_000_000;
 
 /// Passes the documents of all files through the function, and back into files.
 fn through(
@@ -94,7 +94,7 @@ fn through(
     }
     let mut documents = Vec::new();
     let fuel = Fuel::new(FuelLimits {
-        nodes: IN_MEMORY,
+        nodes: MAX_NODES,
         ..manifests::RENDERED
     });
     for (name, text) in files {
@@ -111,7 +111,7 @@ fn through(
     })?;
     let mut out = Files::new();
     for (i, mut document) in changed.into_iter().enumerate() {
-        let name = placed(&mut document).unwrap_or_else(|| match group {
+        let name = take_origin(&mut document).unwrap_or_else(|| match group {
             Some(group) => format!("generated-by-postrender-{group}-{i}.yaml"),
             None => format!("generated-by-postrender-{i}.yaml"),
         });
@@ -120,7 +120,7 @@ fn through(
     Ok(out)
 }
 
-/// Reads the documents of a text like kustomize, and annotates each with its origin.
+/// Reads the documents of a template like kustomize, and annotates each with its origin.
 fn read(name: &str, text: &str, fuel: &Fuel, out: &mut Vec<Json>) -> Result<(), HelmError> {
     let fail = |message: String| HelmError::Manifest {
         file: name.to_owned(),
@@ -156,7 +156,7 @@ fn table<'m>(map: &'m mut Map<String, Json>, key: &str) -> Option<&'m mut Map<St
 }
 
 /// Removes the annotation and returns the template that it named.
-fn placed(document: &mut Json) -> Option<String> {
+fn take_origin(document: &mut Json) -> Option<String> {
     let metadata = document.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
     let name = annotations.remove(FILE)?;

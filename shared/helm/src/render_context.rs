@@ -105,7 +105,7 @@ fn nested(error: driftless_gotmpl::Error) -> FuncError {
 }
 
 /// The maximal bytes of a template that an error of `tpl` quotes.
-const QUOTED: usize = 4 << 10;
+const MAX_QUOTED_BYTES: usize = 4 << 10;
 
 /// The name of templates that `tpl` creates: Helm's root template.
 const ROOT: &str = "gotpl";
@@ -121,7 +121,7 @@ fn tpl(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
             };
             let mut error = nested(error);
             if !error.budget {
-                let head = &source[..source.len().min(QUOTED)];
+                let head = &source[..source.len().min(MAX_QUOTED_BYTES)];
                 error.message = format!("{action} {}: {}", quote(head), error.message);
             }
             Err(error)
@@ -130,25 +130,28 @@ fn tpl(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
 }
 
 /// The maximal bytes of a message with which a chart fails.
-const WARNED: usize = 8 << 10;
+const MAX_WARNING_BYTES: usize = 8 << 10;
 
 fn required(_: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
     let value = data(args);
     let missing = value.is_nil() || value.as_str().is_some_and(|s| s.is_empty());
     if missing {
-        return Err(warned(args));
+        return Err(chart_error(args));
     }
     Ok(value)
 }
 
 fn fail(_: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
-    Err(warned(args))
+    Err(chart_error(args))
 }
 
 /// Returns the chart's own message as an error.
-fn warned(args: &[Value]) -> FuncError {
+fn chart_error(args: &[Value]) -> FuncError {
     let text = text(args, 0);
-    warn_wrap(&String::from_utf8_lossy(&text[..text.len().min(WARNED)])).into()
+    warn_wrap(&String::from_utf8_lossy(
+        &text[..text.len().min(MAX_WARNING_BYTES)],
+    ))
+    .into()
 }
 
 /// Finds nothing without a cluster. With one, unknown objects are recorded and treated as absent; the result of the render is then discarded.

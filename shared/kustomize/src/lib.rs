@@ -154,7 +154,7 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
     documents.into_iter().map(object).collect()
 }
 
-/// Returns the kustomization of a directory as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, if there is no file, one that lists all YAML files below it.
+/// Returns the kustomization of a directory as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, without a file, one that lists all YAML files below it.
 ///
 /// A directory below that has a kustomization file is listed as a whole. Unknown fields of a file are dropped, as in Flux. A file without `resources` gets `buildMetadata: [originAnnotations]`, and a directory without manifests the namespace `_placeholder`, both so that the build is not refused as empty.
 ///

@@ -237,7 +237,7 @@ impl<'c> Loader<'c> {
         Ok(path)
     }
 
-    /// Returns the content of a text file.
+    /// Returns the content of a file as UTF-8.
     ///
     /// # Errors
     /// Like [`Loader::load`], or bytes that are not UTF-8.
@@ -255,7 +255,7 @@ impl<'c> Loader<'c> {
     /// Returns the name and content of the directory's kustomization file.
     ///
     /// # Errors
-    /// There is none, or more than one.
+    /// The file is missing, or there is more than one.
     pub fn kustomization(&self) -> Result<(&'static str, Text), Error> {
         match kustomization_file(self.context.reader, &self.root)? {
             Some(name) => Ok((name, self.text(name, "kustomization")?)),

@@ -159,7 +159,7 @@ fn split(address: &str) -> Option<(String, String)> {
     })
 }
 
-/// Returns the rest of a text after a prefix in any case.
+/// Returns the rest after a prefix in any case.
 fn cut<'t>(text: &'t str, start: &str) -> Option<&'t str> {
     let head = text.get(..start.len())?;
     head.eq_ignore_ascii_case(start)

@@ -94,14 +94,14 @@ pub(crate) fn or<'t>(text: &'t str, none: &'t str) -> &'t str {
 pub(crate) struct Id<'a> {
     pub gvk: Gvk<'a>,
     pub name: &'a str,
-    /// The namespace in the object; empty if there is none.
+    /// The namespace in the object; empty if missing.
     pub namespace: &'a str,
     /// True if the kind is known to be cluster-scoped.
     pub cluster: bool,
 }
 
 impl<'a> Id<'a> {
-    /// Returns the namespace for comparing ids: `default` if there is none.
+    /// Returns the namespace for comparing ids: `default` if empty.
     pub fn effective_namespace(&self) -> &'a str {
         if self.cluster {
             CLUSTER

@@ -218,7 +218,7 @@ impl Resource {
                 || id.to_string(),
                 |previous| format!("{} {}", previous.kind, previous.name),
             );
-            let reason = format!("{shown} has no longer a name or a kind, and cannot be renamed");
+            let reason = format!("{shown} no longer has a name or a kind, and cannot be renamed");
             return Err(ErrorKind::Object(reason).into());
         }
         budget.spend_text(id.gvk.kind.len() + id.name.len() + id.namespace.len())?;

@@ -52,7 +52,7 @@ enum Pattern {
     Regex(Expression),
 }
 
-/// A compiled expression, and the steps that a byte of text costs.
+/// A compiled expression, and the steps that a byte of input costs.
 #[derive(Clone)]
 pub(crate) struct Expression {
     regex: Regex,
@@ -64,7 +64,7 @@ impl Expression {
         self.regex.is_match(text)
     }
 
-    /// Returns the steps of matching a text.
+    /// Returns the steps of matching an input.
     pub fn steps(&self, text: &str) -> usize {
         self.steps.saturating_mul(1 + text.len())
     }
@@ -93,7 +93,7 @@ const MAX_CLASSES: usize = 1_000;
 const MAX_STEPS: u64 = 5_000_000;
 /// The steps that one position of an expression costs when it is compiled.
 const STEPS_PER_PLACE: u64 = 8;
-/// The positions of an expression for which each byte of a text costs one more step.
+/// The positions of an expression for which each byte of the input costs one more step.
 const PLACES_PER_STEP: u64 = 128;
 /// The bytes of the states that matching caches.
 const MAX_STATE_BYTES: usize = 512 << 10;
@@ -102,7 +102,7 @@ impl Patterns {
     /// Compiles a user's expression in Go's syntax.
     ///
     /// # Errors
-    /// The expression is invalid, too large, or costs more steps than are left.
+    /// The expression is invalid or too large, or costs more steps than are left.
     pub fn compile(&self, pattern: &str, budget: &Budget) -> Result<Expression, Error> {
         budget.spend_steps(1 + pattern.len() / 16)?;
         if let Some(known) = self.0.borrow().expressions.get(pattern) {
@@ -112,7 +112,7 @@ impl Patterns {
         let size = re2::expansion(pattern).saturating_add(places.saturating_mul(STEPS_PER_PLACE));
         let size = size.min(MAX_STEPS);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        budget.spend_steps(COMPILING.saturating_add(size))?;
+        budget.spend_steps(MIN_COMPILE_STEPS.saturating_add(size))?;
         let expression = Expression {
             regex: compile(pattern).map_err(|reason| ErrorKind::Selector {
                 selector: shortened(pattern),
@@ -135,7 +135,7 @@ impl Patterns {
 }
 
 /// The steps of compiling the smallest expression.
-const COMPILING: usize = 500;
+const MIN_COMPILE_STEPS: usize = 500;
 
 fn compile(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > MAX_BYTES {
@@ -200,7 +200,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the steps of matching a text.
+    /// Returns the steps of matching an input.
     fn steps(&self, text: &str) -> usize {
         match self {
             Self::Any => 0,
@@ -210,7 +210,7 @@ impl Pattern {
     }
 }
 
-/// Checks whether the text consists of the pieces in this order, with anything in between.
+/// Checks whether the input consists of the pieces in this order, with anything in between.
 fn fits(pieces: &[String], text: &str) -> bool {
     let [first, middle @ .., last] = pieces else {
         return pieces.first().is_some_and(|only| only == text);

@@ -86,7 +86,7 @@ pub(crate) fn register(functions: &mut Functions) {
     );
 }
 
-/// Returns the text to escape, after checking that the budget has room for it with every byte as the longest escape.
+/// Returns the bytes to escape, after checking that the budget has room for it with every byte as the longest escape.
 fn escapable(exec: &crate::Exec<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
     let text = joined(exec, args);
     exec.ensure_capacity(text.len().saturating_mul(6))?;

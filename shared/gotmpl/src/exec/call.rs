@@ -1,7 +1,7 @@
 //! Calls: arguments are evaluated to the types of the function's parameters.
 
 use super::frame::{At, Frame, Slot};
-use super::{CALLED, Exec, READ, Result, constant};
+use super::{Exec, READ_BYTES_PER_STEP, Result, STEPS_PER_CALL, constant};
 use crate::error::{Error, ErrorKind};
 use crate::function::{FuncError, Function, Param, Special};
 use crate::parse::{Term, TermKind};
@@ -73,7 +73,7 @@ impl Exec<'_> {
             _ => 0,
         };
         let read: u64 = values.iter().map(length).sum();
-        self.charge(CALLED + read / READ)
+        self.charge(STEPS_PER_CALL + read / READ_BYTES_PER_STEP)
     }
 
     /// Evaluates `and` and `or`, which stop at the deciding argument.

@@ -56,16 +56,16 @@ impl Default for Limits {
 }
 
 /// The steps of executing a template, in addition to its actions.
-const EXECUTED: u64 = 32;
+const STEPS_PER_TEMPLATE: u64 = 32;
 
 /// The steps of calling a function.
-const CALLED: u64 = 4;
+const STEPS_PER_CALL: u64 = 4;
 
 /// The bytes of a printed value that cost one step.
-const PRINTED: u64 = 4;
+const PRINTED_BYTES_PER_STEP: u64 = 4;
 
 /// The bytes of string arguments of a function that cost one step: it may read all of them.
-const READ: u64 = 16;
+const READ_BYTES_PER_STEP: u64 = 16;
 
 /// A running execution, as functions see it.
 pub struct Exec<'h> {
@@ -164,7 +164,7 @@ impl<'h> Exec<'h> {
     pub fn display(&mut self, value: &Value) -> Result<Vec<u8>, FuncError> {
         let text = fmt::sprint_within(self.bytes_left(), std::slice::from_ref(value));
         self.charge_bytes(text.len())?;
-        self.charge(text.len() as u64 / PRINTED)?;
+        self.charge(text.len() as u64 / PRINTED_BYTES_PER_STEP)?;
         Ok(text)
     }
 
@@ -179,7 +179,7 @@ impl<'h> Exec<'h> {
         self.execute_tree(&tree, data)
     }
 
-    /// Parses a text as a template `name` in a separate set on top of the current one, and executes it. Templates that it defines are visible only to itself.
+    /// Parses a source as a template `name` in a separate set on top of the current one, and executes it. Templates that it defines are visible only to itself.
     ///
     /// # Errors
     /// Like [`Templates::parse`] and [`Templates::execute`].
@@ -218,7 +218,8 @@ impl<'h> Exec<'h> {
         // Nil data has no type in Go: a field of it yields nothing, without an error.
         let data = data.unwrapped();
         let mut frame = Frame::new(tree, data.clone());
-        self.charge(EXECUTED).map_err(|e| frame.budget(e))?;
+        self.charge(STEPS_PER_TEMPLATE)
+            .map_err(|e| frame.budget(e))?;
         self.enter(&frame)?;
         let before = std::mem::take(&mut self.out);
         let result = self.list(&mut frame, &Slot::plain(data), &tree.root);
@@ -306,7 +307,7 @@ impl<'h> Exec<'h> {
             Value::Str(s) => self.write(frame, s),
             value => {
                 let text = fmt::print_value(self.bytes_left(), value);
-                self.charge(text.len() as u64 / PRINTED)
+                self.charge(text.len() as u64 / PRINTED_BYTES_PER_STEP)
                     .map_err(|e| frame.budget(e))?;
                 self.write(frame, &text)
             }
@@ -357,7 +358,7 @@ impl<'h> Exec<'h> {
         Ok(flow)
     }
 
-    /// Runs the body for every element; returns `None` if there were no elements.
+    /// Runs the body for every element; returns `None` without elements.
     fn iterate<'t>(
         &mut self,
         frame: &mut Frame<'t>,

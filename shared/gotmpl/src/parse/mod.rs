@@ -20,15 +20,15 @@ const MAX_DEPTH: usize = 500;
 /// The bytes of a token in a tree, at most, on average.
 pub(crate) const TOKEN_BYTES: usize = 128;
 
-/// The result of parsing a text.
+/// The result of parsing a source.
 pub(crate) struct Parsed {
-    /// The trees: that of the text and those that it defines.
+    /// The trees: that of the source and those that it defines.
     pub trees: Vec<Arc<Tree>>,
     /// The number of its tokens.
     pub tokens: usize,
 }
 
-/// Parses a text of at most `left` tokens.
+/// Parses a source of at most `left` tokens.
 pub(crate) fn parse(
     name: &str,
     text: &str,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub name: Arc<str>,
-    /// The name of the text that contains it, for messages.
+    /// The name of the source that contains it, for messages.
     pub parse_name: Arc<str>,
     pub text: Arc<str>,
     pub root: Vec<Node>,
@@ -25,7 +25,7 @@ impl Tree {
         })
     }
 
-    /// Returns a piece of the text.
+    /// Returns a piece of the source.
     pub(crate) fn piece(&self, range: &Range<usize>) -> &[u8] {
         self.text.as_bytes().get(range.clone()).unwrap_or_default()
     }

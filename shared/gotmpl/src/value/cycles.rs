@@ -11,14 +11,14 @@ thread_local! {
 
 /// Runs `work`. At its end every map that has received a map or list in the meantime is emptied: the result of `work` must not need them.
 pub fn freeing_cycles<T>(work: impl FnOnce() -> T) -> T {
-    let _end = End(NOTED.replace(Some(Vec::new())));
+    let _end = RestoreOuter(NOTED.replace(Some(Vec::new())));
     work()
 }
 
 /// The outer list of maps, restored at the end.
-struct End(Option<Vec<Weak<Data>>>);
+struct RestoreOuter(Option<Vec<Weak<Data>>>);
 
-impl Drop for End {
+impl Drop for RestoreOuter {
     fn drop(&mut self) {
         let noted = NOTED.replace(self.0.take());
         let maps = noted.iter().flatten().filter_map(Weak::upgrade);
@@ -30,7 +30,7 @@ impl Drop for End {
 pub(super) fn note(map: &Rc<Data>) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(noted) = noted
-            && map.is_first_note()
+            && map.mark_noted()
         {
             noted.push(Rc::downgrade(map));
         }

@@ -68,7 +68,7 @@ impl List {
         self.data.items.borrow().len()
     }
 
-    /// Checks whether there are no elements.
+    /// Checks whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -96,7 +96,7 @@ impl List {
         }
     }
 
-    /// Returns the elements, if there are no other references to the list.
+    /// Returns the elements, if this is the only reference to the list.
     pub(super) fn into_items(self) -> Option<Vec<Value>> {
         let mut data = Rc::into_inner(self.data)?;
         Some(std::mem::take(data.items.get_mut()))

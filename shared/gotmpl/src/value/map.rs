@@ -14,7 +14,7 @@ pub(super) struct Data {
 
 impl Data {
     /// Records the map; returns true the first time.
-    pub(super) fn is_first_note(&self) -> bool {
+    pub(super) fn mark_noted(&self) -> bool {
         !self.noted.replace(true)
     }
 
@@ -100,7 +100,7 @@ impl Map {
         self.data.entries.borrow().len()
     }
 
-    /// Checks whether there are no keys.
+    /// Checks whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.data.entries.borrow().is_empty()
     }
@@ -149,7 +149,7 @@ impl Map {
         }
     }
 
-    /// Returns the values, if there are no other references to the map.
+    /// Returns the values, if this is the only reference to the map.
     pub(super) fn into_values(self) -> Option<Vec<Value>> {
         let mut data = Rc::into_inner(self.data)?;
         let entries = std::mem::take(data.entries.get_mut());

@@ -39,7 +39,7 @@ pub enum Value {
     Str(Str),
     /// `[]uint8`
     Bytes(Rc<[u8]>),
-    /// A slice.
+    /// A slice of any element type.
     List(List),
     /// A map with strings as keys.
     Map(Map),

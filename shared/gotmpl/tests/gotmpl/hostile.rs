@@ -44,7 +44,7 @@ fn ring() -> Value {
 }
 
 #[test]
-fn budgets_end_what_does_not_end_by_itself() {
+fn budgets_end_endless_templates() {
     type Data = fn() -> Value;
     let cases: [(&str, Data); 9] = [
         ("{{range 9000000000}}{{end}}", nothing),
@@ -117,7 +117,7 @@ fn variables_are_found_among_many() {
 }
 
 #[test]
-fn what_holds_itself_is_printed_to_a_depth() {
+fn self_containing_values_are_printed_to_a_depth() {
     let text = run("{{.}}", ring).unwrap();
     assert!(text.len() < 10_000);
 }

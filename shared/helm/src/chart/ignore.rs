@@ -18,7 +18,7 @@ struct Rule {
 }
 
 impl IgnoreRules {
-    /// Parses the file's content; empty if there is no such file.
+    /// Parses the file's content; empty if the file is missing.
     ///
     /// # Errors
     /// [`HelmError::Chart`] for a pattern that Helm refuses.

@@ -30,7 +30,7 @@ pub struct ChartFile {
 pub struct Chart {
     /// Chart.yaml, with the dependencies of requirements.yaml.
     pub metadata: Metadata,
-    /// Chart.lock (or requirements.lock), null if there is none.
+    /// Chart.lock (or requirements.lock), null if missing.
     pub lock: Json,
     /// values.yaml; every number is a float64.
     pub values: Map<String, Json>,

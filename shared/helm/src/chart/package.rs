@@ -49,7 +49,7 @@ impl Package {
         Ok(self.top()?.metadata)
     }
 
-    /// Returns the dependencies of Chart.lock (or requirements.lock); `None` if there is no such file.
+    /// Returns the dependencies of Chart.lock (or requirements.lock); `None` if the file is missing.
     ///
     /// # Errors
     /// Like [`Package::metadata`].

@@ -14,7 +14,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     ("fromYaml", S, |e, a| {
         let read = read_yaml(e, bytes(a, 0))?;
-        // sigs.k8s.io/yaml leaves the map that is there when the text is null.
+        // sigs.k8s.io/yaml leaves the existing map if the input is null.
         Ok(match read {
             Ok(Value::Nil) => Value::map::<&str>([]),
             read => map_or_error(read),
@@ -163,7 +163,7 @@ fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, 
     exec.ensure_capacity(text.len().saturating_mul(8))?;
     exec.charge_bytes(text.len().saturating_mul(2))?;
     exec.charge(text.len() as u64)?;
-    // Copies for aliases can be many times as large as the text; the scanner's nodes are freed after reading.
+    // Copies for aliases can be many times as large as the source; the scanner's nodes are freed after reading.
     let before = exec.fuel().nodes_spent();
     let read = super::yaml_read::read(text, exec.fuel())?;
     let nodes = exec.fuel().nodes_spent().saturating_sub(before);

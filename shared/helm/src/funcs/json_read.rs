@@ -35,7 +35,7 @@ impl Reader<'_> {
         self.space();
         match self.peek() {
             None => Ok(value),
-            Some(_) => Err(self.odd("after top-level value")),
+            Some(_) => Err(self.unexpected_byte("after top-level value")),
         }
     }
 
@@ -50,7 +50,7 @@ impl Reader<'_> {
     }
 
     /// Returns the message for the byte at the present position.
-    fn odd(&self, context: &str) -> String {
+    fn unexpected_byte(&self, context: &str) -> String {
         let character = match self.peek() {
             None => return END.to_owned(),
             Some(b'\'') => "'\\''".to_owned(),
@@ -64,11 +64,11 @@ impl Reader<'_> {
         format!("invalid character {character} {context}")
     }
 
-    /// Like [`Self::odd`] within a word, a number or an escape: Go appends a blank to the text, which is not valid there.
-    fn odd_inside(&self, context: &str) -> String {
+    /// Like [`Self::unexpected_byte`] within a word, a number or an escape: Go appends a blank to the input, which is not valid there.
+    fn unexpected_inside(&self, context: &str) -> String {
         match self.peek() {
             None => format!("invalid character ' ' {context}"),
-            Some(_) => self.odd(context),
+            Some(_) => self.unexpected_byte(context),
         }
     }
 
@@ -86,7 +86,7 @@ impl Reader<'_> {
             Some(b't') => self.word("true", Value::Bool(true)),
             Some(b'f') => self.word("false", Value::Bool(false)),
             Some(b'n') => self.word("null", Value::Nil),
-            Some(_) => Err(self.odd("looking for beginning of value")),
+            Some(_) => Err(self.unexpected_byte("looking for beginning of value")),
         }
     }
 
@@ -94,7 +94,9 @@ impl Reader<'_> {
         for (i, expected) in word.bytes().enumerate() {
             if self.peek() != Some(expected) {
                 let at = char::from(word.as_bytes()[i]);
-                return Err(self.odd_inside(&format!("in literal {word} (expecting '{at}')")));
+                return Err(
+                    self.unexpected_inside(&format!("in literal {word} (expecting '{at}')"))
+                );
             }
             self.at += 1;
         }
@@ -117,12 +119,12 @@ impl Reader<'_> {
         if self.peek() == Some(b'0') {
             self.at += 1;
         } else if !self.digits() {
-            return Err(self.odd_inside("in numeric literal"));
+            return Err(self.unexpected_inside("in numeric literal"));
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
             if !self.digits() {
-                return Err(self.odd_inside("after decimal point in numeric literal"));
+                return Err(self.unexpected_inside("after decimal point in numeric literal"));
             }
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
@@ -131,7 +133,7 @@ impl Reader<'_> {
                 self.at += 1;
             }
             if !self.digits() {
-                return Err(self.odd_inside("in exponent of numeric literal"));
+                return Err(self.unexpected_inside("in exponent of numeric literal"));
             }
         }
         let text = String::from_utf8_lossy(&self.text[from..self.at]);
@@ -160,7 +162,7 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(Value::list(items));
                 }
-                _ => return Err(self.odd("after array element")),
+                _ => return Err(self.unexpected_byte("after array element")),
             }
         }
     }
@@ -176,12 +178,12 @@ impl Reader<'_> {
         loop {
             self.space();
             if self.peek() != Some(b'"') {
-                return Err(self.odd("looking for beginning of object key string"));
+                return Err(self.unexpected_byte("looking for beginning of object key string"));
             }
             let key = self.string()?;
             self.space();
             if self.peek() != Some(b':') {
-                return Err(self.odd("after object key"));
+                return Err(self.unexpected_byte("after object key"));
             }
             self.at += 1;
             let value = self.value(depth + 1)?;
@@ -193,7 +195,7 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(Value::Map(Map::typed(&TypeInfo::MAP, entries)));
                 }
-                _ => return Err(self.odd("after object key:value pair")),
+                _ => return Err(self.unexpected_byte("after object key:value pair")),
             }
         }
     }
@@ -209,7 +211,7 @@ impl Reader<'_> {
                     return Ok(Str::from(String::from_utf8_lossy(&out)));
                 }
                 Some(b'\\') => self.escape(&mut out)?,
-                Some(b) if b < b' ' => return Err(self.odd("in string literal")),
+                Some(b) if b < b' ' => return Err(self.unexpected_byte("in string literal")),
                 Some(b) => {
                     out.push(b);
                     self.at += 1;
@@ -233,7 +235,7 @@ impl Reader<'_> {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
-            _ => return Err(self.odd_inside("in string escape code")),
+            _ => return Err(self.unexpected_inside("in string escape code")),
         };
         out.push(plain);
         self.at += 1;
@@ -245,7 +247,7 @@ impl Reader<'_> {
         for _ in 0..4 {
             let digit = self.peek().and_then(|b| char::from(b).to_digit(16));
             let Some(digit) = digit else {
-                return Err(self.odd_inside("in \\u hexadecimal character escape"));
+                return Err(self.unexpected_inside("in \\u hexadecimal character escape"));
             };
             value = value * 16 + digit;
             self.at += 1;

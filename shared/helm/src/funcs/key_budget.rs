@@ -16,25 +16,25 @@ pub(super) enum NewKey {
 }
 
 impl NewKey {
-    /// Returns the share of the budget for one key: the maximal number of keys of its kind follows, if there are no others.
+    /// Returns the share of the budget that one key uses. It limits the number of keys of one kind.
     const fn cost(self) -> u64 {
         match self {
-            NewKey::Rsa2048 => WORK / 120,
-            NewKey::Rsa4096 => WORK / 40,
-            NewKey::Dsa2048 => WORK / 3,
+            NewKey::Rsa2048 => TOTAL_WORK / 120,
+            NewKey::Rsa4096 => TOTAL_WORK / 40,
+            NewKey::Dsa2048 => TOTAL_WORK / 3,
         }
     }
 }
 
 /// The budget of all new keys of a render. A template that creates a few keys is included again for its checksum, and by hooks: charts create dozens of keys of which they keep a handful.
-const WORK: u64 = 48_000;
+const TOTAL_WORK: u64 = 48_000;
 
 /// The rest of the budget of new keys in a render.
 pub(crate) struct KeyBudget(Cell<u64>);
 
 impl Default for KeyBudget {
     fn default() -> Self {
-        Self(Cell::new(WORK))
+        Self(Cell::new(TOTAL_WORK))
     }
 }
 
@@ -49,9 +49,9 @@ impl KeyBudget {
                 message: format!(
                     "more new keys than the limit of one chart: {} RSA keys of 4096 bits, {} of 2048 bits (certificates), or \
                      {} DSA keys; make the keys outside of the chart, and pass them in values or in a Secret",
-                    WORK / NewKey::Rsa4096.cost(),
-                    WORK / NewKey::Rsa2048.cost(),
-                    WORK / NewKey::Dsa2048.cost(),
+                    TOTAL_WORK / NewKey::Rsa4096.cost(),
+                    TOTAL_WORK / NewKey::Rsa2048.cost(),
+                    TOTAL_WORK / NewKey::Dsa2048.cost(),
                 ),
                 budget: true,
             }),

@@ -152,7 +152,7 @@ fn fraction(rest: &[u8]) -> Option<(Element, usize)> {
     Some((element, digits + 1))
 }
 
-/// Returns the next element of a layout, with the text before it and the rest.
+/// Returns the next element of a layout, with the literal before it and the rest.
 pub(super) fn next(layout: &str) -> Option<(&str, Element, &str)> {
     let bytes = layout.as_bytes();
     for i in 0..bytes.len() {

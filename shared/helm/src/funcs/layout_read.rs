@@ -5,7 +5,7 @@ use super::time::{Time, days};
 use driftless_go::quote::quote;
 use jiff::tz::TimeZone;
 
-/// Parses like Go's `time.Parse`, in UTC if the text does not name a zone.
+/// Parses like Go's `time.Parse`, in UTC if the value does not name a zone.
 ///
 /// # Errors
 /// Go's message.

@@ -7,14 +7,14 @@ use driftless_gotmpl::{Exec, Value, lossy};
 use std::sync::LazyLock;
 
 pub(super) const TABLE: &[Entry] = &[
-    ("upper", S, |e, a| rewritten(e, a, |s| map(s, upper))),
-    ("lower", S, |e, a| rewritten(e, a, |s| map(s, lower))),
-    ("title", S, |e, a| rewritten(e, a, |s| title(&lossy(s)))),
-    ("untitle", S, |e, a| rewritten(e, a, |s| untitle(&lossy(s)))),
+    ("upper", S, |e, a| rewrite(e, a, |s| map(s, upper))),
+    ("lower", S, |e, a| rewrite(e, a, |s| map(s, lower))),
+    ("title", S, |e, a| rewrite(e, a, |s| title(&lossy(s)))),
+    ("untitle", S, |e, a| rewrite(e, a, |s| untitle(&lossy(s)))),
     ("swapcase", S, |e, a| {
-        rewritten(e, a, |s| swap_case(&lossy(s)))
+        rewrite(e, a, |s| swap_case(&lossy(s)))
     }),
-    ("initials", S, |e, a| rewritten(e, a, initials)),
+    ("initials", S, |e, a| rewrite(e, a, initials)),
     ("nospace", S, |e, a| {
         // goutils checks bytes, and writes each as a character.
         if bytes(a, 0).iter().any(|b| char::from(*b).is_whitespace()) {
@@ -22,23 +22,23 @@ pub(super) const TABLE: &[Entry] = &[
                 let chars = s.iter().map(|b| char::from(*b));
                 chars.filter(|c| !c.is_whitespace()).collect()
             };
-            return rewritten(e, a, kept);
+            return rewrite(e, a, kept);
         }
         Ok(a[0].clone())
     }),
     ("camelcase", S, |e, a| {
-        rewritten(e, a, |s| pascal_case(&lossy(s)))
+        rewrite(e, a, |s| pascal_case(&lossy(s)))
     }),
     ("snakecase", S, |e, a| {
-        rewritten(e, a, |s| lower_words(&lossy(s), '_'))
+        rewrite(e, a, |s| lower_words(&lossy(s), '_'))
     }),
     ("kebabcase", S, |e, a| {
-        rewritten(e, a, |s| lower_words(&lossy(s), '-'))
+        rewrite(e, a, |s| lower_words(&lossy(s), '-'))
     }),
 ];
 
 /// Rewrites a string character by character. A byte that is not UTF-8 becomes three: the budget must have room for that.
-fn rewritten(exec: &mut Exec<'_>, a: &[Value], change: impl FnOnce(&[u8]) -> String) -> Out {
+fn rewrite(exec: &mut Exec<'_>, a: &[Value], change: impl FnOnce(&[u8]) -> String) -> Out {
     let s = bytes(a, 0);
     exec.ensure_capacity(s.len().saturating_mul(3))?;
     // Characters are looked up in tables.

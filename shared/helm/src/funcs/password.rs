@@ -34,13 +34,13 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 /// The steps of a slow hash: about 50 ms of work.
-const SLOW: u64 = 1_500_000;
+const SLOW_HASH_STEPS: u64 = 1_500_000;
 
 fn bcrypt_hash(
     exec: &mut Exec<'_>,
     password: &[u8],
 ) -> Result<String, driftless_gotmpl::FuncError> {
-    exec.charge(SLOW)?;
+    exec.charge(SLOW_HASH_STEPS)?;
     if password.len() > 72 {
         let reason = "bcrypt: password length exceeds 72 bytes";
         return Ok(format!("failed to encrypt string with bcrypt: {reason}"));
@@ -111,7 +111,7 @@ fn derive(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let Some(shapes) = shapes(&kind) else {
         return out(exec, format!("cannot find password template {kind}"));
     };
-    exec.charge(2 * SLOW)?;
+    exec.charge(2 * SLOW_HASH_STEPS)?;
     let (password, user, site) = (bytes(a, 2), bytes(a, 3), bytes(a, 4));
     let length = |text: &[u8]| (text.len() as u32).to_be_bytes();
     let salt = [SEED, &length(user), user].concat();

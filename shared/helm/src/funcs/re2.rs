@@ -13,14 +13,14 @@ use std::rc::Rc;
 pub(crate) struct Regexp {
     regex: Rc<Regex>,
     empty: bool,
-    /// The steps per eight bytes of a text, in addition to those of any expression.
+    /// The steps per eight bytes of input, in addition to those of any expression.
     steps: u64,
     /// The size of the expanded expression.
     size: u64,
 }
 
 impl Regexp {
-    /// Charges for matching a text.
+    /// Charges for matching an input.
     ///
     /// # Errors
     /// The budget is used up.
@@ -57,7 +57,7 @@ const CACHE_ENTRIES: usize = 64;
 /// The maximal total size of cached expressions, expanded.
 const CACHE_SIZE: u64 = 400_000;
 
-/// The positions of an expression for which eight bytes of a text cost one more step.
+/// The positions of an expression for which eight bytes of input cost one more step.
 const PLACES_PER_STEP: u64 = 16;
 
 /// The bytes of the states that matching caches.

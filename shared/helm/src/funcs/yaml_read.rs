@@ -6,7 +6,7 @@ use driftless_manifest::yaml::{
 use driftless_manifest::{Fuel, OutOfFuel};
 use serde_json::Value as Json;
 
-/// Reads the first document of a text, numbers as float64.
+/// Reads the first document of the input, numbers as float64.
 ///
 /// # Errors
 /// The fuel is used up. The inner error is the message of `sigs.k8s.io/yaml`, which templates print.
@@ -15,19 +15,19 @@ pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, String>, Out
         Ok(json) => Ok(Ok(json)),
         Err(error) => match error.kind {
             Kind::Fuel(out) => Err(out),
-            _ => Ok(Err(explained(text, &error, fuel))),
+            _ => Ok(Err(explain(text, &error, fuel))),
         },
     }
 }
 
-/// Reads the first document of a text; integers keep their type.
+/// Reads the first document of the input; integers keep their type.
 ///
 /// # Errors
 /// The message of `sigs.k8s.io/yaml`, or the message of a used-up fuel.
 pub(crate) fn read_typed(text: &[u8], fuel: &Fuel) -> Result<Json, String> {
     first_typed(text, "yaml", fuel).map_err(|error| match error.kind {
         Kind::Fuel(out) => out.to_string(),
-        _ => explained(text, &error, fuel),
+        _ => explain(text, &error, fuel),
     })
 }
 
@@ -77,7 +77,7 @@ fn first_node(
 }
 
 /// Returns the message of `sigs.k8s.io/yaml`.
-fn explained(text: &[u8], error: &YamlError, fuel: &Fuel) -> String {
+fn explain(text: &[u8], error: &YamlError, fuel: &Fuel) -> String {
     let message = match bad_key(text, error, fuel) {
         Some(message) => message,
         None => message(error, &String::from_utf8_lossy(text)),
@@ -109,7 +109,7 @@ fn negative_zeros(node: &Node, value: &mut Json) {
     }
 }
 
-/// Returns the text before the document with the error, if that is not the first one.
+/// Returns the input before the document with the error, if that is not the first one.
 fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
     let (mut start, mut stray) = (0, None);
     let mut cut = None;
@@ -233,7 +233,7 @@ const PARSER: [(&str, &str); 6] = [
     ),
 ];
 
-/// Returns Go's message for an error in a text.
+/// Returns Go's message for an error in the input.
 fn message(error: &YamlError, text: &str) -> String {
     let at = |line: usize| match line {
         0 => String::new(),
@@ -379,7 +379,7 @@ fn go_syntax(value: &Json) -> String {
     }
 }
 
-/// Returns the line of the first token, or comment, after the text that is not a key. After a plain scalar, a line with deeper indentation continues it.
+/// Returns the line of the first token, or comment, after the scalar that is not a key. After a plain scalar, a line with deeper indentation continues it.
 fn next_token(text: &str, error: &YamlError) -> usize {
     const ENDS: [&str; 2] = [": ", " #"];
     let mut lines = text.split('\n').enumerate().skip(error.line - 1);
@@ -400,7 +400,7 @@ fn next_token(text: &str, error: &YamlError) -> usize {
             }
         }
     });
-    // The end of the stream counts as a line break, which is not reached after a text that is too long for a key.
+    // The end of the stream counts as a line break, which is not reached after a scalar that is too long for a key.
     let end = || {
         let long = key.chars().count() > super::encode::LONG_KEY;
         text.split('\n')

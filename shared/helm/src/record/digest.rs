@@ -20,7 +20,7 @@ struct Observation<'r> {
     /// Null when empty.
     config: Option<Table>,
     manifest: &'r str,
-    /// Null if there are none; test hooks do not count, because users run them manually.
+    /// Null if empty; test hooks do not count, because users run them manually.
     hooks: Option<Vec<RecordedHook>>,
     namespace: &'r str,
     #[serde(skip_serializing_if = "str::is_empty")]

@@ -58,7 +58,7 @@ pub(crate) fn read_within(
     Ok(out)
 }
 
-/// Splits a text at lines that start with `---`, like Kubernetes' reader.
+/// Splits a file at lines that start with `---`, like Kubernetes' reader.
 fn documents(text: &[u8]) -> Vec<Vec<u8>> {
     let mut out = vec![Vec::new()];
     for line in text.split_inclusive(|b| *b == b'\n') {

@@ -134,7 +134,7 @@ impl Parser<'_> {
         Some(c)
     }
 
-    /// Returns the text up to one of the stops, and that stop if there is one.
+    /// Returns the input up to one of the stops, and that stop if there is one.
     fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
         let mut out = String::new();
         while let Some(c) = self.next() {

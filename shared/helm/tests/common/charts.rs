@@ -26,7 +26,7 @@ pub struct Case {
     flags: Flags,
 }
 
-/// Returns all lines; `None` if there is no list.
+/// Returns all lines; `None` without the list.
 pub fn cases(root: &Path) -> Option<Vec<Case>> {
     let list = fs::read_to_string(root.join("list.tsv")).ok()?;
     let lines = list.lines().filter(|line| !line.starts_with('#'));

@@ -37,7 +37,7 @@ fn render(template: &str, compat: Compat) -> Result<String, HelmError> {
 }
 
 #[test]
-fn functions_give_what_helm_gives() {
+fn functions_return_the_results_of_helm() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/functions");
     let cases = std::fs::read_to_string(directory.join("cases.txt")).unwrap();
     let answers = std::fs::read_to_string(directory.join("answers.txt")).unwrap();
@@ -69,7 +69,7 @@ fn toml_has_gos_names_of_fields() {
     }
 }
 
-/// Returns the lines of a text in alphabetical order.
+/// Returns the lines of a string in alphabetical order.
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.sort_unstable();

@@ -98,7 +98,7 @@ fn labels_as_helm_4_writes_them() {
 }
 
 #[test]
-fn digests_as_helm_controller_makes_them() {
+fn digests_match_those_of_helm_controller() {
     let (releases, answers) = (lines("helm.jsonl"), lines("flux.jsonl"));
     assert_eq!(releases.len(), answers.len());
     for (line, answer) in releases.iter().zip(&answers) {
@@ -238,7 +238,7 @@ fn hostile_secrets() {
 }
 
 #[test]
-fn what_is_too_large_is_not_written() {
+fn oversized_records_are_not_written() {
     let mut release = read(&lines("helm.jsonl")[0]["helm4"]);
     let mut seed = 1_u32;
     release.manifest = (0..1_100_000)

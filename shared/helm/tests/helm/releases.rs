@@ -91,7 +91,7 @@ fn post_rendered(
 
 /// The groups and their order were observed with Helm 4.3.1 and a post-renderer that changes nothing.
 #[test]
-fn post_renderers_see_what_the_strategy_says() {
+fn post_renderers_see_the_documents_of_the_strategy() {
     for (strategy, groups) in [
         (PostRenderStrategy::Combined, vec![vec!["h", "s", "b", "n"]]),
         (PostRenderStrategy::NoHooks, vec![vec!["s", "n", "b"]]),
@@ -138,7 +138,7 @@ fn post_renderers_add_change_and_drop() {
 }
 
 #[test]
-fn what_a_post_renderer_says_fails_the_render() {
+fn errors_of_a_post_renderer_fail_the_render() {
     let chart = chart(&[("templates/a.yaml", A)]);
     let run = |_: Vec<Value>| Err("no patch fits".to_owned());
     let post = PostRenderer {
@@ -193,7 +193,7 @@ fn lookups_are_requested_until_all_are_known() {
 }
 
 #[test]
-fn missing_dependencies_are_told_as_helm_tells_them() {
+fn missing_dependencies_get_helms_message() {
     let chart = chart(&[(
         "Chart.yaml",
         "apiVersion: v2\nname: top\nversion: 1.0.0\n\

@@ -84,7 +84,7 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
         .find(|resource| resource.kind().is_empty() || !named(resource))
     {
         return Err(ErrorKind::Object(format!(
-            "{} has no longer a kind or a name",
+            "{} no longer has a kind or a name",
             broken.id(schema)
         ))
         .into());
@@ -139,7 +139,7 @@ fn add_managed_by(resource: &mut Resource) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the object as it is printed: annotations as strings, without those that were not requested.
+/// Returns the object in its printed form: annotations as strings, without those that were not requested.
 fn document(
     mut resource: Resource,
     (origins, transformations): (bool, bool),

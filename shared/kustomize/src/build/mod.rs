@@ -18,7 +18,7 @@ use crate::stack::on_large_stack;
 use driftless_manifest::{Reader, TreePath};
 use serde_json::Value;
 
-/// Renders a directory; `replaced` is used instead of its own kustomization file.
+/// Renders a directory; `replaced` is used instead of its kustomization file.
 pub(crate) fn build(
     reader: &Reader<'_>,
     dir: &TreePath,

@@ -17,7 +17,7 @@ pub(crate) struct Origin {
     /// The URL of the repository, for fetched files: the path is relative to its root.
     pub repository: String,
     pub reference: String,
-    /// For objects that were generated, and for transformations: the file with the configuration.
+    /// The file with the configuration, for objects that were generated and for transformations.
     pub configured_in: String,
     /// The plugin that generated or transformed the object.
     pub configured_by: Option<Plugin>,
@@ -86,7 +86,7 @@ impl Origin {
         })
     }
 
-    /// Returns the text of the annotation.
+    /// Returns the value of the annotation.
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
         let mut line = |indent: &str, key: &str, value: &str| {

@@ -61,7 +61,7 @@ fn hash(node: &Node, kind: &str) -> Result<String, Error> {
         }
         _ => take("binaryData", false)?,
     }
-    let mut digest = Digested(Sha256::new());
+    let mut digest = HashWriter(Sha256::new());
     json::to_writer(&mut digest, &Value::Object(fields))
         .map_err(|error| ErrorKind::Object(format!("a {kind} cannot be hashed: {error}")))?;
     let digest = hex::encode(digest.0.finalize());
@@ -69,9 +69,9 @@ fn hash(node: &Node, kind: &str) -> Result<String, Error> {
 }
 
 /// A writer that feeds the hash and keeps nothing.
-struct Digested(Sha256);
+struct HashWriter(Sha256);
 
-impl Write for Digested {
+impl Write for HashWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())

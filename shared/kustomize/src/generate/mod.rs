@@ -100,7 +100,7 @@ fn base(kind: &str, args: &Generator) -> Result<Map, Error> {
 }
 
 fn finish(fields: Map, args: &Generator, globals: Option<&GeneratorOptions>) -> Resource {
-    let options = merged(args.options.as_ref(), globals);
+    let options = merge_options(args.options.as_ref(), globals);
     let mut resource = Resource::new(Node::Map(fields));
     for (field, texts) in [
         ("labels", options.labels),
@@ -123,7 +123,10 @@ fn finish(fields: Map, args: &Generator, globals: Option<&GeneratorOptions>) -> 
 }
 
 /// Returns the entry's options, completed by `generatorOptions`: strings that are not set, and switches that are on.
-fn merged(own: Option<&GeneratorOptions>, globals: Option<&GeneratorOptions>) -> GeneratorOptions {
+fn merge_options(
+    own: Option<&GeneratorOptions>,
+    globals: Option<&GeneratorOptions>,
+) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     let Some(globals) = globals else {
         return options;

@@ -48,7 +48,7 @@ type Pair = (String, Vec<u8>);
 /// Parses lines of `key=value`; blank lines and comments are left out, a line without `=` is a key without a value.
 fn env_lines(bytes: &[u8]) -> Result<Vec<Pair>, String> {
     /// The longest line in bytes: Go's scanner stops without an error at a longer one.
-    const LONGEST: usize = 64 * 1024;
+    const MAX_LINE: usize = 64 * 1024;
     let mut pairs = Vec::new();
     let mut rest = bytes;
     let mut number = 0;
@@ -58,7 +58,7 @@ fn env_lines(bytes: &[u8]) -> Result<Vec<Pair>, String> {
             Some(end) => (&rest[..end], &rest[end + 1..]),
             None => (rest, &rest[rest.len()..]),
         };
-        if line.len() >= LONGEST {
+        if line.len() >= MAX_LINE {
             break;
         }
         rest = more;

@@ -237,7 +237,7 @@ fn find(items: &[Node], keys: &[&str], values: &[String]) -> Option<usize> {
         .position(|item| item.as_map().is_some_and(fits))
 }
 
-/// kyaml's `ElementSetter`: replaces every element with these keys, or removes them; adds the element if there are none. Empty elements are dropped. A key without a value matches any element with the key.
+/// kyaml's `ElementSetter`: replaces every element with these keys, or removes them; adds the element if none has them. Empty elements are dropped. A key without a value matches any element with the key.
 pub(super) fn set_element(
     items: &mut Vec<Node>,
     element: Option<Node>,

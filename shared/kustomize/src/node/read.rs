@@ -43,7 +43,7 @@ pub(crate) fn documents(text: &str, file: &str, fuel: &Fuel) -> Result<Vec<Node>
     Ok(nodes)
 }
 
-/// Returns the first document of a text, if it is YAML within its limits.
+/// Returns the first document of the input, if it is YAML within its limits.
 ///
 /// # Errors
 /// The fuel has run out.
@@ -122,7 +122,7 @@ fn chunks(text: &str) -> Result<Vec<Chunk<'_>>, Error> {
     Ok(chunks)
 }
 
-/// Converts a node by value: a large document is never in memory twice at a time.
+/// Converts a node by value: a large document never has two copies in memory.
 fn from_yaml(node: yaml::Node, file: &str) -> Result<Node, Error> {
     let is_typed = !matches!(
         node.tag.as_deref(),

@@ -5,7 +5,7 @@ use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlErrorKi
 use serde_json::Value;
 
 /// The maximal bytes of a string that is parsed to see whether it would be a string without quotes.
-const MOST_READ: usize = 64 << 10;
+const MAX_READ: usize = 64 << 10;
 
 /// Returns the tag of an unquoted scalar.
 pub(crate) fn resolve(text: &str) -> Tag {
@@ -80,9 +80,9 @@ pub(super) fn needs_quotes(text: &str) -> bool {
     }
 }
 
-/// Checks whether the decision needs a parser. Scalars beyond [`MOST_READ`] bytes count as strings: their quotes are visible only if a patch replaces them by a number.
+/// Checks whether the decision needs a parser. Scalars beyond [`MAX_READ`] bytes count as strings: their quotes are visible only if a patch replaces them by a number.
 pub(super) fn needs_reading(text: &str) -> bool {
-    !text.is_empty() && text.len() <= MOST_READ && !text.contains('\n') && !is_word(text)
+    !text.is_empty() && text.len() <= MAX_READ && !text.contains('\n') && !is_word(text)
 }
 
 /// Checks whether Go's library also refuses it, and not only JSON, which has no infinity.
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_what_would_be_no_string_without_quotes() {
+    fn strings_that_need_quotes_are_recognized() {
         let others = [
             "# no",
             " ",

@@ -26,7 +26,7 @@ fn to_map(map: &Map) -> Result<serde_json::Map<String, Value>, Error> {
         .collect()
 }
 
-/// Converts a tree by value to the value that kustomize prints: a large object is never in memory twice at a time.
+/// Converts a tree by value to the value that kustomize prints: a large object never has two copies in memory.
 ///
 /// # Errors
 /// Like [`to_value`].

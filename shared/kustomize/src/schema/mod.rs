@@ -87,7 +87,7 @@ impl Schema {
         }
     }
 
-    /// Applies the `openapi` field of a kustomization: `version`, or the text of the file at `path`.
+    /// Applies the `openapi` field of a kustomization: `version`, or the content of the file at `path`.
     ///
     /// # Errors
     /// Both are set, an unknown version, or an invalid OpenAPI document.

@@ -6,9 +6,9 @@ use std::cell::RefCell;
 
 /// An engine that records the calls and renders an object of the release.
 #[derive(Default)]
-struct Noted(RefCell<Vec<ChartCall>>);
+struct RecordingEngine(RefCell<Vec<ChartCall>>);
 
-impl Charts for Noted {
+impl Charts for RecordingEngine {
     fn render(&self, call: &ChartCall) -> Result<String, String> {
         self.0.borrow_mut().push(call.clone());
         match call.release.as_str() {
@@ -38,7 +38,7 @@ fn tree(kustomization: &str) -> FileTree {
     tree
 }
 
-fn build(kustomization: &str, charts: &Noted) -> Result<String, String> {
+fn build(kustomization: &str, charts: &RecordingEngine) -> Result<String, String> {
     let tree = tree(kustomization);
     let options = Options {
         enable_helm: true,
@@ -53,8 +53,8 @@ fn build(kustomization: &str, charts: &Noted) -> Result<String, String> {
 }
 
 #[test]
-fn a_chart_is_asked_for_as_helm_would_be() {
-    let charts = Noted::default();
+fn charts_are_rendered_with_the_options_of_helm_template() {
+    let charts = RecordingEngine::default();
     let text = "namePrefix: p-\nnamespace: prod\nhelmCharts:\n- name: web\n  releaseName: shop\n  includeCRDs: true\n  additionalValuesFiles: [more.yaml]\n";
     let done = build(text, &charts).unwrap();
     // The namespace is left to the chart.
@@ -90,7 +90,7 @@ fn inline_values_are_merged() {
             "labels:\n  new: x\n  quoted: 2\nlist:\n- b\nport: 90\n",
         ),
     ] {
-        let charts = Noted::default();
+        let charts = RecordingEngine::default();
         let text = format!(
             "helmCharts:\n- name: web\n  valuesMerge: {merge}\n  valuesInline: {{port: 90, labels: {{quoted: 2, new: x}}, list: [b]}}\n"
         );
@@ -115,7 +115,11 @@ fn refusals_name_the_file_and_the_reason() {
         ("{name: web, releaseName: -x}", "begins with '-'"),
         ("{releaseName: a}", "no name"),
     ] {
-        let error = build(&format!("helmCharts: [{entry}]\n"), &Noted::default()).unwrap_err();
+        let error = build(
+            &format!("helmCharts: [{entry}]\n"),
+            &RecordingEngine::default(),
+        )
+        .unwrap_err();
         assert!(
             error.contains(want) && error.starts_with("kustomization.yaml: "),
             "{entry}: {error}"

@@ -60,7 +60,7 @@ fn a_tree_of_bases_that_doubles_at_every_level_ends_at_the_limit() {
 }
 
 #[test]
-fn a_cycle_is_shown_with_its_way() {
+fn a_cycle_is_reported_with_its_path() {
     let tree = tree(&[
         ("a/kustomization.yaml", "resources: [../b]"),
         ("b/kustomization.yaml", "resources: [../c]"),
@@ -115,7 +115,7 @@ fn patches_have_a_budget() {
 }
 
 #[test]
-fn texts_that_must_be_read_cost_steps() {
+fn strings_that_must_be_parsed_cost_steps() {
     // Invalid YAML, so that every patch parses it again.
     let text = format!("'[{}'", "a".repeat(60_000));
     let patch = format!(
@@ -150,7 +150,7 @@ fn aliases(levels: usize) -> String {
 
 /// A string on a path was charged by its bytes, no matter how many values its aliases make.
 #[test]
-fn texts_inside_of_values_cost_what_they_become() {
+fn strings_with_yaml_are_charged_by_their_values() {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
         "items": [{"f": aliases(4) + "b: c\n"}]});
     let with = |paths: usize| {
@@ -173,7 +173,7 @@ fn texts_inside_of_values_cost_what_they_become() {
 
 /// Each document of a file had the full budget of values of a file.
 #[test]
-fn the_documents_of_a_file_share_what_the_build_has() {
+fn the_documents_of_a_file_share_one_budget() {
     let document = format!("{CONFIG_MAP}---\n{}---\n", aliases(5));
     let tree = tree(&[
         ("kustomization.yaml", "resources: [r.yaml]\n"),
@@ -207,7 +207,7 @@ fn files_of_definitions_cost_what_they_become() {
 
 /// A patch that replaces, and a replacement that copies, could nest an object deeper with each step.
 #[test]
-fn no_object_becomes_deeper_than_a_text() {
+fn objects_cannot_be_nested_deeper_than_a_document() {
     let levels = 900;
     let deep = |inner: &str| "{a: ".repeat(levels) + inner + &"}".repeat(levels);
     let path = "/a".repeat(levels);
@@ -385,7 +385,7 @@ fn nothing_is_read_from_outside() {
 }
 
 #[test]
-fn what_fetches_or_runs_is_refused_by_file_and_field() {
+fn fetching_and_running_fields_are_refused_with_file_and_field() {
     const URL: &str = "https://x.example/a";
     let plugin = |field: &str, function: &str| {
         format!(
@@ -511,7 +511,7 @@ fn two_kustomization_files_are_refused() {
 }
 
 #[test]
-fn a_kustomization_is_found_or_made_as_flux_does() {
+fn a_kustomization_is_found_or_generated_like_flux() {
     let tree = tree(&[
         ("none/b.yml", CONFIG_MAP),
         ("none/a/x.yaml", CONFIG_MAP),

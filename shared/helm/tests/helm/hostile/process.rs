@@ -67,10 +67,10 @@ fn judged(want: &Want, done: &Done) -> Result<(), String> {
 }
 
 /// The time after which a case counts as endless.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The number of cases that run at the same time.
-const AT_ONCE: usize = 2;
+const PARALLEL_CASES: usize = 2;
 
 /// Runs every case in a separate process and returns the failures.
 pub fn run_all(cases: &[Case]) -> Vec<String> {
@@ -84,7 +84,7 @@ pub fn run_all(cases: &[Case]) -> Vec<String> {
         }
     };
     std::thread::scope(|scope| {
-        (0..AT_ONCE).for_each(|_| drop(scope.spawn(work)));
+        (0..PARALLEL_CASES).for_each(|_| drop(scope.spawn(work)));
     });
     bad.into_inner().unwrap()
 }
@@ -104,7 +104,7 @@ fn run(name: &str) -> Result<(), String> {
         .spawn()
         .unwrap();
     let start = Instant::now();
-    while child.try_wait().unwrap().is_none() && start.elapsed() < PATIENCE {
+    while child.try_wait().unwrap().is_none() && start.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_millis(2));
     }
     // Killing a process that has already ended has no effect.

@@ -24,7 +24,7 @@ use serde_json::Value as Json;
 pub(crate) struct Replacements(Vec<Replacement>);
 
 /// The steps that a byte of a rewritten string costs.
-const WRITTEN: usize = 2;
+const STEPS_PER_BYTE: usize = 2;
 
 /// The default field path.
 const NAME: &str = "metadata.name";
@@ -406,7 +406,7 @@ impl Copy<'_> {
             return Err(none());
         }
         let budget = &self.context.budget;
-        budget.spend_steps(WRITTEN.saturating_mul(scalar.text.len()))?;
+        budget.spend_steps(STEPS_PER_BYTE.saturating_mul(scalar.text.len()))?;
         let written = write_text(&inner, &scalar.text).ok_or_else(none)?;
         budget.spend_text(written.len().saturating_sub(scalar.text.len()))?;
         scalar.text = written;
