@@ -90,7 +90,7 @@ fn replace_entries(
         }
         edited = true;
         own = Some(match own {
-            Some(own) => united(own, entry)?,
+            Some(own) => unite_entries(own, entry)?,
             None => rename_entry(entry, manager)?,
         });
     }
@@ -121,7 +121,7 @@ fn rename_entry(entry: &Value, manager: &str) -> Option<Value> {
     Some(Value::Object(entry))
 }
 
-fn united(own: Value, other: &Value) -> Option<Value> {
+fn unite_entries(own: Value, other: &Value) -> Option<Value> {
     let mut own = own.as_object()?.clone();
     let fields = match (own.get("fieldsV1"), other.get("fieldsV1")) {
         (Some(mine), Some(theirs)) => {
