@@ -78,7 +78,7 @@ impl Guide {
         };
         let (world, charts) = (World::start(false, &[hub], &[TENANT]), Host::start());
         let directory = TempDir::new().expect("a directory");
-        let chart = charts::known("cert-manager");
+        let chart = charts::public_chart("cert-manager");
         charts::package_directory(directory.path(), &chart, VERSION);
         charts::index(directory.path(), &charts, "/jetstack", "");
         world.hub(HUB).namespace("tenants");

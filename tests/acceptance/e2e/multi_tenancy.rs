@@ -55,7 +55,7 @@ impl Podinfo {
     }
 
     fn publish(&self, versions: &[&str]) {
-        let chart = charts::known("podinfo");
+        let chart = charts::public_chart("podinfo");
         for version in versions {
             charts::package_directory(self.directory.path(), &chart, version);
         }

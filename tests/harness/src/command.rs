@@ -1,4 +1,4 @@
-//! Running the command, and what it said.
+//! Runs the `driftless` command and captures its exit code and output.
 
 use crate::{process, tools};
 use serde_json::Value;
@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The directory TARGET/PROFILE of the running test, with all programs of the workspace's default members: as this test was built, same
-/// profile, same target directory. The tests of the command's own package find them built; for others they are built once a process.
+/// Returns the directory TARGET/PROFILE of the running test, with all programs of the workspace's default members, built with the same
+/// profile into the same target directory. For the tests of the command's own package, Cargo has built them; for others this function
+/// builds them once in each process.
 ///
 /// # Panics
 ///
-/// Where the build fails.
+/// Panics if the build fails.
 pub fn programs() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -36,35 +37,35 @@ pub fn programs() -> &'static Path {
     })
 }
 
-/// The `driftless` program.
+/// Returns the path of the `driftless` program.
 pub fn program() -> PathBuf {
     programs().join("driftless")
 }
 
 /// A finished command.
 pub struct Done {
-    /// The exit code; -1 where a signal ended it.
+    /// The exit code; -1 if a signal ended it.
     pub code: i32,
-    /// Standard output.
+    /// The standard output of the command.
     pub out: String,
-    /// Standard error.
+    /// The standard error of the command.
     pub err: String,
 }
 
-/// The command with nothing of the caller's environment.
+/// Returns the `driftless` command with an environment of nothing but `HOME`.
 pub fn driftless(home: &Path) -> Command {
     let mut command = Command::new(program());
     command.env_clear().env("HOME", home).stdin(Stdio::null());
     command
 }
 
-/// Runs the command in an empty home.
+/// Runs the command with an empty home directory.
 pub fn run(args: &[&str]) -> Done {
     let home = tempfile::tempdir().expect("a home");
     run_in(home.path(), args, &[])
 }
 
-/// Runs the command in this home and environment.
+/// Runs the command with this home directory and these environment variables.
 pub fn run_in(home: &Path, args: &[&str], environment: &[(&str, &str)]) -> Done {
     let mut command = driftless(home);
     Done::of(command.args(args).envs(environment.iter().copied()))
@@ -81,19 +82,19 @@ impl Done {
         }
     }
 
-    /// Fails unless the command succeeded; what it wrote to stdout.
+    /// Returns what the command wrote to stdout; panics unless it succeeded.
     pub fn ok(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.out, self.err);
         self.out
     }
 
-    /// Fails unless the command succeeded and wrote JSON.
+    /// Parses the JSON that the command wrote to stdout; panics unless it succeeded.
     pub fn json(self) -> Value {
         let text = self.ok();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("not JSON ({error}): {text}"))
     }
 
-    /// Fails unless the command ended with this code, nothing on stdout, and all of these words on stderr.
+    /// Panics unless the command ended with this code, wrote nothing to stdout, and wrote all of these words to stderr.
     pub fn refused(&self, code: i32, words: &[&str]) {
         assert_eq!((self.code, self.out.as_str()), (code, ""), "{}", self.err);
         for word in words {

@@ -1,4 +1,4 @@
-//! Flux's own controllers beside a cluster, the judges of what driftless writes there.
+//! Runs Flux's own controllers against a cluster: the reference for what driftless writes there.
 
 use crate::cluster::Cluster;
 use crate::http::Http;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 const CONTROLLERS: [&Tool; 3] = [&SOURCE_CONTROLLER, &KUSTOMIZE_CONTROLLER, &HELM_CONTROLLER];
 
-/// Source-, kustomize- and helm-controller for one cluster, out of it. They end with their owner; what source-controller
-/// stored outlives a stop.
+/// Source-, kustomize- and helm-controller for one cluster, as processes outside of it. They end when this value is dropped;
+/// what source-controller stored is kept over [`Flux::stop`].
 pub struct Flux {
     running: Vec<Server>,
     storage: String,
@@ -37,7 +37,7 @@ impl Flux {
         }
     }
 
-    /// Starts the controllers and waits until they are ready. `authority` (PEM) is whom they trust besides the cluster's.
+    /// Starts the controllers and waits until they are ready. They trust `authority` (PEM) in addition to the cluster's authority.
     pub fn start(&mut self, authority: &str) {
         let file = self.file("authority.pem");
         std::fs::write(&file, authority).expect("write the authority");
@@ -94,7 +94,7 @@ impl Flux {
     }
 }
 
-/// Waits until discovery tells of what the controllers look for at their start: they end when it does not.
+/// Waits until discovery lists the resources that the controllers need at their start: they exit if one is missing.
 fn until_served(cluster: &Cluster) {
     let groups = [
         ("source", "v1", 6),
@@ -117,7 +117,7 @@ fn until_served(cluster: &Cluster) {
     }
 }
 
-/// The definitions that a controller brings, each a document.
+/// Returns the CustomResourceDefinitions of a controller, each as a YAML document.
 fn definitions(tool: &Tool) -> Vec<String> {
     let directory = tool.path().with_file_name("crds");
     let entries = std::fs::read_dir(&directory).expect("list the definitions");

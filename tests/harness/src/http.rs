@@ -8,10 +8,10 @@ use serde_json::Value;
 use ureq::http::{HeaderMap, Request};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// How long a request may take.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client with its trust and its default headers.
+/// An HTTP client with its trusted authority and its default headers.
 #[derive(Clone, Debug)]
 pub struct Http {
     agent: ureq::Agent,
@@ -23,7 +23,7 @@ pub struct Http {
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The headers.
+    /// The headers of the answer.
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Vec<u8>,
@@ -67,7 +67,7 @@ impl Http {
         }
     }
 
-    /// The same client with one more header on each request.
+    /// Adds a header to each request of this client.
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -103,13 +103,13 @@ impl Http {
         })
     }
 
-    /// GET; panics when no answer comes.
+    /// Sends a GET request; panics if the server does not answer.
     pub fn get(&self, url: &str) -> Answer {
         self.send("GET", url, &[], None)
             .unwrap_or_else(|e| panic!("GET {url}: {e}"))
     }
 
-    /// POST of a JSON body; panics when no answer comes.
+    /// Posts a JSON body; panics if the server does not answer.
     pub fn post(&self, url: &str, body: &Value) -> Answer {
         let json = [("content-type", "application/json")];
         self.send("POST", url, &json, Some(body.to_string().as_bytes()))
@@ -118,18 +118,18 @@ impl Http {
 }
 
 impl Answer {
-    /// The body as text.
+    /// Returns the body as a string.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON; panics with the body when it is not.
+    /// Parses the body as JSON; panics with the body if it is not valid.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("status {}, not JSON ({e}): {}", self.status, self.text()))
     }
 
-    /// A header's value, empty when it is absent.
+    /// Returns a header's value, empty if the header is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)

@@ -1,4 +1,4 @@
-//! kubectl with one kubeconfig, in a directory of its own.
+//! kubectl with one kubeconfig, in its own directory.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::process::{Command, Output, Stdio};
 
 use crate::tools;
 
-/// One person at one cluster.
+/// One kubectl user with one kubeconfig.
 pub struct Kubectl {
     program: PathBuf,
     directory: tempfile::TempDir,
 }
 
 impl Kubectl {
-    /// With a kubeconfig's text.
+    /// Writes the kubeconfig into a new directory.
     pub fn new(kubeconfig: &str) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("driftless-kubectl-")
@@ -26,8 +26,8 @@ impl Kubectl {
         }
     }
 
-    /// A command without anybody's settings, cut off after some seconds: one that waits for what does not come fails by its
-    /// exit code.
+    /// Returns a command that reads no settings of the caller and is ended after `seconds`: one that waits forever fails with
+    /// an exit code.
     pub fn command<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -47,24 +47,24 @@ impl Kubectl {
         command
     }
 
-    /// Runs a command; its standard output, or its standard error when it fails.
+    /// Runs a command. Returns its standard output, or its standard error if it fails.
     pub fn run(&self, arguments: &[&str]) -> Result<String, String> {
         let output = self.command(arguments, 120).output().expect("run kubectl");
-        said(&output)
+        into_result(&output)
     }
 
-    /// Applies manifests, as a person does.
+    /// Runs `kubectl apply` with the manifests; panics if it fails.
     pub fn apply(&self, manifests: &str) {
         let file = self.directory.path().join("manifests.yaml");
         std::fs::write(&file, manifests).expect("write the manifests");
         let file = file.to_str().expect("UTF-8");
-        if let Err(why) = self.run(&["apply", "-f", file]) {
-            panic!("kubectl apply: {why}");
+        if let Err(error) = self.run(&["apply", "-f", file]) {
+            panic!("kubectl apply: {error}");
         }
     }
 }
 
-fn said(output: &Output) -> Result<String, String> {
+fn into_result(output: &Output) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {
         true => Ok(text(&output.stdout)),

@@ -1,10 +1,10 @@
 //! Starts the real components that driftless works with, on loopback and in
 //! temp directories: Kubernetes API servers ([`cluster`]), a GitHub stub over real
-//! Git repositories ([`github`]), AWS as MiniStack plays it ([`aws`]).
+//! Git repositories ([`github`]), MiniStack as AWS ([`aws`]).
 //!
 //! Everything is lazy and shared within a process, needs no container runtime
-//! and no network but the package registries that [`tools`] builds from once.
-//! What a test started ends with it, also when the test process is killed.
+//! and no network except the package registries that [`tools`] builds from once.
+//! Servers that a test started end with it, also if the test process is killed.
 //!
 //! A whole fleet, from a push to the clusters:
 //!

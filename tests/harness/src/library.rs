@@ -1,4 +1,4 @@
-//! A real library as a process that answers many questions: JSON, one a line, on its standard input and output.
+//! Runs a real library as a process that answers many questions: JSON documents, one on each line, on standard input and output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,13 +17,13 @@ pub struct Library {
 }
 
 impl Library {
-    /// Starts it in the time zone UTC, built first when the tools' cache lacks it.
+    /// Starts the program in the time zone UTC; builds it first if it is not in the tools' cache.
     pub fn start(tool: &Tool) -> Self {
         let mut process = Command::new(tool.path())
             .env("TZ", "UTC")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Deprecated fields make some of them talk.
+            // Some libraries warn about deprecated fields.
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|e| panic!("start {}: {e}", tool.name));
@@ -37,7 +37,7 @@ impl Library {
         }
     }
 
-    /// Sends a question; the caller may do something else before it reads the answer.
+    /// Sends a question without waiting for the answer.
     pub fn ask(&mut self, question: &Value) {
         let questions = self.questions.as_mut().expect("its stdin is a pipe");
         writeln!(questions, "{question}").unwrap_or_else(|e| panic!("ask {}: {e}", self.name));
@@ -49,7 +49,7 @@ impl Library {
             .unwrap_or_else(|| panic!("{} ended without an answer", self.name))
     }
 
-    /// The same; nothing when the question ended the process.
+    /// Waits for the answer to the oldest open question; `None` if the question ended the process.
     pub fn answer_unless_ended(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = self.answers.read_line(&mut line);
@@ -63,7 +63,7 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // No more questions: it tidies up and ends.
+        // The process cleans up and exits at the end of its input.
         drop(self.questions.take());
         let _ = self.process.wait();
     }

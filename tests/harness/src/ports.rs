@@ -10,8 +10,8 @@ const COUNT: u16 = 12_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A loopback port that nothing listens on. It is handed out once a process;
-/// processes start at different places.
+/// Returns a loopback port that nothing listens on. A process gets each port once;
+/// processes start at different numbers.
 pub fn free() -> u16 {
     let start = (std::process::id() % u32::from(COUNT)) as u16;
     let spread = start.wrapping_mul(17) % COUNT;

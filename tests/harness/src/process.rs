@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a test waits for something that comes for sure: only a hang takes this
-/// long, a machine with much else to do does not.
+/// Timeout of waits that should always succeed: only a hang takes this long,
+/// not a slow or busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Runs its arguments as a child and ends the whole process group when its
@@ -65,7 +65,7 @@ impl Server {
     }
 
     /// Polls `ready` until it is true; panics with the end of the log when the
-    /// server ends or [`PATIENCE`] does.
+    /// server ends or [`PATIENCE`] is over.
     pub fn wait_ready(&mut self, ready: impl Fn() -> bool) {
         let start = Instant::now();
         while !ready() {
@@ -88,7 +88,7 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Where the log is.
+    /// Returns the path of the log file.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -137,7 +137,7 @@ pub fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Ends a process at once; whether it was there.
+/// Sends SIGKILL to a process. Returns whether the process existed.
 pub fn kill(process: u32) -> bool {
     let mut kill = Command::new("kill");
     let ended = kill.args(["-KILL", &process.to_string()]).output();

@@ -1,4 +1,4 @@
-//! Proxies on loopback that let in who has their login.
+//! Proxies on loopback that require a login.
 
 use crate::ports;
 use crate::process::Server;
@@ -14,7 +14,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// HTTP with CONNECT, for this user alone.
+    /// Starts an HTTP proxy with CONNECT for this user.
     pub fn http(user: &str, password: &str) -> Self {
         let login = format!("{user}:{password}");
         Self::start("http", "proxy", |port| {
@@ -29,11 +29,11 @@ impl Proxy {
         })
     }
 
-    /// SOCKS 5, for this user alone.
+    /// Starts a SOCKS 5 proxy for this user.
     pub fn socks(user: &str, password: &str) -> Self {
         Self::start("socks5", "pproxy", |port| {
             let listen = format!("socks5://127.0.0.1:{port}#{user}:{password}");
-            // Every connection logs in, not every client once.
+            // Every connection must log in, not only the first of a client.
             vec!["-l".to_owned(), listen, "--auth".to_owned(), "0".to_owned()]
         })
     }
@@ -53,7 +53,7 @@ impl Proxy {
         }
     }
 
-    /// `http://127.0.0.1:PORT`, or `socks5`.
+    /// Returns `http://127.0.0.1:PORT` or `socks5://127.0.0.1:PORT`.
     pub fn url(&self) -> &str {
         &self.url
     }

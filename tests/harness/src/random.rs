@@ -1,10 +1,10 @@
-//! Numbers that look random and are the same for the same seed (SplitMix64).
+//! Pseudo-random numbers, the same for the same seed (SplitMix64).
 
-/// A source of numbers.
+/// A pseudo-random number generator.
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of a seed.
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -17,22 +17,22 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is above 0.
+    /// Returns a number below `end`, which must be above 0.
     pub fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() >> 16).expect("48 bits") % end
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true with a probability of `share` percent.
     pub fn percent(&mut self, share: usize) -> bool {
         self.below(100) < share
     }
 
-    /// One of them.
+    /// Returns a copy of one of the choices.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    /// One of them, where it is.
+    /// Returns a reference to one of the choices.
     pub fn choose<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }

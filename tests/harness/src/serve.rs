@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The process, ended when it is dropped.
+/// A `driftless serve` process, ended when this value is dropped.
 pub struct Serve {
     url: String,
     log: PathBuf,
@@ -17,7 +17,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Starts it in a home of its own, and waits until it answers.
+    /// Starts `driftless serve` with this home directory, and waits until it answers.
     pub fn start(home: &Path, args: &[&str], environment: &[(&str, &str)]) -> Self {
         let port = ports::free();
         let address = format!("127.0.0.1:{port}");
@@ -50,7 +50,7 @@ impl Serve {
         format!("{}{path}", self.url)
     }
 
-    /// Where it listens, as `HOST:PORT`.
+    /// Returns the address that the server listens on, as `HOST:PORT`.
     pub fn address(&self) -> &str {
         self.url.trim_start_matches("http://")
     }
@@ -67,7 +67,7 @@ impl Serve {
         answer.unwrap_or_else(|error| panic!("POST {url}: {error}"))
     }
 
-    /// The same by a client that gives up after `time`.
+    /// Posts bytes with a client that gives up after `time`.
     pub fn post_within(
         &self,
         time: Duration,
@@ -80,7 +80,7 @@ impl Serve {
         answer.unwrap_or_else(|error| panic!("POST {url}: {error}"))
     }
 
-    /// An object's line of `GET /api/objects`; null when it is not there.
+    /// Returns an object's entry in `GET /api/objects`, or null if it is not listed.
     pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Value {
         let objects = self.get("/api/objects").json();
         let found = objects.as_array().into_iter().flatten().find(|object| {
@@ -89,7 +89,7 @@ impl Serve {
         found.cloned().unwrap_or_default()
     }
 
-    /// Fails unless a Kustomization is ready at a revision that ends in `sha`.
+    /// Checks that a Kustomization is ready at a revision that ends with `sha`; the error describes the object.
     pub fn is_ready(&self, namespace: &str, name: &str, sha: &str) -> Result<(), String> {
         let object = self.object("Kustomization", namespace, name);
         let revision = object["revision"].as_str().unwrap_or_default();
@@ -100,32 +100,32 @@ impl Serve {
         }
     }
 
-    /// Waits until `check` is content.
-    pub fn eventually(&self, what: &str, mut check: impl FnMut() -> Result<(), String>) {
+    /// Waits until `check` succeeds; panics with its last error after [`PATIENCE`]. `description` names what is awaited.
+    pub fn eventually(&self, description: &str, mut check: impl FnMut() -> Result<(), String>) {
         let start = Instant::now();
         loop {
             match check() {
                 Ok(()) => break,
-                Err(why) => assert!(
+                Err(error) => assert!(
                     start.elapsed() < PATIENCE,
-                    "{what}: {why}\n{}",
+                    "{description}: {error}\n{}",
                     tail(&self.log, 60)
                 ),
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        eprintln!("  {what}: {:.1} s", start.elapsed().as_secs_f64());
+        eprintln!("  {description}: {:.1} s", start.elapsed().as_secs_f64());
     }
 }
 
-/// A `driftless serve` that is asked to end as an operator asks it.
+/// A `driftless serve` that is ended by a signal, as an operator ends it.
 pub struct Foreground {
     child: Child,
     log: PathBuf,
 }
 
 impl Foreground {
-    /// Starts it in a home, for what it prints.
+    /// Starts `driftless serve` with this home directory, and captures its stderr.
     pub fn start(home: &Path, args: &[&str]) -> Self {
         let mut command = driftless(home);
         let log = home.join("foreground.log");
@@ -138,7 +138,7 @@ impl Foreground {
         }
     }
 
-    /// Sends a signal; the exit code and what stands on stderr.
+    /// Sends a signal and waits for the end. Returns the exit code and what was written to stderr.
     pub fn end(mut self, signal: &str) -> (Option<i32>, String) {
         run(Command::new("kill").args(["-s", signal, &self.child.id().to_string()]));
         let start = Instant::now();
@@ -146,7 +146,10 @@ impl Foreground {
             if let Some(status) = self.child.try_wait().expect("wait for the process") {
                 break status;
             }
-            assert!(start.elapsed() < PATIENCE, "it does not end");
+            assert!(
+                start.elapsed() < PATIENCE,
+                "driftless serve does not end after SIG{signal}"
+            );
             std::thread::sleep(Duration::from_millis(20));
         };
         let text = std::fs::read_to_string(&self.log).expect("read the log");

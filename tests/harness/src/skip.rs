@@ -1,18 +1,18 @@
-//! Tests that are skipped because the machine lacks something. In CI (the variable `CI` is set) only listed ones may be.
+//! Skips tests if the machine lacks something. In CI (the variable `CI` is set) only listed reasons are allowed.
 
 use std::path::Path;
 
-/// What CI may skip: the beginning of the reason.
+/// The beginnings of the reasons that are allowed in CI.
 const LISTED: [&str; 1] = [
-    // Not a test but the way to record answers.
+    // Not a test: it records the answers of real Helm.
     "DRIFTLESS_HELM_RECORD is not set",
 ];
 
-/// Prints that the calling test is skipped, and why.
+/// Prints that the calling test is skipped, with the reason.
 ///
 /// # Panics
 ///
-/// In CI, unless the reason is listed: a test that never runs there would prove nothing.
+/// Panics in CI unless the reason is listed: a test that never runs there would prove nothing.
 pub fn skip(reason: &str) {
     println!("skipped: {reason}");
     let is_listed = LISTED.iter().any(|listed| reason.starts_with(listed));
@@ -20,12 +20,12 @@ pub fn skip(reason: &str) {
     assert!(is_listed || !is_ci, "CI must not skip a test: {reason}");
 }
 
-/// Whether a directory of `../shared`, material beside the repository, is there. Prints that the calling test is skipped
-/// where it is not.
+/// Checks whether a directory of `../shared` (material next to the repository) exists. If not, prints that the calling test is
+/// skipped.
 ///
 /// # Panics
 ///
-/// In CI where `../shared` is there and the directory is not. A CI without any of the material skips.
+/// Panics in CI if `../shared` exists and the directory does not. Without `../shared`, CI also skips.
 pub fn has_material(directory: &Path) -> bool {
     if directory.is_dir() {
         return true;

@@ -1,4 +1,4 @@
-//! TLS on loopback, with a certificate of an authority of its own.
+//! TLS on loopback, with a certificate of a generated authority.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::net::SocketAddr;
@@ -7,14 +7,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// A server's certificate, and who signed it.
+/// A server's certificate and the authority that signed it.
 pub(crate) struct Identity {
     pub authority: String,
     acceptor: TlsAcceptor,
 }
 
 impl Identity {
-    /// A new one for 127.0.0.1.
+    /// Generates an authority and a certificate for 127.0.0.1.
     pub fn new() -> Self {
         let key = KeyPair::generate().expect("generate a key");
         let mut params = CertificateParams::new(Vec::new()).expect("no names to refuse");
@@ -39,7 +39,7 @@ impl Identity {
         }
     }
 
-    /// What a socket brings, behind TLS.
+    /// Wraps a listener in TLS.
     pub fn listen(self, listener: TcpListener) -> TlsListener {
         let acceptor = self.acceptor;
         TlsListener { listener, acceptor }
@@ -64,7 +64,7 @@ impl axum::serve::Listener for TlsListener {
             let Ok((stream, address)) = self.listener.accept().await else {
                 continue;
             };
-            // Who does not trust the certificate hangs up.
+            // A client that does not trust the certificate closes the connection.
             if let Ok(stream) = self.acceptor.accept(stream).await {
                 return (Box::new(stream), address);
             }

@@ -1,6 +1,6 @@
-//! What this process has used of the machine, as Linux's `/proc` says.
+//! Reads the memory and processor time that this process has used, from Linux's `/proc`.
 
-/// Returns the process' peak of resident memory in KiB; 0 where the system does not say it.
+/// Returns the process' peak of resident memory in KiB; 0 if the system does not report it.
 pub fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|l| l.starts_with("VmHWM:"));
@@ -8,7 +8,7 @@ pub fn peak() -> u64 {
         .unwrap_or_default()
 }
 
-/// Returns the milliseconds of a processor that the process has used.
+/// Returns the processor time that the process has used, in milliseconds.
 pub fn used() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind = stat.rsplit(')').next().unwrap_or_default();

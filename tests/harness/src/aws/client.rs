@@ -1,5 +1,5 @@
 //! Any AWS call, through botocore in MiniStack's Python environment. Compiling
-//! an SDK crate for each service that a test looks at would take minutes.
+//! an SDK crate for each service that a test reads would take minutes.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -25,23 +25,23 @@ struct Worker {
     output: BufReader<ChildStdout>,
 }
 
-/// The messages of a queue.
+/// The numbers of messages in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Messages {
-    /// Ready to be taken.
+    /// Messages that a consumer can receive now.
     pub visible: u64,
-    /// Sent with a delay that is not over.
+    /// Messages whose delay is not over.
     pub delayed: u64,
-    /// Taken, and not done with.
+    /// Messages that were received and not yet deleted.
     pub in_flight: u64,
 }
 
-/// AWS's refusal.
+/// An error that AWS answered.
 #[derive(Clone, Debug)]
 pub struct AwsError {
-    /// `NoSuchKey`, `AccessDenied` …
+    /// The error code: `NoSuchKey`, `AccessDenied` …
     pub code: String,
-    /// The message.
+    /// The error message.
     pub message: String,
 }
 
@@ -51,8 +51,8 @@ impl fmt::Display for AwsError {
     }
 }
 
-/// The question to STS that a cluster of EKS takes for a token, as botocore signs it for `aws eks get-token`: its address, and when
-/// it was signed.
+/// Returns the presigned `GetCallerIdentity` URL of STS that an EKS cluster accepts as a token, as botocore signs it for
+/// `aws eks get-token`, and the time of the signature since the Unix epoch.
 pub fn presigned_identity(
     region: &str,
     cluster: &str,
@@ -62,10 +62,7 @@ pub fn presigned_identity(
     let mut command = Command::new(tools::MINISTACK.python());
     command.arg(tools::tests().join("harness/src/aws/presign.py"));
     let printed = run(command.args([region, cluster, key_id, key]));
-    let (url, time) = printed
-        .trim()
-        .split_once(' ')
-        .expect("an address and a time");
+    let (url, time) = printed.trim().split_once(' ').expect("a URL and a time");
     (
         url.to_owned(),
         Duration::from_secs(time.parse().expect("seconds")),
@@ -121,13 +118,13 @@ impl Aws {
         }
     }
 
-    /// The same; panics when AWS refuses.
+    /// Calls an operation; panics if AWS answers with an error.
     pub fn must(&self, service: &str, operation: &str, parameters: Value) -> Value {
         self.call(service, operation, &parameters)
             .unwrap_or_else(|e| panic!("{service} {operation} {parameters}: {e}"))
     }
 
-    /// Creates a secret, or gives it a new value.
+    /// Creates a secret, or sets the value of an existing one.
     pub fn put_secret(&self, name: &str, value: &str) {
         let created = self.call(
             "secretsmanager",
@@ -168,7 +165,7 @@ impl Aws {
         contents.iter().filter_map(key).collect()
     }
 
-    /// How many messages a queue has.
+    /// Returns the numbers of messages in a queue.
     pub fn messages(&self, queue_url: &str) -> Messages {
         let parameters = json!({"QueueUrl": queue_url, "AttributeNames": ["All"]});
         let answer = self.must("sqs", "get_queue_attributes", parameters);
@@ -189,7 +186,7 @@ impl Aws {
         self.must("sqs", "send_message", message);
     }
 
-    /// Invokes a function and waits: its payload, or what it failed with.
+    /// Invokes a function and waits. Returns its payload, or the payload of its error.
     pub fn invoke(&self, function: &str, event: &Value) -> Result<Value, Value> {
         let payload = json!({"$base64": STANDARD.encode(event.to_string())});
         let parameters = json!({"FunctionName": function, "Payload": payload});
@@ -203,7 +200,7 @@ impl Aws {
         }
     }
 
-    /// Everything a function logged, oldest first.
+    /// Returns all log lines of a log group, oldest first.
     pub fn logs(&self, group: &str) -> Vec<String> {
         let parameters = json!({"logGroupName": group});
         let answer = self.call("logs", "filter_log_events", &parameters);

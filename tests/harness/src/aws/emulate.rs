@@ -1,5 +1,5 @@
-//! Where MiniStack 1.5.33 differs from AWS, the translated template is written
-//! so that both mean the same. What is deployed to AWS stays as it is.
+//! Adapts the translated template where MiniStack 1.5.33 differs from AWS, so
+//! that it has the same effect in both. What is deployed to AWS is not changed.
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,8 @@ pub(super) fn adapt(template: &mut Value, parameters: &[(&str, &str)]) {
     }
 }
 
-/// The parameters of type Number with their values. MiniStack fills them in as
-/// text, and its queue poller then compares text with numbers.
+/// Returns the parameters of type Number with their values. MiniStack inserts
+/// them as strings, and its queue poller then compares strings with numbers.
 fn numbers(template: &Value, given: &[(&str, &str)]) -> Map<String, Value> {
     let parameters = template["Parameters"].as_object();
     let number = |(name, parameter): (&String, &Value)| {
@@ -50,8 +50,9 @@ fn write_numbers(value: &mut Value, numbers: &Map<String, Value>) {
     }
 }
 
-/// `sqs:SendMessage` allows the batch call on AWS; MiniStack asks for a
-/// permission of its own, which AWS does not know.
+/// Adds `sqs:SendMessageBatch` to each statement that allows `sqs:SendMessage`.
+/// On AWS the latter includes the batch call; MiniStack checks a separate
+/// permission that AWS does not have.
 fn allow_batches(resource: &mut Value) {
     let policies = resource["Properties"]["Policies"].as_array_mut();
     for policy in policies.into_iter().flatten() {

@@ -1,5 +1,5 @@
 //! MiniStack: S3, SQS, Secrets Manager, CloudFormation, EventBridge, and Lambda
-//! functions as processes of this machine. It enforces IAM policies here.
+//! functions as processes of this machine. IAM policies are enforced.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::http::Http;
 use crate::process::Server;
 use crate::{ports, tools};
 
-/// The region of everything.
+/// The region of all resources.
 pub const REGION: &str = "us-east-1";
 
 /// A running MiniStack, ended when it is dropped, functions included.
@@ -36,8 +36,8 @@ impl MiniStack {
             ("GATEWAY_PORT", &port.to_string()),
             ("MINISTACK_HOST", "127.0.0.1"),
             ("MINISTACK_REGION", REGION),
-            // Each function gets the session of its own role, and a call that
-            // the role does not allow is denied.
+            // Each function gets a session of its role, and a call that the
+            // role does not allow is denied.
             ("AUTH", "true"),
             ("CLOUDTRAIL_RECORDING", "1"),
             ("LAMBDA_EXECUTOR", "local"),
@@ -64,12 +64,12 @@ impl MiniStack {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Calls as the account's root.
+    /// Returns the AWS client of the account's root user.
     pub fn aws(&self) -> &Aws {
         &self.aws
     }
 
-    /// The environment that points an SDK at it, as the account's root.
+    /// Returns the environment variables that make an SDK use this server as the account's root user.
     pub fn environment(&self) -> Vec<(String, String)> {
         client_environment(self.port)
     }
@@ -94,7 +94,7 @@ impl MiniStack {
         format!("{}/_aws/lambda-url/{id}/", self.url())
     }
 
-    /// The processes of the functions that run now, by their functions' names.
+    /// Returns the process id and the function's name of each function process that runs now.
     pub fn functions(&self) -> Vec<(u32, String)> {
         let endpoint = format!("AWS_ENDPOINT_URL={}", self.url());
         let of_this = |process: PathBuf| {
@@ -113,14 +113,14 @@ impl MiniStack {
         processes.filter_map(of_this).collect()
     }
 
-    /// How many invocations ended because their process did.
+    /// Returns the number of invocations that ended because their process exited.
     pub fn cut_off(&self) -> usize {
         let text = std::fs::read(self.server.log()).expect("read MiniStack's log");
         let text = String::from_utf8_lossy(&text);
-        let told = text
+        let exits = text
             .lines()
             .filter(|line| line.contains("Runtime exited before returning a response"));
-        told.count()
+        exits.count()
     }
 
     /// The last lines of MiniStack's own log.

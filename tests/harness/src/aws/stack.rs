@@ -19,22 +19,22 @@ const CODE: &str = "driftless-code";
 /// A deployed stack.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// Its name.
+    /// The name of the CloudFormation stack.
     pub name: String,
     /// The outputs of the template.
     pub outputs: BTreeMap<String, String>,
 }
 
 impl Stack {
-    /// An output of the template; panics when it has none of this name.
+    /// Returns an output of the template; panics if no output has this name.
     pub fn output(&self, name: &str) -> &str {
         let found = self.outputs.get(name);
         found.unwrap_or_else(|| panic!("no output {name} in {:?}", self.outputs))
     }
 }
 
-/// Translates a SAM template into CloudFormation. `code` gives functions, by
-/// logical id, the `s3://` address of their code.
+/// Translates a SAM template into CloudFormation. `code` maps the logical id of
+/// each function to the `s3://` address of its code.
 pub fn translate(template: &Path, code: &BTreeMap<String, String>) -> Value {
     let mut child = Command::new(tools::SAM.python())
         .arg(tools::tests().join("harness/src/aws/translate.py"))
@@ -58,7 +58,7 @@ pub fn translate(template: &Path, code: &BTreeMap<String, String>) -> Value {
     serde_json::from_slice(&output.stdout).expect("a CloudFormation template")
 }
 
-/// Lints a translated template; what cfn-lint says, empty when it is content.
+/// Lints a translated template. Returns the output of cfn-lint, which is empty without findings.
 pub fn lint(template: &Value) -> String {
     let file = tempfile::Builder::new()
         .suffix(".json")
@@ -165,7 +165,7 @@ impl MiniStack {
         );
         let hash = hex::encode(Sha256::digest(std::fs::read(&zip).expect("the archive")));
         let key = format!("{function}-{}.zip", &hash[..16]);
-        // A bucket that is there already is no failure.
+        // Not an error if the bucket exists already.
         let _ = self
             .aws()
             .call("s3", "create_bucket", &json!({"Bucket": CODE}));

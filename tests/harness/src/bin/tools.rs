@@ -1,6 +1,6 @@
 //! Builds every tool that the tests need, once: `cargo run -p driftless-harness --bin tools`.
-//! The tests build what is missing by themselves; this prepares a CI cache.
-//! With names as arguments, only these, and it prints nothing but their paths, a line each.
+//! The tests build missing tools on demand; this program prepares a CI cache.
+//! With names as arguments, it builds only these and prints nothing but their paths, one on each line.
 
 use driftless_harness::tools::{ALL, Tool};
 
@@ -11,7 +11,10 @@ fn main() {
             Some(tool) => println!("{}", tool.path().display()),
             None => {
                 let known: Vec<&str> = ALL.iter().map(|t| t.name).collect();
-                eprintln!("no tool is named {name}; there are {}", known.join(", "));
+                eprintln!(
+                    "no tool is named {name}; the tools are {}",
+                    known.join(", ")
+                );
                 std::process::exit(2);
             }
         }

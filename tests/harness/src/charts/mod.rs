@@ -1,19 +1,19 @@
 //! A host of charts on loopback: a repository of files ([`Host::put`]) and an OCI registry that the real Helm pushes to, with
-//! passwords, tokens, TLS, and answers that no honest host gives ([`Fault`]).
+//! passwords, tokens, TLS, and faulty answers ([`Fault`]).
 
 mod helm;
 mod registry;
 mod server;
 pub mod sign;
 
-pub use helm::{index, known, package, package_directory, push};
+pub use helm::{index, package, package_directory, public_chart, push};
 
 use crate::tls::Identity;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A running host; it ends with its owner.
+/// A running host; it ends when it is dropped.
 pub struct Host {
     address: SocketAddr,
     authority: Option<String>,
@@ -24,7 +24,7 @@ pub struct Host {
 /// A request and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The method.
+    /// The HTTP method.
     pub method: String,
     /// The path with its query.
     pub path: String,
@@ -34,7 +34,7 @@ pub struct Call {
     pub status: u16,
 }
 
-/// An answer that is not the file's.
+/// An answer in place of a file.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// This status and nothing else.
@@ -43,11 +43,11 @@ pub enum Fault {
     Redirect(String),
     /// Bytes without end.
     Endless,
-    /// Other bytes than were put there.
+    /// These bytes instead of the stored ones.
     Bytes(Vec<u8>),
 }
 
-/// Which headers stand for a file's bytes.
+/// The response header that identifies a file's content for conditional requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validators {
     /// `ETag`
@@ -67,12 +67,12 @@ struct State {
 }
 
 impl Host {
-    /// A host for plain HTTP.
+    /// Starts a host for plain HTTP.
     pub fn start() -> Self {
         Self::with(None)
     }
 
-    /// A host for HTTPS, with a certificate of an authority of its own.
+    /// Starts a host for HTTPS, with a certificate of a generated authority.
     pub fn start_tls() -> Self {
         Self::with(Some(Identity::new()))
     }
@@ -89,7 +89,7 @@ impl Host {
         }
     }
 
-    /// `http://127.0.0.1:PORT`, or `https`.
+    /// Returns the host's address, `http://127.0.0.1:PORT` or `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         let scheme = match self.authority {
             Some(_) => "https",
@@ -98,12 +98,12 @@ impl Host {
         format!("{scheme}://{}", self.address)
     }
 
-    /// `127.0.0.1:PORT`
+    /// Returns the host's name in OCI references, `127.0.0.1:PORT`.
     pub fn name(&self) -> String {
         self.address.to_string()
     }
 
-    /// The certificate authority, PEM.
+    /// Returns the certificate authority (PEM); empty without TLS.
     pub fn authority(&self) -> &str {
         self.authority.as_deref().unwrap_or_default()
     }
@@ -113,49 +113,49 @@ impl Host {
         self.state().files.insert(path.to_owned(), bytes.into());
     }
 
-    /// What stands at a path.
+    /// Returns the bytes at a path, empty if nothing is stored there.
     pub fn file(&self, path: &str) -> Vec<u8> {
         self.state().files.get(path).cloned().unwrap_or_default()
     }
 
-    /// From now on files have validators.
+    /// Sends this validator with every file from now on.
     pub fn set_validators(&self, which: Validators) {
         self.state().validators = Some(which);
     }
 
-    /// From now on nobody gets in without this login: files want it, the registry wants a token that it buys.
+    /// Requires this login from now on: files take it directly, the registry requires a token that is requested with it.
     pub fn require(&self, user: &str, password: &str) {
         self.state().login = Some((user.to_owned(), password.to_owned()));
     }
 
-    /// From now on a path is answered like this.
+    /// Answers requests for a path with this fault from now on.
     pub fn fault(&self, path: &str, fault: Fault) {
         self.state().faults.insert(path.to_owned(), fault);
     }
 
-    /// Takes out what was asked so far.
+    /// Returns the requests so far and clears the list.
     pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut self.state().calls)
     }
 
-    /// From now on the registry lists what refers to a manifest, as the specification 1.1 has it.
+    /// Enables the registry's referrers API of the OCI distribution specification 1.1.
     pub fn list_referrers(&self) {
         self.state().registry.lists_referrers = true;
     }
 
-    /// The digest of a manifest in the registry, by its tag.
+    /// Returns the digest of a manifest in the registry, by its tag.
     pub fn digest(&self, repository: &str, tag: &str) -> String {
         let state = self.state();
         let digest = state.registry.digest(repository, tag);
         digest.unwrap_or_else(|| panic!("no {repository}:{tag} in the registry"))
     }
 
-    /// Gives a manifest of the registry another tag.
+    /// Adds another tag to a manifest of the registry.
     pub fn retag(&self, repository: &str, from: &str, to: &str) {
         self.state().registry.retag(repository, from, to);
     }
 
-    /// Puts other bytes in the place of every blob of the registry.
+    /// Replaces the bytes of every blob of the registry, so that digests do not match.
     pub fn spoil_blobs(&self) {
         self.state().registry.spoil();
     }

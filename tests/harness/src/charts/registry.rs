@@ -1,4 +1,4 @@
-//! An OCI registry: what the distribution specification asks of one that is pushed to and pulled from.
+//! An OCI registry with the parts of the distribution specification that push and pull need.
 
 use super::State;
 use super::server::{Incoming, is_let_in, plain, with};
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// Tags of one page.
+/// The number of tags in one page.
 const PAGE: usize = 2;
 const TOKEN: &str = "bought-with-the-login";
 
 #[derive(Default)]
 pub(super) struct Registry {
     blobs: BTreeMap<String, Vec<u8>>,
-    /// What came so far of each upload that began.
+    /// The received bytes of each upload.
     uploads: Vec<Vec<u8>>,
-    /// Whether it keeps lists of referrers itself; otherwise who pushes writes them below a tag.
+    /// True if the registry serves the referrers API; otherwise the client that pushes writes an index of referrers below a tag.
     pub lists_referrers: bool,
     /// Media type and bytes by repository and tag or digest.
     manifests: BTreeMap<(String, String), (String, Vec<u8>)>,
@@ -42,7 +42,7 @@ impl Registry {
         self.manifests.insert(place, manifest);
     }
 
-    /// The manifests of a repository whose subject is the one of a digest.
+    /// Returns the descriptors of a repository's manifests whose subject has this digest.
     fn referrers(&self, name: &str, digest: &str) -> Vec<Value> {
         let by_digest = self
             .manifests
@@ -59,7 +59,7 @@ impl Registry {
             .collect()
     }
 
-    /// Tags of a repository behind `last`, in order.
+    /// Returns the tags of a repository that sort after `last`.
     fn tags(&self, name: &str, last: &str) -> Vec<&str> {
         let tags = self.manifests.keys();
         let tags = tags.filter(|(repository, tag)| {

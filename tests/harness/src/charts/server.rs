@@ -1,4 +1,4 @@
-//! Sockets and the way from a request to an answer.
+//! The HTTP server of the host: routes requests to files, faults and the registry.
 
 use super::{Call, Fault, State, Validators, registry};
 use crate::tls::Identity;
@@ -16,9 +16,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// Bytes of a request.
+/// The largest body of a request, in bytes.
 const LIMIT: usize = 64 << 20;
-/// When every file was changed last.
+/// `Last-Modified` of every file.
 const CHANGED: &str = "Sat, 21 Nov 2026 12:00:00 GMT";
 
 pub(super) struct Server {
@@ -32,7 +32,7 @@ impl Drop for Server {
     }
 }
 
-/// The harness's own: a test may have one, too.
+/// Returns the harness's own runtime: the test may have another one.
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
@@ -74,7 +74,7 @@ pub(super) struct Incoming {
     pub query: String,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// The host's own address, as the client wrote it.
+    /// The `Host` header, as the client wrote it.
     pub host: String,
 }
 
@@ -131,7 +131,7 @@ pub(super) fn with(status: u16, headers: &[(&str, &str)], body: Body) -> Respons
     response.body(body).expect("an answer")
 }
 
-/// Whether a request carries the login that is wanted.
+/// Returns whether a request has the required login.
 pub(super) fn is_let_in(state: &State, incoming: &Incoming) -> bool {
     let Some((user, password)) = &state.login else {
         return true;

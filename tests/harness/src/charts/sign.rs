@@ -1,4 +1,4 @@
-//! The real signers: keys, certificates, and signatures of artifacts in a [`Host`]'s registry.
+//! Runs the libraries of cosign and notation: keys, certificates, and signatures of artifacts in a [`Host`]'s registry.
 
 use super::Host;
 use crate::{process, tools};
@@ -6,10 +6,10 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A key of the real signers: a file with the private half.
+/// A key pair; the path is the file of the private key.
 pub struct Key(PathBuf);
 
-/// What signs an artifact.
+/// The format of a cosign signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cosign {
     /// A signature of cosign 2.
@@ -19,7 +19,7 @@ pub enum Cosign {
 }
 
 impl Cosign {
-    /// Both.
+    /// Both formats of cosign signatures.
     pub const ALL: [Self; 2] = [Self::Simple, Self::Bundle];
 }
 
@@ -30,14 +30,14 @@ fn command(verb: &str) -> Command {
 }
 
 impl Key {
-    /// A new key: `p256`, `p384`, `p521`, `ed25519` or `rsa`.
+    /// Generates a key of a kind: `p256`, `p384`, `p521`, `ed25519` or `rsa`.
     pub fn new(directory: &Path, name: &str, kind: &str) -> Self {
         let file = directory.join(name);
         process::run(command("key").arg(kind).arg(&file));
         Self(file)
     }
 
-    /// The public half, PEM.
+    /// Returns the public key, PEM.
     pub fn public(&self) -> String {
         std::fs::read_to_string(self.public_file()).expect("read a key")
     }
@@ -47,13 +47,13 @@ impl Key {
     }
 
     /// Signs `REPOSITORY:TAG` of the host.
-    pub fn sign(&self, how: Cosign, host: &Host, repository: &str, tag: &str) {
-        self.sign_as(how, host, repository, tag, &host.digest(repository, tag));
+    pub fn sign(&self, format: Cosign, host: &Host, repository: &str, tag: &str) {
+        self.sign_as(format, host, repository, tag, &host.digest(repository, tag));
     }
 
-    /// Puts a signature beside `REPOSITORY:TAG` that speaks of another digest.
-    pub fn sign_as(&self, how: Cosign, host: &Host, repository: &str, tag: &str, digest: &str) {
-        let verb = match how {
+    /// Attaches a signature of `digest`, which may be another one, to `REPOSITORY:TAG`.
+    pub fn sign_as(&self, format: Cosign, host: &Host, repository: &str, tag: &str, digest: &str) {
+        let verb = match format {
             Cosign::Simple => "cosign-simple",
             Cosign::Bundle => "cosign-bundle",
         };
@@ -61,7 +61,7 @@ impl Key {
         process::run(command(verb).arg(reference).arg(&self.0).arg(digest));
     }
 
-    /// What cosign itself says of `REPOSITORY:TAG` when it trusts this key.
+    /// Returns whether cosign itself accepts `REPOSITORY:TAG` with this key.
     pub fn is_accepted_by_cosign(&self, host: &Host, repository: &str, tag: &str) -> bool {
         let reference = format!(
             "{}/{repository}@{}",
@@ -69,42 +69,48 @@ impl Key {
             host.digest(repository, tag)
         );
         let mut verify = command("cosign-verify");
-        let told = verify.arg(reference).arg(self.public_file()).output();
-        let told = told.expect("start the signer");
-        let text = String::from_utf8_lossy(&told.stderr);
+        let output = verify.arg(reference).arg(self.public_file()).output();
+        let output = output.expect("start the signer");
+        let text = String::from_utf8_lossy(&output.stderr);
         assert!(
-            told.status.success() || text.contains("no matching") || text.contains("no signatures"),
+            output.status.success()
+                || text.contains("no matching")
+                || text.contains("no signatures"),
             "{text}"
         );
-        told.status.success()
+        output.status.success()
     }
 }
 
-/// A signer with certificates.
+/// A notation signer with a certificate chain; the path is its directory.
 pub struct Signer(PathBuf);
 
 impl Signer {
-    /// A new key, its certificate and those who vouch for it; `how` as the program `sign` reads it (`kind`, `organization`, ...).
-    pub fn new(directory: &Path, name: &str, how: &Value) -> Self {
+    /// Generates a key, its certificate and its authorities; `options` are those of the program `sign` (`kind`, `organization`, ...).
+    pub fn new(directory: &Path, name: &str, options: &Value) -> Self {
         let directory = directory.join(name);
-        process::run(command("certificates").arg(&directory).arg(how.to_string()));
+        process::run(
+            command("certificates")
+                .arg(&directory)
+                .arg(options.to_string()),
+        );
         Self(directory)
     }
 
-    /// The certificate of the last authority, PEM.
+    /// Returns the root certificate, PEM.
     pub fn root(&self) -> String {
         std::fs::read_to_string(self.0.join("root")).expect("read a certificate")
     }
 
-    /// Signs `REPOSITORY:TAG` of the host; `how` as the program `sign` reads it (`format`, `age`, ...).
-    pub fn sign(&self, host: &Host, repository: &str, tag: &str, how: &Value) {
+    /// Signs `REPOSITORY:TAG` of the host; `options` are those of the program `sign` (`format`, `age`, ...).
+    pub fn sign(&self, host: &Host, repository: &str, tag: &str, options: &Value) {
         let reference = format!("{}/{repository}:{tag}", host.name());
         let mut sign = command("notation-sign");
-        process::run(sign.arg(reference).arg(&self.0).arg(how.to_string()));
+        process::run(sign.arg(reference).arg(&self.0).arg(options.to_string()));
     }
 
-    /// What notation itself says of `REPOSITORY:TAG` under a trust policy when it trusts this signer's root: `verified`, `ignored`,
-    /// or why not.
+    /// Returns the verdict of notation itself on `REPOSITORY:TAG` with this trust policy and this signer's root: `verified` or
+    /// `ignored`, or notation's error.
     pub fn judge(
         &self,
         host: &Host,
@@ -117,42 +123,42 @@ impl Signer {
         let file = self.0.join("policy");
         std::fs::write(&file, policy.to_string()).expect("write a policy");
         let mut verify = command("notation-verify");
-        let told = verify.arg(reference).arg(file).arg(self.0.join("root"));
-        let told = told.output().expect("start the signer");
+        let verify = verify.arg(reference).arg(file).arg(self.0.join("root"));
+        let output = verify.output().expect("start the signer");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-        match told.status.success() {
-            true => Ok(text(&told.stdout)),
-            false => Err(text(&told.stderr)),
+        match output.status.success() {
+            true => Ok(text(&output.stdout)),
+            false => Err(text(&output.stderr)),
         }
     }
 }
 
-/// A Sigstore of one's own: an authority, a log of its certificates, a transparency log and an authority of time stamps.
+/// A private Sigstore: a certificate authority, a log of its certificates, a transparency log and a timestamp authority.
 pub struct Sigstore(PathBuf);
 
 impl Sigstore {
-    /// A new one.
+    /// Generates the keys and certificates of a private Sigstore.
     pub fn new(directory: &Path, name: &str) -> Self {
         let directory = directory.join(name);
         process::run(command("sigstore").arg(&directory));
         Self(directory)
     }
 
-    /// Its `trusted_root.json`.
+    /// Returns the content of its `trusted_root.json`.
     pub fn trusted_root(&self) -> String {
         std::fs::read_to_string(self.0.join("trusted_root.json")).expect("read a trusted root")
     }
 
-    /// Signs `REPOSITORY:TAG` of the host without a key; `how` as the program `sign` reads it (`form`, `issuer`, `subject`, `fault`,
-    /// ...).
-    pub fn sign(&self, host: &Host, repository: &str, tag: &str, how: &Value) {
+    /// Signs `REPOSITORY:TAG` of the host without a key; `options` are those of the program `sign` (`form`, `issuer`, `subject`,
+    /// `fault`, ...).
+    pub fn sign(&self, host: &Host, repository: &str, tag: &str, options: &Value) {
         let reference = format!("{}/{repository}:{tag}", host.name());
         let mut sign = command("keyless-sign");
-        process::run(sign.arg(reference).arg(&self.0).arg(how.to_string()));
+        process::run(sign.arg(reference).arg(&self.0).arg(options.to_string()));
     }
 
-    /// What cosign itself says of `REPOSITORY:TAG` when it trusts this Sigstore and these identities (`issuer`, `subject`): nothing, or
-    /// why not.
+    /// Verifies `REPOSITORY:TAG` with cosign itself, which trusts this Sigstore and these identities (`issuer`, `subject`). The
+    /// error is cosign's.
     pub fn judge(
         &self,
         host: &Host,
@@ -163,14 +169,14 @@ impl Sigstore {
         let digest = host.digest(repository, tag);
         let reference = format!("{}/{repository}@{digest}", host.name());
         let mut verify = command("keyless-verify");
-        let told = verify
+        let verify = verify
             .arg(reference)
             .arg(&self.0)
             .arg(identities.to_string());
-        let told = told.output().expect("start the signer");
-        match told.status.success() {
+        let output = verify.output().expect("start the signer");
+        match output.status.success() {
             true => Ok(()),
-            false => Err(String::from_utf8_lossy(&told.stderr).trim().to_owned()),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         }
     }
 }

@@ -14,14 +14,14 @@ pub struct Api {
     http: Http,
 }
 
-/// The API server's refusal.
+/// An error that the API server answered.
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// The HTTP status.
     pub code: u16,
     /// `reason` of the Status object: `NotFound`, `Forbidden`, `Conflict` …
     pub reason: String,
-    /// Its message.
+    /// `message` of the Status object, or the whole body.
     pub message: String,
 }
 
@@ -45,7 +45,7 @@ impl Api {
     }
 
     /// Sends a request to a path such as `/api/v1/namespaces/default`; panics
-    /// when there is no answer at all.
+    /// if the server does not answer.
     pub fn request(
         &self,
         method: &str,
@@ -63,13 +63,13 @@ impl Api {
         into_result(&answer)
     }
 
-    /// The object at a path.
+    /// Returns the object at a path.
     pub fn get(&self, path: &str) -> Result<Value, Refused> {
         self.request("GET", path, JSON, None)
     }
 
-    /// The object at a path; `None` when it does not exist. Panics on any
-    /// other refusal.
+    /// Returns the object at a path, or `None` if it does not exist. Panics on any
+    /// other error.
     pub fn find(&self, path: &str) -> Option<Value> {
         match self.get(path) {
             Ok(object) => Some(object),
@@ -78,7 +78,7 @@ impl Api {
         }
     }
 
-    /// The items of a collection.
+    /// Returns the items of a collection.
     pub fn list(&self, path: &str) -> Result<Vec<Value>, Refused> {
         let list = self.get(path)?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
@@ -89,13 +89,13 @@ impl Api {
         self.request("POST", path, JSON, Some(object))
     }
 
-    /// Server-side apply with force.
+    /// Applies an object (server-side apply with force).
     pub fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<Value, Refused> {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.request("PATCH", &path, APPLY, Some(object))
     }
 
-    /// JSON merge patch.
+    /// Patches an object with a JSON merge patch.
     pub fn patch(&self, path: &str, patch: &Value) -> Result<Value, Refused> {
         self.request("PATCH", path, MERGE, Some(patch))
     }
@@ -110,7 +110,7 @@ impl Api {
         self.request("DELETE", path, JSON, None)
     }
 
-    /// A path that answers in plain text; panics unless it answers 200.
+    /// Returns the plain text at a path; panics unless the status is 200.
     pub fn text(&self, path: &str) -> String {
         let answer = self.http.get(&format!("{}{path}", self.base));
         assert_eq!(answer.status, 200, "GET {path}: {}", answer.text());

@@ -1,10 +1,10 @@
-//! What the API server was asked, from its audit log.
+//! Reads the requests to the API server from its audit log.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-/// Every answered request of others, and what became of a ConfigMap that it wrote; the server's own bookkeeping is left out.
+/// Logs every answered request except for the server's own, and the resulting object of each write of a ConfigMap.
 pub(super) const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -46,18 +46,18 @@ pub struct Request {
 }
 
 impl Request {
-    /// Does the request change something? A dry run does not.
+    /// Returns whether the request changes something, which a dry run does not.
     pub fn is_write(&self) -> bool {
         !matches!(self.verb.as_str(), "get" | "list" | "watch") && !self.uri.contains("dryRun=All")
     }
 }
 
-/// The requests of the log.
+/// Returns the requests of the log.
 pub(super) fn read(path: &Path) -> Vec<Request> {
     events(path).iter().map(parse).collect()
 }
 
-/// The writes of ConfigMaps with the objects that they led to; a delete leads to none.
+/// Returns the writes of ConfigMaps, each with the resulting object; a delete has none.
 pub(super) fn written(path: &Path) -> Vec<(Request, Option<Value>)> {
     let events = events(path).into_iter();
     let found = events.map(|mut event| (parse(&event), event["responseObject"].take()));
@@ -73,7 +73,7 @@ pub(super) fn written(path: &Path) -> Vec<(Request, Option<Value>)> {
         .collect()
 }
 
-/// The complete lines of the log; a line that is still being written is left out.
+/// Returns the complete lines of the log; a line that is still being written is skipped.
 fn events(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);

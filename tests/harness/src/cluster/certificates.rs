@@ -8,11 +8,11 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// Whom the server believes who its clients are.
+/// The authority of the client certificates that the server accepts.
 pub(super) struct ClientAuthority(Issuer<'static, KeyPair>);
 
 impl ClientAuthority {
-    /// A new one in the place of the one before: the server reads `clients.crt` again when it changes.
+    /// Replaces the authority by a new one: the server reads `clients.crt` again when it changes.
     pub fn write(directory: &Path) -> Self {
         let (certificate, issuer) = authority();
         let new = directory.join("clients.crt.new");
@@ -22,7 +22,7 @@ impl ClientAuthority {
         Self(issuer)
     }
 
-    /// A certificate and its key, PEM, for a user in a group.
+    /// Returns a certificate and its key (PEM) for a user in a group.
     pub fn sign(&self, user: &str, group: &str) -> (String, String) {
         let key = KeyPair::generate().expect("generate a key");
         let mut params = CertificateParams::new(Vec::new()).expect("no names to refuse");

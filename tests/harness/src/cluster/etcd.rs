@@ -1,4 +1,4 @@
-//! One etcd a test process; each cluster has a prefix of its own.
+//! One etcd for each test process; each cluster has its own prefix.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -6,7 +6,7 @@ use crate::http::Http;
 use crate::process::Server;
 use crate::{ports, tools};
 
-/// The shared store; it ends, and its data go, with the last cluster.
+/// The shared store; the process ends and its data are removed with the last cluster.
 pub(super) struct Etcd {
     url: String,
     _server: Server,
@@ -14,7 +14,7 @@ pub(super) struct Etcd {
 }
 
 impl Etcd {
-    /// The etcd of this process, started when none runs.
+    /// Returns the etcd of this process; starts it if it does not run.
     pub(super) fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Etcd>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ fn start() -> Etcd {
             &peers,
             "--initial-cluster",
             &format!("default={peers}"),
-            // The data is gone with the test.
+            // The data is removed after the test.
             "--unsafe-no-fsync",
             "--log-level",
             "warn",

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 /// Write requests by verb (`POST`, `PUT`, `PATCH`, `APPLY`, `DELETE`, `DELETECOLLECTION`),
-/// from `apiserver_request_total`. Dry runs are left out, and so is what the
-/// API server writes for itself while it runs: leases, events, flow control,
-/// APIService and CRD status, and the roles of its start.
+/// from `apiserver_request_total`. Excluded are dry runs and what the API server
+/// writes for itself: leases, events, flow control, APIService and CRD status,
+/// and the roles that it creates at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes(BTreeMap<String, u64>);
 
@@ -29,18 +29,18 @@ const BOOKKEEPING: [&str; 7] = [
 ];
 
 impl Writes {
-    /// All writes together.
+    /// Returns the number of all writes.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// The writes with one verb.
+    /// Returns the number of writes with one verb.
     pub fn of(&self, verb: &str) -> u64 {
         self.0.get(verb).copied().unwrap_or_default()
     }
 
-    /// What came after an earlier count. The counts start at zero when the
-    /// server starts again.
+    /// Returns the writes since an earlier count. The counts restart at zero when the
+    /// server restarts.
     pub fn since(&self, before: &Writes) -> Writes {
         let newer = |(verb, count): (&String, &u64)| {
             let count = count.saturating_sub(before.of(verb));
@@ -75,7 +75,7 @@ fn is_bookkeeping(labels: &str) -> bool {
     crd_status || BOOKKEEPING.contains(&resource) || !label(labels, "dry_run").is_empty()
 }
 
-/// The value of a label; the values that matter here hold no quotes.
+/// Returns the value of a label; values with quotes are not supported.
 fn label<'a>(labels: &'a str, name: &str) -> &'a str {
     labels
         .split(',')

@@ -1,8 +1,8 @@
 //! Real Kubernetes clusters: the kube-apiserver over a shared etcd.
 //!
-//! There are no controllers, but the one of [`Cluster::aggregate_roles`]: a Deployment never gets ready, a Namespace stays
+//! No controllers run, except for the one of [`Cluster::aggregate_roles`]: a Deployment never becomes ready, a Namespace stays
 //! in `Terminating`, garbage is not collected. [`Cluster::make_ready`] and
-//! [`Cluster::finish_namespace`] play their part where a test needs it.
+//! [`Cluster::finish_namespace`] do their work for a test that needs it.
 
 mod api;
 mod audit;
@@ -30,8 +30,8 @@ use crate::{ports, tools};
 /// The user of [`Cluster::token`], a member of `system:masters`.
 pub const ADMIN: &str = "driftless-admin";
 
-/// What the API server creates for itself after it says that it is ready.
-/// Waiting for it keeps it out of the counts of a test.
+/// Objects that the API server creates for itself after it reports that it is ready.
+/// A cluster waits for them, so that the counts of a test do not include them.
 const STARTED: [&str; 6] = [
     "/api/v1/namespaces/default",
     "/api/v1/namespaces/kube-system",
@@ -66,7 +66,7 @@ impl Cluster {
         cluster
     }
 
-    /// A cluster that does not run yet.
+    /// Prepares a cluster that does not run yet.
     fn new(name: &str) -> Self {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let directory = tempfile::Builder::new()
@@ -91,9 +91,9 @@ impl Cluster {
         }
     }
 
-    /// Starts several clusters side by side; they are in the order of their names.
+    /// Starts several clusters in parallel; returns them in the order of the names.
     pub fn start_all<const N: usize>(names: [&str; N]) -> [Self; N] {
-        // The build of the programs, if any, is not a race of all of them.
+        // Build the program once, before the threads start.
         tools::KUBE_APISERVER.path();
         std::thread::scope(|scope| {
             names
@@ -106,7 +106,7 @@ impl Cluster {
         })
     }
 
-    /// Ends the API server; the data and the address stay. Until
+    /// Stops the API server; the data and the address are kept. Until
     /// [`Cluster::resume`], connections are refused.
     pub fn stop(&self) {
         if let Some(mut server) = self.server().take() {
@@ -133,7 +133,7 @@ impl Cluster {
         *slot = Some(server);
     }
 
-    /// Lets the real controller give aggregated ClusterRoles their rules, until the answer is dropped.
+    /// Runs the real controller that fills aggregated ClusterRoles, until the returned server is dropped.
     pub fn aggregate_roles(&self) -> Server {
         let ca = self.directory.path().join("ca.crt");
         std::fs::write(&ca, &self.ca).expect("write the cluster's authority");
@@ -153,52 +153,52 @@ impl Cluster {
         controller
     }
 
-    /// The name given at the start.
+    /// Returns the name that the cluster was started with.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// `https://127.0.0.1:PORT`.
+    /// Returns the server's address, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// The administrator's bearer token.
+    /// Returns the administrator's bearer token.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// The certificate authority, PEM.
+    /// Returns the certificate authority, PEM.
     pub fn ca(&self) -> &str {
         &self.ca
     }
 
-    /// Requests as the administrator.
+    /// Returns a client that acts as the administrator.
     pub fn api(&self) -> &Api {
         &self.api
     }
 
-    /// Requests with another bearer token.
+    /// Returns a client with another bearer token.
     pub fn api_with_token(&self, token: &str) -> Api {
         Api::new(self.port, &self.ca, token)
     }
 
-    /// The write requests so far; take it before and after, see [`Writes::since`].
+    /// Returns the counts of write requests so far; see [`Writes::since`] for a difference.
     pub fn writes(&self) -> Writes {
         Writes::parse(&self.api.text("/metrics"))
     }
 
-    /// The requests that the server answered so far, oldest first, without its own.
+    /// Returns the requests that the server answered so far, oldest first, without its own.
     pub fn requests(&self) -> Vec<Request> {
         audit::read(&self.directory.path().join("audit.jsonl"))
     }
 
-    /// The writes of ConfigMaps that it took so far, oldest first, each with the object that it led to; a delete leads to none.
+    /// Returns the accepted writes of ConfigMaps so far, oldest first, each with the resulting object; a delete has none.
     pub fn written(&self) -> Vec<(Request, Option<Value>)> {
         audit::written(&self.directory.path().join("audit.jsonl"))
     }
 
-    /// The server's log file.
+    /// Returns the path of the server's log file.
     pub fn log(&self) -> PathBuf {
         self.directory.path().join("kube-apiserver.log")
     }
@@ -224,7 +224,7 @@ impl Cluster {
             format!("--service-account-key-file={}", file("sa.pub")),
             format!("--service-account-signing-key-file={}", file("sa.key")),
             "--service-cluster-ip-range=10.0.0.0/24".into(),
-            // No controller makes default ServiceAccounts, and no node runs a Pod.
+            // No controller creates default ServiceAccounts, and no node runs a Pod.
             "--disable-admission-plugins=ServiceAccount".into(),
             "--endpoint-reconciler-type=none".into(),
             format!("--audit-policy-file={}", file("audit-policy.yaml")),
@@ -248,7 +248,7 @@ fn write_configuration(directory: &std::path::Path, token: &str) {
     write("audit-policy.yaml", audit::POLICY);
 }
 
-/// A client without credentials that trusts the cluster of this authority.
+/// Returns a client without credentials that trusts this authority.
 fn anonymous(ca: &str) -> Http {
     Http::trusting(ca)
 }

@@ -1,4 +1,4 @@
-//! What controllers and platform teams do in a real fleet.
+//! Actions of controllers and platform teams in a real fleet.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -10,17 +10,17 @@ use super::Cluster;
 use super::certificates::ClientAuthority;
 
 impl Cluster {
-    /// A kubeconfig for the administrator, with everything inline.
+    /// Returns a kubeconfig for the administrator, with all data inline.
     pub fn kubeconfig(&self) -> String {
         self.kubeconfig_with_token(self.token())
     }
 
-    /// A kubeconfig with another bearer token.
+    /// Returns a kubeconfig with another bearer token.
     pub fn kubeconfig_with_token(&self, token: &str) -> String {
         self.kubeconfig_of(&format!("token: {token}"))
     }
 
-    /// A kubeconfig with a client certificate of a user in a group, as kubeadm and Kamaji write it.
+    /// Returns a kubeconfig with a client certificate of a user in a group, as kubeadm and Kamaji write it.
     pub fn kubeconfig_with_certificate(&self, user: &str, group: &str) -> String {
         let (certificate, key) = self.clients().sign(user, group);
         let (certificate, key) = (STANDARD.encode(certificate), STANDARD.encode(key));
@@ -29,8 +29,8 @@ impl Cluster {
         ))
     }
 
-    /// From now on the server believes another authority of its clients: it refuses the certificates that were signed so far as
-    /// soon as it has read that.
+    /// Replaces the authority of the client certificates: the server refuses the certificates that were signed so far as soon as
+    /// it has read the new authority.
     pub fn rotate_clients(&self) {
         *self.clients() = ClientAuthority::write(self.directory.path());
     }
@@ -65,7 +65,7 @@ impl Cluster {
             .unwrap_or_else(|e| panic!("store the kubeconfig of {}: {e}", remote.name()));
     }
 
-    /// Makes sure that a namespace exists.
+    /// Creates a namespace if it does not exist.
     pub fn namespace(&self, name: &str) {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.api()
@@ -77,7 +77,7 @@ impl Cluster {
             .unwrap_or_else(|e| panic!("make the namespace {name}: {e}"));
     }
 
-    /// A token of a service account, made when it is absent.
+    /// Returns a token of a service account; creates the account if it does not exist.
     pub fn service_account_token(&self, namespace: &str, name: &str) -> String {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}");
         let account =
@@ -108,9 +108,9 @@ impl Cluster {
         }
     }
 
-    /// Plays the controllers of Deployments and Jobs in a namespace: what is
-    /// not available yet becomes so, what has not run yet succeeds. An object
-    /// that goes meanwhile is nobody's trouble.
+    /// Plays the controllers of Deployments and Jobs in a namespace: sets all
+    /// Deployments available and all Jobs complete. An object that is deleted
+    /// meanwhile is ignored.
     pub fn run_workloads(&self, namespace: &str) {
         let kinds: [(&str, &str, Status); 2] = [
             ("apps", "deployments", ready_status),
@@ -121,7 +121,7 @@ impl Cluster {
             let objects = self.api().list(&path);
             for object in objects.unwrap_or_else(|e| panic!("list {path}: {e}")) {
                 let status = status(&object);
-                if is_told(&status, &object["status"]) {
+                if has_status(&status, &object["status"]) {
                     continue;
                 }
                 let name = object["metadata"]["name"].as_str().expect("a name");
@@ -152,16 +152,16 @@ impl Cluster {
     }
 }
 
-/// What a controller says of an object.
+/// Returns the status that a controller writes for an object.
 type Status = fn(&Value) -> Value;
 
-/// Whether a status says it all, whatever the words of its conditions are.
-fn is_told(status: &Value, live: &Value) -> bool {
+/// Returns whether the live status has all fields of `status`, except for the conditions.
+fn has_status(status: &Value, live: &Value) -> bool {
     let mut fields = status.as_object().into_iter().flatten();
     fields.all(|(field, value)| field == "conditions" || live[field] == *value)
 }
 
-/// Of a Job whose one Pod ran to its end.
+/// Returns the status of a Job whose one Pod succeeded.
 fn succeeded_status(job: &Value) -> Value {
     let then = &job["metadata"]["creationTimestamp"];
     let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "CompletionsReached", "message": "Reached expected number of succeeded pods"});
@@ -173,7 +173,7 @@ fn succeeded_status(job: &Value) -> Value {
     })
 }
 
-/// Of a Deployment whose replicas are all there.
+/// Returns the status of a Deployment whose replicas are all available.
 fn ready_status(deployment: &Value) -> Value {
     let replicas = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
     let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": reason});

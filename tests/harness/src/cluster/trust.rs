@@ -1,4 +1,4 @@
-//! Clusters that take the service accounts of another one.
+//! Clusters that accept the service account tokens of another cluster.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::Cluster;
 
-/// Who issues the tokens of a cluster's service accounts, where nobody else says so.
+/// The default issuer of a cluster's service account tokens.
 const ISSUER: &str = "https://kubernetes.default.svc";
-/// What stands before the names of another cluster's service accounts.
+/// The prefix of the user names of another cluster's service accounts.
 const PREFIX: &str = "hub:";
 
 impl Cluster {
-    /// Starts a cluster that believes the issuer of `hub`: a token that `hub` makes for its service account `a/b`, with this
-    /// cluster's [`Cluster::url`] as audience, is the user `hub:system:serviceaccount:a:b` here.
+    /// Starts a cluster that trusts the issuer of `hub`: a token that `hub` issues for its service account `a/b`, with this
+    /// cluster's [`Cluster::url`] as audience, authenticates as the user `hub:system:serviceaccount:a:b` here.
     pub fn start_trusting(name: &str, hub: &Cluster) -> Self {
         let cluster = Self::new(name);
         let configuration = json!({
@@ -30,15 +30,15 @@ impl Cluster {
             }],
         });
         std::fs::write(cluster.authentication(), configuration.to_string())
-            .expect("write whom the cluster believes");
+            .expect("write the authentication configuration");
         hub.publish_issuer();
         cluster.resume();
         cluster
     }
 
-    /// Lets anybody read the keys of this cluster's issuer.
+    /// Makes the keys of this cluster's issuer readable without authentication.
     fn publish_issuer(&self) {
-        let name = "anybody-reads-the-issuer";
+        let name = "public-issuer-discovery";
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:service-account-issuer-discovery"},
@@ -64,7 +64,8 @@ impl Cluster {
             .unwrap_or_else(|e| panic!("make {user} an administrator: {e}"));
     }
 
-    /// The server's arguments about who issues tokens: nobody else may be believed under its own name.
+    /// Returns the server's arguments for token issuers. A cluster that trusts another one issues tokens under its own URL: two
+    /// trusted issuers must not have the same name.
     pub(super) fn issuers(&self) -> Vec<String> {
         let file = self.authentication();
         if !file.exists() {

@@ -1,4 +1,4 @@
-//! Who may see what: tokens, Apps and their installations.
+//! Access to repositories by tokens, Apps and their installations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -45,7 +45,7 @@ pub(super) enum Caller {
     App {
         installation: u64,
     },
-    /// 401 Bad credentials.
+    /// Invalid credentials, answered with 401.
     Unknown,
 }
 

@@ -57,7 +57,7 @@ fn archive(shared: &Shared, request: &Incoming) -> Response {
     }
 }
 
-/// The one-time token of a private download.
+/// Returns the one-time token of a private download.
 pub(super) fn token(sha: &str) -> String {
     format!("download-{}", &sha[..sha.len().min(12)])
 }

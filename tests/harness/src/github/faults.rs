@@ -14,7 +14,7 @@ pub enum Fault {
     Limited {
         /// 403 (primary limit) or 429 (secondary limit).
         status: u16,
-        /// Seconds.
+        /// The value of `Retry-After`, in seconds.
         retry_after: u64,
     },
     /// A server error with GitHub's short JSON body.
@@ -27,7 +27,7 @@ pub enum Fault {
     Truncated,
     /// The true answer, late.
     Slow(Duration),
-    /// No answer: the connection is cut at once, the work is done.
+    /// No answer: the work is done and the connection is closed.
     Lost,
 }
 
@@ -55,7 +55,7 @@ impl Faults {
 }
 
 impl Fault {
-    /// The answer of a failure that comes before any work is done.
+    /// Returns the answer of a fault that replaces the work, or `None`.
     pub(super) fn instead(&self) -> Option<Response> {
         match self {
             Fault::Limited {
@@ -73,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// What a failure makes of the true answer.
+    /// Applies the fault to the true answer.
     pub(super) async fn distort(self, response: Response) -> Response {
         match self {
             Fault::Slow(time) => {
@@ -87,7 +87,7 @@ impl Fault {
     }
 }
 
-/// GitHub's error body.
+/// Returns GitHub's error response.
 pub(super) fn message(status: u16, text: &str) -> Response {
     let code = StatusCode::from_u16(status).expect("an HTTP status");
     let body = json!({

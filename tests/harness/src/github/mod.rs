@@ -37,7 +37,7 @@ use self::webhook::Hook;
 use crate::tls::Identity;
 use crate::tools;
 
-/// The stub; its servers and repositories go when it is dropped.
+/// The stub; its servers and repositories are removed when it is dropped.
 pub struct GitHub {
     shared: Arc<Shared>,
     _api: Listener,
@@ -56,7 +56,7 @@ pub struct Call {
     pub method: String,
     /// Path and query.
     pub uri: String,
-    /// Did it carry an `Authorization` header?
+    /// True if the request had an `Authorization` header.
     pub authorized: bool,
     /// The status of the answer.
     pub status: u16,
@@ -65,7 +65,7 @@ pub struct Call {
 pub(crate) struct Shared {
     pub(crate) url: String,
     pub(crate) codeload: String,
-    /// Where the repositories are.
+    /// The directory that holds the repositories.
     pub(crate) directory: PathBuf,
     state: Mutex<State>,
 }
@@ -76,9 +76,9 @@ pub(crate) struct State {
     pub(crate) access: Access,
     pub(crate) faults: Faults,
     pub(crate) calls: Vec<Call>,
-    /// By repository and commit, oldest first.
+    /// Commit statuses by repository and commit, oldest first.
     pub(crate) statuses: BTreeMap<(String, String), Vec<Value>>,
-    /// By repository, in the order of their numbers.
+    /// Pull requests by repository, in the order of their numbers.
     pub(crate) pulls: BTreeMap<String, Vec<pulls::Pull>>,
     pub(crate) last_comment: u64,
     pub(crate) hooks: Vec<Hook>,
@@ -127,12 +127,12 @@ impl GitHub {
         &self.shared.url
     }
 
-    /// Where Git clones from, `https://127.0.0.1:PORT`.
+    /// Returns the address that Git clones from, `https://127.0.0.1:PORT`.
     pub fn git_url(&self) -> String {
         self.git.url()
     }
 
-    /// Whom those who clone have to trust, PEM.
+    /// Returns the certificate authority (PEM) that Git must trust to clone.
     pub fn authority(&self) -> &str {
         &self.authority
     }
@@ -164,7 +164,7 @@ impl GitHub {
         self.announce(repository, &reference, before.as_deref(), &sha)
     }
 
-    /// Forgets a repository: everything about it answers 404, as after lost access.
+    /// Removes a repository: its endpoints answer 404, as after lost access.
     pub fn remove_repository(&self, full_name: &str) {
         self.shared
             .state()
@@ -172,12 +172,12 @@ impl GitHub {
             .remove(&full_name.to_lowercase());
     }
 
-    /// A personal access token that reads and writes these repositories.
+    /// Adds a personal access token that may read and write these repositories.
     pub fn add_token(&self, token: &str, repositories: &[&str]) {
         self.shared.state().access.add_token(token, repositories);
     }
 
-    /// A GitHub App that is installed on these repositories.
+    /// Adds a GitHub App that is installed on these repositories.
     pub fn add_app(&self, id: u64, installation: u64, repositories: &[&str]) -> App {
         self.shared
             .state()
@@ -185,28 +185,28 @@ impl GitHub {
             .add_app(id, installation, repositories)
     }
 
-    /// Ends the validity of every installation token that was given out.
+    /// Expires every installation token that was issued.
     pub fn expire_tokens(&self) {
         self.shared.state().access.expire_tokens();
     }
 
-    /// The next `times` requests of an endpoint fail; `*` is every endpoint,
+    /// Makes the next `times` requests of an endpoint fail; `*` is every endpoint,
     /// `codeload` the download behind the tarball's redirect.
     pub fn fail(&self, endpoint: &str, fault: Fault, times: usize) {
         self.shared.state().faults.add(endpoint, fault, times);
     }
 
-    /// Ends every failure.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.shared.state().faults.clear();
     }
 
-    /// Every request so far, oldest first.
+    /// Returns every request so far, oldest first.
     pub fn calls(&self) -> Vec<Call> {
         self.shared.state().calls.clone()
     }
 
-    /// How often an endpoint was asked.
+    /// Returns the number of requests to an endpoint.
     pub fn count(&self, endpoint: &str) -> usize {
         let state = self.shared.state();
         state
@@ -221,7 +221,7 @@ impl GitHub {
         self.shared.state().deploy_keys.clone()
     }
 
-    /// A repository that exists, also one that was created over the API.
+    /// Returns an existing repository, also one that was created over the API.
     pub fn find(&self, full_name: &str) -> Option<Arc<Repository>> {
         let state = self.shared.state();
         state.repositories.get(&full_name.to_lowercase()).cloned()

@@ -5,25 +5,25 @@ use serde_json::{Value, json};
 use super::repository::Repository;
 use super::{Delivery, GitHub, State, json as shape};
 
-/// What the stub keeps of a pull request.
+/// The stub's data of a pull request.
 #[derive(Clone, Debug)]
 pub(crate) struct Pull {
     pub(super) number: u64,
     pub(super) title: String,
-    /// Branches.
+    /// The branch with the changes; `base` is the branch to merge into.
     pub(super) head: String,
     pub(super) base: String,
     pub(super) comments: Vec<Value>,
 }
 
-/// A pull request and what became of its webhooks.
+/// A pull request and the deliveries of its webhooks.
 #[derive(Clone, Debug)]
 pub struct PullRequest {
-    /// Its number in the repository.
+    /// The number of the pull request in the repository.
     pub number: u64,
     /// The commit at its head.
     pub head_sha: String,
-    /// One for each hook.
+    /// The deliveries of the webhook, one for each hook.
     pub deliveries: Vec<Delivery>,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn find(state: &State, repository: &Repository, number: u64) -> Optio
     list.iter().find(|pull| pull.number == number).cloned()
 }
 
-/// Adds a comment; `None` when there is no such pull request.
+/// Adds a comment; returns `None` if the pull request does not exist.
 pub(super) fn comment(
     state: &mut State,
     url: &str,
@@ -124,7 +124,7 @@ pub(super) fn comment(
     Some(comment)
 }
 
-/// Changes a comment's text; `None` when the repository has no such comment.
+/// Changes a comment's text; returns `None` if the repository has no such comment.
 pub(super) fn edit(
     state: &mut State,
     repository: &Repository,
@@ -182,7 +182,7 @@ pub(super) fn describe(url: &str, repository: &Repository, pull: &Pull) -> Value
     })
 }
 
-/// The files that a pull request changes since it left its base.
+/// Returns the files that a pull request changes since the common ancestor with its base.
 pub(super) fn files(url: &str, repository: &Repository, pull: &Pull) -> Value {
     let ends = repository
         .resolve(&pull.base)

@@ -48,7 +48,7 @@ impl Change {
         }
     }
 
-    /// The same change of files by their paths, for a repository that is not Git's.
+    /// Applies the change to files by their paths, for a repository that is not stored in Git.
     pub fn apply_to(&self, files: &mut BTreeMap<String, Vec<u8>>) {
         match &self.kind {
             Kind::Write { content, .. } => {
@@ -98,40 +98,40 @@ impl Repository {
         repository
     }
 
-    /// `owner/name`.
+    /// Returns the name with its owner, `owner/name`.
     pub fn full_name(&self) -> &str {
         &self.full_name
     }
 
-    /// The owner.
+    /// Returns the owner, the part of the name before the slash.
     pub fn owner(&self) -> &str {
         self.full_name
             .split_once('/')
             .map_or("", |(owner, _)| owner)
     }
 
-    /// The name without the owner.
+    /// Returns the name without the owner.
     pub fn name(&self) -> &str {
         self.full_name.split_once('/').map_or("", |(_, name)| name)
     }
 
-    /// A private repository answers 404 to everyone without access.
+    /// Sets whether the repository is private: then requests without access are answered with 404.
     pub fn set_private(&self, private: bool) {
         self.private.store(private, Ordering::Relaxed);
     }
 
-    /// Is the repository private?
+    /// Returns whether the repository is private.
     pub fn is_private(&self) -> bool {
         self.private.load(Ordering::Relaxed)
     }
 
-    /// Commits changes on top of a branch (made when it is absent); returns the commit.
+    /// Commits changes on top of a branch, which is created if it does not exist. Returns the commit.
     pub fn commit(&self, branch: &str, changes: &[Change], message: &str) -> String {
         self.import(branch, changes, message, false)
     }
 
-    /// Makes a directory's content, and nothing else, the next commit of a branch.
-    /// A `.git` directory in it is left out.
+    /// Commits exactly the content of a directory, without `.git`, as the next commit
+    /// of a branch.
     pub fn commit_directory(&self, branch: &str, directory: &Path, message: &str) -> String {
         let mut changes = Vec::new();
         collect(directory, directory, &mut changes);
@@ -158,7 +158,7 @@ impl Repository {
         self.git(["update-ref", "-d", &format!("refs/heads/{branch}")]);
     }
 
-    /// The commit of a branch, a tag, `heads/x`, `tags/x`, a full reference or
+    /// Returns the commit of a branch, a tag, `heads/x`, `tags/x`, a full reference or
     /// a hash of at least 7 digits, in GitHub's order.
     pub fn resolve(&self, reference: &str) -> Option<String> {
         let hash = reference.len() >= 7 && reference.bytes().all(|b| b.is_ascii_hexdigit());
@@ -202,7 +202,7 @@ impl Repository {
         output.status.success().then_some(output.stdout)
     }
 
-    /// A tree with the files of another one and these in addition; `None` where that one is not a tree.
+    /// Writes a tree with the files of `base` and these files. Returns its hash, or `None` if `base` is not a tree.
     pub(super) fn write_tree(&self, base: &str, files: &[(&str, &str)]) -> Option<String> {
         let directory = tempfile::tempdir().expect("a directory for an index");
         let index = directory.path().join("index");
@@ -224,7 +224,7 @@ impl Repository {
         git(&["write-tree"])
     }
 
-    /// One exchange of Git's protocol without a connection that lasts.
+    /// Runs one stateless exchange of `git upload-pack` and returns its output.
     pub(super) fn upload_pack(&self, options: &[&str], request: &[u8]) -> Vec<u8> {
         let mut child = self
             .command()

@@ -13,7 +13,7 @@ use super::server::{Incoming, Service};
 use super::setup::{self, Written};
 use super::{Shared, State, codeload, faults, json as shape, pulls};
 
-/// What an endpoint answers, before the headers that every answer has.
+/// The answer of an endpoint, without the headers that every answer has.
 enum Reply {
     Json(u16, Value),
     /// A page of a list, and the address of the next one.
@@ -27,7 +27,7 @@ impl From<Written> for Reply {
     fn from(written: Written) -> Self {
         match written {
             Ok((status, body)) => Self::Json(status, body),
-            Err((status, why)) => error(status, why),
+            Err((status, message)) => error(status, message),
         }
     }
 }
@@ -37,7 +37,7 @@ const RAW: [&str; 2] = [
     "application/vnd.github.raw",
     "application/vnd.github.raw+json",
 ];
-/// The host's key, as the API tells it.
+/// GitHub's SSH host key, as `GET /meta` returns it.
 const SSH_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
 /// Requests an hour for an authenticated caller, and for anyone.
@@ -94,7 +94,7 @@ fn visible(shared: &Shared, caller: &Caller, full_name: &str) -> Option<Arc<Repo
         .then(|| Arc::clone(repository))
 }
 
-/// The endpoint's short name: without references, hashes and paths.
+/// Returns the endpoint's short name, without references, hashes and paths.
 fn endpoint(request: &Incoming) -> String {
     let path: Vec<&str> = request.segments.iter().map(String::as_str).collect();
     match path.as_slice() {
@@ -273,7 +273,7 @@ impl Call<'_> {
         })
     }
 
-    /// Branches or tags, with the commits that they point at.
+    /// Returns a page of branches or tags, with the commits that they point at.
     fn named(&self, prefix: &str) -> Reply {
         // GitHub lists tags from the newest name to the oldest.
         let order = if prefix == "refs/tags/" {
@@ -477,7 +477,7 @@ impl Call<'_> {
         })
     }
 
-    /// Does a write with the request's JSON body, by a caller who may.
+    /// Runs `work` with the request's JSON body if the caller may write. `None` is answered with 404.
     fn write(&self, status: u16, work: impl FnOnce(&mut State, &Value) -> Option<Value>) -> Reply {
         let mut state = self.shared.state();
         if !state.access.may_write(self.caller, &self.repository) {
@@ -492,7 +492,7 @@ impl Call<'_> {
         }
     }
 
-    /// As [`Call::write`], with what GitHub says against it.
+    /// Like [`Call::write`], for work that returns GitHub's error.
     fn set(&self, work: impl FnOnce(&mut State, &Value) -> Written) -> Reply {
         let mut state = self.shared.state();
         if !state.access.may_write(self.caller, &self.repository) {
@@ -508,7 +508,7 @@ impl Call<'_> {
         (self.repository.full_name().to_lowercase(), sha.to_owned())
     }
 
-    /// The newest first, as GitHub lists them.
+    /// Returns the commit of a reference and its statuses, newest first, as GitHub lists them.
     fn statuses(&self, reference: &str) -> Option<(String, Vec<Value>)> {
         let sha = self.repository.resolve(reference)?;
         let state = self.shared.state();

@@ -39,7 +39,7 @@ impl Incoming {
     }
 }
 
-/// What a listener serves.
+/// The handler of a listener and the names of its endpoints.
 #[derive(Clone, Copy)]
 pub(super) struct Service {
     /// The endpoint's short name.
@@ -68,7 +68,7 @@ impl Listener {
         }
     }
 
-    /// The same with TLS. To be called before it serves.
+    /// Adds TLS. Must be called before [`Listener::serve`].
     pub(super) fn behind(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self.scheme = "https";

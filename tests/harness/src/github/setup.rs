@@ -1,4 +1,4 @@
-//! What sets up a repository: trees, commits and references written, webhooks, deploy keys, new repositories.
+//! The endpoints that set up a repository: they write trees, commits, references, files, webhooks, deploy keys and repositories.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::repository::{Change, Repository};
 use super::webhook::Hook;
 use super::{Shared, State, json as shape};
 
-/// A status and what is answered, or what GitHub says against it.
+/// The status and body of an answer, or the status and message of GitHub's error.
 pub(super) type Written = Result<(u16, Value), (u16, &'static str)>;
 
 /// A deploy key of a repository.
@@ -19,15 +19,15 @@ pub(super) type Written = Result<(u16, Value), (u16, &'static str)>;
 pub struct DeployKey {
     /// `owner/name`, in lower case.
     pub repository: String,
-    /// The title.
+    /// The title of the key, as the user sees it.
     pub title: String,
     /// The public key.
     pub key: String,
-    /// Whether it may only read.
+    /// True if the key may not write.
     pub read_only: bool,
 }
 
-/// `POST /repos/.../git/trees`.
+/// Serves `POST /repos/.../git/trees`.
 pub(super) fn tree(repository: &Repository, body: &Value) -> Written {
     let base = body["base_tree"].as_str().unwrap_or_default();
     let entries = body["tree"].as_array().into_iter().flatten();
@@ -40,7 +40,7 @@ pub(super) fn tree(repository: &Repository, body: &Value) -> Written {
     }
 }
 
-/// `POST /repos/.../git/commits`.
+/// Serves `POST /repos/.../git/commits`.
 pub(super) fn commit(repository: &Repository, body: &Value) -> Written {
     let tree = body["tree"].as_str().unwrap_or_default();
     let message = body["message"].as_str().unwrap_or_default();
@@ -54,7 +54,7 @@ pub(super) fn commit(repository: &Repository, body: &Value) -> Written {
     }
 }
 
-/// `POST /repos/.../git/refs`.
+/// Serves `POST /repos/.../git/refs`.
 pub(super) fn create_reference(repository: &Repository, url: &str, body: &Value) -> Written {
     let name = body["ref"].as_str().unwrap_or_default();
     let sha = body["sha"].as_str().unwrap_or_default();
@@ -67,7 +67,7 @@ pub(super) fn create_reference(repository: &Repository, url: &str, body: &Value)
     }
 }
 
-/// `PATCH /repos/.../git/refs/...`.
+/// Serves `PATCH /repos/.../git/refs/...`.
 pub(super) fn update_reference(
     repository: &Repository,
     url: &str,
@@ -89,7 +89,7 @@ pub(super) fn update_reference(
     }
 }
 
-/// `PUT /repos/.../contents/...`.
+/// Serves `PUT /repos/.../contents/...`.
 pub(super) fn put_file(repository: &Repository, path: &str, body: &Value) -> Written {
     let content = body["content"].as_str().unwrap_or_default();
     let Ok(content) = STANDARD.decode(content) else {
@@ -101,7 +101,7 @@ pub(super) fn put_file(repository: &Repository, path: &str, body: &Value) -> Wri
     Ok((201, json!({"commit": {"sha": sha}})))
 }
 
-/// `GET /repos/.../hooks`. Secrets are not shown.
+/// Serves `GET /repos/.../hooks`, without the secrets.
 pub(super) fn hooks(state: &State) -> Value {
     let hook = |(id, hook): (usize, &Hook)| {
         json!({"id": id, "name": "web", "active": true, "events": ["push"],
@@ -110,7 +110,7 @@ pub(super) fn hooks(state: &State) -> Value {
     Value::Array(state.hooks.iter().enumerate().map(hook).collect())
 }
 
-/// `POST /repos/.../hooks`, or `PATCH` of one.
+/// Serves `POST /repos/.../hooks`, and `PATCH` of the hook `id`.
 pub(super) fn set_hook(state: &mut State, id: Option<usize>, body: &Value) -> Written {
     let config = &body["config"];
     let text = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
@@ -134,7 +134,7 @@ pub(super) fn set_hook(state: &mut State, id: Option<usize>, body: &Value) -> Wr
     Ok((status, json!({"id": id})))
 }
 
-/// `GET /repos/.../keys`.
+/// Serves `GET /repos/.../keys`.
 pub(super) fn keys(state: &State, repository: &Repository) -> Value {
     let name = repository.full_name().to_lowercase();
     let of_repository = state
@@ -145,10 +145,10 @@ pub(super) fn keys(state: &State, repository: &Repository) -> Value {
     Value::Array(of_repository.enumerate().map(key).collect())
 }
 
-/// `POST /repos/.../keys`.
+/// Serves `POST /repos/.../keys`.
 pub(super) fn add_key(state: &mut State, repository: &Repository, body: &Value) -> Written {
     let text = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
-    // GitHub leaves the comment of a key out.
+    // GitHub omits the comment of a key.
     let key: Vec<_> = text("key").split(' ').take(2).map(str::to_owned).collect();
     let key = key.join(" ");
     if state.deploy_keys.iter().any(|known| known.key == key) {
@@ -163,7 +163,7 @@ pub(super) fn add_key(state: &mut State, repository: &Repository, body: &Value) 
     Ok((201, json!({"id": state.deploy_keys.len()})))
 }
 
-/// `POST /orgs/ORG/repos`: the token that asks may then read and write it.
+/// Serves `POST /orgs/ORG/repos`. The token of the caller gets access to the repository.
 pub(super) fn create(shared: &Shared, caller: &Caller, owner: &str, body: &Value) -> Written {
     let Caller::Token(token) = caller else {
         return Err((401, "Requires authentication"));

@@ -1,4 +1,4 @@
-//! Git's own protocol over HTTPS, for clients that clone.
+//! Git's smart HTTP protocol over HTTPS, for clients that clone.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +13,7 @@ pub(super) const SERVICE: Service = Service {
     answer,
 };
 
-/// The first packet of the list of references, and the flush behind it.
+/// The first packet of the list of references, followed by a flush packet.
 const ANNOUNCED: &[u8] = b"001e# service=git-upload-pack\n0000";
 
 fn answer(shared: &Shared, request: &Incoming) -> Response {

@@ -8,7 +8,7 @@ use super::repository::Repository;
 use super::{GitHub, json as shape};
 use crate::http::Http;
 
-/// Where a webhook goes.
+/// A webhook's address, secret and extra headers.
 #[derive(Clone, Debug)]
 pub(crate) struct Hook {
     pub(super) url: String,
@@ -17,7 +17,7 @@ pub(crate) struct Hook {
 }
 
 impl Hook {
-    /// One without headers of its own.
+    /// Creates a webhook without extra headers.
     pub(super) fn new(url: String, secret: String) -> Self {
         Self {
             url,
@@ -27,42 +27,42 @@ impl Hook {
     }
 }
 
-/// One sent webhook, also when nobody took it.
+/// One sent webhook, also if it was not received.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// The `X-GitHub-Delivery` id.
     pub id: String,
     /// `push`, `ping` …
     pub event: String,
-    /// Where it went.
+    /// The address that it was sent to.
     pub url: String,
-    /// The body, as it was signed.
+    /// The signed body.
     pub body: String,
-    /// The status of the answer; `None` when there was none.
+    /// The status of the answer; `None` without an answer.
     pub status: Option<u16>,
     /// The answer's body, or the error.
     pub answer: String,
 }
 
-/// A push and what became of its webhooks.
+/// A push and the deliveries of its webhooks.
 #[derive(Clone, Debug)]
 pub struct Push {
-    /// The commit before; `None` for a new branch.
+    /// The commit before the push; `None` for a new branch.
     pub before: Option<String>,
-    /// The commit after.
+    /// The commit after the push.
     pub sha: String,
-    /// One for each hook.
+    /// The deliveries of the webhook, one for each hook.
     pub deliveries: Vec<Delivery>,
 }
 
-/// The value of `X-Hub-Signature-256` for a body.
+/// Returns the value of `X-Hub-Signature-256` for a body.
 pub fn sign(secret: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key length");
     mac.update(body);
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// What stands for no commit: before a branch is made, after it is deleted.
+/// The hash that a push event has instead of a commit: before a branch is created, after it is deleted.
 pub const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
 
 impl GitHub {
@@ -71,7 +71,7 @@ impl GitHub {
         self.add_webhook_with_headers(url, secret, &[]);
     }
 
-    /// The same with more request headers, such as the `Host` that an emulator routes by.
+    /// Like [`GitHub::add_webhook`] with extra request headers, such as the `Host` that an emulator routes by.
     pub fn add_webhook_with_headers(&self, url: &str, secret: &str, headers: &[(&str, &str)]) {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         self.shared.state().hooks.push(Hook {
@@ -81,7 +81,7 @@ impl GitHub {
         });
     }
 
-    /// Removes every webhook: pushes go unannounced.
+    /// Removes every webhook: pushes are no longer announced.
     pub fn remove_webhooks(&self) {
         self.shared.state().hooks.clear();
     }
@@ -122,7 +122,7 @@ impl GitHub {
         sent
     }
 
-    /// Sends a delivery once more under the same id, as the button on GitHub does.
+    /// Sends a delivery again with the same id, as the button on GitHub does.
     pub fn redeliver(&self, delivery: &Delivery) -> Vec<Delivery> {
         let hooks = self.shared.state().hooks.clone();
         let same = hooks.iter().filter(|hook| hook.url == delivery.url);
@@ -130,7 +130,7 @@ impl GitHub {
             .collect()
     }
 
-    /// The body of a push event.
+    /// Returns the body of a push event.
     pub fn push_payload(
         &self,
         repository: &Repository,
@@ -201,7 +201,7 @@ fn send(hook: &Hook, id: &str, event: &str, body: &str) -> Delivery {
     }
 }
 
-/// An id in the form of a GUID, the same for the same delivery.
+/// Returns an id in the form of a GUID, derived from the delivery.
 fn guid(seed: &str) -> String {
     let hash = hex::encode(Sha256::digest(seed));
     let parts = [

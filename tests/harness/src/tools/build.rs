@@ -1,4 +1,4 @@
-//! How a tool comes to be. Every failure names what to install.
+//! Builds the tools. Every failure names what to install.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,7 +42,7 @@ pub(super) fn definitions(modules: &[&str], output: &Path) {
     }
 }
 
-/// Copies the definitions that a module has beside its program.
+/// Copies the CustomResourceDefinitions that a module has next to its program.
 fn copy_definitions(module: &Path, output: &Path) {
     let bases = module.join("config/crd/bases");
     for entry in std::fs::read_dir(&bases).expect("list the module's definitions") {
@@ -57,12 +57,12 @@ fn downloaded(module: &str, workplace: &Path) -> PathBuf {
         .current_dir(workplace)
         .args(["mod", "download", "-json", module]));
     let answer: serde_json::Value =
-        serde_json::from_str(&answer).expect("what Go says of the module");
+        serde_json::from_str(&answer).expect("Go's description of the module");
     PathBuf::from(answer["Dir"].as_str().expect("the module's directory"))
 }
 
 pub(super) fn go_install(package: &str, output: &Path) {
-    // Outside of the workspace's modules: `go install p@v` takes p's own go.mod.
+    // Run outside the workspace's modules: `go install p@v` then uses p's own go.mod.
     run(go().current_dir(output).env("GOBIN", output).args([
         "install",
         "-trimpath",
@@ -72,7 +72,8 @@ pub(super) fn go_install(package: &str, output: &Path) {
     ]));
 }
 
-/// In a copy of the module: nothing may be added to Go's own cache, and the module's own go.mod has its replacements.
+/// Builds a program in a copy of its module: files must not be added to Go's own cache, and the module's own go.mod has the
+/// replacements that the program needs.
 pub(super) fn go_source(module: &str, package: &str, files: &[(&str, &str)], output: &Path) {
     let copy = tempfile::tempdir().expect("a directory for the module's source");
     copy_directory(&downloaded(module, copy.path()), copy.path());
@@ -89,7 +90,7 @@ pub(super) fn go_source(module: &str, package: &str, files: &[(&str, &str)], out
         .arg(package));
 }
 
-/// The content of files alone: those of Go's cache are read-only.
+/// Copies a directory without the files' modes: files in Go's cache are read-only.
 fn copy_directory(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("list a module's directory") {
         let entry = entry.expect("an entry of a module's directory");
@@ -134,10 +135,10 @@ fn go() -> Command {
     go
 }
 
-pub(super) fn need(probe: &mut Command, what: &str, package: &str) {
+pub(super) fn need(probe: &mut Command, program: &str, package: &str) {
     let found = probe.output().is_ok_and(|output| output.status.success());
     assert!(
         found,
-        "the tests need {what}: install the Debian package {package} or put it on PATH"
+        "the tests need {program}: install the Debian package {package} or put it on PATH"
     );
 }

