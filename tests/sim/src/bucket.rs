@@ -1,4 +1,4 @@
-//! S3: strong consistency, conditional writes, and errors whose effect is open.
+//! S3: strong consistency, conditional writes, and errors after which the caller does not know whether the write happened.
 
 use crate::bugs::Bug;
 use crate::gate::{Gate, Kind, Trouble};
@@ -10,10 +10,10 @@ use driftless_core::ports::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// What the bucket holds.
+/// The blobs of a bucket with their versions, by key.
 pub type Content = BTreeMap<String, (Bytes, Version)>;
 
-/// The bucket.
+/// The simulated S3 bucket.
 pub struct Bucket {
     gate: Arc<Gate>,
     content: Mutex<Content>,
@@ -22,18 +22,18 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket with this content.
+    /// Returns a bucket with this content.
     pub fn new(gate: Arc<Gate>, content: Content, bug: Option<Bug>) -> Self {
         Self {
             gate,
-            // No version is given twice, also not to what was there before.
+            // Versions are unique, also across the content that the bucket begins with.
             writes: Mutex::new(1_000_000 * content.len() as u64),
             content: Mutex::new(content),
             bug,
         }
     }
 
-    /// All that is in it.
+    /// Returns a copy of all blobs.
     pub fn content(&self) -> Content {
         self.content.lock().expect("the bucket").clone()
     }
@@ -57,18 +57,27 @@ impl Bucket {
     }
 }
 
-/// As the adapter maps the service's answers.
-fn refusal(what: &str, trouble: Trouble) -> PortError {
+/// Converts a fault to an error, as the adapter maps the service's responses. `operation` begins the message.
+fn refusal(operation: &str, trouble: Trouble) -> PortError {
     let dice = match trouble {
         Trouble::Before(dice) | Trouble::After(dice) => dice,
         Trouble::TimedOut => {
-            return PortError::new(ErrorKind::Unavailable, format!("{what}: no answer in time"));
+            return PortError::new(
+                ErrorKind::Unavailable,
+                format!("{operation}: no answer in time"),
+            );
         }
     };
     match dice % 3 {
-        0 => PortError::new(ErrorKind::Unavailable, format!("{what}: SlowDown")),
-        1 => PortError::new(ErrorKind::Unavailable, format!("{what}: InternalError")),
-        _ => PortError::new(ErrorKind::Unavailable, format!("{what}: connection reset")),
+        0 => PortError::new(ErrorKind::Unavailable, format!("{operation}: SlowDown")),
+        1 => PortError::new(
+            ErrorKind::Unavailable,
+            format!("{operation}: InternalError"),
+        ),
+        _ => PortError::new(
+            ErrorKind::Unavailable,
+            format!("{operation}: connection reset"),
+        ),
     }
 }
 
@@ -84,18 +93,18 @@ impl Blobs for Bucket {
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
-        let what = format!("write s3://sim/{key}");
+        let operation = format!("write s3://sim/{key}");
         let effect = || Ok(self.write(key, content, &when));
         let refuse = |trouble| match trouble {
             // ConditionalRequestConflict: another write was under way.
-            Trouble::Before(dice) if when != Precondition::None && dice.is_multiple_of(4) => {
-                Err(PortError::new(ErrorKind::Conflict, format!("{what}: 409")))
-            }
-            // The client's own retry met its first try.
+            Trouble::Before(dice) if when != Precondition::None && dice.is_multiple_of(4) => Err(
+                PortError::new(ErrorKind::Conflict, format!("{operation}: 409")),
+            ),
+            // The client retried a write that had succeeded, so its own write fails the precondition.
             Trouble::After(dice) if when != Precondition::None && dice.is_multiple_of(2) => {
                 Ok(Put::PreconditionFailed)
             }
-            trouble => Err(refusal(&what, trouble)),
+            trouble => Err(refusal(&operation, trouble)),
         };
         let name = format!("put {key}");
         self.gate
@@ -141,8 +150,8 @@ impl Blobs for Bucket {
             let blobs = self.content.lock().expect("the bucket");
             Ok(blobs.get(key).map(|(content, _)| content.len() as u64))
         };
-        // The core keeps the files of artifacts for the whole process, which runs many seeds: whether it asks for an artifact or
-        // only for its size must not be told.
+        // The core keeps the files of artifacts for the whole process, which runs many seeds. So the trace must not show whether
+        // it asks for an artifact or only for its size: runs of a seed would differ.
         let refuse = |trouble| Err(refusal(&format!("read s3://sim/{key}"), trouble));
         let name = format!("read {key}");
         self.gate
@@ -151,7 +160,7 @@ impl Blobs for Bucket {
     }
 
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
-        // A conditional delete: the bucket keeps what it hides.
+        // A conditional delete; a versioned bucket would keep the content.
         let effect = || {
             let mut blobs = self.content.lock().expect("the bucket");
             if blobs.get(key).is_some_and(|(_, now)| now == version) {

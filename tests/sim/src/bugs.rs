@@ -1,88 +1,88 @@
-//! Faults of the outside that no correct outside has, or that stand for a mistake in the product: each must be found.
+//! Planted bugs: faults that no correct service has, or that imitate a mistake in the product. The simulation must find each.
 //!
-//! Most stand for a bug that a tool of this kind once had; the comment names it.
+//! Most imitate a bug that a similar tool once had; the doc of the variant names it.
 
 use crate::economy;
 use crate::run::{Options, run};
 use std::time::Duration;
 
-/// A planted bug. It lives in the simulation's ports alone.
+/// A planted bug. It is in the simulation's ports, never in the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bug {
-    /// An object that cannot be read counts as one that is not there (argo-cd 3473).
+    /// An object that cannot be read counts as missing (argo-cd 3473).
     UnreadableIsAbsent,
-    /// A kubeconfig Secret that cannot be read counts as one that is not there (argo-cd 18480).
+    /// A kubeconfig Secret that cannot be read counts as missing (argo-cd 18480).
     UnreadableSecretIsAbsent,
-    /// A download that broke off counts as whole (GitHub's `truncated: true`; argo-cd 14318).
+    /// A truncated download counts as complete (GitHub's `truncated: true`; argo-cd 14318).
     TruncatedFiles,
-    /// A commit is given the files of the one before it, as by a cache that is found by too little.
+    /// A commit gets the files of the previous commit, as from a cache whose key is incomplete.
     OlderFiles,
-    /// A delete is answered and not done.
+    /// A delete is answered with success, and the object stays.
     LostDelete,
-    /// The records of a release that is uninstalled stay.
+    /// The records of an uninstalled release stay.
     LostPurge,
-    /// What the timer sends is lost.
+    /// The messages that the timer sends are lost.
     TimerMessagesLost,
-    /// Who waits for an object is not woken (the notes were deleted before the messages were queued).
+    /// The dependents of an object are not requeued (the notes were deleted before the messages were queued).
     WakeLost,
     /// Equal messages within five minutes are one, as in a FIFO queue: of A, B, A the last A is lost.
     Deduplicated,
-    /// A message that brings an object back carries no token: every retry adds a chain.
+    /// A message that requeues an object has no token: every retry starts another chain of messages.
     NoTokens,
-    /// What a source queues looks like what the timer queues: every Kustomization is built for every push.
+    /// Messages that a source queues have the timer's cause: every Kustomization is built for every push.
     SourceAsTimer,
     /// Loops are cut after 16 messages of one lineage (AWS Lambda's recursive loop detection).
     RecursionCut,
-    /// The bucket ignores preconditions: leases hold nobody off.
+    /// The bucket ignores preconditions: leases exclude no other worker.
     NoPreconditions,
     /// A Git host answers with an older commit after a newer one.
     OldCommits,
     /// API servers ignore uid and resourceVersion in deletes and patches.
     NoApiPreconditions,
-    /// Writes of release records go over what `helm rollback` wrote in the meantime.
+    /// Writes of release records replace what `helm rollback` wrote in the meantime.
     UnconditionalRecords,
-    /// Inventories are answered and not stored.
+    /// A write of an inventory is answered with success, and is not stored.
     LostInventory,
-    /// What could not be deleted leaves the inventory (kustomize-controller 1664).
+    /// An object that could not be deleted leaves the inventory (kustomize-controller 1664).
     InventoryAdvances,
-    /// What an API server refuses for a moment is deleted to be made anew (fluxcd/pkg 192).
+    /// An object whose apply fails for a moment is deleted, to be created again (fluxcd/pkg 192).
     ForceOnRefusal,
-    /// The webhook answers before the queue has the messages.
+    /// The webhook answers with success before the queue has the messages.
     EarlyAnswer,
-    /// A cluster that cannot be reached gets the objects of another one.
+    /// The objects of an unreachable cluster are applied to another one.
     WrongCluster,
     /// Messages carry a secret.
     LeakedSecret,
-    /// A delete does not look whose object it is: owner labels are taken for ours.
+    /// A delete does not check the owner labels of the object.
     ForeignDelete,
-    /// A step that ends well puts itself back.
+    /// A step that succeeds queues itself again.
     EndlessLoop,
 }
 
-/// How a bug is looked for.
+/// The way to search for a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// By seeds, at most so many.
+    /// Runs of the simulation with at most this many seeds.
     Seeds(u64),
-    /// By what a source costs that fails for a day.
+    /// The number of steps of a source that fails for a day.
     FailingSource,
-    /// By what a push costs.
+    /// The number of requests that a push causes.
     Push,
-    /// By how long a chain of Kustomizations takes.
+    /// The time that a push through a chain of Kustomizations takes.
     Chain,
 }
 
-/// What found a bug.
+/// The violation by which a bug was found.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// Which seed, or what else.
+pub struct Detection {
+    /// The seed or the measurement that found it.
     pub by: String,
-    /// The violation; its first letter is the invariant.
+    /// The text of the violation; its first letter is the invariant.
     pub violation: String,
 }
 
 impl Bug {
-    /// All of them.
+    /// All planted bugs.
     pub const ALL: [Self; 24] = [
         Self::UnreadableIsAbsent,
         Self::UnreadableSecretIsAbsent,
@@ -110,7 +110,7 @@ impl Bug {
         Self::EndlessLoop,
     ];
 
-    /// How it is looked for.
+    /// Returns the way in which the bug is searched for.
     pub fn search(self) -> Search {
         match self {
             Self::NoTokens => Search::FailingSource,
@@ -120,8 +120,8 @@ impl Bug {
         }
     }
 
-    /// Whether the ordinary test run looks for it, and with how many seeds.
-    pub fn quick(self) -> Option<u64> {
+    /// Returns the number of seeds with which the ordinary test run searches for the bug; `None` when it does not.
+    pub fn quick_seeds(self) -> Option<u64> {
         match self {
             Self::Deduplicated
             | Self::InventoryAdvances
@@ -131,7 +131,7 @@ impl Bug {
         }
     }
 
-    /// Which invariants it breaks.
+    /// Returns the invariants that the bug breaks.
     pub fn breaks(self) -> &'static [&'static str] {
         match self {
             Self::UnreadableIsAbsent | Self::LostInventory | Self::InventoryAdvances => &["N"],
@@ -152,43 +152,43 @@ impl Bug {
         }
     }
 
-    /// By its name.
+    /// Parses the name of a variant; `None` for an unknown name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|bug| format!("{bug:?}") == name)
     }
 
-    /// Looks for it, otherwise than by seeds.
-    pub fn find(self) -> Option<Found> {
+    /// Searches for the bug in its own way.
+    pub fn find(self) -> Option<Detection> {
         let bug = Some(self);
         match self.search() {
-            Search::Seeds(seeds) => (0..seeds).find_map(|seed| self.find_by(seed)),
+            Search::Seeds(seeds) => (0..seeds).find_map(|seed| self.find_with_seed(seed)),
             Search::FailingSource => {
-                let looks = economy::failing_source(economy::DAY, bug);
-                (looks > economy::MOST_LOOKS).then(|| Found {
+                let steps = economy::failing_source(economy::DAY, bug);
+                (steps > economy::MAX_SOURCE_STEPS).then(|| Detection {
                     by: "a failing source".to_owned(),
-                    violation: format!("E: {looks} looks in a day"),
+                    violation: format!("E: {steps} steps in a day"),
                 })
             }
             Search::Push => {
                 let cost = economy::push(economy::FLEET_SIZE, bug);
                 let requests = cost.api();
-                (requests > economy::MOST_REQUESTS).then(|| Found {
+                (requests > economy::MAX_PUSH_REQUESTS).then(|| Detection {
                     by: "a push".to_owned(),
                     violation: format!("E: {requests} requests to API servers"),
                 })
             }
             Search::Chain => {
-                let time = economy::chain(economy::CHAIN, bug);
-                (time > economy::LONGEST_CHAIN).then(|| Found {
+                let time = economy::chain(economy::CHAIN_LENGTH, bug);
+                (time > economy::MAX_CHAIN_TIME).then(|| Detection {
                     by: "a chain of Kustomizations".to_owned(),
-                    violation: format!("I: it took {} s", time.as_secs()),
+                    violation: format!("I: the chain took {} s", time.as_secs()),
                 })
             }
         }
     }
 
-    /// Looks for it by one seed.
-    pub fn find_by(self, seed: u64) -> Option<Found> {
+    /// Searches for the bug by one seed.
+    pub fn find_with_seed(self, seed: u64) -> Option<Detection> {
         let outcome = run(Options {
             seed,
             bug: Some(self),
@@ -196,15 +196,15 @@ impl Bug {
         });
         let violation = outcome.ended.violations.into_iter().next()?;
         let by = format!("seed {seed}, {} s", outcome.time.as_secs());
-        Some(Found { by, violation })
+        Some(Detection { by, violation })
     }
 
-    /// Whether a violation is one that it leads to.
-    pub fn explains(self, found: &Found) -> bool {
+    /// Returns whether the violation is of an invariant that the bug breaks.
+    pub fn explains(self, found: &Detection) -> bool {
         let breaks = self.breaks();
         breaks.iter().any(|one| found.violation.starts_with(one))
     }
 }
 
-/// The time of equal messages of which one is kept.
+/// The deduplication interval of a FIFO queue: of equal messages within it, one is kept.
 pub const DEDUPLICATION: Duration = Duration::from_secs(300);

@@ -10,19 +10,19 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Where Kustomizations are.
+/// The API path of the Kustomizations.
 pub const KUSTOMIZATIONS: &str =
     "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations";
-/// Where GitRepositories are.
+/// The API path of the GitRepositories.
 pub const SOURCES: &str =
     "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories";
-/// Where ConfigMaps of tenants are.
+/// The API path of the tenants' ConfigMaps.
 pub const CONFIGS: &str = "/api/v1/namespaces/apps/configmaps";
-/// Where HelmReleases are.
+/// The API path of the HelmReleases.
 pub const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/flux-system/helmreleases";
-/// Where their HelmCharts are.
+/// The API path of the HelmCharts.
 pub const CHARTS: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/helmcharts";
-/// Where the records of releases are.
+/// The API path of the Secrets with the records of releases.
 pub const RECORDS: &str = "/api/v1/namespaces/apps/secrets";
 /// The label with the name of a HelmRelease.
 const RELEASE_NAME: &str = "helm.toolkit.fluxcd.io/name";
@@ -31,23 +31,23 @@ pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 /// The label with the namespace of an owner.
 pub const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 
-/// How long the steps of two Kustomizations may take until one of them has an object that was handed over: the time limit of a function.
-const HANDED: Duration = Duration::from_secs(150);
+/// The time that the steps of two Kustomizations may take to hand an object over: the time limit of a function, and some more.
+const HANDOVER_TIME: Duration = Duration::from_secs(150);
 
-/// An invariant and how it is violated.
+/// The letter of a violated invariant, and a message.
 pub type Violation = (char, String);
 
-/// Something that is not as it should be.
+/// A difference between a cluster and the newest commits.
 pub struct Difference {
-    /// Whose it is.
+    /// The Kustomization or HelmRelease of the object; empty for a foreign object.
     pub tenant: String,
-    /// Where it is.
+    /// The name of the cluster.
     pub cluster: String,
-    /// What it is.
+    /// The description of the difference.
     pub text: String,
 }
 
-/// What was wanted when, and what was written.
+/// The states that users asked for over time, and which of them the core has written.
 #[derive(Default)]
 pub struct Checker {
     state: Mutex<State>,
@@ -56,25 +56,25 @@ pub struct Checker {
 
 #[derive(Default)]
 struct State {
-    /// What each place should hold, one after the other.
-    wanted: BTreeMap<Place, Vec<Option<Content>>>,
-    /// Which of them was last written there.
+    /// The contents that each place should have had, in order; `None` for no object.
+    desired: BTreeMap<Place, Vec<Option<Content>>>,
+    /// The index in `desired` of the content that was last written to each place.
     written: BTreeMap<Place, usize>,
-    /// Whose each object was last.
+    /// The last owner of each object, as namespace and name.
     owners: BTreeMap<Place, (String, String)>,
     /// Kustomizations that may be deleted.
     leaving: BTreeSet<String>,
-    /// Objects of nobody, by cluster and name.
+    /// Objects that users created or took over: driftless must not touch them.
     foreign: BTreeSet<Place>,
-    /// Objects that a prune gave to another Kustomization, and when.
-    handed: BTreeMap<Place, Instant>,
-    /// Objects that only failed upgrades of releases have.
+    /// Objects that a prune handed over to another Kustomization, with the time.
+    handed_over: BTreeMap<Place, Instant>,
+    /// Objects that only failed upgrades of releases created.
     abandoned: BTreeSet<Place>,
     newest: DesiredState,
 }
 
 impl Checker {
-    /// Says which servers there are.
+    /// Sets the servers that the checks read.
     pub fn set_servers(&self, servers: &BTreeMap<String, Arc<ApiServer>>) {
         let weak = servers
             .iter()
@@ -91,14 +91,14 @@ impl Checker {
         self.state.lock().expect("the checker")
     }
 
-    /// Something else is wanted from now on.
-    pub fn want(&self, wanted: &DesiredState, tenants: impl Iterator<Item = String>) {
+    /// Adds a new desired state; `tenants` are the Kustomizations that still exist in it.
+    pub fn set_desired(&self, desired: &DesiredState, tenants: impl Iterator<Item = String>) {
         let mut state = self.state();
-        let old = std::mem::replace(&mut state.newest, wanted.clone());
-        for (place, (content, owner)) in wanted {
+        let old = std::mem::replace(&mut state.newest, desired.clone());
+        for (place, (content, owner)) in desired {
             let from = state.written.get(place).copied().unwrap_or_default();
-            let line = state.wanted.entry(place.clone()).or_default();
-            // The old owner may delete what moves before the new one applies it, as in Flux.
+            let line = state.desired.entry(place.clone()).or_default();
+            // The old owner may delete a moved object before the new one applies it, as in Flux.
             let moves = old.get(place).is_some_and(|(_, before)| before != owner);
             let returns = !old.contains_key(place) && line.contains(&Some(*content));
             if moves || returns {
@@ -108,8 +108,8 @@ impl Checker {
                 line.push(Some(*content));
             }
         }
-        for place in old.keys().filter(|place| !wanted.contains_key(*place)) {
-            state.wanted.entry(place.clone()).or_default().push(None);
+        for place in old.keys().filter(|place| !desired.contains_key(*place)) {
+            state.desired.entry(place.clone()).or_default().push(None);
         }
         let tenants: BTreeSet<String> = tenants.collect();
         let gone: Vec<String> = old
@@ -120,21 +120,21 @@ impl Checker {
         state.leaving.extend(gone);
     }
 
-    /// A Kustomization that nobody wants any more is still there, and follows its own source until it is deleted.
-    pub fn follows(&self, place: &Place, content: Content) {
+    /// Allows content that a dropped Kustomization applies from its own source until it is deleted.
+    pub fn allow_dropped(&self, place: &Place, content: Content) {
         let mut state = self.state();
         if !state.newest.contains_key(place) {
-            let line = state.wanted.entry(place.clone()).or_default();
+            let line = state.desired.entry(place.clone()).or_default();
             line.extend([Some(content), None]);
         }
     }
 
-    /// A user deletes a Kustomization: its objects go, and come again when the root applies it anew.
-    pub fn deletes(&self, tenant: &str) {
+    /// Notes that a user deletes a Kustomization: its objects are deleted, and come back when the root applies it again.
+    pub fn expect_recreation(&self, tenant: &str) {
         let mut state = self.state();
         state.leaving.insert(tenant.to_owned());
         let newest = state.newest.clone();
-        // What it has now and should no longer have: it may have it again, while its source is behind.
+        // Objects that it has now and should no longer have may come back while its source is behind.
         let owned = state.owners.iter().filter(|(_, (_, name))| name == tenant);
         let outdated = owned.map(|(place, _)| place.clone());
         let outdated: Vec<Place> = outdated
@@ -142,11 +142,11 @@ impl Checker {
             .collect();
         for place in outdated {
             let from = state.written.get(&place).copied().unwrap_or_default();
-            replay(state.wanted.entry(place).or_default(), from);
+            replay(state.desired.entry(place).or_default(), from);
         }
         for (place, (content, _)) in newest.iter().filter(|(_, (_, owner))| owner == tenant) {
             let from = state.written.get(place).copied().unwrap_or_default();
-            let line = state.wanted.entry(place.clone()).or_default();
+            let line = state.desired.entry(place.clone()).or_default();
             replay(line, from);
             if line.last() != Some(&Some(*content)) {
                 line.push(Some(*content));
@@ -154,35 +154,35 @@ impl Checker {
         }
     }
 
-    /// What is wanted now.
+    /// Returns the newest desired state.
     pub fn newest(&self) -> DesiredState {
         self.state().newest.clone()
     }
 
-    /// An object of a user, that nobody else may touch.
-    pub fn is_foreign(&self, place: Place) {
+    /// Notes that an object belongs to a user: driftless must not touch it.
+    pub fn mark_foreign(&self, place: Place) {
         self.state().foreign.insert(place);
     }
 
-    /// A user has deleted an object by hand, whosever it was.
-    pub fn is_deleted_by_hand(&self, place: &Place) {
+    /// Notes that a user has deleted an object by hand, foreign or not.
+    pub fn note_manual_deletion(&self, place: &Place) {
         self.state().foreign.remove(place);
     }
 
-    /// Whose labels an object had when the core wrote it last.
+    /// Returns the owner, as namespace and name, of the labels that an object had when the core wrote it last.
     pub fn last_owner(&self, server: &str, path: &str) -> Option<(String, String)> {
         let name = path.rsplit('/').next().unwrap_or_default();
         let place = (server.to_owned(), name.to_owned());
         self.state().owners.get(&place).cloned()
     }
 
-    /// Whether writes to a path are looked at.
+    /// Returns whether writes to a path are checked.
     pub fn watches(&self, path: &str) -> bool {
         path.starts_with(CONFIGS) || path.starts_with(KUSTOMIZATIONS)
     }
 
-    /// The core has written an object; a merge of labels alone hands it over.
-    pub fn wrote(
+    /// Checks a write of the core. A merge patch that changes only the labels hands the object over.
+    pub fn check_write(
         &self,
         server: &ApiServer,
         path: &str,
@@ -197,24 +197,24 @@ impl Checker {
         let place = (server.name.clone(), name.to_owned());
         let mut found = Vec::new();
         match (before, after) {
-            (Some(before), None) => found.extend(self.deleted(&place, before)),
+            (Some(before), None) => found.extend(self.check_deletion(&place, before)),
             (before, Some(after)) if before != Some(after) => {
                 if let Some(owner) = owner(after) {
                     self.state().owners.insert(place.clone(), owner);
                 }
-                found.extend(self.applied(&place, after));
-                let is_handed = merges
+                found.extend(self.check_apply(&place, after));
+                let is_handover = merges
                     && before.is_some_and(|before| {
                         owner(before).is_some() && before["data"] == after["data"]
                     });
                 let mut state = self.state();
-                if is_handed {
-                    // The heir may drop it at the same moment: whose it is then is told by two reads that come later.
-                    state.handed.insert(place, Instant::now());
+                if is_handover {
+                    // The heir may drop it at the same moment, so `check_handovers` checks it later.
+                    state.handed_over.insert(place, Instant::now());
                 } else {
-                    state.handed.remove(&place);
+                    state.handed_over.remove(&place);
                     drop(state);
-                    found.extend(self.orphaned(server, after));
+                    found.extend(self.check_inventory(server, after));
                 }
             }
             _ => {}
@@ -222,32 +222,32 @@ impl Checker {
         found
     }
 
-    /// **P** and **W**: a delete is what some newer state asks for.
-    fn deleted(&self, place: &Place, before: &Value) -> Option<Violation> {
+    /// Checks **P** and **W**: a newer state asks for the deletion.
+    fn check_deletion(&self, place: &Place, before: &Value) -> Option<Violation> {
         let mut state = self.state();
         if owner(before).is_none() && release(before).is_none() {
-            let what = format!("{place:?} has no owner labels, and was deleted");
-            return Some(('P', what));
+            let message = format!("{place:?} has no owner labels, and was deleted");
+            return Some(('P', message));
         }
-        match state.explain(place, None) {
+        match state.advance(place, None) {
             true => None,
             false => {
                 let newest = state.newest.get(place).cloned();
-                let what = format!(
+                let message = format!(
                     "{place:?} was deleted, and no newer commit asks for it; newest: {newest:?}"
                 );
-                Some(('P', what))
+                Some(('P', message))
             }
         }
     }
 
-    /// **W**: what is written is what this or a newer state asks for. A function that stood still is no exception: what it could not
-    /// help, the request that it had just sent, has its effect before it stands still (README.md).
-    fn applied(&self, place: &Place, after: &Value) -> Option<Violation> {
+    /// Checks **W**: the last written state or a newer one asks for the content. A frozen function is not an exception: the request
+    /// that it had just sent has its effect before the freeze (README.md).
+    fn check_apply(&self, place: &Place, after: &Value) -> Option<Violation> {
         let mut state = self.state();
         let commit = after["data"]["commit"].as_str()?.parse().ok()?;
-        if state.explain(place, Some(Content { commit })) {
-            // Asked for again, or still: an apply takes it over, as in Flux.
+        if state.advance(place, Some(Content { commit })) {
+            // A commit asks for it, so an apply takes it over, as in Flux.
             state.foreign.remove(place);
             return None;
         }
@@ -255,32 +255,32 @@ impl Checker {
             return Some(('P', format!("{place:?} is foreign, and was written")));
         }
         let newest = state.newest.get(place).cloned();
-        let what = format!(
-            "commit {commit} was written to {place:?} behind a newer one; newest: {newest:?}"
+        let message = format!(
+            "commit {commit} was written to {place:?} after a newer one; newest: {newest:?}"
         );
-        Some(('W', what))
+        Some(('W', message))
     }
 
-    /// **N**: what carries owner labels stands in its owner's inventory.
-    fn orphaned(&self, server: &ApiServer, object: &Value) -> Option<Violation> {
+    /// Checks **N**: an object with owner labels is in its owner's inventory.
+    fn check_inventory(&self, server: &ApiServer, object: &Value) -> Option<Violation> {
         let (namespace, name) = owner(object)?;
         let hub = self.server("hub")?;
         let id = inventory_id(object);
         let path = format!("{KUSTOMIZATIONS}/{name}");
         let found = hub.get(&path).filter(|_| namespace == FLUX);
         let Some(found) = found else {
-            let what = format!(
-                "{}: {id} is of Kustomization {name}, which is gone",
+            let message = format!(
+                "{}: {id} has the labels of Kustomization {name}, which does not exist",
                 server.name
             );
-            return Some(('N', what));
+            return Some(('N', message));
         };
         (!lists(&found, &id)).then(|| {
-            let what = format!(
+            let message = format!(
                 "{}: {id} is not in the inventory of its owner {name}: {}",
                 server.name, found["status"]["inventory"]
             );
-            ('N', what)
+            ('N', message)
         })
     }
 
@@ -297,13 +297,13 @@ impl Checker {
         if begins && !self.state().leaving.contains(name) {
             found.push((
                 'P',
-                format!("Kustomization {name} was deleted, and nobody asked for it"),
+                format!("Kustomization {name} was deleted, and no commit or user asked for it"),
             ));
         }
         let Some(before) = before.filter(|_| server.name == "hub") else {
             return found;
         };
-        // What left the inventory may not be live and ours.
+        // An object that left the inventory must not be live with the owner's labels.
         let listed = entries(before);
         let left = listed
             .iter()
@@ -311,53 +311,58 @@ impl Checker {
         for id in left.filter(|id| id.ends_with("__ConfigMap")) {
             let object = id.trim_start_matches(&format!("{APPS}_"));
             let object = object.trim_end_matches("__ConfigMap").to_owned();
-            found.extend(self.left(name, before, &object));
+            found.extend(self.check_left(name, before, &object));
         }
         found
     }
 
-    /// **N** for an object that left the inventory of its owner.
-    fn left(&self, owner_name: &str, kustomization: &Value, object: &str) -> Option<Violation> {
+    /// Checks **N** for an object that left the inventory of its owner.
+    fn check_left(
+        &self,
+        owner_name: &str,
+        kustomization: &Value,
+        object: &str,
+    ) -> Option<Violation> {
         let secret = kustomization["spec"]["kubeConfig"]["secretRef"]["name"].as_str();
         let cluster = secret.map_or("hub", |name| name.trim_end_matches("-kubeconfig"));
         let live = self.server(cluster)?.get(&format!("{CONFIGS}/{object}"))?;
         let (namespace, name) = owner(&live)?;
         let place = (cluster.to_owned(), object.to_owned());
-        if self.state().handed.contains_key(&place) {
+        if self.state().handed_over.contains_key(&place) {
             return None;
         }
         (namespace == FLUX && name == owner_name).then(|| {
-            let what =
+            let message =
                 format!("{cluster}: {object} left the inventory of {owner_name}, and is live");
-            ('N', what)
+            ('N', message)
         })
     }
 
-    /// **N** for what was handed over, once the steps have ended that did it.
-    pub fn unsettled(&self) -> Vec<Violation> {
+    /// Checks **N** for objects that were handed over, once the steps that did it have ended.
+    pub fn check_handovers(&self) -> Vec<Violation> {
         let mut settled = Vec::new();
-        self.state().handed.retain(|place, since| {
-            let is_settled = since.elapsed() > HANDED;
+        self.state().handed_over.retain(|place, since| {
+            let is_settled = since.elapsed() > HANDOVER_TIME;
             settled.extend(is_settled.then(|| place.clone()));
             !is_settled
         });
         let found = settled.into_iter().filter_map(|(cluster, name)| {
             let server = self.server(&cluster)?;
             let live = server.get(&format!("{CONFIGS}/{name}"))?;
-            self.orphaned(&server, &live)
+            self.check_inventory(&server, &live)
         });
         found.collect()
     }
 
-    /// The core has written the record of a release. As in Helm, an upgrade deletes what the release that is deployed has and the
-    /// new one has not, and it does not look at a failed one in between: what only that one has made stays.
-    pub fn recorded(&self, server: &ApiServer, record: &Value) {
+    /// Notes a record of a release that the core has written. As in Helm, an upgrade deletes the objects that the deployed release has
+    /// and the new one has not. It ignores a failed release in between: objects that only that one created stay.
+    pub fn note_record(&self, server: &ApiServer, record: &Value) {
         let Some((status, objects)) = manifest(record) else {
             return;
         };
         let place = |name: &String| (server.name.clone(), name.clone());
         if status != "failed" {
-            // What a release that is deployed, replaced or uninstalled has is deleted when it should.
+            // The objects of a release that is deployed, superseded or uninstalled are deleted when they should be.
             let mut state = self.state();
             objects.iter().for_each(|name| {
                 state.abandoned.remove(&place(name));
@@ -376,7 +381,7 @@ impl Checker {
         }
     }
 
-    /// What stands in the way of convergence: **L**.
+    /// Returns the differences between the clusters and the newest state (**L**).
     pub fn differences(&self, servers: &BTreeMap<String, Arc<ApiServer>>) -> Vec<Difference> {
         let (newest, foreign, abandoned) = {
             let state = self.state();
@@ -391,7 +396,7 @@ impl Checker {
                 .and_then(|live| live["data"]["commit"].as_str());
             if commit != Some(content.commit.to_string().as_str()) {
                 let text = format!(
-                    "{place:?} of {tenant}: {commit:?} is not {}",
+                    "{place:?} of {tenant} has commit {commit:?}, not {}",
                     content.commit
                 );
                 found.push(Difference {
@@ -411,7 +416,7 @@ impl Checker {
                 };
                 let stays = owner(&live).is_none() && abandoned.contains(&place);
                 if !newest.contains_key(&place) && !stays {
-                    let text = format!("{place:?} of {tenant} is still there");
+                    let text = format!("{place:?} of {tenant} still exists");
                     let cluster = place.0;
                     found.push(Difference {
                         tenant,
@@ -426,7 +431,7 @@ impl Checker {
                 .get(&format!("{CONFIGS}/{}", place.1))
                 .is_none()
             {
-                let text = format!("{place:?} is foreign, and is gone");
+                let text = format!("{place:?} is foreign, and was deleted");
                 found.push(Difference {
                     tenant: String::new(),
                     cluster: place.0,
@@ -437,23 +442,26 @@ impl Checker {
         found
     }
 
-    /// **N** over everything.
-    pub fn orphans(&self, servers: &BTreeMap<String, Arc<ApiServer>>) -> Vec<Violation> {
+    /// Checks **N** for all objects of all servers.
+    pub fn check_all_inventories(
+        &self,
+        servers: &BTreeMap<String, Arc<ApiServer>>,
+    ) -> Vec<Violation> {
         let live = servers.values().flat_map(|server| {
             server
                 .list(CONFIGS)
                 .into_iter()
                 .map(move |one| (server, one))
         });
-        live.filter_map(|(server, one)| self.orphaned(server, &one))
+        live.filter_map(|(server, one)| self.check_inventory(server, &one))
             .collect()
     }
 }
 
 impl State {
-    /// Finds the earliest state from the last written one on that asks for this.
-    fn explain(&mut self, place: &Place, content: Option<Content>) -> bool {
-        let Some(line) = self.wanted.get(place) else {
+    /// Moves `written` to the earliest state, from the last written one on, that asks for the content. Returns whether there is one.
+    fn advance(&mut self, place: &Place, content: Option<Content>) -> bool {
+        let Some(line) = self.desired.get(place) else {
             return false;
         };
         let from = self.written.get(place).copied().unwrap_or_default();
@@ -465,7 +473,8 @@ impl State {
     }
 }
 
-/// Its Kustomization goes and comes again, and begins with what its source has then, which may be behind the branch.
+/// Appends a deletion and the contents from `from` on: the Kustomization of a place is deleted and comes back, and begins with the
+/// revision of its source, which may be behind the branch.
 fn replay(line: &mut Vec<Option<Content>>, from: usize) {
     let again = line.get(from..).map(<[_]>::to_vec).unwrap_or_default();
     line.push(None);
@@ -481,16 +490,16 @@ fn owner(object: &Value) -> Option<(String, String)> {
     Some((label(OWNER_NAMESPACE)?, label(OWNER_NAME)?))
 }
 
-/// The HelmRelease that an object is of.
+/// Returns the name of the HelmRelease that an object belongs to.
 fn release(object: &Value) -> Option<String> {
     let name = &object["metadata"]["labels"][RELEASE_NAME];
     name.as_str().map(str::to_owned)
 }
 
-/// The status of a release's record, and the names in its manifest.
+/// Returns the status of a release's record, and the names in its manifest.
 fn manifest(record: &Value) -> Option<(String, BTreeSet<String>)> {
     let mut record = record.clone();
-    // The items of a list do not say their kind.
+    // The items of a list have no kind.
     record["apiVersion"] = "v1".into();
     record["kind"] = "Secret".into();
     let record = Object::new(record).ok()?;
@@ -501,8 +510,8 @@ fn manifest(record: &Value) -> Option<(String, BTreeSet<String>)> {
     Some((status.to_owned(), names.map(str::to_owned).collect()))
 }
 
-/// What is wrong with the records of the releases of a cluster, when all is quiet: each has one that is deployed, its newest.
-pub fn records(server: &ApiServer, expected: &BTreeSet<String>) -> Vec<String> {
+/// Returns the errors in the release records of a cluster that has converged: each release has one deployed record, its newest.
+pub fn check_records(server: &ApiServer, expected: &BTreeSet<String>) -> Vec<String> {
     let mut found: BTreeMap<String, BTreeMap<u64, String>> = BTreeMap::new();
     for secret in server.list(RECORDS) {
         let label = |key: &str| {
@@ -527,7 +536,7 @@ pub fn records(server: &ApiServer, expected: &BTreeSet<String>) -> Vec<String> {
             .is_some_and(|last| last == "deployed");
         if !expected.contains(&name) {
             wrong.push(format!(
-                "{}: records of {name} are left: {records:?}",
+                "{}: {name} is uninstalled and still has records: {records:?}",
                 server.name
             ));
         } else if deployed.count() != 1 || !is_last {

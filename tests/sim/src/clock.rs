@@ -1,4 +1,4 @@
-//! The time of the simulation: tokio's, which moves when nothing else can.
+//! The clock of the simulation: tokio's paused time, which advances when no task can run.
 
 use crate::rng::Rng;
 use async_trait::async_trait;
@@ -7,38 +7,38 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// When every run begins, in seconds since 1970.
+/// The time at which every run begins, since 1970.
 const EPOCH: Duration = Duration::from_secs(1_772_366_400);
 
-/// A clock that may go ahead or behind.
+/// A clock that may be ahead or behind.
 #[derive(Clone)]
 pub struct SimClock {
     start: Instant,
-    /// What had passed at the start.
+    /// The simulated time that had passed at the start.
     begin: Duration,
-    /// Milliseconds added to the true time.
+    /// Milliseconds that are added to the true time, plus [`NO_SKEW`].
     skew: u64,
     nonces: Arc<Mutex<Rng>>,
 }
 
-/// The middle of all skews: a clock with it is right.
-const RIGHT: u64 = 600_000;
+/// The skew of a correct clock, so that an unsigned skew can also be behind.
+const NO_SKEW: u64 = 600_000;
 
 impl SimClock {
-    /// A clock that is right.
+    /// Returns a correct clock.
     pub fn new(rng: Rng, begin: Duration) -> Self {
         Self {
             start: Instant::now(),
             begin,
-            skew: RIGHT,
+            skew: NO_SKEW,
             nonces: Arc::new(Mutex::new(rng)),
         }
     }
 
-    /// The same clock, so many milliseconds ahead of or behind the true time.
+    /// Returns the same clock, `by` milliseconds ahead of the true time, or behind it if negative.
     pub fn skewed(&self, by: i64) -> Self {
         Self {
-            skew: RIGHT.saturating_add_signed(by),
+            skew: NO_SKEW.saturating_add_signed(by),
             ..self.clone()
         }
     }
@@ -48,7 +48,7 @@ impl SimClock {
 impl Clock for SimClock {
     fn now(&self) -> Duration {
         EPOCH + self.begin + self.start.elapsed() + Duration::from_millis(self.skew)
-            - Duration::from_millis(RIGHT)
+            - Duration::from_millis(NO_SKEW)
     }
 
     async fn sleep(&self, time: Duration) {

@@ -1,4 +1,4 @@
-//! Crash points: one scenario, run once for each call of the core and each way in which that call can go wrong.
+//! Crash points: one scenario, run once for each call of the core and each fault of that call.
 
 use crate::bugs::Bug;
 use crate::gate::{Fault, Plan};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const SEED: u64 = 4711;
-/// When a release that the scenario installs is taken back: about when its objects are applied.
+/// The time after which the scenario removes a release that it installs: about when its objects are applied.
 const TAKEN_BACK: Duration = Duration::from_millis(1_800);
 
-/// What is done at each call.
+/// The faults that are tried at each call.
 pub const FAULTS: [Fault; 5] = [
     Fault::Before,
     Fault::After,
@@ -24,7 +24,7 @@ pub const FAULTS: [Fault; 5] = [
     Fault::KillAfter,
 ];
 
-/// The scenario: a fleet that has converged, and what it was before that.
+/// The scenario: a fleet that has converged, and the time that this took.
 pub struct Scenario {
     from: Snapshot,
     begin: Duration,
@@ -88,10 +88,10 @@ impl Scenario {
         Self { from, begin, bug }
     }
 
-    /// Runs the scenario with one fault; returns how it ended, and how many calls there were.
+    /// Runs the scenario with one fault. Returns the outcome and the number of calls.
     pub fn run(&self, plan: Plan, trace: bool) -> (Outcome, u64) {
         let mut number = 0;
-        // A release that is only cut off has not failed: it needs no second try.
+        // A release whose function is cut off has not failed, so it needs no retry.
         let is_cut_off = |fault| matches!(fault, Fault::Kill | Fault::KillAfter);
         let strict = match plan {
             Plan::At(_, fault) => is_cut_off(fault),
@@ -117,45 +117,49 @@ impl Scenario {
 }
 
 impl Running {
-    /// **N**, **S** and dead messages.
+    /// Checks **N** and **S**, and that the dead-letter queue is empty.
     async fn finish(&self) {
-        for (invariant, what) in self.world.checker.orphans(&self.world.servers) {
-            self.world.trace.violation(invariant, &what);
+        for (invariant, message) in self
+            .world
+            .checker
+            .check_all_inventories(&self.world.servers)
+        {
+            self.world.trace.violation(invariant, &message);
         }
-        for what in self.world.leaks() {
-            self.world.trace.violation('S', &what);
+        for leak in self.world.leaks() {
+            self.world.trace.violation('S', &leak);
         }
         let (_, dead) = self.world.sqs.waiting();
         for message in dead {
-            let what = format!("a message is dead: {message}");
-            self.world.trace.violation('E', &what);
+            let violation = format!("a message is in the dead-letter queue: {message}");
+            self.world.trace.violation('E', &violation);
         }
     }
 }
 
-/// What came of all crash points.
+/// The results of all crash points.
 #[derive(Default)]
-pub struct Ran {
-    /// The calls of the scenario without a fault.
+pub struct CrashPoints {
+    /// The number of calls of the scenario without a fault.
     pub calls: u64,
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: u64,
-    /// The runs that went wrong.
+    /// The runs with violations: the number of the call, its fault, and the outcome.
     pub failed: Vec<(u64, Fault, Outcome)>,
 }
 
 /// Runs every `stride`th combination of a call and a fault.
-pub fn every(stride: u64, jobs: u64, bug: Option<Bug>) -> Ran {
+pub fn run_all(stride: u64, jobs: u64, bug: Option<Bug>) -> CrashPoints {
     let scenario = Scenario::prepare(bug);
     let (clean, calls) = scenario.run(Plan::Clean, false);
-    let ran = Mutex::new(Ran {
+    let results = Mutex::new(CrashPoints {
         calls,
-        ..Ran::default()
+        ..CrashPoints::default()
     });
     if !clean.holds() {
-        let mut ran = ran.into_inner().expect("the results");
-        ran.failed.push((0, Fault::Before, clean));
-        return ran;
+        let mut results = results.into_inner().expect("the results");
+        results.failed.push((0, Fault::Before, clean));
+        return results;
     }
     let all = calls * FAULTS.len() as u64;
     let next = AtomicU64::new(0);
@@ -170,14 +174,14 @@ pub fn every(stride: u64, jobs: u64, bug: Option<Bug>) -> Ran {
                     let fault = FAULTS[(at % FAULTS.len() as u64) as usize];
                     let call = at / FAULTS.len() as u64;
                     let (outcome, _) = scenario.run(Plan::At(call, fault), false);
-                    let mut ran = ran.lock().expect("the results");
-                    ran.runs += 1;
+                    let mut results = results.lock().expect("the results");
+                    results.runs += 1;
                     if !outcome.holds() {
-                        ran.failed.push((call, fault, outcome));
+                        results.failed.push((call, fault, outcome));
                     }
                 }
             });
         }
     });
-    ran.into_inner().expect("the results")
+    results.into_inner().expect("the results")
 }

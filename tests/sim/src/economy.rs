@@ -1,4 +1,4 @@
-//! What driftless costs: when nothing happens, when the same goes wrong again and again, and for one push.
+//! Counts what driftless costs: at rest, with a source that always fails, and for one push.
 
 use crate::bugs::Bug;
 use crate::fleet::{Content, FLEET, State, Tenant};
@@ -12,49 +12,49 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A day.
+/// The length of a day.
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
-/// How often a source that fails for a day may be looked at.
-pub const MOST_LOOKS: u64 = 150;
-/// How many Kustomizations there are when the cost of a push is counted.
+/// The highest number of steps for a source that fails for a day.
+pub const MAX_SOURCE_STEPS: u64 = 150;
+/// The number of Kustomizations when the cost of a push is counted.
 pub const FLEET_SIZE: usize = 30;
-/// How many requests to API servers the push of one file of one of them may cost: each of them reads itself and its source,
-/// and says that the new revision is none of its business.
-pub const MOST_REQUESTS: u64 = 4 * FLEET_SIZE as u64;
-/// How many Kustomizations wait for one another.
-pub const CHAIN: usize = 6;
-/// How long their chain may take.
-pub const LONGEST_CHAIN: Duration = Duration::from_secs(60);
+/// The highest number of requests to API servers for the push of one file of one Kustomization: each Kustomization reads itself and
+/// its source, and writes that it is at the new revision, which changes nothing for it.
+pub const MAX_PUSH_REQUESTS: u64 = 4 * FLEET_SIZE as u64;
+/// The number of Kustomizations in a chain of dependencies.
+pub const CHAIN_LENGTH: usize = 6;
+/// The longest time that a push through the chain may take.
+pub const MAX_CHAIN_TIME: Duration = Duration::from_secs(60);
 
 const SEED: u64 = 500;
-/// One of so many of 10,000 messages comes twice.
+/// The number of messages, of 10,000, that are delivered two times.
 const DUPLICATES: u32 = 500;
 
-/// How often something happened in a time.
+/// The cost of a period of time.
 #[derive(Clone, Debug, Default)]
 pub struct Cost {
-    /// The time.
+    /// The length of the period.
     pub time: Duration,
-    /// Messages that were sent.
+    /// The number of messages that were sent.
     pub messages: u64,
-    /// Steps that did more than to see that they are not needed.
+    /// The number of steps that were not skipped.
     pub steps: u64,
-    /// Calls of the core by kind.
+    /// The number of calls of the core by kind.
     pub calls: BTreeMap<Kind, u64>,
 }
 
 impl Cost {
-    /// How many calls of a kind there were.
+    /// Returns the number of calls of a kind.
     pub fn of(&self, kind: Kind) -> u64 {
         self.calls.get(&kind).copied().unwrap_or_default()
     }
 
-    /// Requests to the bucket.
+    /// Returns the number of requests to the bucket.
     pub fn bucket(&self) -> u64 {
         self.of(Kind::BlobRead) + self.of(Kind::BlobWrite)
     }
 
-    /// Requests to API servers.
+    /// Returns the number of requests to API servers.
     pub fn api(&self) -> u64 {
         self.of(Kind::ApiRead) + self.of(Kind::ApiWrite)
     }
@@ -89,7 +89,7 @@ impl Running {
         Cost {
             time: self.world.now(),
             messages: self.world.sqs.sent(),
-            steps: self.world.looks().values().sum(),
+            steps: self.world.step_counts().values().sum(),
             calls: self.world.gate.kinds(),
         }
     }
@@ -113,14 +113,14 @@ impl Drop for Running {
     }
 }
 
-/// A source with `interval: 1m` whose repository is not there: how often it is looked at.
+/// Runs a source with `interval: 1m` whose repository does not exist. Returns the number of its steps.
 pub fn failing_source(time: Duration, bug: Option<Bug>) -> u64 {
     World::warm_up();
     runtime().block_on(async {
         let running = Running::start(4, bug).await;
         tokio::time::sleep(time).await;
-        let looks = running.world.looks();
-        let of_sources = looks
+        let counts = running.world.step_counts();
+        let of_sources = counts
             .iter()
             .filter(|(object, _)| object.starts_with("GitRepository/"));
         of_sources.map(|(_, count)| count).sum()
@@ -148,11 +148,11 @@ async fn settle(running: &Running, users: &Users) {
     let converged = converge(&running.world, users).await;
     let ended = running.world.trace.end();
     assert!(converged, "{:?}", ended.violations);
-    // What was begun before ends.
+    // Let steps that are under way end.
     tokio::time::sleep(Duration::from_secs(150)).await;
 }
 
-/// A fleet at rest: what it costs to see that.
+/// Lets a fleet converge. Returns what it costs for `time` at rest.
 pub fn rest(kustomizations: usize, time: Duration) -> Cost {
     World::warm_up();
     runtime().block_on(async {
@@ -166,7 +166,7 @@ pub fn rest(kustomizations: usize, time: Duration) -> Cost {
     })
 }
 
-/// A push that changes one file, which is that of one Kustomization: what it costs, and how long it takes.
+/// Pushes a change of one file of one Kustomization. Returns what that costs until the fleet has converged.
 pub fn push(kustomizations: usize, bug: Option<Bug>) -> Cost {
     World::warm_up();
     runtime().block_on(async {
@@ -185,7 +185,7 @@ pub fn push(kustomizations: usize, bug: Option<Bug>) -> Cost {
     })
 }
 
-/// A push that changes each of a chain of Kustomizations, of which each waits for the one before: how long it takes.
+/// Pushes a change of each Kustomization of a chain, in which each depends on the one before. Returns the time until all are ready.
 pub fn chain(length: usize, bug: Option<Bug>) -> Duration {
     World::warm_up();
     runtime().block_on(async {

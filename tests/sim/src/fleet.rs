@@ -1,58 +1,58 @@
-//! What users commit, and what clusters should hold because of it.
+//! The files that users commit, and the objects that clusters should have because of them.
 
 use crate::git::Files;
 use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The repository that leads to everything.
+/// The fleet repository.
 pub const FLEET: &str = "github.com/acme/fleet";
 /// A tenant's own repository.
 pub const APP: &str = "github.com/acme/app";
 /// The namespace of Flux's objects.
 pub const FLUX: &str = "flux-system";
-/// The namespace of what tenants apply.
+/// The namespace of the objects that tenants apply.
 pub const APPS: &str = "apps";
 
-/// What a ConfigMap says: which commit wrote it last.
+/// The content of a ConfigMap: the commit that changed it last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// The commit's number.
+    /// The number of the commit.
     pub commit: u64,
 }
 
 /// One Kustomization below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant {
-    /// `hub`, or a remote cluster.
+    /// The name of the cluster: `hub` or a remote cluster.
     pub cluster: String,
-    /// Whether its files are in [`APP`].
+    /// True if its files are in [`APP`].
     pub own_repository: bool,
-    /// Whom it waits for.
+    /// The names of the tenants that it depends on.
     pub depends_on: Vec<String>,
-    /// Whether it waits for its Deployment.
+    /// True if the Kustomization waits for its Deployment (`spec.wait`).
     pub waits: bool,
 }
 
 /// One HelmRelease of the chart in [`FLEET`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// `hub`, or a remote cluster.
+    /// The name of the cluster: `hub` or a remote cluster.
     pub cluster: String,
-    /// What its values say.
+    /// The commit in its values.
     pub content: Content,
-    /// Whether the chart makes a second object for it.
+    /// True if the chart makes a second object for it.
     pub has_extra: bool,
-    /// Whether what failed is tried again.
+    /// True if a failed action is retried (`RetryOnFailure`).
     pub retries: bool,
 }
 
-/// How the files of a tenant are broken.
+/// The way in which the files of a tenant are broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// No YAML.
+    /// A file that is not YAML.
     Syntax,
-    /// A Secret that the API server refuses, and quotes.
+    /// A Secret that the API server refuses with a message that quotes it.
     Refused,
 }
 
@@ -61,36 +61,36 @@ pub enum Broken {
 pub struct State {
     /// The Kustomizations, in [`FLEET`].
     pub tenants: BTreeMap<String, Tenant>,
-    /// What each tenant's directory has.
+    /// The objects in the directory of each tenant.
     pub objects: BTreeMap<String, BTreeMap<String, Content>>,
-    /// Whose directory is broken.
+    /// The tenants whose directory is broken.
     pub broken: BTreeMap<String, Broken>,
     /// The HelmReleases, in [`FLEET`].
     pub releases: BTreeMap<String, Release>,
-    /// Which commit changed their chart last.
+    /// The number of the commit that changed their chart last.
     pub chart: u64,
 }
 
 impl State {
-    /// The version of the chart.
+    /// Returns the version of the chart.
     pub fn chart_version(&self) -> String {
         format!("1.0.{}", self.chart)
     }
 }
 
-/// A commit.
+/// A commit of a repository.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// Its number, over all repositories.
+    /// The number, unique over all repositories.
     pub number: u64,
-    /// Its hash.
+    /// The SHA-1 of the commit.
     pub sha: String,
-    /// What it says.
+    /// The state of the repository at this commit.
     pub state: State,
 }
 
 impl Commit {
-    /// A commit of a repository.
+    /// Returns a commit of a repository.
     pub fn new(repository: &str, number: u64, state: State) -> Self {
         Self {
             number,
@@ -99,7 +99,7 @@ impl Commit {
         }
     }
 
-    /// Its files. `canary` is what a broken Secret holds.
+    /// Renders the files of the commit. `canary` is the content of a broken Secret.
     pub fn files(&self, canary: &str) -> Files {
         let mut files = Files::new();
         files.insert("README.md".to_owned(), format!("commit {}\n", self.number));
@@ -172,7 +172,7 @@ impl Tenant {
     }
 }
 
-/// The chart's objects: which values, and which version of the chart.
+/// The template of the chart's object, which shows the values and the version of the chart.
 const CONFIG: &str = r#"apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -181,7 +181,7 @@ data:
   commit: {{ .Values.commit | quote }}
   chart: {{ .Chart.Version | quote }}
 "#;
-/// One that comes and goes.
+/// The template of an object that exists only if the values ask for it.
 const EXTRA: &str = r#"{{- if .Values.extra }}
 apiVersion: v1
 kind: ConfigMap
@@ -195,7 +195,7 @@ data:
 
 impl Release {
     fn manifest(&self, name: &str) -> Value {
-        // A failure does not put back what was before: every object moves on with the commits.
+        // Without a rollback after a failure, objects never go back to an older commit.
         let strategy = match self.retries {
             true => json!({"strategy": {"name": "RetryOnFailure", "retryInterval": "1m"}}),
             false => json!({}),
@@ -214,7 +214,7 @@ impl Release {
             "metadata": {"name": name, "namespace": FLUX}, "spec": spec})
     }
 
-    /// The objects that it should have.
+    /// Returns the names of the objects that the release should have.
     fn objects<'a>(&self, name: &'a str) -> impl Iterator<Item = String> + use<'a> {
         let extra = self.has_extra.then(|| format!("{name}-extra"));
         [name.to_owned()].into_iter().chain(extra)
@@ -234,42 +234,42 @@ fn deployment(tenant: &str) -> Value {
                 "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}})
 }
 
-/// An object on a cluster.
+/// The place of an object: the names of the cluster and of the object.
 pub type Place = (String, String);
 
-/// What clusters should hold, and whose it is.
+/// The contents that clusters should have, with the tenant or release of each.
 pub type DesiredState = BTreeMap<Place, (Content, String)>;
 
-/// What the heads of both repositories ask for. Broken tenants stay as they were.
-pub fn wanted(fleet: &State, app: &State, before: &DesiredState) -> DesiredState {
-    let mut wanted = DesiredState::new();
+/// Returns the state that the heads of both repositories ask for. Broken tenants keep their objects of `before`.
+pub fn desired_state(fleet: &State, app: &State, before: &DesiredState) -> DesiredState {
+    let mut desired = DesiredState::new();
     let mut kept = BTreeSet::new();
     for (name, tenant) in &fleet.tenants {
         let source = if tenant.own_repository { app } else { fleet };
-        // What is not YAML is not built. Where one object is refused, its neighbours are applied all the same.
+        // A directory with a file that is not YAML is not built. If one object is refused, the others are still applied.
         if source.broken.get(name) == Some(&Broken::Syntax) {
             kept.insert(name);
             continue;
         }
         for (object, content) in source.objects.get(name).into_iter().flatten() {
             let place = (tenant.cluster.clone(), object.clone());
-            wanted.insert(place, (*content, name.clone()));
+            desired.insert(place, (*content, name.clone()));
         }
     }
     for (name, release) in &fleet.releases {
         for object in release.objects(name) {
             let place = (release.cluster.clone(), object);
-            wanted.insert(place, (release.content, name.clone()));
+            desired.insert(place, (release.content, name.clone()));
         }
     }
-    // Who is not built keeps what they had, but for what has moved to others since.
+    // A tenant that is not built keeps its objects, except those that have moved to other tenants.
     for (place, one) in before.iter().filter(|(_, (_, owner))| kept.contains(owner)) {
-        wanted.entry(place.clone()).or_insert_with(|| one.clone());
+        desired.entry(place.clone()).or_insert_with(|| one.clone());
     }
-    wanted
+    desired
 }
 
-/// Who depends on somebody of `names`, themselves included.
+/// Returns `names` and all tenants that depend on them, directly or not.
 pub fn dependents(state: &State, names: BTreeSet<String>) -> BTreeSet<String> {
     let mut all = names;
     loop {

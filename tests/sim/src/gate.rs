@@ -1,4 +1,4 @@
-//! Every call of the core to the outside passes here: it takes its time, and it may go wrong.
+//! The gate that every call of the core to the outside passes: it adds latency and faults.
 
 use crate::lambda::{self, Invocation};
 use crate::rng::Rng;
@@ -7,21 +7,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long a client of AWS or GitHub waits for an answer.
+/// The time that a client of AWS or GitHub waits for an answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is called.
+/// The kind of a call, by what is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A Git host.
+    /// A request to a Git host.
     Git,
     /// A read of the bucket.
     BlobRead,
     /// A write of the bucket.
     BlobWrite,
-    /// The queue takes messages.
+    /// Messages are sent to the queue.
     Send,
-    /// The secret manager.
+    /// A read of the secret manager.
     Secret,
     /// A read of an API server.
     ApiRead,
@@ -29,66 +29,66 @@ pub enum Kind {
     ApiWrite,
 }
 
-/// How a call goes wrong.
+/// The way in which a call fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// An error, and no effect.
+    /// An error without an effect.
     Before,
-    /// The effect, and an error.
+    /// An error after the effect.
     After,
-    /// No answer in time; whether there was an effect is open.
+    /// No answer in time; the effect may have happened.
     Hang,
     /// The function is cut off here, without the effect.
     Kill,
     /// The function is cut off here, with the effect.
     KillAfter,
-    /// The effect; then the whole function stands still for so long, and goes on with the answer.
+    /// The effect; then the whole function is frozen for this time, and continues with the answer.
     Freeze(Duration),
 }
 
-/// What the caller of a port is told.
+/// The failure that the caller of a port sees.
 #[derive(Clone, Copy, Debug)]
 pub enum Trouble {
-    /// Nothing happened; the number says which of the port's errors it is.
+    /// No effect; the number selects one of the port's errors.
     Before(u64),
-    /// It happened, and the answer is lost.
+    /// The effect happened, and the answer is lost.
     After(u64),
     /// No answer in time.
     TimedOut,
 }
 
-/// Which calls go wrong.
+/// The selection of the calls that fail.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// None.
+    /// No call fails.
     Clean,
-    /// By chance: so many of 10,000.
+    /// Calls fail at random.
     Random(Weather),
-    /// One, by its number.
+    /// One call fails, by its number.
     At(u64, Fault),
 }
 
-/// How often what goes wrong, of 10,000 calls.
+/// The number of faults of each kind, of 10,000 calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weather {
     /// Errors without an effect.
     pub before: u32,
-    /// Errors behind an effect.
+    /// Errors after an effect.
     pub after: u32,
-    /// No answers.
+    /// Calls without an answer.
     pub hang: u32,
-    /// Kills.
+    /// Functions that are cut off.
     pub kill: u32,
-    /// Freezes.
+    /// Functions that are frozen.
     pub freeze: u32,
 }
 
-/// The way of all calls.
+/// The gate that all calls pass.
 pub struct Gate {
     state: Mutex<State>,
-    /// Where it is told.
+    /// The trace that notes each call.
     pub trace: Arc<Trace>,
-    /// What a planted bug forgets.
+    /// The inventory entries that [`crate::bugs::Bug::InventoryAdvances`] drops.
     pub forgotten: Mutex<BTreeSet<String>>,
 }
 
@@ -97,16 +97,16 @@ struct State {
     plan: Plan,
     number: u64,
     counting: bool,
-    /// How often each fault was met.
+    /// The number of faults by name.
     faults: BTreeMap<&'static str, u64>,
-    /// How many calls of each kind there were.
+    /// The number of calls by kind.
     calls: BTreeMap<Kind, u64>,
     /// The longest latency of a call in milliseconds.
     slow: u64,
 }
 
 impl Gate {
-    /// A gate without faults.
+    /// Returns a gate without faults.
     pub fn new(rng: Rng, slow: u64, trace: Arc<Trace>) -> Self {
         let state = State {
             rng,
@@ -128,7 +128,7 @@ impl Gate {
         self.state.lock().expect("the gate")
     }
 
-    /// From now on this goes wrong; calls are numbered from here.
+    /// Sets the plan; calls are numbered from here.
     pub fn plan(&self, plan: Plan) {
         let mut state = self.state();
         state.plan = plan;
@@ -136,23 +136,23 @@ impl Gate {
         state.counting = true;
     }
 
-    /// How many calls passed since the plan was made.
+    /// Returns the number of calls since the plan was set.
     pub fn number(&self) -> u64 {
         self.state().number
     }
 
-    /// How many calls there were, and how many of each fault.
+    /// Returns the number of calls, and the number of faults by name.
     pub fn counts(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let state = self.state();
         (state.calls.values().sum(), state.faults.clone())
     }
 
-    /// How many calls of each kind there were.
+    /// Returns the number of calls by kind.
     pub fn kinds(&self) -> BTreeMap<Kind, u64> {
         self.state().calls.clone()
     }
 
-    /// Makes a call: `effect` is what happens outside, `refuse` makes the answer when it goes wrong.
+    /// Makes a call. `effect` does the work of the service; `refuse` makes the answer of a call that fails.
     pub async fn call<T>(
         &self,
         kind: Kind,
@@ -164,11 +164,11 @@ impl Gate {
         let (fault, dice, there, back) = self.decide(kind);
         let invocation = lambda::current();
         self.note(invocation.as_deref(), kind, name, fault);
-        let stood = |one: &Arc<Invocation>| one.stood();
-        let before = invocation.as_ref().map(stood);
+        let frozen_time = |one: &Arc<Invocation>| one.frozen_time();
+        let before = invocation.as_ref().map(frozen_time);
         tokio::time::sleep(there).await;
-        if invocation.as_ref().map(stood) != before {
-            // The function stood still while this was on its way: the connection is long gone.
+        if invocation.as_ref().map(frozen_time) != before {
+            // The function was frozen while the request was on its way, so its connection has timed out.
             return refuse(Trouble::TimedOut);
         }
         let answer = match fault {

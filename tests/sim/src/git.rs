@@ -1,4 +1,4 @@
-//! GitHub: branches in memory, force pushes, rate limits, repositories that are gone for a while.
+//! GitHub: branches in memory, force pushes, rate limits, and repositories that are not available for a while.
 
 use crate::bugs::Bug;
 use crate::gate::{Gate, Kind, Trouble};
@@ -26,16 +26,16 @@ pub struct Host {
 pub struct Repository {
     /// Every commit that was ever pushed.
     commits: BTreeMap<String, Files>,
-    /// What the branch pointed at, one after the other.
+    /// The commits that the branch pointed at, in order.
     heads: Vec<String>,
-    /// The branch is deleted.
+    /// True if the branch is deleted.
     pub branchless: bool,
-    /// The repository answers 404.
+    /// True if the repository answers 404.
     pub gone: bool,
 }
 
 impl Host {
-    /// Without repositories.
+    /// Returns a host without repositories.
     pub fn new(gate: Arc<Gate>, bug: Option<Bug>) -> Self {
         Self {
             gate,
@@ -44,7 +44,7 @@ impl Host {
         }
     }
 
-    /// Does something to a repository, such as `github.com/acme/fleet`.
+    /// Calls `work` with a repository, such as `github.com/acme/fleet`, which is created if it does not exist.
     pub fn with<T>(&self, name: &str, work: impl FnOnce(&mut Repository) -> T) -> T {
         let mut all = self.repositories.lock().expect("the repositories");
         work(all.entry(name.to_owned()).or_default())

@@ -1,4 +1,4 @@
-//! Secrets Manager: values by name, and times in which it does not answer.
+//! Secrets Manager: values by name, and calls without an answer.
 
 use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// With nothing in it.
+    /// Returns a manager without secrets.
     pub fn new(gate: Arc<Gate>) -> Self {
         Self {
             gate,

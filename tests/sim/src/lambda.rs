@@ -1,4 +1,4 @@
-//! An invocation of a Lambda function: a future that ends, is cut off, or stands still.
+//! An invocation of a Lambda function: a future that ends, is cut off, or is frozen.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,13 +11,13 @@ tokio::task_local! {
     static CURRENT: Arc<Invocation>;
 }
 
-/// One invocation.
+/// One invocation of a function.
 pub struct Invocation {
-    /// Its number.
+    /// The number of the invocation.
     pub id: u64,
-    /// The function.
+    /// The name of the function.
     pub function: &'static str,
-    /// How many messages of the same lineage led to it.
+    /// The number of messages of the same lineage that led to it.
     pub depth: u32,
     flags: Mutex<Flags>,
 }
@@ -26,9 +26,9 @@ pub struct Invocation {
 struct Flags {
     killed: bool,
     frozen: Option<Instant>,
-    /// When it last went on after it had stood still.
+    /// The end of the last freeze.
     thawed: Option<Instant>,
-    stood: Duration,
+    frozen_time: Duration,
 }
 
 impl fmt::Display for Invocation {
@@ -38,9 +38,9 @@ impl fmt::Display for Invocation {
 }
 
 impl Invocation {
-    /// How long it stood still in all.
-    pub fn stood(&self) -> Duration {
-        self.flags().stood
+    /// Returns the total time that the invocation was frozen.
+    pub fn frozen_time(&self) -> Duration {
+        self.flags().frozen_time
     }
 
     fn flags(&self) -> std::sync::MutexGuard<'_, Flags> {
@@ -48,12 +48,12 @@ impl Invocation {
     }
 }
 
-/// The invocation that this code runs in.
+/// Returns the invocation that this code runs in.
 pub fn current() -> Option<Arc<Invocation>> {
     CURRENT.try_with(Arc::clone).ok()
 }
 
-/// Cuts the invocation off. Whoever awaits it awaits for ever: its future is dropped.
+/// Cuts the invocation off. The returned future never completes: the invocation's future is dropped.
 pub async fn kill<T>(invocation: Option<&Invocation>) -> T {
     if let Some(invocation) = invocation {
         invocation.flags().killed = true;
@@ -61,19 +61,19 @@ pub async fn kill<T>(invocation: Option<&Invocation>) -> T {
     std::future::pending().await
 }
 
-/// Lets the whole invocation stand still: nothing of it is polled for so long.
+/// Freezes the whole invocation: its future is not polled for `time`.
 pub async fn freeze(invocation: Option<&Invocation>, time: Duration) {
     if let Some(invocation) = invocation {
         let mut flags = invocation.flags();
         flags.frozen = Some(Instant::now() + time);
-        flags.stood += time;
+        flags.frozen_time += time;
     }
     tokio::task::yield_now().await;
 }
 
-/// How an invocation ended.
+/// The end of an invocation.
 pub enum End<T> {
-    /// With an answer.
+    /// The function returned.
     Done(T),
     /// Cut off by a crash.
     Killed,
@@ -81,7 +81,7 @@ pub enum End<T> {
     TimedOut,
 }
 
-/// Runs the code of a function with its time limit. Time in which it stands still counts, as for the service.
+/// Runs the code of a function with its time limit. Time in which it is frozen counts, as with the service.
 pub async fn invoke<F: Future>(
     id: u64,
     function: &'static str,
@@ -122,7 +122,7 @@ impl<F: Future> Future for Running<F> {
                 }
                 self.thaw = None;
             }
-            // A function that was thawed gets one turn before the service notices that its time is over.
+            // A thawed function is polled once before the service notices that its time is over.
             let code = self.code.as_mut().poll(context);
             let (killed, frozen) = {
                 let mut flags = self.invocation.flags();

@@ -1,6 +1,6 @@
-//! A deterministic simulation of driftless: the whole core over models of everything around it, in virtual time.
+//! A deterministic simulation of driftless: the whole core with models of all services around it, in virtual time.
 //!
-//! README.md beside this crate says what is modelled, which invariants are checked, and how a run is replayed.
+//! README.md of this crate lists what is modelled, the invariants that are checked, and how a run is replayed.
 
 pub mod bucket;
 pub mod bugs;
@@ -21,6 +21,6 @@ pub mod servers;
 pub mod trace;
 pub mod world;
 
-/// What a run makes, it makes in small pieces: a third of its time was the system's allocator.
+/// A run makes many small allocations: with the system's allocator, they took a third of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

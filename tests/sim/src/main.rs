@@ -1,7 +1,7 @@
 //! Runs seeds of the simulation.
 
 use clap::Parser;
-use driftless_sim::bugs::{Bug, Found, Search};
+use driftless_sim::bugs::{Bug, Detection, Search};
 use driftless_sim::crash;
 use driftless_sim::economy;
 use driftless_sim::run::{Options, Outcome, run};
@@ -11,37 +11,37 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The simulation of driftless.
+/// Runs seeds of the simulation of driftless.
 #[derive(Parser)]
 struct Arguments {
-    /// How many seeds are run.
+    /// Number of seeds to run
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
-    /// The first seed.
+    /// First seed
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// How many are run at a time.
+    /// Number of seeds to run at the same time
     #[arg(long, default_value_t = 1)]
     jobs: u64,
-    /// Runs one seed alone.
+    /// Run only this seed
     #[arg(long)]
     seed: Option<u64>,
-    /// Prints the whole trace.
+    /// Print the whole trace of --seed
     #[arg(long)]
     trace: bool,
-    /// Plants a bug.
+    /// Name of a bug to plant
     #[arg(long)]
     bug: Option<String>,
-    /// Runs the scenario of the crash points; every so many points.
+    /// Run the scenario of the crash points, with every Nth point
     #[arg(long, num_args = 0..=1, default_missing_value = "1")]
     crash_points: Option<u64>,
-    /// Looks for every planted bug, with at most `--seeds` for each.
+    /// Search for every planted bug, with at most --seeds seeds for each
     #[arg(long)]
     planted: bool,
-    /// Counts what a fleet of so many Kustomizations costs a day at rest.
+    /// Count what a fleet of this many Kustomizations costs a day at rest
     #[arg(long, num_args = 0..=1, default_missing_value = "500")]
     economy: Option<usize>,
-    /// Goes on behind the first violation.
+    /// Continue after the first violation
     #[arg(long)]
     keep_going: bool,
 }
@@ -49,7 +49,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let bug = arguments.bug.as_deref().map(|name| {
-        Bug::parse(name).unwrap_or_else(|| panic!("no bug {name}; there are {:?}", Bug::ALL))
+        Bug::parse(name).unwrap_or_else(|| panic!("unknown bug {name}; bugs are {:?}", Bug::ALL))
     });
     if let Some(seed) = arguments.seed {
         let outcome = run(Options {
@@ -127,26 +127,26 @@ fn main() -> ExitCode {
 
 fn crash_points(stride: u64, jobs: u64, bug: Option<Bug>) -> ExitCode {
     let start = Instant::now();
-    let ran = crash::every(stride, jobs, bug);
-    for (at, fault, outcome) in ran.failed.iter().take(3) {
+    let results = crash::run_all(stride, jobs, bug);
+    for (at, fault, outcome) in results.failed.iter().take(3) {
         show(outcome);
         println!("-- call {at}: {fault:?}");
     }
     println!(
         "{} calls, {} runs in {:.1} s, {} with violations",
-        ran.calls,
-        ran.runs,
+        results.calls,
+        results.runs,
         start.elapsed().as_secs_f64(),
-        ran.failed.len()
+        results.failed.len()
     );
-    if ran.failed.is_empty() {
+    if results.failed.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
 }
 
-/// Looks for every bug; those that need seeds share the jobs.
+/// Searches for every bug; searches by seeds use all jobs.
 fn planted(seeds: u64, jobs: u64) -> ExitCode {
     let mut missed = 0;
     for bug in Bug::ALL {
@@ -158,13 +158,13 @@ fn planted(seeds: u64, jobs: u64) -> ExitCode {
         let time = start.elapsed().as_secs_f64();
         match found {
             Some(found) if bug.explains(&found) => {
-                let what = found.violation.lines().next().unwrap_or_default();
-                println!("{bug:?}: found by {} in {time:.1} s: {what}", found.by);
+                let violation = found.violation.lines().next().unwrap_or_default();
+                println!("{bug:?}: found by {} in {time:.1} s: {violation}", found.by);
             }
             Some(found) => {
                 missed += 1;
                 println!(
-                    "{bug:?}: {} broke something else: {}",
+                    "{bug:?}: {} broke an unexpected invariant: {}",
                     found.by, found.violation
                 );
             }
@@ -185,29 +185,29 @@ fn planted(seeds: u64, jobs: u64) -> ExitCode {
     }
 }
 
-fn by_seeds(bug: Bug, seeds: u64, jobs: u64) -> Option<Found> {
+fn by_seeds(bug: Bug, seeds: u64, jobs: u64) -> Option<Detection> {
     let (next, found) = (AtomicU64::new(0), Mutex::new(None));
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds || found.lock().expect("what was found").is_some() {
+                    if seed >= seeds || found.lock().expect("the result").is_some() {
                         return;
                     }
-                    if let Some(one) = bug.find_by(seed) {
-                        *found.lock().expect("what was found") = Some(one);
+                    if let Some(one) = bug.find_with_seed(seed) {
+                        *found.lock().expect("the result") = Some(one);
                     }
                 }
             });
         }
     });
-    found.into_inner().expect("what was found")
+    found.into_inner().expect("the result")
 }
 
 fn cost(kustomizations: usize, bug: Option<Bug>) {
-    let looks = economy::failing_source(economy::DAY, bug);
-    println!("a source with interval: 1m that fails for a day: {looks} steps");
+    let steps = economy::failing_source(economy::DAY, bug);
+    println!("a source with interval: 1m that fails for a day: {steps} steps");
     let cost = economy::push(economy::FLEET_SIZE, bug);
     println!(
         "a push of one file to {} Kustomizations: {} messages, {:?}",
@@ -215,10 +215,10 @@ fn cost(kustomizations: usize, bug: Option<Bug>) {
         cost.messages,
         cost.calls
     );
-    let time = economy::chain(economy::CHAIN, bug);
+    let time = economy::chain(economy::CHAIN_LENGTH, bug);
     println!(
         "a push through a chain of {} Kustomizations: {time:?}",
-        economy::CHAIN
+        economy::CHAIN_LENGTH
     );
     let start = Instant::now();
     let cost = economy::rest(kustomizations, economy::DAY);

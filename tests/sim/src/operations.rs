@@ -1,8 +1,8 @@
-//! What users do, and what happens to the world: from the seed.
+//! The operations of users and the trouble of the world, chosen by the seed.
 
 use crate::check::{CONFIGS, Difference, KUSTOMIZATIONS, OWNER_NAME, OWNER_NAMESPACE};
 use crate::fleet::{
-    APP, APPS, Broken, Commit, Content, FLEET, Release, State, Tenant, dependents, wanted,
+    APP, APPS, Broken, Commit, Content, FLEET, Release, State, Tenant, dependents, desired_state,
 };
 use crate::rng::Rng;
 use crate::servers::Light;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long trouble of others may echo: the longest wait between two tries.
+/// The time that trouble may have effects after its end: the longest wait between two tries.
 const ECHO: Duration = Duration::from_secs(720);
 
 /// A repository as users see it.
@@ -30,7 +30,7 @@ impl Repository {
     }
 }
 
-/// Everybody who is no part of driftless.
+/// All users and everything else that acts from outside driftless.
 pub struct Users {
     world: Arc<World>,
     rng: Rng,
@@ -39,17 +39,17 @@ pub struct Users {
     number: u64,
     next_object: u64,
     suspended: BTreeSet<String>,
-    /// Tenants of a repository of their own that the fleet has dropped.
+    /// Tenants with their own repository that the fleet has dropped.
     dropped: BTreeMap<String, Tenant>,
-    /// An object that is changed again at once, and how often.
+    /// An object that is changed again at once, and the number of changes that are left.
     burst: Option<(String, usize)>,
-    /// Whose trouble may still be felt, and until when: tenants, clusters, repositories.
+    /// The tenants, clusters and repositories whose trouble may still have effects, and until when.
     trouble: BTreeMap<String, Instant>,
-    /// Whether webhooks get lost.
+    /// True if webhooks get lost.
     lossy: bool,
 }
 
-/// What can happen, and how often.
+/// The operations with their weights.
 const OPERATIONS: [(&str, usize); 29] = [
     ("change", 26),
     ("burst", 8),
@@ -83,7 +83,7 @@ const OPERATIONS: [(&str, usize); 29] = [
 ];
 
 impl Users {
-    /// The first commits of a fleet.
+    /// Makes the first commits of a random fleet.
     pub fn new(world: Arc<World>, mut rng: Rng, tenants: usize, lossy: bool) -> Self {
         let mut fleet = State::default();
         let mut app = State::default();
@@ -130,13 +130,13 @@ impl Users {
         users
     }
 
-    /// A fleet of one repository, whose webhooks all arrive.
+    /// Makes the first commits of the given fleet of one repository, whose webhooks all arrive.
     pub fn of(world: Arc<World>, rng: Rng, fleet: State) -> Self {
         Self::with(world, rng, fleet, State::default(), false)
     }
 
-    /// The fleet of the crash points: a tenant on each cluster, one with a repository of its own, and one that goes; a release that is
-    /// upgraded, and one that is uninstalled.
+    /// Makes the first commits of the crash points: a tenant on each cluster, one with its own repository, and one that is dropped; a
+    /// release that is upgraded, and one that is uninstalled.
     pub fn canonical(world: Arc<World>, rng: Rng) -> Self {
         let (mut fleet, mut app) = (State::default(), State::default());
         let tenants = [
@@ -167,14 +167,13 @@ impl Users {
         Self::with(world, rng, fleet, app, false)
     }
 
-    /// The pushes of the crash points: a change, a new object, one that goes, one that moves, a tenant that goes; a release that is
-    /// upgraded and loses an object, one that is uninstalled, and two that are installed, of which one has a single try when it is
-    /// `strict`.
+    /// Pushes the commits of the crash points: a change, a new object, a removed one, a moved one, a dropped tenant; a release that is
+    /// upgraded and loses an object, one that is uninstalled, and two that are installed. One of these has no retries if `strict`.
     pub fn script(&mut self, strict: bool) {
         self.commit(FLEET, "the scenario", |state, commit| {
             let objects = state.objects.entry("t0".to_owned()).or_default();
             objects.insert("cm-0-0".to_owned(), Content { commit });
-            let moved = objects.remove("cm-0-2").expect("it is there");
+            let moved = objects.remove("cm-0-2").expect("cm-0-2 exists");
             let objects = state.objects.entry("t1".to_owned()).or_default();
             objects.insert("cm-0-2".to_owned(), moved);
             objects.insert("cm-1-9".to_owned(), Content { commit });
@@ -198,9 +197,9 @@ impl Users {
         });
     }
 
-    /// A push behind [`Users::script`]: the release that is being installed goes again.
+    /// Pushes a commit after [`Users::script`] that removes a release while it is being installed.
     pub fn take_back(&mut self) {
-        self.commit(FLEET, "a release goes again", |state, _| {
+        self.commit(FLEET, "remove a release during its install", |state, _| {
             state.releases.remove("r3");
         });
     }
@@ -225,7 +224,7 @@ impl Users {
         };
         users.publish(FLEET);
         users.publish(APP);
-        users.wish();
+        users.update_checker();
         users
     }
 
@@ -247,10 +246,11 @@ impl Users {
             .with(name, |one| one.push(&commit.sha, files));
     }
 
-    fn wish(&self) {
+    /// Passes the state of the heads to the checker.
+    fn update_checker(&self) {
         let checker = &self.world.checker;
-        let newest = wanted(self.fleet.state(), self.app.state(), &checker.newest());
-        checker.want(&newest, self.fleet.state().tenants.keys().cloned());
+        let newest = desired_state(self.fleet.state(), self.app.state(), &checker.newest());
+        checker.set_desired(&newest, self.fleet.state().tenants.keys().cloned());
         let app = self.app.state();
         for (name, tenant) in &self.dropped {
             let is_there = self.world.servers[HUB].get(&format!("{KUSTOMIZATIONS}/{name}"));
@@ -259,13 +259,18 @@ impl Users {
             }
             for (object, content) in app.objects.get(name).into_iter().flatten() {
                 let place = (tenant.cluster.clone(), object.clone());
-                checker.follows(&place, *content);
+                checker.allow_dropped(&place, *content);
             }
         }
     }
 
-    /// Makes a commit of a repository, and GitHub tells of it, or not.
-    pub fn commit(&mut self, name: &'static str, what: &str, change: impl FnOnce(&mut State, u64)) {
+    /// Makes a commit of a repository and pushes it; the webhook of the push may get lost.
+    pub fn commit(
+        &mut self,
+        name: &'static str,
+        subject: &str,
+        change: impl FnOnce(&mut State, u64),
+    ) {
         self.number += 1;
         let number = self.number;
         let repository = self.repository(name);
@@ -273,11 +278,11 @@ impl Users {
         change(&mut state, number);
         repository.commits.push(Commit::new(name, number, state));
         repository.head = repository.commits.len() - 1;
-        self.push(name, &format!("commit {number}: {what}"));
+        self.push(name, &format!("commit {number}: {subject}"));
     }
 
-    fn push(&mut self, name: &'static str, what: &str) {
-        self.wish();
+    fn push(&mut self, name: &'static str, description: &str) {
+        self.update_checker();
         self.publish(name);
         let deliveries = match self.rng.below(10) {
             _ if !self.lossy => 1,
@@ -285,19 +290,20 @@ impl Users {
             2 => 2,
             _ => 1,
         };
-        let operation = format!("{what} to {name}, {deliveries} deliveries");
+        let operation = format!("{description} to {name}, {deliveries} deliveries");
         self.world.trace.operation(&operation);
         for _ in 0..deliveries {
             tokio::spawn(self.world.clone().deliver(name));
         }
     }
 
-    fn troubled(&mut self, what: impl Into<String>) {
+    /// Notes trouble of a tenant, cluster or repository.
+    fn troubled(&mut self, name: impl Into<String>) {
         let until = Instant::now() + ECHO;
-        self.trouble.insert(what.into(), until);
+        self.trouble.insert(name.into(), until);
     }
 
-    /// A repository with objects, a tenant in it, and its objects.
+    /// Returns a random tenant and its repository.
     fn some_tenant(&mut self) -> Option<(&'static str, String)> {
         let tenants: Vec<String> = self.fleet.state().tenants.keys().cloned().collect();
         let tenant = self.rng.pick(&tenants)?.clone();
@@ -318,27 +324,28 @@ impl Users {
         format!("cm-{}", self.next_object)
     }
 
-    /// Whether the next operation follows at once.
+    /// Returns whether the next operation follows at once, as part of a burst.
     pub fn is_hasty(&self) -> bool {
         self.burst.is_some()
     }
 
-    /// Somebody commits again and again.
+    /// Begins a burst of commits that change one object.
     fn burst(&mut self) -> Option<()> {
         let (_, _, object) = self.some_object()?;
         self.burst = Some((object, 1 + self.rng.below(3)));
-        self.again()
+        self.continue_burst()
     }
 
-    fn again(&mut self) -> Option<()> {
+    /// Makes the next commit of a burst.
+    fn continue_burst(&mut self) -> Option<()> {
         let (object, left) = self.burst.take()?;
         self.burst = (left > 0).then(|| (object.clone(), left.saturating_sub(1)));
         for name in [FLEET, APP] {
             let objects = &self.repository(name).state().objects;
             let tenant = objects.iter().find(|(_, all)| all.contains_key(&object));
             if let Some(tenant) = tenant.map(|(tenant, _)| tenant.clone()) {
-                let what = format!("change {object} of {tenant} in a burst");
-                self.commit(name, &what, |state, commit| {
+                let subject = format!("change {object} of {tenant} in a burst");
+                self.commit(name, &subject, |state, commit| {
                     let objects = state.objects.entry(tenant).or_default();
                     objects.insert(object.clone(), Content { commit });
                 });
@@ -347,24 +354,24 @@ impl Users {
         Some(())
     }
 
-    /// One operation.
+    /// Does one random operation, or the next commit of a burst.
     pub fn act(&mut self) {
-        if self.again().is_some() {
+        if self.continue_burst().is_some() {
             return;
         }
         let all: usize = OPERATIONS.iter().map(|(_, often)| often).sum();
         let mut at = self.rng.below(all);
         for (name, often) in OPERATIONS {
             if at < often {
-                // None: there is nothing that it could be done to.
-                let _ = self.do_it(name);
+                // The operation returns `None` if there is nothing to do it to.
+                let _ = self.run_operation(name);
                 return;
             }
             at -= often;
         }
     }
 
-    fn do_it(&mut self, name: &str) -> Option<()> {
+    fn run_operation(&mut self, name: &str) -> Option<()> {
         match name {
             "change" => self.change(),
             "burst" => self.burst(),
@@ -382,8 +389,8 @@ impl Users {
             "resume" => self.resume(),
             "request" => self.request(),
             "delete kustomization" => self.delete_kustomization(),
-            "edit by hand" => self.by_hand(false),
-            "delete by hand" => self.by_hand(true),
+            "edit by hand" => self.change_by_hand(false),
+            "delete by hand" => self.change_by_hand(true),
             "dark" => self.darken(Light::Dark),
             "hang" => self.darken(Light::Hung),
             "light" => self.lighten(),
@@ -395,14 +402,14 @@ impl Users {
             "drop release" => self.drop_release(),
             "change chart" => self.change_chart(),
             "change record" => self.change_record(),
-            other => panic!("{other} is an operation"),
+            other => panic!("unknown operation {other}"),
         }
     }
 
     fn change(&mut self) -> Option<()> {
         let (repository, tenant, object) = self.some_object()?;
-        let what = format!("change {object} of {tenant}");
-        self.commit(repository, &what, |state, commit| {
+        let subject = format!("change {object} of {tenant}");
+        self.commit(repository, &subject, |state, commit| {
             let objects = state.objects.entry(tenant).or_default();
             objects.insert(object, Content { commit });
         });
@@ -412,8 +419,8 @@ impl Users {
     fn add(&mut self) -> Option<()> {
         let (repository, tenant) = self.some_tenant()?;
         let object = self.new_object();
-        let what = format!("add {object} to {tenant}");
-        self.commit(repository, &what, |state, commit| {
+        let subject = format!("add {object} to {tenant}");
+        self.commit(repository, &subject, |state, commit| {
             let objects = state.objects.entry(tenant).or_default();
             objects.insert(object, Content { commit });
         });
@@ -426,9 +433,9 @@ impl Users {
             return None;
         }
         let cluster = self.fleet.state().tenants[&tenant].cluster.clone();
-        let what = format!("remove {object} from {tenant}");
+        let subject = format!("remove {object} from {tenant}");
         let name = object.clone();
-        self.commit(repository, &what, |state, _| {
+        self.commit(repository, &subject, |state, _| {
             state.objects.entry(tenant).or_default().remove(&name);
         });
         match self.rng.below(10) {
@@ -439,7 +446,7 @@ impl Users {
         Some(())
     }
 
-    /// Somebody puts another object in the place of one that is about to be deleted.
+    /// Lets a user replace an object with another one just before the core deletes it.
     fn ambush(&mut self, cluster: &str, object: &str) {
         let world = self.world.clone();
         let place = (cluster.to_owned(), object.to_owned());
@@ -450,33 +457,33 @@ impl Users {
             }
             server.delete(path);
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": place.1}, "data": {"owner": "somebody"}});
+                "metadata": {"name": place.1}, "data": {"owner": "a user"}});
             if server.create(CONFIGS, &object) {
                 world.trace.operation(&format!(
-                    "somebody replaces {place:?} just before its deletion"
+                    "a user replaces {place:?} just before its deletion"
                 ));
-                world.checker.is_foreign(place);
+                world.checker.mark_foreign(place);
             }
         });
     }
 
-    /// Somebody takes the owner labels off an object that is about to be deleted.
+    /// Removes the owner labels of an object that is about to be deleted, as a user.
     fn take_over(&mut self, cluster: &str, object: &str) {
         let labels = json!({"metadata": {"labels": {OWNER_NAME: null, OWNER_NAMESPACE: null}}});
         let server = &self.world.servers[cluster];
         if server.merge(&format!("{CONFIGS}/{object}"), &labels) {
-            let what = format!("somebody takes {object} on {cluster} over");
-            self.world.trace.operation(&what);
+            let operation = format!("a user takes {object} on {cluster} over");
+            self.world.trace.operation(&operation);
             let place = (cluster.to_owned(), object.to_owned());
-            self.world.checker.is_foreign(place);
+            self.world.checker.mark_foreign(place);
         }
     }
 
     fn rename(&mut self) -> Option<()> {
         let (repository, tenant, object) = self.some_object()?;
         let new = self.new_object();
-        let what = format!("rename {object} of {tenant} to {new}");
-        self.commit(repository, &what, |state, commit| {
+        let subject = format!("rename {object} of {tenant} to {new}");
+        self.commit(repository, &subject, |state, commit| {
             let objects = state.objects.entry(tenant).or_default();
             objects.remove(&object);
             objects.insert(new, Content { commit });
@@ -493,14 +500,14 @@ impl Users {
         if other != repository || from == to {
             return None;
         }
-        let what = format!("move {object} from {from} to {to}");
-        self.commit(repository, &what, |state, _| {
+        let subject = format!("move {object} from {from} to {to}");
+        self.commit(repository, &subject, |state, _| {
             let content = state
                 .objects
                 .entry(from)
                 .or_default()
                 .remove(&object)
-                .expect("it is there");
+                .expect("the object exists");
             state.objects.entry(to).or_default().insert(object, content);
         });
         Some(())
@@ -511,8 +518,8 @@ impl Users {
         let cluster = self.rng.pick(&clusters)?.clone();
         let object = self.new_object();
         let name = format!("t{}", self.next_object + 100);
-        let what = format!("new tenant {name} on {cluster} with {object}");
-        self.commit(FLEET, &what, |state, commit| {
+        let subject = format!("new tenant {name} on {cluster} with {object}");
+        self.commit(FLEET, &subject, |state, commit| {
             let tenant = Tenant {
                 cluster,
                 own_repository: false,
@@ -528,7 +535,7 @@ impl Users {
 
     fn drop_tenant(&mut self) -> Option<()> {
         let (_, tenant) = self.some_tenant()?;
-        // A suspended Kustomization is let go with its objects left behind, as in Flux.
+        // A suspended Kustomization that is deleted leaves its objects behind, as in Flux.
         if self.fleet.state().tenants.len() < 2 || !self.suspended.is_empty() {
             return None;
         }
@@ -546,7 +553,7 @@ impl Users {
         Some(())
     }
 
-    /// A Kustomization gets another name, with the same objects in the directory of that name.
+    /// Renames a Kustomization; its objects move to the directory of the new name.
     fn rename_tenant(&mut self) -> Option<()> {
         let (repository, tenant) = self.some_tenant()?;
         let is_broken = self.fleet.state().broken.contains_key(&tenant);
@@ -576,7 +583,7 @@ impl Users {
                 }
             },
         );
-        // Who was in trouble still is.
+        // The renamed tenant keeps its trouble.
         if let Some(until) = self.trouble.get(&tenant).copied() {
             self.trouble.insert(name, until);
         }
@@ -600,16 +607,16 @@ impl Users {
 
     fn break_tenant(&mut self) -> Option<()> {
         let (repository, tenant) = self.some_tenant()?;
-        let how = match self.rng.chance(5000) {
+        let broken = match self.rng.chance(5000) {
             true => Broken::Syntax,
             false => Broken::Refused,
         };
         self.troubled(&tenant);
         self.commit(
             repository,
-            &format!("break {tenant}: {how:?}"),
+            &format!("break {tenant}: {broken:?}"),
             |state, _| {
-                state.broken.insert(tenant, how);
+                state.broken.insert(tenant, broken);
             },
         );
         Some(())
@@ -638,7 +645,7 @@ impl Users {
         let (_, tenant) = self.some_tenant()?;
         let path = format!("{KUSTOMIZATIONS}/{tenant}");
         let live = self.world.hub().get(&path)?;
-        // One that is being deleted would leave its objects behind, as in Flux.
+        // If it is being deleted, a suspended Kustomization would leave its objects behind, as in Flux.
         let leaves = live["metadata"]["deletionTimestamp"].is_string();
         if leaves || self.number == 0 || self.recently_left(&tenant) {
             return None;
@@ -652,7 +659,7 @@ impl Users {
         Some(())
     }
 
-    /// Whether a commit without the tenant may still be on its way.
+    /// Returns whether a commit without the tenant may still be reconciled.
     fn recently_left(&self, tenant: &str) -> bool {
         self.fleet
             .commits
@@ -674,9 +681,9 @@ impl Users {
 
     fn request(&mut self) -> Option<()> {
         let (_, tenant) = self.some_tenant()?;
-        let asked = format!("{}", self.world.now().as_millis());
+        let requested_at = format!("{}", self.world.now().as_millis());
         let patch =
-            json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": asked}}});
+            json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": requested_at}}});
         self.world
             .hub()
             .merge(&format!("{KUSTOMIZATIONS}/{tenant}"), &patch);
@@ -691,7 +698,7 @@ impl Users {
         if self.suspended.contains(&tenant) {
             return None;
         }
-        self.world.checker.deletes(&tenant);
+        self.world.checker.expect_recreation(&tenant);
         self.troubled(&tenant);
         self.world
             .hub()
@@ -702,16 +709,16 @@ impl Users {
         Some(())
     }
 
-    fn by_hand(&mut self, delete: bool) -> Option<()> {
+    fn change_by_hand(&mut self, delete: bool) -> Option<()> {
         let (_, tenant, object) = self.some_object()?;
         let cluster = self.fleet.state().tenants[&tenant].cluster.clone();
         let path = format!("{CONFIGS}/{object}");
         let server = &self.world.servers[&cluster];
-        let what = match delete {
+        let verb = match delete {
             true => {
                 server.delete(&path);
                 let place = (cluster.clone(), object.clone());
-                self.world.checker.is_deleted_by_hand(&place);
+                self.world.checker.note_manual_deletion(&place);
                 "delete"
             }
             false => {
@@ -719,15 +726,15 @@ impl Users {
                 "edit"
             }
         };
-        let what = format!("{what} {object} on {cluster} by hand");
-        self.world.trace.operation(&what);
+        let operation = format!("{verb} {object} on {cluster} by hand");
+        self.world.trace.operation(&operation);
         Some(())
     }
 
     fn darken(&mut self, light: Light) -> Option<()> {
         let names: Vec<String> = self.world.servers.keys().cloned().collect();
         let mut name = self.rng.pick(&names)?.clone();
-        // Without the hub nothing goes on: mostly it is another one.
+        // Without the hub no object is reconciled, so mostly take another cluster.
         if name == HUB && (!self.lossy || self.rng.chance(7000)) {
             name = names.last()?.clone();
         }
@@ -771,8 +778,8 @@ impl Users {
             true => one.branchless = true,
             false => one.gone = true,
         });
-        let what = if branch { "'s branch" } else { "" };
-        self.world.trace.operation(&format!("{name}{what} is gone"));
+        let part = if branch { "'s branch" } else { "" };
+        self.world.trace.operation(&format!("{name}{part} is gone"));
         self.troubled(name);
         Some(())
     }
@@ -802,8 +809,8 @@ impl Users {
     fn change_release(&mut self) -> Option<()> {
         let name = self.some_release()?;
         let flips = self.rng.chance(4000);
-        let what = format!("change release {name}");
-        self.commit(FLEET, &what, |state, commit| {
+        let subject = format!("change release {name}");
+        self.commit(FLEET, &subject, |state, commit| {
             if let Some(release) = state.releases.get_mut(&name) {
                 release.content = Content { commit };
                 release.has_extra ^= flips;
@@ -817,8 +824,8 @@ impl Users {
         let cluster = self.rng.pick(&clusters)?.clone();
         self.next_object += 1;
         let name = format!("r{}", self.next_object + 100);
-        let what = format!("new release {name} on {cluster}");
-        self.commit(FLEET, &what, |state, commit| {
+        let subject = format!("new release {name} on {cluster}");
+        self.commit(FLEET, &subject, |state, commit| {
             state.releases.insert(name, new_release(&cluster, commit));
         });
         Some(())
@@ -840,29 +847,29 @@ impl Users {
         Some(())
     }
 
-    /// Somebody, such as `helm rollback`, changes the next record that the core writes, just before that.
+    /// Lets another writer, such as `helm rollback`, change the next record that the core writes, just before that.
     fn change_record(&mut self) -> Option<()> {
         let name = self.some_release()?;
         let cluster = &self.fleet.state().releases[&name].cluster;
         self.world.servers[cluster].change_record();
-        let what = format!("somebody is about to change a record on {cluster}");
-        self.world.trace.operation(&what);
+        let operation = format!("a user is about to change a record on {cluster}");
+        self.world.trace.operation(&operation);
         Some(())
     }
 
-    /// The releases of a cluster.
+    /// Returns the names of the releases of a cluster.
     pub fn releases(&self, cluster: &str) -> BTreeSet<String> {
         let releases = self.fleet.state().releases.iter();
         let here = releases.filter(|(_, release)| release.cluster == cluster);
         here.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The version of their chart.
+    /// Returns the version of the releases' chart.
     pub fn chart_version(&self) -> String {
         self.fleet.state().chart_version()
     }
 
-    /// The end of all trouble: clusters are lit, repositories back, what was broken is mended, what was suspended goes on.
+    /// Ends all trouble: clusters and repositories are available, broken directories are fixed, suspended Kustomizations are resumed.
     pub fn calm(&mut self) {
         self.world.trace.operation("calm");
         let _ = self.lighten();
@@ -871,7 +878,7 @@ impl Users {
         self.trouble.clear();
     }
 
-    /// The head of a repository.
+    /// Returns the revision of the head of a repository.
     pub fn head(&self, own_repository: bool) -> String {
         let repository = if own_repository {
             &self.app
@@ -881,18 +888,18 @@ impl Users {
         format!("main@sha1:{}", repository.commits[repository.head].sha)
     }
 
-    /// The tenants and what their Kustomizations should have applied.
+    /// Returns the tenants and the revisions that their Kustomizations should have applied.
     pub fn tenants(&self) -> impl Iterator<Item = (&String, String)> {
         let tenants = self.fleet.state().tenants.iter();
         tenants.map(|(name, tenant)| (name, self.head(tenant.own_repository)))
     }
 
-    /// Whether a tenant may be late: its own trouble, or that of its cluster, its repository, or whom it waits for.
+    /// Returns whether a tenant may be late: it, its cluster, its repository, or a tenant that it depends on has trouble.
     pub fn may_be_late(&self, difference: &Difference) -> bool {
         let now = Instant::now();
-        let is_troubled = |what: &str| {
-            self.suspended.contains(what)
-                || self.trouble.get(what).is_some_and(|until| *until > now)
+        let is_troubled = |name: &str| {
+            self.suspended.contains(name)
+                || self.trouble.get(name).is_some_and(|until| *until > now)
         };
         let state = self.fleet.state();
         let dark = |name: &String| {
@@ -922,12 +929,12 @@ impl Users {
             .map(|(name, _)| name.clone())
             .chain(releases.map(|(name, _)| name.clone()))
             .collect();
-        // The root itself.
+        // The root Kustomization.
         is_troubled(FLEET)
             || gone(FLEET)
             || is_troubled(HUB)
             || dark(&HUB.to_owned())
-            // Of one that was dropped, too.
+            // The tenant may have been dropped, so check its cluster also here.
             || is_troubled(&difference.cluster)
             || dark(&difference.cluster)
             || dependents(state, own).contains(&difference.tenant)
@@ -943,7 +950,7 @@ fn new_release(cluster: &str, commit: u64) -> Release {
     }
 }
 
-/// Approves prunes that are held because they would delete much: users mean what they commit.
+/// Approves prunes that are held because they would delete many objects: users mean what they commit.
 fn approve(world: &World) {
     for live in world.hub().list(KUSTOMIZATIONS) {
         let conditions = live["status"]["conditions"].as_array();
@@ -959,16 +966,16 @@ fn approve(world: &World) {
             world
                 .hub()
                 .merge(&format!("{KUSTOMIZATIONS}/{name}"), &approved);
-            let what = format!("approve the prune of {name} at {revision}");
-            world.trace.operation(&what);
+            let operation = format!("approve the prune of {name} at {revision}");
+            world.trace.operation(&operation);
         }
     }
 }
 
-/// Plays kubelet: Deployments become ready after a while. And the people who are asked before much is deleted.
+/// Plays kubelet: Deployments become ready after a while. Also plays the users who approve large prunes.
 pub async fn kubelet(world: Arc<World>, mut rng: Rng) {
     let mut ready: BTreeMap<(String, String), Instant> = BTreeMap::new();
-    // The writes that a server had had when all on it was ready.
+    // The number of writes of each server when all of its Deployments were ready.
     let mut still: BTreeMap<String, u64> = BTreeMap::new();
     let deployments = format!("/apis/apps/v1/namespaces/{APPS}/deployments");
     for turn in 0u64.. {
@@ -1001,9 +1008,9 @@ pub async fn kubelet(world: Arc<World>, mut rng: Rng) {
                     let path = format!("{path}/{name}/status");
                     let media = "application/merge-patch+json";
                     let sent = server.send("PATCH", &path, media, Some(&status));
-                    sent.unwrap_or_else(|(_, why)| panic!("{path}: {why}"));
-                    let what = format!("{name} on {cluster} becomes ready");
-                    world.trace.operation(&what);
+                    sent.unwrap_or_else(|(_, message)| panic!("{path}: {message}"));
+                    let operation = format!("{name} on {cluster} becomes ready");
+                    world.trace.operation(&operation);
                 }
             }
             if is_still {

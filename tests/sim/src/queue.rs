@@ -1,4 +1,4 @@
-//! SQS: a standard queue with delays, visibility, duplicates, any order, a dead-letter queue, and the rule against loops.
+//! SQS: a standard queue with delays, visibility timeout, duplicates, any order, a dead-letter queue, and loop detection.
 
 use crate::bugs::{Bug, DEDUPLICATION};
 use crate::gate::{Gate, Kind, Trouble};
@@ -12,36 +12,36 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// `DelaySeconds` goes to 15 minutes.
-const LONGEST_DELAY: Duration = Duration::from_secs(900);
+/// The maximum of `DelaySeconds`: 15 minutes.
+const MAX_DELAY: Duration = Duration::from_secs(900);
 /// `VisibilityTimeout` of infra/template.yaml.
 pub const VISIBILITY: Duration = Duration::from_secs(720);
 /// `maxReceiveCount` of infra/template.yaml.
-const MOST_RECEIVES: u32 = 5;
-/// Lambda cuts a loop after about so many invocations of one lineage, where the queue's rule is on.
-const LONGEST_LINEAGE: u32 = 16;
-/// `SendMessageBatch` takes so many.
+const MAX_RECEIVES: u32 = 5;
+/// The number of invocations of one lineage after which Lambda's recursive loop detection cuts a loop.
+const MAX_LINEAGE: u32 = 16;
+/// The most messages of one `SendMessageBatch`.
 const BATCH: usize = 10;
 
-/// A message as it is received.
+/// A message of the queue.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Its number.
+    /// The number of the message.
     pub id: u64,
-    /// What was sent.
+    /// The body that was sent.
     pub body: String,
-    /// How many messages of its lineage came before.
+    /// The number of messages of its lineage before it.
     pub depth: u32,
     visible: Instant,
     received: u32,
     in_flight: bool,
 }
 
-/// The queue.
+/// The reconcile queue and the sweep queue.
 pub struct Sqs {
     gate: Arc<Gate>,
     state: Mutex<State>,
-    /// Rings when a message came.
+    /// Notifies the poller of a new message.
     pub bell: Notify,
     bug: Option<Bug>,
 }
@@ -51,21 +51,21 @@ struct State {
     messages: BTreeMap<u64, Message>,
     dead: Vec<Message>,
     next: u64,
-    /// How many messages each invocation sent.
+    /// The number of messages that each invocation sent.
     sent_by: BTreeMap<u64, usize>,
     sent: u64,
-    /// Of 10,000 deliveries, how many come twice.
+    /// The number of messages, of 10,000, that are delivered two times.
     duplicates: u32,
-    /// What must be in no message.
+    /// The string that no message may contain.
     canary: String,
-    /// The hubs whose sweeps were asked for.
+    /// The hubs in the messages of the sweep queue.
     sweeps: Vec<String>,
-    /// When each body was sent, for a planted bug.
+    /// The time at which each body was sent, for [`Bug::Deduplicated`].
     recent: BTreeMap<String, Instant>,
 }
 
 impl State {
-    /// Whether an equal message was sent a moment ago.
+    /// Returns whether an equal message was sent within the deduplication interval.
     fn is_duplicate(&mut self, body: &str) -> bool {
         let now = Instant::now();
         self.recent.retain(|_, sent| now - *sent < DEDUPLICATION);
@@ -76,7 +76,7 @@ impl State {
 }
 
 impl Sqs {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(gate: Arc<Gate>, rng: Rng, duplicates: u32, canary: &str, bug: Option<Bug>) -> Self {
         let state = State {
             rng,
@@ -102,7 +102,7 @@ impl Sqs {
         self.state.lock().expect("the queue")
     }
 
-    /// No message comes twice from now on.
+    /// Stops the duplication of messages.
     pub fn calm(&self) {
         self.state().duplicates = 0;
     }
@@ -149,7 +149,7 @@ impl Sqs {
         self.bell.notify_one();
     }
 
-    /// Up to ten messages that can be seen, in any order; those that were received too often are dead.
+    /// Returns up to ten visible messages, in any order; those that were received too often move to the dead-letter queue.
     pub fn receive(&self) -> Vec<Message> {
         let now = Instant::now();
         let mut state = self.state();
@@ -164,7 +164,7 @@ impl Sqs {
         while batch.len() < most && !seen.is_empty() {
             let at = state.rng.below(seen.len());
             let id = seen.swap_remove(at);
-            let twice = {
+            let is_duplicated = {
                 let duplicates = state.duplicates;
                 state.rng.chance(duplicates)
             };
@@ -174,10 +174,10 @@ impl Sqs {
                 continue;
             };
             message.received += 1;
-            if message.received > MOST_RECEIVES || (cut && message.depth >= LONGEST_LINEAGE) {
+            if message.received > MAX_RECEIVES || (cut && message.depth >= MAX_LINEAGE) {
                 if let Some(message) = state.messages.remove(&id) {
-                    let what = format!("message {} is dead: {}", message.id, message.body);
-                    self.gate.trace.line(&what);
+                    let line = format!("message {} is dead: {}", message.id, message.body);
+                    self.gate.trace.line(&line);
                     state.dead.push(message);
                 }
                 continue;
@@ -185,8 +185,8 @@ impl Sqs {
             message.in_flight = true;
             message.visible = now + VISIBILITY;
             batch.push(message.clone());
-            if twice {
-                // At least once: a copy of it is seen soon, also when this one was deleted by then.
+            if is_duplicated {
+                // At-least-once delivery: a copy is visible soon, even if this message was deleted by then.
                 copies.push((message.clone(), soon));
             }
         }
@@ -199,20 +199,20 @@ impl Sqs {
         batch
     }
 
-    /// Takes a message out that was worked on.
+    /// Deletes a message that was processed.
     pub fn delete(&self, id: u64) {
         self.state().messages.remove(&id);
     }
 
-    /// Sends messages again that were worked on.
-    pub fn again(&self, messages: &[Message]) {
+    /// Sends processed messages again.
+    pub fn resend(&self, messages: &[Message]) {
         let bodies = messages
             .iter()
             .map(|one| (one.body.clone(), Duration::from_secs(20)));
         self.take_in(&bodies.collect::<Vec<_>>());
     }
 
-    /// The messages of the sweep queue, and how long each of them is on its way. A standard queue, too: one may come twice.
+    /// Takes the messages of the sweep queue, with the delay of each. It is also a standard queue: a message may come two times.
     pub fn take_sweeps(&self) -> Vec<(String, Duration)> {
         let mut state = self.state();
         let mut taken = Vec::new();
@@ -227,24 +227,24 @@ impl Sqs {
         taken
     }
 
-    /// When the next message can be seen.
+    /// Returns the time at which the next message is visible.
     pub fn next(&self) -> Option<Instant> {
         let state = self.state();
         state.messages.values().map(|message| message.visible).min()
     }
 
-    /// How many messages an invocation sent.
+    /// Returns the number of messages that an invocation sent.
     pub fn sent_by(&self, invocation: u64) -> usize {
         let state = self.state();
         state.sent_by.get(&invocation).copied().unwrap_or_default()
     }
 
-    /// How many messages were sent in all.
+    /// Returns the number of all messages that were sent.
     pub fn sent(&self) -> u64 {
         self.state().sent
     }
 
-    /// What is waiting, without what was received and not deleted, and what is dead.
+    /// Returns the bodies of the waiting messages, without those in flight, and of the dead ones.
     pub fn waiting(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state();
         let body = |message: &Message| message.body.clone();
@@ -256,10 +256,10 @@ impl Sqs {
     }
 }
 
-/// As the adapter rounds it.
+/// Rounds a delay up to whole seconds, as the adapter does.
 fn seconds(delay: Duration) -> Duration {
     let whole = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
-    Duration::from_secs(whole).min(LONGEST_DELAY)
+    Duration::from_secs(whole).min(MAX_DELAY)
 }
 
 #[async_trait]
@@ -312,10 +312,10 @@ impl Queue for Sqs {
                 self.take_in(batch);
                 Ok(())
             };
-            // Also where the queue took some of a batch: the adapter sends the others again, and gives up at last.
+            // Also if the queue took a part of a batch: the adapter sends the others again, and fails in the end.
             let refuse = |_: Trouble| {
-                let what = "send to the queue: the messages are not taken";
-                Err(PortError::new(ErrorKind::Unavailable, what))
+                let message = "send to the queue: the messages are not taken";
+                Err(PortError::new(ErrorKind::Unavailable, message))
             };
             self.gate
                 .call(Kind::Send, &name, None, effect, refuse)

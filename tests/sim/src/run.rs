@@ -1,11 +1,11 @@
-//! One run: a world, a while of work and trouble, then calm, and what must hold in the end.
+//! One run: a world, a time of operations and trouble, then calm, and the checks at the end.
 
 use crate::bugs::Bug;
 use crate::check::{self, CHARTS, CONFIGS, Difference, KUSTOMIZATIONS, RELEASES, SOURCES};
 use crate::gate::{Plan, Weather};
 use crate::operations::{Users, kubelet};
 use crate::rng::Rng;
-use crate::trace::Ended;
+use crate::trace::TraceResult;
 use crate::world::{Setup, World};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,43 +15,43 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long everything may take to converge once all is calm: the longest wait between two tries is ten minutes.
+/// The longest time to converge once all is calm: the longest wait between two tries is ten minutes.
 const CONVERGENCE: Duration = Duration::from_secs(20 * 60);
-/// How long a push may take in clear weather.
+/// The longest time that a push may take in runs without faults of calls.
 const PROMPT: Duration = Duration::from_secs(240);
-/// What is watched once all have converged.
+/// The time that is watched after all have converged.
 const QUIET: Duration = Duration::from_secs(180);
 
-/// What is run.
+/// The options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// A planted bug.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
-    /// Keep every line of the trace.
+    /// True if every line of the trace is kept.
     pub trace: bool,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// What happened.
-    pub ended: Ended,
-    /// Calls of the core to the outside.
+    /// The result of the trace.
+    pub ended: TraceResult,
+    /// The number of calls of the core to the outside.
     pub calls: u64,
-    /// Steps.
+    /// The number of steps.
     pub steps: u64,
-    /// Faults by name.
+    /// The number of faults by name.
     pub faults: BTreeMap<&'static str, u64>,
-    /// Virtual time.
+    /// The virtual time that the run took.
     pub time: Duration,
 }
 
 impl Outcome {
-    /// That of a world.
+    /// Returns the outcome of a world at this time.
     pub fn of(world: &World, seed: u64, start: Instant) -> Self {
         let (calls, faults) = world.gate.counts();
         Self {
@@ -64,7 +64,7 @@ impl Outcome {
         }
     }
 
-    /// Whether all held.
+    /// Returns whether all invariants held.
     pub fn holds(&self) -> bool {
         self.ended.violations.is_empty()
     }
@@ -73,18 +73,18 @@ impl Outcome {
 /// The kind of a run, by its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// No call goes wrong; clusters go dark and commits are broken all the same.
+    /// No call fails; clusters still go dark and commits are broken.
     Clear,
-    /// Some calls go wrong.
+    /// Some calls fail.
     Flaky,
-    /// Many do.
+    /// Many calls fail.
     Storm,
-    /// Functions stand still and go on, and clocks are wrong.
+    /// Functions are frozen and continue, and clocks are wrong.
     Zombies,
 }
 
 impl Kind {
-    /// That of a seed.
+    /// Returns the kind of a seed, by its last digit.
     pub fn of(seed: u64) -> Self {
         match seed % 10 {
             0 | 1 => Self::Clear,
@@ -126,7 +126,7 @@ pub fn run(options: Options) -> Outcome {
     guarded(options.seed, || runtime().block_on(drive(options)))
 }
 
-/// A runtime of one thread whose time moves when nothing else can.
+/// Returns a runtime of one thread whose time advances when no task can run.
 pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -135,14 +135,14 @@ pub fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime")
 }
 
-/// A panic of the core or of the simulation is a violation, too.
+/// Calls `run`, and converts a panic of the core or of the simulation to a violation.
 pub fn guarded(seed: u64, run: impl FnOnce() -> Outcome) -> Outcome {
     let ran = std::panic::catch_unwind(AssertUnwindSafe(run));
     ran.unwrap_or_else(|_| Outcome {
         seed,
-        ended: Ended {
-            violations: vec!["the simulation itself ended with a panic".to_owned()],
-            ..Ended::default()
+        ended: TraceResult {
+            violations: vec!["the run panicked".to_owned()],
+            ..TraceResult::default()
         },
         ..Outcome::default()
     })
@@ -188,9 +188,9 @@ async fn play(world: &Arc<World>, mut users: Users, rng: &mut Rng, kind: Kind) {
             let left = end - Instant::now();
             tokio::time::sleep(left.min(Duration::from_secs(20))).await;
             if kind == Kind::Clear {
-                prompt(world, &users, &mut late);
+                check_promptness(world, &users, &mut late);
             }
-            settled(world);
+            check_handovers(world);
             if world.trace.is_violated() {
                 return;
             }
@@ -202,12 +202,12 @@ async fn play(world: &Arc<World>, mut users: Users, rng: &mut Rng, kind: Kind) {
     world.sqs.calm();
     users.calm();
     if converge(world, &users).await {
-        stay(world, &users).await;
+        check_quiet(world, &users).await;
     }
 }
 
-/// **I**: whoever has no trouble is served promptly, whatever happens to others.
-fn prompt(world: &World, users: &Users, late: &mut BTreeMap<String, Instant>) {
+/// Checks **I**: a tenant without trouble converges promptly, whatever happens to others.
+fn check_promptness(world: &World, users: &Users, late: &mut BTreeMap<String, Instant>) {
     let now = Instant::now();
     let differences = world.checker.differences(&world.servers);
     let excused = |one: &Difference| users.may_be_late(one);
@@ -219,21 +219,21 @@ fn prompt(world: &World, users: &Users, late: &mut BTreeMap<String, Instant>) {
         }
         let since = *late.entry(one.text.clone()).or_insert(now);
         if now - since > PROMPT {
-            let what = format!("late for {} s: {}", (now - since).as_secs(), one.text);
-            world.trace.violation('I', &what);
+            let message = format!("late for {} s: {}", (now - since).as_secs(), one.text);
+            world.trace.violation('I', &message);
         }
     }
 }
 
-/// **N** over what was handed over a while ago.
-fn settled(world: &World) {
-    for (invariant, what) in world.checker.unsettled() {
-        world.trace.violation(invariant, &what);
+/// Checks **N** for objects that were handed over a while ago.
+fn check_handovers(world: &World) {
+    for (invariant, message) in world.checker.check_handovers() {
+        world.trace.violation(invariant, &message);
     }
 }
 
-/// What is not as the newest commits say.
-fn open(world: &World, users: &Users) -> Vec<String> {
+/// Returns all differences from the newest commits.
+fn differences(world: &World, users: &Users) -> Vec<String> {
     let differences = world.checker.differences(&world.servers);
     let mut open: Vec<String> = differences.into_iter().map(|one| one.text).collect();
     let mut expected: BTreeMap<String, String> = users
@@ -246,7 +246,7 @@ fn open(world: &World, users: &Users) -> Vec<String> {
         let ready = ready(&live);
         let applied = live["status"]["lastAppliedRevision"].as_str();
         match expected.remove(name) {
-            None => open.push(format!("Kustomization {name} is still there")),
+            None => open.push(format!("Kustomization {name} still exists")),
             Some(head) if applied != Some(&head) => {
                 open.push(format!(
                     "Kustomization {name} is at {applied:?}, not {head}: {ready}"
@@ -261,7 +261,7 @@ fn open(world: &World, users: &Users) -> Vec<String> {
     open.extend(
         expected
             .keys()
-            .map(|name| format!("Kustomization {name} is not there")),
+            .map(|name| format!("Kustomization {name} does not exist")),
     );
     for live in world.hub().list(SOURCES) {
         let ready = ready(&live);
@@ -270,17 +270,17 @@ fn open(world: &World, users: &Users) -> Vec<String> {
             open.push(format!("GitRepository {name} is not ready: {ready}"));
         }
     }
-    open.extend(open_releases(world, users));
+    open.extend(release_differences(world, users));
     open
 }
 
-/// Releases that are not as the newest commits say, and what is left of those that are gone.
-fn open_releases(world: &World, users: &Users) -> Vec<String> {
+/// Returns the differences of releases from the newest commits, and the remains of removed releases.
+fn release_differences(world: &World, users: &Users) -> Vec<String> {
     let mut open = Vec::new();
     let mut expected = BTreeSet::new();
     for (cluster, server) in &world.servers {
         let here = users.releases(cluster);
-        open.extend(check::records(server, &here));
+        open.extend(check::check_records(server, &here));
         for name in &here {
             let live = server.get(&format!("{CONFIGS}/{name}"));
             let chart = live
@@ -289,7 +289,7 @@ fn open_releases(world: &World, users: &Users) -> Vec<String> {
             let version = users.chart_version();
             if chart != Some(&version) {
                 open.push(format!(
-                    "{cluster}: {name} is of chart {chart:?}, not {version}"
+                    "{cluster}: {name} has chart version {chart:?}, not {version}"
                 ));
             }
         }
@@ -305,7 +305,7 @@ fn open_releases(world: &World, users: &Users) -> Vec<String> {
             let name = live["metadata"]["name"].as_str().unwrap_or_default();
             let ready = ready(&live);
             if !missing.remove(name) {
-                open.push(format!("{kind} {name} is still there: {ready}"));
+                open.push(format!("{kind} {name} still exists: {ready}"));
             } else if !ready.starts_with("True") {
                 open.push(format!("{kind} {name} is not ready: {ready}"));
             }
@@ -313,7 +313,7 @@ fn open_releases(world: &World, users: &Users) -> Vec<String> {
         open.extend(
             missing
                 .iter()
-                .map(|name| format!("{path}/{name} is not there")),
+                .map(|name| format!("{path}/{name} does not exist")),
         );
     }
     open
@@ -331,34 +331,34 @@ fn ready(object: &Value) -> String {
     })
 }
 
-/// **L**: once all is calm, everything becomes as the newest commits say.
+/// Checks **L**: once all is calm, everything converges to the newest commits. Returns whether it did.
 pub async fn converge(world: &World, users: &Users) -> bool {
     let end = Instant::now() + CONVERGENCE;
     loop {
         tokio::time::sleep(Duration::from_secs(15)).await;
-        settled(world);
+        check_handovers(world);
         if world.trace.is_violated() {
             return false;
         }
-        let open = open(world, users);
+        let open = differences(world, users);
         if open.is_empty() {
             return true;
         }
         if Instant::now() >= end {
-            let what = format!(
+            let message = format!(
                 "not converged after {} s:\n  {}",
                 CONVERGENCE.as_secs(),
                 open.join("\n  ")
             );
-            world.trace.violation('L', &what);
+            world.trace.violation('L', &message);
             return false;
         }
     }
 }
 
-/// **E**, **N**, **S** and once more **L**: nothing moves any more, and nothing is left over.
-async fn stay(world: &World, users: &Users) {
-    // What was begun before ends: waits that the timer looks at, and messages that are under way.
+/// Checks **E**, **N**, **S** and again **L**: nothing changes after convergence, and nothing is left over.
+async fn check_quiet(world: &World, users: &Users) {
+    // Let pending work end: waits that the timer checks, and messages that are under way.
     tokio::time::sleep(Duration::from_secs(150)).await;
     let before = world.sqs.sent();
     tokio::time::sleep(QUIET).await;
@@ -368,27 +368,29 @@ async fn stay(world: &World, users: &Users) {
         .servers
         .keys()
         .map(|name| users.releases(name).len() as u64);
-    // Two sources each minute, and everything else once if its interval ends just now: Kustomizations, releases and their charts.
+    // Two sources each minute; and one message for each Kustomization, release and chart, whose interval may end in this time.
     let most = 2 * 4 + 2 * (tenants + 1) + 2 * releases.sum::<u64>() + 2;
     if sent > most {
-        let what = format!(
+        let message = format!(
             "{sent} messages in {} quiet seconds, at most {most} are due",
             QUIET.as_secs()
         );
-        world.trace.violation('E', &what);
+        world.trace.violation('E', &message);
     }
     let (_, dead) = world.sqs.waiting();
     if !dead.is_empty() {
-        let what = format!("{} messages are dead: {}", dead.len(), dead.join(" "));
-        world.trace.violation('E', &what);
+        let message = format!("{} messages are dead: {}", dead.len(), dead.join(" "));
+        world.trace.violation('E', &message);
     }
-    for what in open(world, users) {
-        world.trace.violation('L', &format!("no longer so: {what}"));
+    for difference in differences(world, users) {
+        world
+            .trace
+            .violation('L', &format!("after convergence: {difference}"));
     }
-    for (invariant, what) in world.checker.orphans(&world.servers) {
-        world.trace.violation(invariant, &what);
+    for (invariant, message) in world.checker.check_all_inventories(&world.servers) {
+        world.trace.violation(invariant, &message);
     }
-    for what in world.leaks() {
-        world.trace.violation('S', &what);
+    for leak in world.leaks() {
+        world.trace.violation('S', &leak);
     }
 }

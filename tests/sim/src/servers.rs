@@ -1,4 +1,4 @@
-//! API servers: embedded ones behind a gate, that can be dark or hang, and whose writes are watched.
+//! API servers: embedded ones behind the gate, which can be dark or hang, and whose writes are checked.
 
 use crate::bugs::Bug;
 use crate::check::{CONFIGS, Checker, OWNER_NAME, OWNER_NAMESPACE, RECORDS};
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded::{Embedded, ResponseBody};
-use driftless_apiserver::{Body, Request as Asked, Server, User};
+use driftless_apiserver::{Body, Request as ServerRequest, Server, User};
 use driftless_core::ports::{
     Access, Clock, Cluster, Clusters, ErrorKind, Impersonation, PortError, Result,
 };
@@ -24,25 +24,25 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Longer than any client waits.
+/// A time that is longer than any client waits.
 const FOR_EVER: Duration = Duration::from_secs(3600);
 
-/// Whether a server answers.
+/// The availability of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Light {
-    /// It answers.
+    /// The server answers.
     Lit,
-    /// It refuses connections.
+    /// The server refuses connections.
     Dark,
-    /// It takes connections and says nothing.
+    /// The server accepts connections and never answers.
     Hung,
 }
 
 /// One API server.
 pub struct ApiServer {
-    /// Its name.
+    /// The name of the cluster.
     pub name: String,
-    /// Where kubeconfigs find it.
+    /// The URL in kubeconfigs.
     pub url: String,
     embedded: Embedded,
     light: Mutex<Light>,
@@ -50,18 +50,18 @@ pub struct ApiServer {
     gate: Arc<Gate>,
     checker: Arc<Checker>,
     bug: Option<Bug>,
-    /// What somebody does to an object just before it is deleted, once.
+    /// The change of another writer, done to an object just before the core deletes it.
     ambush: Mutex<Option<Ambush>>,
-    /// Whether somebody changes the next record of a release just before the core does.
+    /// True if another writer changes the next record of a release just before the core does.
     record_changes: AtomicBool,
-    /// Requests that were no reads.
+    /// The number of requests other than reads.
     writes: AtomicU64,
 }
 
 type Ambush = Box<dyn FnOnce(&ApiServer, &str) + Send>;
 
 impl ApiServer {
-    /// A server with this content.
+    /// Returns a server with this content.
     pub fn new(
         name: &str,
         content: &Server,
@@ -86,32 +86,32 @@ impl ApiServer {
         }
     }
 
-    /// Switches it on or off.
+    /// Sets the availability.
     pub fn set(&self, light: Light) {
         *self.light.lock().expect("the switch") = light;
     }
 
-    /// Whether it answers.
+    /// Returns the availability.
     pub fn light(&self) -> Light {
         *self.light.lock().expect("the switch")
     }
 
-    /// It starts again: connections and what clients know of it are gone.
+    /// Restarts the server: connections and the caches of clients are lost.
     pub fn restart(&self) {
         *self.client.lock().expect("the client") = None;
     }
 
-    /// Does this to the next object that the core deletes, just before the delete.
-    pub fn ambush(&self, what: impl FnOnce(&Self, &str) + Send + 'static) {
-        *self.ambush.lock().expect("the ambush") = Some(Box::new(what));
+    /// Calls `change` with the path of the next object that the core deletes, just before the delete.
+    pub fn ambush(&self, change: impl FnOnce(&Self, &str) + Send + 'static) {
+        *self.ambush.lock().expect("the ambush") = Some(Box::new(change));
     }
 
-    /// Changes the next record of a release that the core writes over, just before that.
+    /// Changes the next record of a release that the core updates, just before the update.
     pub fn change_record(&self) {
         self.record_changes.store(true, Ordering::Relaxed);
     }
 
-    /// How many requests it had that were no reads: as long as that is the same, so is what it holds.
+    /// Returns the number of requests other than reads: while it stays the same, so do the objects.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
@@ -121,12 +121,12 @@ impl ApiServer {
             .fetch_add(u64::from(!is_read), Ordering::Relaxed);
     }
 
-    /// A copy of all that it holds.
+    /// Returns a copy of the whole state.
     pub fn content(&self) -> Server {
         self.embedded.with(|server, _| server.clone())
     }
 
-    /// Asks as an administrator, past the gate.
+    /// Sends a request as an administrator, without the gate.
     pub fn send(
         &self,
         method: &str,
@@ -136,7 +136,7 @@ impl ApiServer {
     ) -> std::result::Result<Value, (u16, String)> {
         self.count(method == "GET");
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let answer = self.embedded.handle(&Asked {
+        let answer = self.embedded.handle(&ServerRequest {
             method: method.to_owned(),
             path: path.to_owned(),
             query: query.to_owned(),
@@ -145,7 +145,10 @@ impl ApiServer {
             user: User::admin("operator"),
         });
         let Body::Json(value, _) = answer.body else {
-            return Err((answer.status, format!("{method} {path}: no JSON")));
+            return Err((
+                answer.status,
+                format!("{method} {path}: the answer is not JSON"),
+            ));
         };
         match answer.status {
             200..300 => Ok(value),
@@ -156,29 +159,29 @@ impl ApiServer {
         }
     }
 
-    /// An object, if it is there.
+    /// Returns an object; `None` if it does not exist.
     pub fn get(&self, path: &str) -> Option<Value> {
         self.send("GET", path, "application/json", None).ok()
     }
 
-    /// Creates an object.
+    /// Creates an object. Returns whether that succeeded.
     pub fn create(&self, path: &str, object: &Value) -> bool {
         self.send("POST", path, "application/json", Some(object))
             .is_ok()
     }
 
-    /// Merges a patch into an object, if it is there.
+    /// Merges a patch into an object. Returns whether the object exists.
     pub fn merge(&self, path: &str, patch: &Value) -> bool {
         let media = "application/merge-patch+json";
         self.send("PATCH", path, media, Some(patch)).is_ok()
     }
 
-    /// Deletes an object, if it is there.
+    /// Deletes an object. Returns whether it existed.
     pub fn delete(&self, path: &str) -> bool {
         self.send("DELETE", path, "application/json", None).is_ok()
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn list(&self, path: &str) -> Vec<Value> {
         let mut list = self.get(path).unwrap_or_default();
         match list["items"].take() {
@@ -230,7 +233,7 @@ impl ApiServer {
         }
         let before = watched.then(|| self.get(&object)).flatten();
         let body = match self.bug {
-            Some(bug) if is_write => match self.bugged(bug, &parts, body, before.as_ref()) {
+            Some(bug) if is_write => match self.apply_bug(bug, &parts, body, before.as_ref()) {
                 Ok(body) => body,
                 Err(answer) => return Ok(answer),
             },
@@ -243,32 +246,33 @@ impl ApiServer {
             .expect("the server answers at once")
             .expect("the server answers");
         if changed && answer.status().is_success() {
-            let what = format!("{object} was changed by somebody, and {method} went over it");
-            self.gate.trace.violation('P', &what);
+            let message =
+                format!("{object} was changed by a user, and {method} replaced that change");
+            self.gate.trace.violation('P', &message);
         }
         if is_record
             && answer.status().is_success()
             && let Some(record) = self.get(&object)
         {
-            self.checker.recorded(self, &record);
+            self.checker.note_record(self, &record);
         }
         if self.bug == Some(Bug::ForeignDelete) && method == http::Method::GET {
-            return Ok(self.claimed(&object, answer));
+            return Ok(self.with_owner_labels(&object, answer));
         }
         if watched && answer.status().is_success() {
             let after = self.get(&object);
-            let what = self
-                .checker
-                .wrote(self, &object, merges, before.as_ref(), after.as_ref());
-            for what in what {
-                self.gate.trace.violation(what.0, &what.1);
+            let violations =
+                self.checker
+                    .check_write(self, &object, merges, before.as_ref(), after.as_ref());
+            for (invariant, message) in violations {
+                self.gate.trace.violation(invariant, &message);
             }
         }
         Ok(answer)
     }
 
-    /// An object with the labels of whom it had before, if somebody took them off.
-    fn claimed(
+    /// Returns the answer with the object's former owner labels, for [`Bug::ForeignDelete`]; other answers are unchanged.
+    fn with_owner_labels(
         &self,
         path: &str,
         answer: http::Response<ResponseBody>,
@@ -284,12 +288,12 @@ impl ApiServer {
         response(200, &object, None)
     }
 
-    /// What a planted bug makes of a write: another body, or an answer without an effect.
+    /// Changes a write as a planted bug does: returns another body, or as the error an answer without an effect.
     #[expect(
         clippy::result_large_err,
         reason = "the answer is as large as answers are"
     )]
-    fn bugged(
+    fn apply_bug(
         &self,
         bug: Bug,
         parts: &Parts,
@@ -332,7 +336,7 @@ impl ApiServer {
                 else {
                     return Ok(body);
                 };
-                let forgotten = self.gate.forgotten.lock().expect("what is forgotten");
+                let forgotten = self.gate.forgotten.lock().expect("the forgotten entries");
                 entries.retain(|entry| {
                     let id = entry["id"].as_str().unwrap_or_default();
                     !forgotten.contains(id)
@@ -350,7 +354,7 @@ impl ApiServer {
         }
     }
 
-    /// How the server refuses, or the connection breaks.
+    /// Returns a refusal of the server, or a connection error.
     fn refuse(&self, parts: &Parts, trouble: Trouble) -> Answer {
         let is_read = parts.method == http::Method::GET;
         let is_one = parts.uri.path().contains("/namespaces/")
@@ -374,15 +378,17 @@ impl ApiServer {
         if let Some(object) = path.strip_prefix(&format!("{CONFIGS}/")) {
             let is_delete = parts.method == http::Method::DELETE;
             if self.bug == Some(Bug::InventoryAdvances) && is_delete {
-                let mut forgotten = self.gate.forgotten.lock().expect("what is forgotten");
+                let mut forgotten = self.gate.forgotten.lock().expect("the forgotten entries");
                 forgotten.insert(format!("{APPS}_{object}__ConfigMap"));
             }
             if self.bug == Some(Bug::ForceOnRefusal) && !is_read && !is_delete {
                 let before = self.get(path);
                 self.delete(path);
-                let what = self.checker.wrote(self, path, false, before.as_ref(), None);
-                for what in what {
-                    self.gate.trace.violation(what.0, &what.1);
+                let violations = self
+                    .checker
+                    .check_write(self, path, false, before.as_ref(), None);
+                for (invariant, message) in violations {
+                    self.gate.trace.violation(invariant, &message);
                 }
             }
         }
@@ -406,7 +412,7 @@ impl ApiServer {
 
 fn status(code: u16, reason: &str, details: Value) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": format!("the simulation says {reason}"), "reason": reason, "code": code, "details": details})
+        "message": format!("simulated error {reason}"), "reason": reason, "code": code, "details": details})
 }
 
 fn response(code: u16, body: &Value, after: Option<u64>) -> http::Response<ResponseBody> {
@@ -423,7 +429,7 @@ fn response(code: u16, body: &Value, after: Option<u64>) -> http::Response<Respo
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 type Answer = std::result::Result<http::Response<ResponseBody>, Failed>;
 
-/// The service of a server.
+/// The HTTP service of a server, behind the gate.
 struct Gated(Arc<ApiServer>);
 
 impl tower::Service<http::Request<KubeBody>> for Gated {
@@ -458,9 +464,9 @@ impl tower::Service<http::Request<KubeBody>> for Gated {
                 true => Kind::ApiRead,
                 false => Kind::ApiWrite,
             };
-            let asked = parts.clone();
+            let request = parts.clone();
             let effect = || server.answer(parts, body);
-            let refuse = |trouble| server.refuse(&asked, trouble);
+            let refuse = |trouble| server.refuse(&request, trouble);
             server
                 .gate
                 .call(kind, &name, Some(FOR_EVER), effect, refuse)
@@ -469,11 +475,11 @@ impl tower::Service<http::Request<KubeBody>> for Gated {
     }
 }
 
-/// The way from kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
+/// Connects kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
 pub struct SimClusters {
-    /// By name.
+    /// The servers by name.
     pub servers: BTreeMap<String, Arc<ApiServer>>,
-    /// What is wrong with it.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
 }
 

@@ -1,11 +1,11 @@
-//! What happened, line by line: a hash of all of it, and the last lines.
+//! The trace of a run: a hash of all lines, and the last lines.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use tokio::time::Instant;
 
-/// How many lines are kept when nobody asked for all.
-const KEPT: usize = 400;
+/// The number of lines that are kept unless all are.
+const KEPT_LINES: usize = 400;
 
 /// The lines of one run.
 pub struct Trace {
@@ -23,7 +23,7 @@ struct State {
 }
 
 impl Trace {
-    /// An empty trace; `all` keeps every line.
+    /// Returns an empty trace; `all` keeps every line.
     pub fn new(all: bool) -> Self {
         Self {
             start: Instant::now(),
@@ -51,12 +51,12 @@ impl Trace {
         }
         state.count += 1;
         state.lines.push_back(line);
-        if !self.all && state.lines.len() > KEPT {
+        if !self.all && state.lines.len() > KEPT_LINES {
             state.lines.pop_front();
         }
     }
 
-    /// Notes what a user or the world does.
+    /// Notes an operation of a user or of the world.
     pub fn operation(&self, text: &str) {
         self.line(&format!("== {text}"));
         let line = format!("{} {text}", self.stamp());
@@ -70,15 +70,15 @@ impl Trace {
         self.state.lock().expect("the trace").violations.push(line);
     }
 
-    /// Whether an invariant was violated.
+    /// Returns whether an invariant was violated.
     pub fn is_violated(&self) -> bool {
         !self.state.lock().expect("the trace").violations.is_empty()
     }
 
-    /// Hash, number of lines, the last lines, the operations and the violations.
-    pub fn end(&self) -> Ended {
+    /// Returns the hash, the number of lines, the last lines, the operations and the violations.
+    pub fn end(&self) -> TraceResult {
         let state = self.state.lock().expect("the trace");
-        Ended {
+        TraceResult {
             hash: state.hash,
             count: state.count,
             lines: state.lines.iter().cloned().collect(),
@@ -88,17 +88,17 @@ impl Trace {
     }
 }
 
-/// A trace that is over.
+/// The result of a trace.
 #[derive(Clone, Debug, Default)]
-pub struct Ended {
-    /// Of every line: equal for equal runs.
+pub struct TraceResult {
+    /// The hash of all lines, which is equal for equal runs.
     pub hash: u64,
-    /// How many lines there were.
+    /// The number of all lines.
     pub count: u64,
     /// The last lines, or all.
     pub lines: Vec<String>,
-    /// What users did.
+    /// The operations of users.
     pub operations: Vec<String>,
-    /// What did not hold.
+    /// The violations of invariants.
     pub violations: Vec<String>,
 }

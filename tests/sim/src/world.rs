@@ -1,4 +1,4 @@
-//! Everything around the core, and the functions that run it.
+//! The world: all services around the core, and the functions that run it.
 
 use crate::bucket::{Bucket, Content};
 use crate::bugs::Bug;
@@ -34,7 +34,7 @@ use tokio::time::{Instant, timeout};
 
 /// The hub's name.
 pub const HUB: &str = "hub";
-/// A text that must stand in no status, event, log line, blob or message.
+/// A secret string that no status, event, log line, blob or message may contain.
 pub const CANARY: &str = "canary-5e1f7a90c3";
 const WEBHOOK_SECRET: &str = "canary-5e1f7a90c3-webhook";
 
@@ -42,76 +42,76 @@ const WEBHOOK_SECRET: &str = "canary-5e1f7a90c3-webhook";
 const RECONCILE_LIMIT: Duration = Duration::from_secs(120);
 const DRIFT_LIMIT: Duration = Duration::from_secs(55);
 const WEBHOOK_LIMIT: Duration = Duration::from_secs(10);
-/// As in the reconcile function.
+/// The concurrency of the reconcile function.
 const STEPS_AT_ONCE: usize = 10;
 const WAIT_BUDGET: Duration = Duration::from_secs(8);
 const RESERVE: Duration = Duration::from_secs(60);
 const RESPONSE_MARGIN: Duration = Duration::from_secs(5);
 
-/// As in the webhook function: a function URL takes 6 MB.
+/// The limits of the webhook function: a function URL takes 6 MB.
 const ENTRANCE: Entrance = Entrance {
     max_body: 6 << 20,
     secret: "the secret manager",
 };
 
-/// How a world is made.
+/// The parameters of a world.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The seed.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// The remote clusters.
+    /// The number of remote clusters.
     pub remotes: usize,
-    /// How many invocations of the reconcile function run at once.
+    /// The number of invocations of the reconcile function that run at the same time.
     pub concurrency: usize,
     /// The longest latency of a call in milliseconds.
     pub slow: u64,
-    /// How far the clocks of functions go wrong, in milliseconds.
+    /// The largest error of the functions' clocks, in milliseconds.
     pub skew: u64,
-    /// Of 10,000 messages, how many come twice.
+    /// The number of messages, of 10,000, that are delivered two times.
     pub duplicates: u32,
-    /// How long ago the simulated time began.
+    /// The simulated time that has passed before this world.
     pub begin: Duration,
-    /// What is wrong with the ports.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
 }
 
-/// All that is left when everything stands still: a world can begin from it.
+/// The stored state of a world at rest, from which another world can begin.
 #[derive(Clone)]
 pub struct Snapshot {
-    /// The servers.
+    /// The states of the API servers by name.
     pub servers: BTreeMap<String, Server>,
-    /// The bucket.
+    /// The content of the bucket.
     pub bucket: Content,
 }
 
 /// The world of one run.
 pub struct World {
-    /// What happened.
+    /// The trace of the run.
     pub trace: Arc<Trace>,
-    /// The way of all calls.
+    /// The gate that all calls pass.
     pub gate: Arc<Gate>,
-    /// The invariants.
+    /// The checker of the invariants.
     pub checker: Arc<Checker>,
-    /// The queue.
+    /// The queues of the installation.
     pub sqs: Arc<Sqs>,
-    /// The bucket.
+    /// The bucket of the installation.
     pub bucket: Arc<Bucket>,
-    /// The Git host.
+    /// The host of the Git repositories.
     pub host: Arc<Host>,
-    /// The secret manager.
+    /// The secret manager of the installation.
     pub keys: Arc<Manager>,
     /// The API servers by name.
     pub servers: BTreeMap<String, Arc<ApiServer>>,
-    ways: Arc<SimClusters>,
+    clusters: Arc<SimClusters>,
     clock: SimClock,
     setup: Setup,
     rng: Mutex<Rng>,
     invocations: AtomicU64,
     running: AtomicUsize,
-    /// How many steps were begun.
+    /// The number of steps that were begun.
     pub steps: AtomicU64,
-    looks: Mutex<BTreeMap<String, u64>>,
-    /// What functions that stay warm have read.
+    step_counts: Mutex<BTreeMap<String, u64>>,
+    /// The cache of blobs that warm functions keep.
     read: Arc<BlobCache>,
 }
 
@@ -151,7 +151,7 @@ fn prepared() -> &'static (Server, Server) {
 }
 
 impl World {
-    /// A world; `from` is what it begins with. Call [`World::warm_up`] before the runtime is entered.
+    /// Returns a world that begins with `from`, or with new servers. Call [`World::warm_up`] before entering the runtime.
     pub async fn new(setup: Setup, from: Option<&Snapshot>, trace_all: bool) -> Arc<Self> {
         let rng = |stream| Rng::new(setup.seed, stream);
         let trace = Arc::new(Trace::new(trace_all));
@@ -183,7 +183,7 @@ impl World {
             sqs: Arc::new(sqs),
             bucket: Arc::new(Bucket::new(gate.clone(), content, setup.bug)),
             host: Arc::new(Host::new(gate.clone(), setup.bug)),
-            ways: Arc::new(SimClusters {
+            clusters: Arc::new(SimClusters {
                 servers: servers.clone(),
                 bug: setup.bug,
             }),
@@ -198,7 +198,7 @@ impl World {
             invocations: AtomicU64::new(0),
             running: AtomicUsize::new(0),
             steps: AtomicU64::new(0),
-            looks: Mutex::default(),
+            step_counts: Mutex::default(),
             read: Arc::default(),
         });
         world.set_keys(0);
@@ -208,7 +208,7 @@ impl World {
         world
     }
 
-    /// Makes what all worlds of the process share.
+    /// Creates the servers that all worlds of the process begin with.
     pub fn warm_up() {
         prepared();
     }
@@ -226,7 +226,7 @@ impl World {
                 "metadata": {"name": format!("{name}-kubeconfig")}, "stringData": {"value": kubeconfig}});
             assert!(
                 hub.create(&format!("/api/v1/namespaces/{FLUX}/secrets"), &secret),
-                "a Secret is created"
+                "the Secret was not created"
             );
         }
         let settings = Settings {
@@ -238,7 +238,7 @@ impl World {
             .expect("the hub is registered");
     }
 
-    /// The secrets; `turn` tells their rotations apart.
+    /// Sets the secrets; `turn` makes the token of each rotation different.
     pub fn set_keys(&self, turn: u64) {
         let token = format!("{CANARY}-{turn}");
         let kubeconfig = embedded::kubeconfig(&self.hub().url, None, &token);
@@ -247,12 +247,12 @@ impl World {
         self.keys.set(webhook::SECRET, Secret::new(WEBHOOK_SECRET));
     }
 
-    /// The hub's API server.
+    /// Returns the hub's API server.
     pub fn hub(&self) -> &Arc<ApiServer> {
         &self.servers[HUB]
     }
 
-    /// What the world holds now.
+    /// Returns the stored state of the world.
     pub fn snapshot(&self) -> Snapshot {
         let servers = self.servers.iter();
         Snapshot {
@@ -263,7 +263,7 @@ impl World {
         }
     }
 
-    /// The ports of one invocation: its clock may be wrong.
+    /// Returns the ports of one invocation: its clock may be wrong.
     fn ports(&self) -> Ports {
         let skew = match self.setup.skew {
             0 => 0,
@@ -279,7 +279,7 @@ impl World {
             blobs: self.bucket.clone(),
             queue: self.sqs.clone(),
             secrets: self.keys.clone(),
-            clusters: self.ways.clone(),
+            clusters: self.clusters.clone(),
             clouds: Offline::clouds(),
             clock: Arc::new(self.clock.skewed(skew)),
             compute: Arc::new(driftless_core::ports::Inline),
@@ -313,7 +313,7 @@ impl World {
         }
     }
 
-    /// The reconcile function, as in functions/reconcile/src/handler.rs.
+    /// Runs the reconcile function, as functions/reconcile/src/handler.rs does.
     async fn reconcile(self: Arc<Self>, batch: Vec<Message>) {
         let id = self.number();
         let depth = batch.iter().map(|one| one.depth).max().unwrap_or_default();
@@ -339,19 +339,19 @@ impl World {
             .buffer_unordered(STEPS_AT_ONCE)
             .collect::<Vec<_>>();
         let end = lambda::invoke(id, "reconcile", depth, RECONCILE_LIMIT, code).await;
-        let how = match end {
+        let result = match end {
             End::Done(done) => {
                 let done: Vec<u64> = done.into_iter().flatten().collect();
                 done.iter().for_each(|id| self.sqs.delete(*id));
                 if self.setup.bug == Some(Bug::EndlessLoop) {
-                    self.sqs.again(&batch);
+                    self.sqs.resend(&batch);
                 }
                 format!("ends, {} of {} done", done.len(), batch.len())
             }
             End::Killed => "is killed".to_owned(),
-            End::TimedOut => "is over its time".to_owned(),
+            End::TimedOut => "times out".to_owned(),
         };
-        self.trace.line(&format!("reconcile{id} {how}"));
+        self.trace.line(&format!("reconcile{id} {result}"));
         self.running.fetch_sub(1, Ordering::Relaxed);
         self.sqs.bell.notify_one();
     }
@@ -359,7 +359,7 @@ impl World {
     async fn step(&self, ports: &Ports, message: &Message) -> bool {
         let Ok(request) = serde_json::from_str::<Request>(&message.body) else {
             self.trace
-                .violation('L', "the queue has a message that is no request");
+                .violation('L', "the queue has a message that is not a request");
             return false;
         };
         self.steps.fetch_add(1, Ordering::Relaxed);
@@ -367,13 +367,13 @@ impl World {
         match step::run(ports, &request, wait_budget).await {
             Ok(outcome) => {
                 if !outcome.is_skipped {
-                    let mut looks = self.looks.lock().expect("the looks");
-                    *looks.entry(request.object.to_string()).or_default() += 1;
+                    let mut step_counts = self.step_counts.lock().expect("the counts");
+                    *step_counts.entry(request.object.to_string()).or_default() += 1;
                 }
-                let what = format!("step {}: {}", request.object, outcome.summary);
-                self.trace.line(&what);
-                if what.contains(CANARY) {
-                    self.trace.violation('S', "a log line has the canary");
+                let line = format!("step {}: {}", request.object, outcome.summary);
+                self.trace.line(&line);
+                if line.contains(CANARY) {
+                    self.trace.violation('S', "a log line contains the canary");
                 }
                 true
             }
@@ -385,7 +385,7 @@ impl World {
         }
     }
 
-    /// The timer: a sweep each minute.
+    /// Runs the timer: a sweep each minute.
     pub async fn tick(self: Arc<Self>) {
         let offset = self.rng.lock().expect("the generator").between(0, 59_999);
         tokio::time::sleep(Duration::from_millis(offset)).await;
@@ -401,19 +401,19 @@ impl World {
         let ports = self.ports();
         let code = sweep::start(&ports);
         let end = lambda::invoke(id, "drift", 0, DRIFT_LIMIT, code).await;
-        let how = match end {
+        let result = match end {
             End::Done(Ok(started)) => format!("ends: {started:?}"),
             End::Done(Err(error)) => format!("fails: {error}"),
             End::Killed => "is killed".to_owned(),
-            End::TimedOut => "is over its time".to_owned(),
+            End::TimedOut => "times out".to_owned(),
         };
-        self.trace.line(&format!("drift{id} {how}"));
+        self.trace.line(&format!("drift{id} {result}"));
         for (hub, after) in self.sqs.take_sweeps() {
             tokio::spawn(self.clone().sweep(hub, after));
         }
     }
 
-    /// An invocation by a message of the sweep queue.
+    /// Runs an invocation for a message of the sweep queue.
     async fn sweep(self: Arc<Self>, hub: String, after: Duration) {
         tokio::time::sleep(after).await;
         let id = self.number();
@@ -421,18 +421,19 @@ impl World {
         let ports = self.ports();
         let code = sweep::sweep_hub(&ports, hub);
         let end = lambda::invoke(id, "drift", 0, DRIFT_LIMIT, code).await;
-        let how = match end {
+        let result = match end {
             End::Done(report) => format!("ends: {report:?}"),
             End::Killed => "is killed".to_owned(),
-            End::TimedOut => "is over its time".to_owned(),
+            End::TimedOut => "times out".to_owned(),
         };
-        if how.contains(CANARY) {
-            self.trace.violation('S', "a sweep's report has the canary");
+        if result.contains(CANARY) {
+            self.trace
+                .violation('S', "the report of a sweep contains the canary");
         }
-        self.trace.line(&format!("drift{id} {how}"));
+        self.trace.line(&format!("drift{id} {result}"));
     }
 
-    /// GitHub delivers a push.
+    /// Delivers the webhook of a push.
     pub async fn deliver(self: Arc<Self>, repository: &'static str) {
         let id = self.number();
         self.trace
@@ -457,33 +458,33 @@ impl World {
         };
         let code = webhook::receive(&ports, &ENTRANCE, delivery);
         let end = lambda::invoke(id, "webhook", 0, WEBHOOK_LIMIT, code).await;
-        let how = match end {
+        let result = match end {
             End::Done(Ok(DeliveryResult::Queued(requests))) => {
-                let (sent, asked) = (self.sqs.sent_by(id), requests.len());
-                if sent < asked {
-                    let what = format!(
-                        "the webhook said 2xx to {asked} requests, and the queue has {sent}"
+                let (sent, expected) = (self.sqs.sent_by(id), requests.len());
+                if sent < expected {
+                    let message = format!(
+                        "the webhook answered 2xx for {expected} requests, and the queue has {sent}"
                     );
-                    self.trace.violation('L', &what);
+                    self.trace.violation('L', &message);
                 }
-                format!("queued {asked}")
+                format!("queued {expected}")
             }
             End::Done(Ok(answer)) => format!("answers {answer:?}"),
             End::Done(Err(refusal)) => format!("refuses: {refusal}"),
             End::Killed => "is killed".to_owned(),
-            End::TimedOut => "is over its time".to_owned(),
+            End::TimedOut => "times out".to_owned(),
         };
-        self.trace.line(&format!("webhook{id} {how}"));
+        self.trace.line(&format!("webhook{id} {result}"));
     }
 
-    /// **S** over what is stored.
+    /// Checks **S** for everything that is stored.
     pub fn leaks(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (key, (bytes, _)) in self.bucket.content() {
             let is_text = std::str::from_utf8(&bytes);
-            // Artifacts hold what users commit, packed; a commit of ours may hold the canary.
+            // Artifacts are compressed, and may contain the canary, since users may commit it.
             if is_text.is_ok_and(|text| text.contains(CANARY)) {
-                found.push(format!("the blob {key} has the canary"));
+                found.push(format!("the blob {key} contains the canary"));
             }
         }
         for (name, server) in &self.servers {
@@ -496,26 +497,26 @@ impl World {
                 "/api/v1/events",
             ];
             for path in paths {
-                // A remote cluster has no kinds of Flux, and its list is empty then.
+                // A remote cluster does not serve Flux's kinds; its list is empty.
                 let list = serde_json::Value::from(server.list(path)).to_string();
                 if list.contains(CANARY) {
-                    found.push(format!("{name}: {path} has the canary"));
+                    found.push(format!("{name}: {path} contains the canary"));
                 }
             }
         }
         found
     }
 
-    /// How often each object was looked at, without the messages that turned out to be for nothing.
-    pub fn looks(&self) -> BTreeMap<String, u64> {
-        self.looks.lock().expect("the looks").clone()
+    /// Returns the number of steps of each object, without those that were skipped.
+    pub fn step_counts(&self) -> BTreeMap<String, u64> {
+        self.step_counts.lock().expect("the counts").clone()
     }
 
-    /// The clock of the world.
+    /// Returns the time of the world's clock.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
 
-    /// Both repositories.
+    /// The names of both repositories.
     pub const REPOSITORIES: [&'static str; 2] = [FLEET, APP];
 }

@@ -1,7 +1,7 @@
-//! The simulation in the test run: as many seeds as there is time for, and what shows that it can fail. The acceptance tier
-//! runs the same tests with more seeds, crash points and planted bugs.
+//! The simulation in the test run: some seeds, crash points, and planted bugs that it must find. The acceptance tier runs the same
+//! tests with more of each.
 
-use driftless_sim::bugs::{Bug, Found, Search};
+use driftless_sim::bugs::{Bug, Detection, Search};
 use driftless_sim::crash;
 use driftless_sim::economy;
 use driftless_sim::gate::Kind;
@@ -9,17 +9,17 @@ use driftless_sim::run::{Options, Outcome, run};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Whether this is the longer form of the acceptance tier.
+/// True in the longer form of the acceptance tier.
 const IS_LONG: bool = matches!(env!("CARGO_PKG_NAME").as_bytes(), b"driftless-acceptance");
-/// How many seeds the run has.
+/// The number of seeds.
 const SEEDS: u64 = if IS_LONG { 500 } else { 60 };
-/// Of all combinations of a call and a fault, every so many; `--crash-points` of the program runs all.
+/// The stride through all combinations of a call and a fault; `--crash-points` of the program runs all.
 const STRIDE: u64 = if IS_LONG { 23 } else { 199 };
-/// Of the planted bugs that few seeds find, every so many.
-const BUGS: usize = if IS_LONG { 1 } else { 4 };
+/// The stride through the planted bugs that few seeds find.
+const BUG_STRIDE: usize = if IS_LONG { 1 } else { 4 };
 
-/// Seeds in which the core or a check was wrong once.
-const FOUND: [u64; 12] = [
+/// Seeds that once found a mistake in the core or in a check.
+const PAST_SEEDS: [u64; 12] = [
     5_374, 7_113, 8_405, 11_480, 12_791, 17_595, 20_591, 24_070, 29_307, 30_510, 37_276, 45_750,
 ];
 
@@ -27,7 +27,7 @@ fn jobs() -> u64 {
     std::thread::available_parallelism().map_or(1, |jobs| jobs.get() as u64)
 }
 
-/// Runs seeds until one is violated, and returns that one.
+/// Runs seeds until one has a violation. Returns its outcome.
 fn search(bug: Option<Bug>, seeds: impl Iterator<Item = u64> + Send) -> Option<Outcome> {
     let seeds = Mutex::new(seeds);
     let found = Mutex::new(None);
@@ -56,11 +56,11 @@ fn search(bug: Option<Bug>, seeds: impl Iterator<Item = u64> + Send) -> Option<O
     found.into_inner().expect("the result")
 }
 
-fn told(outcome: &Outcome) -> String {
+fn describe(outcome: &Outcome) -> String {
     let ended = &outcome.ended;
     let last = ended.lines.len().saturating_sub(60);
     format!(
-        "seed {}: {}\noperations:\n{}\nthe last lines:\n{}\nall of it: cargo run --release -p driftless-sim -- --seed {} --trace",
+        "seed {}: {}\noperations:\n{}\nthe last lines:\n{}\nall lines: cargo run --release -p driftless-sim -- --seed {} --trace",
         outcome.seed,
         ended.violations.join("\n"),
         ended.operations.join("\n"),
@@ -72,28 +72,28 @@ fn told(outcome: &Outcome) -> String {
 #[test]
 fn sim_seeds() {
     let start = Instant::now();
-    if let Some(outcome) = search(None, FOUND.into_iter().chain(0..SEEDS)) {
-        panic!("{}", told(&outcome));
+    if let Some(outcome) = search(None, PAST_SEEDS.into_iter().chain(0..SEEDS)) {
+        panic!("{}", describe(&outcome));
     }
     let time = start.elapsed().as_secs_f64();
-    println!("{} seeds in {time:.1} s", SEEDS + FOUND.len() as u64);
+    println!("{} seeds in {time:.1} s", SEEDS + PAST_SEEDS.len() as u64);
 }
 
-/// Seeds that were violated once: a clean run of them shows only that what was wrong then is right now.
+/// Runs seeds that once had a violation: it shows that those mistakes stay fixed.
 #[test]
 fn seeds_that_failed_once() {
-    // By the core: two prunes that let go of an object at the same moment.
+    // A mistake of the core: two prunes that released an object at the same moment.
     let core = [37_276];
-    // By the simulation.
+    // Mistakes of the simulation.
     let model = [5_374, 7_113, 8_405, 11_480, 12_791, 17_595, 25_706];
     if let Some(outcome) = search(None, core.into_iter().chain(model)) {
-        panic!("{}", told(&outcome));
+        panic!("{}", describe(&outcome));
     }
 }
 
 #[test]
 fn a_seed_gives_the_same_run() {
-    // One of each kind.
+    // One seed of each kind.
     for seed in [10, 13, 18, 19] {
         let options = Options {
             seed,
@@ -112,56 +112,59 @@ fn a_seed_gives_the_same_run() {
     }
 }
 
-/// Those that few seeds find; `--planted` of the program looks for all.
+/// Searches for the bugs that few seeds find; `--planted` of the program searches for all.
 #[test]
 fn planted_bugs_are_found() {
     let quick = Bug::ALL
         .into_iter()
-        .filter_map(|bug| Some((bug, bug.quick()?)))
-        .step_by(BUGS);
+        .filter_map(|bug| Some((bug, bug.quick_seeds()?)))
+        .step_by(BUG_STRIDE);
     for (bug, seeds) in quick {
         let found = match bug.search() {
             Search::Seeds(_) => search(Some(bug), 0..seeds).and_then(|outcome| {
                 let violation = outcome.ended.violations.into_iter().next()?;
                 let by = format!("seed {}", outcome.seed);
-                Some(Found { by, violation })
+                Some(Detection { by, violation })
             }),
             _ => bug.find(),
         };
-        let found = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
+        let found = found.unwrap_or_else(|| panic!("{bug:?}: not found"));
         assert!(bug.explains(&found), "{bug:?}: {found:?}");
     }
 }
 
 #[test]
 fn every_crash_point() {
-    let ran = crash::every(STRIDE, jobs(), None);
-    if let Some((call, fault, outcome)) = ran.failed.first() {
-        let failed = ran.failed.len();
+    let results = crash::run_all(STRIDE, jobs(), None);
+    if let Some((call, fault, outcome)) = results.failed.first() {
+        let failed = results.failed.len();
         panic!(
             "{failed} of {} runs; call {call} with {fault:?}: {}",
-            ran.runs,
-            told(outcome)
+            results.runs,
+            describe(outcome)
         );
     }
-    assert!(ran.calls > 100, "{} calls", ran.calls);
+    assert!(results.calls > 100, "{} calls", results.calls);
 }
 
 #[test]
 fn economy() {
-    let looks = economy::failing_source(economy::DAY, None);
-    println!("a source with interval: 1m that fails for a day: {looks} steps");
-    assert!(looks <= economy::MOST_LOOKS, "{looks} steps");
+    let steps = economy::failing_source(economy::DAY, None);
+    println!("a source with interval: 1m that fails for a day: {steps} steps");
+    assert!(steps <= economy::MAX_SOURCE_STEPS, "{steps} steps");
 
     let cost = economy::push(economy::FLEET_SIZE, None);
     println!("a push of one file: {cost:?}");
-    assert!(cost.api() <= economy::MOST_REQUESTS, "{cost:?}");
+    assert!(cost.api() <= economy::MAX_PUSH_REQUESTS, "{cost:?}");
 
-    let time = economy::chain(economy::CHAIN, None);
-    println!("a chain of {} Kustomizations: {time:?}", economy::CHAIN);
-    assert!(time <= economy::LONGEST_CHAIN, "{time:?}");
+    let time = economy::chain(economy::CHAIN_LENGTH, None);
+    println!(
+        "a chain of {} Kustomizations: {time:?}",
+        economy::CHAIN_LENGTH
+    );
+    assert!(time <= economy::MAX_CHAIN_TIME, "{time:?}");
 
-    // Its source each minute, everything else each interval: no message more. `--economy` has 500 for a day.
+    // The source each minute, every other object each interval, and nothing else. `--economy` measures 500 for a day.
     let hour = Duration::from_secs(3600);
     let cost = economy::rest(50, hour);
     println!("50 Kustomizations at rest for an hour: {cost:?}");
