@@ -6,7 +6,7 @@ use driftless_tests::site::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A bucket that is only for those with the keys.
+/// Returns a bucket that requires keys.
 fn memory() -> MemoryBuckets {
     let buckets = MemoryBuckets::default();
     buckets.create(BUCKET);
@@ -21,7 +21,7 @@ fn a_bucket_is_a_source_embedded() {
     scenario(&world);
 }
 
-/// What goes wrong is told as source-controller tells it; what was there stays, and comes back without a download.
+/// A failure is reported with the words of source-controller; the artifact is kept, and is current again without a download.
 #[test]
 fn a_bucket_that_fails_keeps_its_artifact_embedded() {
     let buckets = memory();
@@ -39,7 +39,7 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
         kustomization(),
         with("missing", "bucketName", "nowhere".into()),
         with("half", "secretRef", json!({"name": "half"})),
-        with("nobody", "secretRef", json!({"name": "nobody"})),
+        with("absent", "secretRef", json!({"name": "absent"})),
         with("stranger", "secretRef", Value::Null),
         with("cloud", "provider", "azure".into()),
         world.source("role", |spec| {
@@ -60,9 +60,9 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
             "invalid 'half' secret data: required fields 'accesskey' and 'secretkey'",
         ),
         (
-            "nobody",
+            "absent",
             "AuthenticationFailed",
-            "failed to get secret 'flux-system/nobody': secrets \"nobody\" not found",
+            "failed to get secret 'flux-system/absent': secrets \"absent\" not found",
         ),
         (
             "stranger",
@@ -80,9 +80,9 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
             "spec.provider 'aws' without spec.secretRef",
         ),
     ] {
-        let (status, why, told) = ready(world.hub(), "Bucket", SPACE, name);
-        assert_eq!((&*status, &*why), ("False", reason), "{name}: {told}");
-        assert!(told.starts_with(message), "{name}: {told}");
+        let (status, found, actual) = ready(world.hub(), "Bucket", SPACE, name);
+        assert_eq!((&*status, &*found), ("False", reason), "{name}: {actual}");
+        assert!(actual.starts_with(message), "{name}: {actual}");
         let conditions = world.status("Bucket", name)["conditions"].clone();
         let failed = conditions.as_array().into_iter().flatten();
         let mut failed = failed.filter(|one| one["type"] == "FetchFailed");
@@ -91,16 +91,21 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
 
     let revision = world.revision("fleet");
     buckets.require(BUCKET, "others", "only");
-    world.asked();
-    world.look("Bucket", "fleet");
+    world.take_requests();
+    world.reconcile("Bucket", "fleet");
     world.expect("Bucket", "fleet", "False BucketOperationFailed");
     assert_eq!(world.revision("fleet"), revision);
     assert_eq!(world.data("one"), json!({"color": "green"}));
     buckets.require(BUCKET, "test", "test");
-    world.look("Bucket", "fleet");
+    world.reconcile("Bucket", "fleet");
     world.expect("Bucket", "fleet", "True Succeeded");
     assert_eq!(world.revision("fleet"), revision);
-    assert!(world.asked().iter().all(|asked| asked == "list "));
+    assert!(
+        world
+            .take_requests()
+            .iter()
+            .all(|request| request == "list ")
+    );
     let status = world.status("Bucket", "fleet");
     let kinds = status["conditions"].as_array().into_iter().flatten();
     let kinds: Vec<&str> = kinds.map(|one| text(&one["type"])).collect();

@@ -15,7 +15,7 @@ fn installed(spec: &Value) -> World {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(spec.clone());
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     world
 }
@@ -34,7 +34,7 @@ fn drift_is_put_back() {
     let world = installed(&json!({"driftDetection": {"mode": "enabled"}}));
     paint(&world);
     world.hub().requests();
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(color(&world), "blue");
     // What others added is theirs.
     assert_eq!(
@@ -51,7 +51,7 @@ fn drift_is_put_back() {
     assert_eq!(dry, 1, "{asked:#?}");
     world.work(Duration::from_secs(1));
     world.hub().must("DELETE", CONFIG, JSON, None);
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(color(&world), "blue");
     assert_eq!(world.condition("Ready"), "True InstallSucceeded");
     assert_eq!(world.condition("Drifted"), "False NoDriftDetected");
@@ -61,7 +61,7 @@ fn drift_is_put_back() {
     );
     // Nothing drifted: nothing is asked of the server that would write.
     world.hub().requests();
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     let asked = world.hub().requests();
     assert!(asked.iter().all(|one| one.starts_with("GET")), "{asked:#?}");
 }
@@ -70,18 +70,18 @@ fn drift_is_put_back() {
 fn drift_is_told_or_left_alone() {
     let world = installed(&json!({"driftDetection": {"mode": "warn"}}));
     paint(&world);
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(color(&world), "red");
     assert!(world.event("DriftDetected").is_some());
     assert_eq!(world.condition("Drifted"), "True DriftDetected");
     let ignore = json!([{"paths": ["/data/color"], "target": {"kind": "ConfigMap"}}]);
     world.release(json!({"driftDetection": {"mode": "enabled", "ignore": ignore}}));
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(color(&world), "red");
     assert_eq!(world.condition("Drifted"), "False NoDriftDetected");
     let world = installed(&json!({}));
     paint(&world);
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(color(&world), "red");
 }
 
@@ -134,7 +134,7 @@ fn drift_that_cannot_be_told() {
     world.hub().must("DELETE", extra, JSON, None);
     let frozen = json!({"immutable": true, "data": {"color": "red"}});
     world.hub().must("PATCH", CONFIG, MERGE, Some(&frozen));
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert!(world.hub().find(extra).is_some());
     assert!(world.event("DriftCorrected").is_some());
     assert_eq!(world.condition("Ready"), "False StateError");
@@ -156,7 +156,7 @@ fn a_remote_cluster_is_waited_for() {
     world.release(
         json!({"kubeConfig": secret, "targetNamespace": "default", "storageNamespace": "default"}),
     );
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "False RESTClientError");
     let kubeconfig = |server: &str| {
         let text = world.server(server).kubeconfig();
@@ -183,11 +183,11 @@ fn a_remote_cluster_is_waited_for() {
     world
         .hub()
         .must("PATCH", &path, MERGE, Some(&kubeconfig("second")));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert!(config("second").is_some());
     // A dark cluster fails the step and changes nothing.
     world.server("second").set_dark(true);
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(world.condition("Ready").split(' ').next(), Some("False"));
     world.server("second").set_dark(false);
     world.work(MINUTE * 2);
@@ -197,7 +197,7 @@ fn a_remote_cluster_is_waited_for() {
     world
         .hub()
         .must("DELETE", &format!("{RELEASES}/web"), JSON, None);
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert!(world.hub().find(&format!("{RELEASES}/web")).is_none());
     assert!(config("second").is_some());
 }
@@ -212,7 +212,7 @@ fn a_tenant_acts_as_its_service_account() {
     let world = World::with(&[], settings);
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({}));
-    world.look(Duration::from_secs(2));
+    world.reconcile(Duration::from_secs(2));
     // The default service account may do nothing yet.
     assert_eq!(world.condition("Ready").split(' ').next(), Some("False"));
     assert_eq!(world.records("hub"), "");
@@ -222,7 +222,7 @@ fn a_tenant_acts_as_its_service_account() {
     let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/apps/rolebindings";
     world.hub().must("POST", bindings, JSON, Some(&binding));
     world.hub().requests();
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     for line in world.hub().requests() {
         let is_tenants = line.contains("sh.helm.release") || line.contains("configmaps");
@@ -232,7 +232,7 @@ fn a_tenant_acts_as_its_service_account() {
     // Neither a chart nor a source of another namespace.
     world.release(json!({"chart": {"spec": {"chart": "web",
         "sourceRef": {"kind": "HelmRepository", "name": "charts", "namespace": "other"}}}}));
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(world.condition("Ready"), "False AccessDenied");
     assert_eq!(world.condition("Stalled"), "True AccessDenied");
 }
@@ -243,7 +243,7 @@ fn a_chart_of_its_own() {
     let chart = json!({"metadata": {"labels": {"team": "a"}}, "spec": {"chart": "web", "version": "1.x", "valuesFiles": ["values.yaml"],
         "sourceRef": {"kind": "HelmRepository", "name": "charts"}}});
     world.release(json!({"chart": chart}));
-    world.look(Duration::from_secs(2));
+    world.reconcile(Duration::from_secs(2));
     let path = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/helmcharts/apps-web";
     let made = world.hub().get(path);
     assert_eq!(
@@ -269,7 +269,7 @@ fn a_chart_of_its_own() {
     // With the chart of somebody else it is not needed any more.
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "True InstallSucceeded");
     assert!(world.hub().find(path).is_none());
     assert_eq!(world.status().get("helmChart"), None);
@@ -277,12 +277,12 @@ fn a_chart_of_its_own() {
     assert_eq!(told, "deleted HelmChart 'apps/apps-web'");
     // It goes with the release that it was made for.
     world.release(json!({"chart": chart}));
-    world.look(Duration::from_secs(2));
+    world.reconcile(Duration::from_secs(2));
     assert!(world.hub().find(path).is_some());
     world
         .hub()
         .must("DELETE", &format!("{RELEASES}/web"), JSON, None);
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert!(world.hub().find(path).is_none());
 }
 
@@ -291,7 +291,7 @@ fn dependencies_and_the_timer() {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({"dependsOn": [{"name": "base"}]}));
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(world.condition("Ready"), "False DependencyNotReady");
     let base = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2beta1", "kind": "HelmRelease", "metadata": {"name": "base"},
         "spec": {"interval": "1h", "chartRef": {"kind": "HelmChart", "name": "web"}}});

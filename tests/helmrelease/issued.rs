@@ -78,16 +78,16 @@ fn one_token_serves_while_it_is_good() {
     let world = start(Settings::default());
     map(&world, &generic());
     world.release(spec());
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     assert!(installed(&world));
     for _ in 0..3 {
         world.sweep();
-        world.look(INTERVAL);
+        world.reconcile(INTERVAL);
     }
     assert_eq!((tokens(&world), logins(&world)), (1, 1));
     world.work(INTERVAL * 2);
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     assert_eq!((tokens(&world), logins(&world)), (1, 2));
 }
@@ -126,7 +126,7 @@ fn what_is_gone_and_what_is_refused() {
     let world = start(Settings::default());
     world.release(spec());
     let says = |reason: &str, message: &str| {
-        world.look(Duration::ZERO);
+        world.reconcile(Duration::ZERO);
         let (found, told) = (world.condition("Ready"), world.message("Ready"));
         assert_eq!(found, format!("False {reason}"), "{told}");
         assert!(told.contains(message), "{told}");
@@ -219,12 +219,12 @@ fn a_release_whose_way_is_gone_goes() {
         let world = start(Settings::default());
         map(&world, &generic());
         world.release(spec());
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
         assert!(installed(&world));
         world.hub().must("DELETE", &gone, JSON, None);
         let path = format!("{RELEASES}/web");
         world.hub().must("DELETE", &path, JSON, None);
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
         assert!(
             world.hub().find(&path).is_none() && installed(&world),
             "{gone}"
@@ -241,7 +241,7 @@ fn the_default_account_of_a_lock_down() {
     });
     map(&world, &json!({"provider": "generic", "address": ADDRESS}));
     world.release(spec());
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     let told = world.message("Ready");
     assert!(
         told.contains("'apps/opener': the specified default service account does not exist"),
@@ -250,7 +250,7 @@ fn the_default_account_of_a_lock_down() {
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "opener"}});
     world.hub().must("POST", ACCOUNTS, JSON, Some(&account));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     assert!(installed(&world));
 }
@@ -406,7 +406,7 @@ fn eks_by_the_role_of_a_service_account() {
         &json!({"provider": "aws", "cluster": ARN, "serviceAccountName": "deployer"}),
     );
     world.release(spec());
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     let told = world.message("Ready");
     assert!(
         told.contains("invalid eks.amazonaws.com/role-arn annotation"),
@@ -417,7 +417,7 @@ fn eks_by_the_role_of_a_service_account() {
     world
         .hub()
         .must("PATCH", &format!("{ACCOUNTS}/deployer"), MERGE, Some(&role));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     assert!(installed(&world));
     let who = format!("eu-west-1/tenant {ROLE} as deployer.apps.eu-west-1.fluxcd.io");
@@ -431,13 +431,13 @@ fn eks_by_the_role_of_a_service_account() {
         &world,
         &json!({"provider": "aws", "cluster": ARN, "serviceAccountName": "deployer", "address": ADDRESS, "ca.crt": "pem"}),
     );
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(eks.take(), [format!("token {who}")]);
     map(
         &world,
         &json!({"provider": "aws", "cluster": "tenant", "serviceAccountName": "deployer"}),
     );
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert!(
         world
             .message("Ready")
@@ -451,7 +451,7 @@ fn eks_by_the_installations_own_role() {
     let (world, eks) = with_clouds(Settings::default());
     map(&world, &json!({"provider": "aws", "cluster": ARN}));
     world.release(spec());
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     let (reason, told) = (world.condition("Ready"), world.message("Ready"));
     assert_eq!(reason, "False AccessDenied");
     let flag = format!("--allow-role-cluster apps/{ARN}");
@@ -465,7 +465,7 @@ fn eks_by_the_installations_own_role() {
         });
         map(&world, &json!({"provider": "aws", "cluster": ARN}));
         world.release(spec());
-        world.look(Duration::ZERO);
+        world.reconcile(Duration::ZERO);
         assert_eq!(world.condition("Ready"), "False AccessDenied");
         assert_eq!(eks.take(), Vec::<String>::new());
     }
@@ -485,7 +485,7 @@ fn eks_by_the_installations_own_role() {
             .extend(elsewhere.as_object().expect("a map").clone());
         map(&world, &data);
         world.release(spec());
-        world.look(Duration::ZERO);
+        world.reconcile(Duration::ZERO);
         assert!(
             world
                 .message("Ready")
@@ -497,7 +497,7 @@ fn eks_by_the_installations_own_role() {
         &world,
         &json!({"provider": "aws", "cluster": ARN, "address": ADDRESS, "ca.crt": "pem\n"}),
     );
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     assert!(installed(&world) && world.server(HUB).config("web-config").is_none());
 }
@@ -526,7 +526,7 @@ fn aks_by_the_application_of_a_service_account() {
     let fails = |data: Value, reason: &str, message: &str| {
         map(&world, &data);
         world.release(spec());
-        world.look(Duration::ZERO);
+        world.reconcile(Duration::ZERO);
         assert_eq!(
             world.condition("Ready"),
             format!("False {reason}"),
@@ -564,7 +564,7 @@ fn aks_by_the_application_of_a_service_account() {
     azure.take();
     // Of the ways to it, the one whose address is told; nothing is asked that is told.
     map(&world, &data(json!({"address": ADDRESS})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     assert!(installed(&world));
     assert_eq!(
@@ -575,7 +575,7 @@ fn aks_by_the_application_of_a_service_account() {
         &world,
         &data(json!({"address": ADDRESS, "ca.crt": "pem", "cluster": ""})),
     );
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     assert_eq!(azure.take(), ["token c of t"]);
     world.expect_ready("True InstallSucceeded");
 }
@@ -593,7 +593,7 @@ fn gke_by_the_principal_of_a_service_account() {
     wrong["cluster"] = json!("projects/../x");
     map(&world, &wrong);
     world.release(spec());
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     let told = world.message("Ready");
     assert!(
         told.contains("invalid GKE cluster ID: 'projects/../x'. must match"),
@@ -601,7 +601,7 @@ fn gke_by_the_principal_of_a_service_account() {
     );
     google.take();
     map(&world, &data);
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     assert!(installed(&world));
     let who = format!("//iam.googleapis.com/{provider}");

@@ -7,7 +7,7 @@ use driftless_core::ports::{
     BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
 };
 use driftless_tests::charts;
-use driftless_tests::releases::{MERGE, Meanwhile, RELEASES, World};
+use driftless_tests::releases::{ConcurrentWrite, MERGE, RELEASES, World};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,18 +21,18 @@ fn upgraded_while(place: &str, patch: Value) -> World {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({"interval": "10m", "values": {"color": "red"}}));
-    world.look(SOON);
+    world.reconcile(SOON);
     assert_eq!(world.history(), "v1 deployed install");
     let path = format!("{RELEASES}/web");
     let green = json!({"spec": {"values": {"color": "green"}}});
     world.hub().must("PATCH", &path, MERGE, Some(&green));
-    world.hub().meanwhile(Meanwhile {
+    world.hub().write_concurrently(ConcurrentWrite {
         after: RECORD,
         path: format!("{path}{place}"),
         patch,
     });
-    world.look(SOON);
-    world.look(SOON);
+    world.reconcile(SOON);
+    world.reconcile(SOON);
     world
 }
 
@@ -110,7 +110,7 @@ fn an_install_that_is_cut_off_behind_its_record_goes_on() {
     world.ports.blobs = blobs.clone();
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({"values": {"color": "red"}}));
-    world.look(SOON);
+    world.reconcile(SOON);
     assert!(blobs.1.load(Ordering::Relaxed), "it was cut off");
     assert_eq!(world.history(), "v1 deployed install");
     assert_eq!(world.records("hub"), "v1 deployed");
@@ -122,18 +122,18 @@ fn a_record_that_another_client_changed_is_not_overwritten() {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({"values": {"color": "red"}}));
-    world.look(SOON);
+    world.reconcile(SOON);
     let record = "/api/v1/namespaces/apps/secrets/sh.helm.release.v1.web.v1";
     let before = world.hub().get(record);
     world.release(json!({"values": {"color": "green"}}));
     // Behind the new record's creation and before the old one is superseded, somebody changes the old one.
-    world.hub().meanwhile(Meanwhile {
+    world.hub().write_concurrently(ConcurrentWrite {
         after: RECORD,
         path: record.to_owned(),
         patch: json!({"metadata": {"labels": {"changed-by": "helm"}}}),
     });
     world.hub().requests();
-    world.look(SOON);
+    world.reconcile(SOON);
     let superseded = format!("PATCH {record}");
     let requests = world.hub().requests();
     let tries = requests.iter().filter(|line| line.starts_with(&superseded));

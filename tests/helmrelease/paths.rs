@@ -17,7 +17,7 @@ fn world() -> World {
 fn installed(spec: &Value) -> World {
     let world = world();
     world.release(spec.clone());
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect(
         "True InstallSucceeded",
         "v1 deployed install",
@@ -36,7 +36,7 @@ fn with(spec: &Value, values: Value) -> Value {
 fn an_install_and_an_upgrade() {
     let world = world();
     world.release(json!({"values": {"color": "red"}}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect(
         "True InstallSucceeded",
         "v1 deployed install",
@@ -60,7 +60,7 @@ fn an_install_and_an_upgrade() {
     );
 
     world.chart(&charts::web("1.1.0"), "1.1.0");
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect(
         "True UpgradeSucceeded",
         "v2 deployed upgrade, v1 superseded",
@@ -101,7 +101,7 @@ fn nothing_changed_writes_nothing() {
         .hub()
         .get("/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web");
     world.hub().requests();
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     let after = world
         .hub()
         .get("/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web");
@@ -125,7 +125,7 @@ fn values_that_are_kept() {
     let world = installed(&with(&spec, json!({"color": "red"})));
     world.release(with(&spec, json!({"size": "big"})));
     for _ in 0..2 {
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
         world.expect(
             "True UpgradeSucceeded",
             "v2 deployed upgrade, v1 superseded",
@@ -135,7 +135,7 @@ fn values_that_are_kept() {
     let config = world.hub().config("web-config").expect("applied");
     assert_eq!(config["data"]["color"], "red");
     world.release(with(&spec, json!({"color": "green"})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     let config = world.hub().config("web-config").expect("applied");
     assert_eq!(config["data"]["color"], "green");
 }
@@ -144,7 +144,7 @@ fn values_that_are_kept() {
 fn a_failed_install_without_retries_stalls_until_the_spec_changes() {
     let world = world();
     world.release(json!({"timeout": "30s", "values": {"stuck": true}}));
-    world.look(Duration::from_secs(10));
+    world.reconcile(Duration::from_secs(10));
     assert_eq!(world.condition("Ready"), "Unknown Progressing");
     assert_eq!(
         world.message("Reconciling"),
@@ -164,7 +164,7 @@ fn a_failed_install_without_retries_stalls_until_the_spec_changes() {
     );
     // The spec that works is an upgrade of what failed.
     world.release(json!({"timeout": "30s", "values": {}}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect(
         "True UpgradeSucceeded",
         "v2 deployed upgrade, v1 superseded",
@@ -178,7 +178,7 @@ fn a_failed_install_is_uninstalled_and_tried_again() {
     let world = world();
     let spec = json!({"timeout": "30s", "install": {"remediation": {"retries": 1}}});
     world.release(with(&spec, json!({"stuck": true})));
-    world.look(Duration::from_secs(32));
+    world.reconcile(Duration::from_secs(32));
     assert_eq!(world.condition("Remediated"), "True UninstallSucceeded");
     assert_eq!(world.records("hub"), "");
     assert!(world.hub().config("web-config").is_none());
@@ -197,7 +197,7 @@ fn a_failed_upgrade_is_rolled_back_until_the_retries_are_used_up() {
     let spec = json!({"timeout": "30s", "upgrade": {"remediation": {"retries": 1}}});
     let world = installed(&spec);
     world.release(with(&spec, json!({"stuck": true, "color": "red"})));
-    world.look(Duration::from_secs(32));
+    world.reconcile(Duration::from_secs(32));
     assert_eq!(world.condition("Remediated"), "True RollbackSucceeded");
     assert_eq!(world.condition("Ready"), "False RollbackSucceeded");
     assert_eq!(
@@ -220,7 +220,7 @@ fn a_failed_upgrade_is_rolled_back_until_the_retries_are_used_up() {
     );
     // A new revision is tried at once, and no record beyond maxHistory is left.
     world.release(with(&spec, json!({"color": "green"})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
     assert_eq!(color(), "green");
     assert_eq!(
@@ -235,11 +235,11 @@ fn a_failed_upgrade_is_uninstalled_and_installed_anew() {
     let spec = json!({"timeout": "30s", "upgrade": {"remediation": remediation}});
     let world = installed(&spec);
     world.release(with(&spec, json!({"stuck": true})));
-    world.look(Duration::from_secs(32));
+    world.reconcile(Duration::from_secs(32));
     assert_eq!(world.condition("Remediated"), "True UninstallSucceeded");
     assert_eq!(world.records("hub"), "");
     world.release(with(&spec, json!({})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect(
         "True InstallSucceeded",
         "v1 deployed install",
@@ -253,7 +253,7 @@ fn retry_on_failure_upgrades_what_failed() {
     let strategy = json!({"name": "RetryOnFailure", "retryInterval": "1m"});
     let spec = json!({"timeout": "30s", "install": {"strategy": strategy}, "upgrade": {"strategy": strategy}});
     world.release(with(&spec, json!({"stuck": true})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "False InstallFailed");
     assert_eq!(world.message("Reconciling"), "retrying after 1m0s");
     assert_eq!(world.records("hub"), "v1 failed");
@@ -261,7 +261,7 @@ fn retry_on_failure_upgrades_what_failed() {
     world.work(Duration::from_secs(30));
     assert_eq!(world.records("hub"), "v1 failed, v2 failed");
     world.release(with(&spec, json!({})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
     assert_eq!(
         world.records("hub"),
@@ -275,7 +275,7 @@ fn tests_run_and_fail() {
     let world = world();
     world.end("web-smoke", true);
     world.release(with(&spec, json!({"tests": ["smoke"]})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect("True TestSucceeded", "v1 deployed install", "v1 deployed");
     let hooks = &world.status()["history"][0]["testHooks"];
     assert_eq!(hooks["web-smoke"]["phase"], "Succeeded");
@@ -285,7 +285,7 @@ fn tests_run_and_fail() {
     );
     world.end("web-load", false);
     world.release(with(&spec, json!({"tests": ["smoke", "load"]})));
-    world.look(Duration::from_secs(10));
+    world.reconcile(Duration::from_secs(10));
     assert_eq!(world.condition("TestSuccess"), "False TestFailed");
     assert_eq!(world.condition("Remediated"), "True RollbackSucceeded");
     assert_eq!(
@@ -302,7 +302,7 @@ fn a_test_whose_failure_is_ignored() {
     world.end("web-smoke", false);
     let spec = json!({"test": {"enable": true, "ignoreFailures": true}});
     world.release(with(&spec, json!({"tests": ["smoke"]})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect(
         "True InstallSucceeded",
         "v1 deployed install",
@@ -332,7 +332,7 @@ fn hooks_that_fail_or_never_end() {
         let world = world();
         world.end("web-hook", false);
         world.release(json!({"values": {"hook": hook}}));
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
         world.expect(ready, "v1 failed install", "v1 failed");
         let expected =
             format!("Helm install failed for release apps/web with chart web@1.0.0: {message}");
@@ -344,7 +344,7 @@ fn hooks_that_fail_or_never_end() {
     }
     let world = world();
     world.release(json!({"timeout": "20s", "values": {"hook": "pre-install"}}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     let message = world.message("Ready");
     assert!(
         message.ends_with(
@@ -354,7 +354,7 @@ fn hooks_that_fail_or_never_end() {
     );
     // Without hooks it goes.
     world.release(json!({"values": {"hook": "pre-upgrade"}, "upgrade": {"disableHooks": true}}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
 }
 
@@ -369,12 +369,12 @@ fn the_legacy_way_of_waiting() {
     };
     let late = world();
     late.release(legacy("30s", json!({"stuck": true})));
-    late.look(MINUTE);
+    late.reconcile(MINUTE);
     failed(&late, "context deadline exceeded");
     let hooked = world();
     hooked.end("web-hook", false);
     hooked.release(legacy("30s", json!({"hook": "pre-install"})));
-    hooked.look(MINUTE);
+    hooked.reconcile(MINUTE);
     failed(
         &hooked,
         "failed pre-install: job web-hook failed: BackoffLimitExceeded",
@@ -382,7 +382,7 @@ fn the_legacy_way_of_waiting() {
 
     let world = world();
     world.release(legacy("5m", json!({"stuck": true})));
-    world.look(Duration::from_secs(10));
+    world.reconcile(Duration::from_secs(10));
     assert_eq!(world.condition("Ready"), "Unknown Progressing");
     let directory = "/apis/apps/v1/namespaces/apps";
     let deployment = world.hub().get(&format!("{directory}/deployments/web"));
@@ -421,7 +421,7 @@ fn an_uninstall_with_hooks() {
         JSON,
         None,
     );
-    world.look(Duration::from_secs(10));
+    world.reconcile(Duration::from_secs(10));
     // The hook runs, and nothing is deleted before it is done.
     let job = "/apis/batch/v1/namespaces/apps/jobs/web-hook";
     assert!(world.hub().find(job).is_some());
@@ -439,19 +439,19 @@ fn an_uninstall_that_keeps_its_history() {
     let world = installed(&json!({"uninstall": {"keepHistory": true}}));
     let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
     world.hub().must("DELETE", release, JSON, None);
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert!(world.hub().find(release).is_none());
     assert_eq!(world.records("hub"), "v1 uninstalled");
     // The name is given away on request alone.
     world.release(json!({}));
-    world.look(Duration::from_secs(2));
+    world.reconcile(Duration::from_secs(2));
     world.expect("False InstallFailed", "", "v1 uninstalled");
     assert_eq!(
         world.message("Ready"),
         "Helm install failed for release apps/web with chart web@1.0.0: release name check failed: cannot reuse a name that is still in use"
     );
     world.release(json!({"install": {"replace": true}}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect(
         "True InstallSucceeded",
         "v2 deployed install",
@@ -463,11 +463,11 @@ fn an_uninstall_that_keeps_its_history() {
 fn a_suspended_release_is_let_go() {
     let world = installed(&json!({}));
     world.release(json!({"suspend": true, "values": {"color": "red"}}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.history(), "v1 deployed install");
     let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
     world.hub().must("DELETE", release, JSON, None);
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert!(world.hub().find(release).is_none());
     assert_eq!(world.records("hub"), "v1 deployed");
 }
@@ -477,7 +477,7 @@ fn a_target_namespace_that_is_deleted() {
     let world = world();
     let spec = json!({"targetNamespace": "shop", "releaseName": "web"});
     world.release(spec.clone());
-    world.look(Duration::from_secs(2));
+    world.reconcile(Duration::from_secs(2));
     assert_eq!(world.condition("Ready"), "False InstallFailed");
     assert_eq!(world.records("hub"), "v1 failed");
     let mut created = spec;
@@ -485,13 +485,13 @@ fn a_target_namespace_that_is_deleted() {
     created["upgrade"] = json!({"remediation": {"retries": 1}});
     world.hub().namespace("shop");
     world.release(created.clone());
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True UpgradeSucceeded");
     world
         .hub()
         .must("DELETE", "/api/v1/namespaces/shop", JSON, None);
     world.chart(&charts::web("1.1.0"), "1.1.0");
-    world.look(Duration::from_secs(2));
+    world.reconcile(Duration::from_secs(2));
     // The records are in the object's namespace and outlive it: the upgrade fails, and so does the way back.
     assert_eq!(world.condition("Released"), "False UpgradeFailed");
     assert_eq!(world.condition("Remediated"), "False RollbackFailed");
@@ -501,7 +501,7 @@ fn a_target_namespace_that_is_deleted() {
 fn a_namespace_is_created_on_request() {
     let world = world();
     world.release(json!({"targetNamespace": "shop", "storageNamespace": "shop", "install": {"createNamespace": true}}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
     let shop = world.hub().get("/api/v1/namespaces/shop");
     assert_eq!(shop["metadata"]["labels"]["name"], "shop");
@@ -511,7 +511,7 @@ fn a_namespace_is_created_on_request() {
     world.release(
         json!({"targetNamespace": "shop", "storageNamespace": "shop", "releaseName": "other"}),
     );
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.history(), "v1 deployed install");
     assert!(world.hub().find(record).is_none());
     let config = |name: &str| {
@@ -526,7 +526,7 @@ fn a_namespace_is_created_on_request() {
 fn missing_values() {
     let world = world();
     world.release(json!({"valuesFrom": [{"kind": "Secret", "name": "colors"}]}));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "False ValuesError");
     assert_eq!(
         world.message("Ready"),
@@ -564,7 +564,7 @@ fn an_immutable_field() {
     );
     let spec = json!({"upgrade": {"remediation": {"retries": 0}}});
     world.release(with(&spec, json!({"color": "red"})));
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     world.expect(
         "False UpgradeFailed",
         "v2 failed upgrade, v1 deployed install",
@@ -582,7 +582,7 @@ fn an_immutable_field() {
 fn a_kind_that_is_not_served_leaves_nothing() {
     let world = world();
     world.release(json!({"values": {"bad": "nowhere.example/v1"}}));
-    world.look(Duration::from_secs(2));
+    world.reconcile(Duration::from_secs(2));
     world.expect("False InstallFailed", "", "");
     let message = world.message("Ready");
     assert!(
@@ -600,11 +600,11 @@ fn a_kind_that_is_not_served_leaves_nothing() {
 fn a_dead_writer_is_unlocked() {
     let world = world();
     world.release(json!({"timeout": "5m", "values": {"stuck": true}}));
-    world.look(Duration::from_secs(10));
+    world.reconcile(Duration::from_secs(10));
     assert_eq!(world.records("hub"), "v1 pending-install");
     // All that is remembered is lost.
-    world.forget();
-    world.look(Duration::ZERO);
+    world.delete_record();
+    world.reconcile(Duration::ZERO);
     let records = world.records("hub");
     assert_eq!(records, "v1 failed, v2 pending-upgrade");
     let event = world.event("PendingRelease").expect("told");
@@ -620,10 +620,10 @@ fn definitions_of_a_chart() {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.acme.example";
     for server_side in [true, false] {
         let world = World::start(&[]);
-        world.chart(&charts::defining("1.0.0", "old"), "1.0.0");
+        world.chart(&charts::web_with_crd("1.0.0", "old"), "1.0.0");
         let install = json!({"serverSideApply": server_side});
         world.release(json!({"install": install}));
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
         assert_eq!(world.condition("Ready"), "True InstallSucceeded");
         let field = || {
             let live = world.hub().get(path);
@@ -638,17 +638,17 @@ fn definitions_of_a_chart() {
         let inventory = world.status()["inventory"]["entries"].to_string();
         let id = "_things.acme.example_apiextensions.k8s.io_CustomResourceDefinition";
         assert!(inventory.contains(id), "{inventory}");
-        world.chart(&charts::defining("1.1.0", "new"), "1.1.0");
-        world.look(MINUTE);
+        world.chart(&charts::web_with_crd("1.1.0", "new"), "1.1.0");
+        world.reconcile(MINUTE);
         assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
         assert_eq!(field(), "old");
         world.release(json!({"install": install, "upgrade": {"crds": "CreateReplace"}}));
-        world.chart(&charts::defining("1.2.0", "new"), "1.2.0");
-        world.look(MINUTE);
+        world.chart(&charts::web_with_crd("1.2.0", "new"), "1.2.0");
+        world.reconcile(MINUTE);
         assert_eq!(field(), "new");
         let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
         world.hub().must("DELETE", release, JSON, None);
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
         assert!(world.hub().find(path).is_some());
     }
 }
@@ -658,11 +658,11 @@ fn definitions_of_a_chart() {
 fn a_living_writer_is_left_alone() {
     let world = installed(&json!({}));
     world.release(json!({"timeout": "30m", "values": {"stuck": true}}));
-    world.look(Duration::from_secs(10));
+    world.reconcile(Duration::from_secs(10));
     assert_eq!(world.records("hub"), "v1 deployed, v2 pending-upgrade");
-    world.forget();
-    world.hold();
-    world.look(MINUTE);
+    world.delete_record();
+    world.take_lease();
+    world.reconcile(MINUTE);
     assert_eq!(world.records("hub"), "v1 deployed, v2 pending-upgrade");
     assert_eq!(world.event("PendingRelease"), None);
     world.work(driftless_core::schedule::TERM);
@@ -675,7 +675,7 @@ fn a_living_writer_is_left_alone() {
         "Unlocked Helm release apps/web.v2 with chart web@1.0.0 in pending-upgrade state"
     );
     // What is not lost goes on where it was.
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(
         world.records("hub"),
         "v1 deployed, v2 failed, v3 pending-upgrade"
@@ -694,7 +694,7 @@ fn forced_and_reset() {
             driftless_tests::releases::MERGE,
             Some(&patch),
         );
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
     };
     asked(json!({"reconcile.fluxcd.io/requestedAt": "a", "reconcile.fluxcd.io/forceAt": "a"}));
     world.expect(
@@ -719,13 +719,13 @@ fn a_cleanup_without_the_record_of_before_deletes_nothing() {
     let world = world();
     let spec = json!({"timeout": "1m", "maxHistory": 1, "upgrade": {"cleanupOnFail": true}});
     world.release(with(&spec, json!({"stuck": true})));
-    world.look(2 * MINUTE);
+    world.reconcile(2 * MINUTE);
     world.expect("False InstallFailed", "v1 failed install", "v1 failed");
     assert!(world.hub().config("web-config").is_some());
 
     // The one record that may be kept is the new one: what was there before it, nobody knows any more.
     world.release(with(&spec, json!({"stuck": true, "extra": true})));
-    world.look(3 * MINUTE);
+    world.reconcile(3 * MINUTE);
     assert_eq!(world.records("hub"), "v2 failed");
     assert!(world.hub().config("web-config").is_some(), "deleted");
 }

@@ -1,4 +1,4 @@
-//! The direction of the dependencies: `functions -> adapters -> core ->
+//! Checks the direction of the crates' dependencies: `functions -> adapters -> core ->
 //! {kustomize, helm, gotmpl, sops} -> manifest -> go`, `helm -> gotmpl`. Engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use driftless_harness::tools;
 use serde_json::Value;
 
-/// What each crate of ours may use of ours. A crate that does not exist yet is
-/// passed over; one that is not listed here fails the test.
+/// The crates of the workspace that each crate may use. A listed crate that does
+/// not exist is ignored; a crate that is not listed fails the test.
 const MAY_USE: [(&str, &[&str]); 19] = [
     ("driftless-go", &[]),
     ("driftless-manifest", &["driftless-go"]),
@@ -44,7 +44,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("kubeconfig", &OUTER),
     ("dashboard", &OUTER),
     ("driftless", &EVERYTHING),
-    // Test code: the core over models of the outside.
+    // Test code: runs the core against models of its ports.
     (
         "driftless-sim",
         &[
@@ -77,7 +77,7 @@ const EVERYTHING: [&str; 9] = [
     "driftless-apiserver",
 ];
 
-/// Crates that must not know the outside, also not through others.
+/// Crates that must not depend on I/O, directly or through others.
 const PURE: [&str; 8] = [
     "driftless-go",
     "driftless-manifest",
@@ -89,7 +89,7 @@ const PURE: [&str; 8] = [
     "driftless-apiserver",
 ];
 
-/// Crates that are the outside: SDKs, HTTP, sockets.
+/// Crates that do I/O: SDKs, HTTP, sockets.
 const OUTSIDE: [&str; 14] = [
     "axum",
     "hyper",
@@ -107,10 +107,10 @@ const OUTSIDE: [&str; 14] = [
     "ureq",
 ];
 
-/// Nowhere in what we ship: another TLS stack, C libraries.
+/// Crates that must not be shipped: another TLS stack, C libraries.
 const NOWHERE: [&str; 4] = ["openssl-sys", "native-tls", "ring", "libgit2-sys"];
 
-/// Crates that only tests use: they may use everything.
+/// Crates that only tests use. They may use all crates.
 const TESTS: [&str; 4] = [
     "driftless-tests",
     "driftless-harness",
@@ -123,11 +123,11 @@ fn is_test_code(name: &str) -> bool {
 }
 
 struct Graph {
-    /// Name by package id.
+    /// The name of each package by its id.
     names: BTreeMap<String, String>,
-    /// Normal and build dependencies, with the features of this workspace.
+    /// The ids of each package's normal and build dependencies, with the features of this workspace.
     uses: BTreeMap<String, Vec<String>>,
-    /// Package ids of the workspace's crates by name.
+    /// The package ids of the workspace's crates by name.
     ours: BTreeMap<String, String>,
 }
 
@@ -185,7 +185,7 @@ impl Graph {
             .collect()
     }
 
-    /// Everything below a crate, each with the way that leads to it.
+    /// Returns all direct and indirect dependencies of a crate, each with the path that leads to it.
     fn all(&self, name: &str) -> BTreeMap<&str, String> {
         let mut found = BTreeMap::new();
         let mut open: Vec<(&String, String)> = self
@@ -212,12 +212,15 @@ fn crates_use_only_what_stands_below_them() {
     let graph = Graph::shared();
     let rules: BTreeMap<_, _> = MAY_USE.into_iter().collect();
     for name in graph.ours.keys().filter(|name| !is_test_code(name)) {
-        let allowed = rules
-            .get(name.as_str())
-            .unwrap_or_else(|| panic!("{name} has no rule: say in MAY_USE what it may use"));
+        let allowed = rules.get(name.as_str()).unwrap_or_else(|| {
+            panic!("{name} has no rule: list in MAY_USE which crates it may use")
+        });
         for used in graph.direct(name) {
             let ours = graph.ours.contains_key(used);
-            assert!(!ours || allowed.contains(&used), "{name} uses {used}");
+            assert!(
+                !ours || allowed.contains(&used),
+                "{name} uses {used}, which MAY_USE does not allow"
+            );
         }
     }
 }
@@ -233,7 +236,7 @@ fn engines_and_core_do_not_know_the_outside() {
     }
 }
 
-/// The core may use tokio's pure parts (sync, macros), the engines nothing of it.
+/// The core may use tokio's pure parts (sync, macros), the engines nothing.
 #[test]
 fn engines_do_not_use_tokio() {
     let graph = Graph::shared();
@@ -242,7 +245,7 @@ fn engines_do_not_use_tokio() {
             panic!("{way}");
         }
     }
-    // Features are unified over the workspace, so the core's own line counts.
+    // Features are unified over the workspace, so check the line of the core's manifest.
     let manifest = tools::workspace().join("shared/core/Cargo.toml");
     let text = std::fs::read_to_string(manifest).expect("the core's manifest");
     let normal = text.split("[dev-dependencies]").next().unwrap_or_default();
@@ -257,8 +260,8 @@ fn engines_do_not_use_tokio() {
     }
 }
 
-/// `cargo metadata` also lists what only a switched-off feature would bring;
-/// `cargo tree` knows better.
+/// Uses `cargo tree`: `cargo metadata` also lists dependencies of features that
+/// are switched off.
 #[test]
 fn one_tls_stack_and_no_foreign_library_is_shipped() {
     let tree = driftless_harness::process::run(
@@ -298,7 +301,7 @@ fn one_tls_stack_and_no_foreign_library_is_shipped() {
     }
 }
 
-/// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the person who runs a command may name one.
+/// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the user who runs a command may name one.
 #[test]
 fn only_the_commands_of_a_person_run_a_credential_plugin() {
     let mut directories = vec![
@@ -327,7 +330,7 @@ fn only_the_commands_of_a_person_run_a_credential_plugin() {
     ];
     assert_eq!(users.into_iter().collect::<Vec<_>>(), want);
     let commands = std::fs::read_to_string(tools::workspace().join("functions/cli/src/hub.rs"));
-    let commands = commands.expect("the way to a hub");
-    // The one place that takes a plugin is the one that get, reconcile, suspend and resume connect by.
+    let commands = commands.expect("functions/cli/src/hub.rs");
+    // Only the connection of get, reconcile, suspend and resume uses a plugin.
     assert_eq!(commands.matches("plugin::take(").count(), 1);
 }

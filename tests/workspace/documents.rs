@@ -1,5 +1,5 @@
-//! What Markdown names exists: linked files and their anchors, paths of this repository, items of its code, and the
-//! packages and targets of its commands.
+//! Checks that the names in Markdown exist: linked files and their anchors, paths of this repository, items of its code, and
+//! the packages and targets of its commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use driftless_harness::tools;
 use regex::Regex;
 
-/// Directories at the top of the repository whose paths are checked wherever a code span begins with one.
+/// Top directories of the repository: a code span that begins with one is checked as a path.
 const TOP: [&str; 6] = [
     "functions/",
     "shared/",
@@ -20,15 +20,15 @@ const TOP: [&str; 6] = [
 /// Directories of the repository that are not part of the sources.
 const NOT_SOURCES: [&str; 3] = ["target", ".git", "tests/fuzz/target"];
 
-/// Crates of others whose items documents name.
+/// External crates whose items documents name.
 const OTHERS: [&str; 3] = ["std", "tokio", "serde_json"];
 
 struct Repository {
-    /// Every file, relative to the root.
+    /// The path of every file, relative to the root.
     files: BTreeSet<String>,
     /// The text of every Rust file by its path.
     code: BTreeMap<String, String>,
-    /// The text of every manifest of a crate.
+    /// The text of every Cargo.toml by its path.
     manifests: BTreeMap<String, String>,
 }
 
@@ -62,13 +62,13 @@ impl Repository {
         self.files.contains(path) || self.files.iter().any(|file| file.starts_with(&directory))
     }
 
-    /// Whether a file has this path from some directory on.
+    /// Returns whether a file's path is `path` or ends with it.
     fn has_file_named(&self, path: &str) -> bool {
         let below = format!("/{path}");
         self.files.contains(path) || self.files.iter().any(|file| file.ends_with(&below))
     }
 
-    /// Whether `name` is a word in a file of the module or crate `owner`, or in a file that defines the type `owner`.
+    /// Returns whether `name` is a word in a file of the module or crate `owner`, or in a file that defines the type `owner`.
     fn has_item(&self, owner: &str, name: &str) -> bool {
         let word = pattern(&format!(r"\b{name}\b"));
         let definition = pattern(&format!(
@@ -91,7 +91,7 @@ impl Repository {
         self.manifests.values().any(|text| text.contains(&line))
     }
 
-    /// Whether a manifest declares the target, or Cargo finds it by its place.
+    /// Returns whether a manifest declares the target, or Cargo discovers it by its path.
     fn has_target(&self, kind: &str, name: &str) -> bool {
         let section = pattern(&format!(r#"\[\[{kind}\]\]\s*name = "{name}""#));
         let directory = match kind {
@@ -127,7 +127,7 @@ fn collect(directory: &Path, left_out: &[PathBuf], out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The texts between single backquotes outside of fenced blocks, and the text of those blocks.
+/// Returns the code spans outside of fenced blocks, and the text of those blocks.
 fn spans(text: &str) -> (Vec<String>, String) {
     let (mut prose, mut blocks, mut is_block) = (String::new(), String::new(), false);
     for line in text.lines() {
@@ -144,7 +144,7 @@ fn spans(text: &str) -> (Vec<String>, String) {
     (found.collect(), blocks)
 }
 
-/// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`.
+/// Expands `a/{b,c}.rs` to `a/b.rs` and `a/c.rs`.
 fn alternatives(text: &str) -> Vec<String> {
     let Some((before, rest)) = text.split_once('{') else {
         return vec![text.to_owned()];
@@ -157,7 +157,7 @@ fn alternatives(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A link's path from the root: the directory of its document and the path, without `..`.
+/// Returns a link's path from the root: joins the document's directory and the link, and resolves `..`.
 fn resolve(document: &str, link: &str) -> String {
     let mut path = PathBuf::from(document);
     path.pop();
@@ -173,7 +173,7 @@ fn resolve(document: &str, link: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The anchors of a document, as GitHub makes them of headings.
+/// Returns the anchors of a document, as GitHub derives them from headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let slug = |line: &str| {
@@ -204,9 +204,11 @@ fn check_links(repository: &Repository, document: &str, text: &str, wrong: &mut 
         };
         let has_anchor = || headings.is_some_and(|headings| headings.contains(anchor));
         if !path.eq(document) && !repository.exists(&path) {
-            wrong.push(format!("{document}: the link '{target}' leads to no file"));
+            wrong.push(format!(
+                "{document}: the link '{target}' is broken: the file does not exist"
+            ));
         } else if !anchor.is_empty() && !has_anchor() {
-            wrong.push(format!("{document}: {path} has no heading '#{anchor}'"));
+            wrong.push(format!("{document}: {path} has no heading for '#{anchor}'"));
         }
     }
 }
@@ -238,7 +240,7 @@ fn check_span(repository: &Repository, document: &str, span: &str, wrong: &mut V
                 (false, true) => !fixed.is_empty() && !repository.has_file_named(fixed),
                 (false, false) => false,
             };
-            // Beside the document counts, too: `tests/x.rs` of a crate.
+            // A path relative to the document is also valid: `tests/x.rs` of a crate.
             if is_missing && !repository.exists(&resolve(document, fixed)) {
                 wrong.push(format!("{document}: `{span}` does not exist"));
             }
@@ -250,7 +252,7 @@ fn check_commands(repository: &Repository, document: &str, text: &str, wrong: &m
     let command = pattern(r"cargo (?:test|run|bench|build|check|clippy|lambda build)[^`\n]*");
     let flag = pattern(r"(-p|--package|--test|--bench|--bin) ([a-z][\w-]*)");
     for command in command.find_iter(text) {
-        // What follows are the program's own arguments.
+        // After ` -- ` follow the program's own arguments.
         let arguments = command.as_str().split(" -- ").next().unwrap_or_default();
         for found in flag.captures_iter(arguments) {
             let (kind, name) = (&found[1], &found[2]);
@@ -282,7 +284,7 @@ fn check(repository: &Repository, document: &str, text: &str) -> Vec<String> {
 #[test]
 fn what_documents_name_exists() {
     let repository = Repository::read();
-    // The log of changes names what was there at the time.
+    // Not the change log: it names what existed at the time.
     let documents = repository
         .files
         .iter()
@@ -307,8 +309,8 @@ fn what_is_missing_is_found() {
     assert_eq!(
         check(&repository, "shared/README.md", text),
         [
-            "shared/README.md: the link 'core/gone.md' leads to no file",
-            "shared/README.md: README.md has no heading '#gone'",
+            "shared/README.md: the link 'core/gone.md' is broken: the file does not exist",
+            "shared/README.md: README.md has no heading for '#gone'",
             "shared/README.md: `shared/gone/src` does not exist",
             "shared/README.md: `gone.rs` does not exist",
             "shared/README.md: `shared/{core,gone}/src` does not exist",

@@ -1,4 +1,4 @@
-//! The committed events are what their names say.
+//! Checks that the committed events match their names.
 
 use driftless_harness::github::sign;
 use driftless_harness::tools;

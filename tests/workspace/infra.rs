@@ -1,4 +1,4 @@
-//! The SAM template as it is written: what must hold of it and needs no tool to be seen.
+//! Checks the source of the SAM template without a tool.
 
 use driftless_core::schedule;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
@@ -12,7 +12,7 @@ fn template() -> Value {
     documents.remove(0)
 }
 
-/// Lambda stops a function that feeds its own queue after about 16 calls, unless it is told that this is meant.
+/// Lambda stops a function that sends to its own queue after about 16 calls, unless `RecursiveLoop` allows it.
 #[test]
 fn a_function_that_feeds_its_own_queue_may() {
     let template = template();
@@ -33,7 +33,7 @@ fn a_function_that_feeds_its_own_queue_may() {
         if takes_from_queue && feeds_queue {
             loops.push(name.as_str());
         }
-        // A message of the sweep queue makes no other one: only the timer does, and Lambda's guard may stay.
+        // The step of a sweep message sends no other sweep message, only the timer does: Lambda's guard stays active.
         let expected = match name.as_str() {
             "ReconcileFunction" => json!("Allow"),
             _ => Value::Null,
@@ -41,11 +41,11 @@ fn a_function_that_feeds_its_own_queue_may() {
         assert_eq!(properties["RecursiveLoop"], expected, "{name}");
     }
     assert_eq!(loops, ["DriftFunction", "ReconcileFunction"]);
-    // The function's own bound takes the place of Lambda's.
+    // The function's own limit replaces Lambda's guard.
     const { assert!(schedule::HOPS <= 1000) };
 }
 
-/// A worker that Lambda has ended must not hold its object any more when its messages come back, nor before it has ended.
+/// The lease of a worker must not end before Lambda ends the worker, and must be over when its message becomes visible again.
 #[test]
 fn a_lease_is_longer_than_a_step_and_shorter_than_a_message_is_hidden() {
     let template = template();
@@ -59,7 +59,7 @@ fn a_lease_is_longer_than_a_step_and_shorter_than_a_message_is_hidden() {
     );
 }
 
-/// What a record may lose, it may lose by its age; nothing of it is read after that.
+/// Records and notes expire when no step reads them any longer.
 #[test]
 fn records_of_objects_that_are_gone_expire() {
     let template = template();
@@ -73,7 +73,7 @@ fn records_of_objects_that_are_gone_expire() {
     assert_eq!(of("waits/").expect("a rule")["ExpirationInDays"], json!(1));
 }
 
-/// The operator's guide names every parameter and alarm.
+/// The operator's guide has a table row for every parameter and alarm.
 #[test]
 fn the_guide_has_every_parameter_and_alarm() {
     let guide = include_str!("../../infra/README.md");

@@ -1,4 +1,4 @@
-//! What holds for the workspace as a whole: its dependencies, its modules, its documents, its template and events, and the inputs of its fuzz targets.
+//! Checks of the whole workspace: its dependencies, modules, documents, template and events, and the inputs of its fuzz targets.
 
 mod architecture;
 mod documents;

@@ -1,5 +1,5 @@
-//! Modules import each other in one direction: a module that another one needs does not need it. That holds for every file of
-//! every crate, except for the circles in [`CIRCLES`], and for the top modules of the core. The API server's top modules are layers.
+//! Checks that imports between modules have no cycles: neither between the files of any crate, except for the circles in
+//! [`CIRCLES`], nor between the top modules of the core. The API server's top modules are layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use driftless_harness::tools;
 
-/// The modules that each module names by `crate::MODULE`, tests left out, with a file that does.
+/// The modules that each module imports by `crate::MODULE` (without tests), each with a file that imports it.
 type Imports = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The layers of the API server: each imports only what stands before it.
+/// The layers of the API server: each imports only modules that are listed before it.
 const LAYERS: [&str; 16] = [
     "schema",
     "user",
@@ -30,8 +30,8 @@ const LAYERS: [&str; 16] = [
     "server",
 ];
 
-/// Modules of the API server beside its layers: bootstrap works like a controller.
-const BESIDE: [(&str, &str); 1] = [("bootstrap", "controllers")];
+/// Modules of the API server with the layer that they belong to: bootstrap works like a controller.
+const SAME_LAYER: [(&str, &str); 1] = [("bootstrap", "controllers")];
 
 #[test]
 fn modules_of_the_core_are_a_dag() {
@@ -46,10 +46,10 @@ fn modules_of_the_core_are_a_dag() {
 fn modules_of_the_api_server_are_layers() {
     let imports = imports(&tools::workspace().join("shared/apiserver/src"));
     let layer = |module: &str| {
-        let beside = BESIDE.iter().find(|(known, _)| *known == module);
-        let module = beside.map_or(module, |(_, layer)| layer);
+        let same_layer = SAME_LAYER.iter().find(|(known, _)| *known == module);
+        let module = same_layer.map_or(module, |(_, layer)| layer);
         let found = LAYERS.iter().position(|known| *known == module);
-        found.unwrap_or_else(|| panic!("{module} is in no layer"))
+        found.unwrap_or_else(|| panic!("module {module} is not listed in LAYERS"))
     };
     for (module, named) in &imports {
         for (lower, file) in named {
@@ -64,7 +64,7 @@ fn modules_of_the_api_server_are_layers() {
     assert!(missing.is_empty(), "layers without a module: {missing:?}");
 }
 
-/// The files of each crate that import each other in a circle. A circle may lose files and disappear; no file may join one.
+/// The files of each crate that import each other in a circle. Files may be removed from a circle, but not added.
 const CIRCLES: &[(&str, &[&[&str]])] = &[
     (
         "functions/cli",
@@ -187,7 +187,7 @@ fn files_of_every_crate_are_a_dag() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The crates of the product and their sources, such as `shared/helm`.
+/// Returns the crates of the product, such as `shared/helm`, each with its source directory.
 fn crates() -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for group in ["shared", "functions"] {
@@ -205,7 +205,7 @@ fn crates() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The sets of files that import each other in a circle.
+/// Returns the sets of files that import each other in a circle.
 fn circles(imports: &Imports) -> Vec<BTreeSet<String>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> = imports
         .keys()
@@ -222,7 +222,7 @@ fn circles(imports: &Imports) -> Vec<BTreeSet<String>> {
     circles.into_iter().collect()
 }
 
-/// The files that a file imports, also through others.
+/// Returns the files that a file imports, directly or through others.
 fn reachable<'i>(imports: &'i Imports, from: &str) -> BTreeSet<&'i str> {
     let mut found = BTreeSet::new();
     let mut open = vec![from];
@@ -236,7 +236,8 @@ fn reachable<'i>(imports: &'i Imports, from: &str) -> BTreeSet<&'i str> {
     found
 }
 
-/// Each file that joined a circle, with its imports of the circle's files, and each listed file that left one.
+/// Returns a message for each file that joined a circle, with its imports of the circle's files, and for each listed file that
+/// left one.
 fn compare_circles(
     of: &str,
     found: &[BTreeSet<String>],
@@ -268,13 +269,13 @@ fn compare_circles(
     }
     for file in left {
         wrong.push(format!(
-            "{of}: {file} is in no circle any longer: remove it from CIRCLES"
+            "{of}: {file} is no longer in a circle: remove it from CIRCLES"
         ));
     }
     wrong
 }
 
-/// Tests and generated tables aside.
+/// Does not check tests and generated tables.
 #[test]
 fn every_module_says_what_it_is() {
     let mut count = 0;
@@ -319,7 +320,7 @@ fn refuse_cycles(of: &str, imports: &Imports) {
                 )
             })
             .collect();
-        panic!("an import cycle of {of}:\n{}", steps.join("\n"));
+        panic!("import cycle of {of}:\n{}", steps.join("\n"));
     }
 }
 
@@ -345,7 +346,7 @@ fn cycles_are_found() {
         compare_circles("x", &found, &[&["a", "b", "e"]], &knot),
         [
             "x: c is in a circle: it imports [\"a\"]",
-            "x: e is in no circle any longer: remove it from CIRCLES"
+            "x: e is no longer in a circle: remove it from CIRCLES"
         ]
     );
     let text =
@@ -391,7 +392,7 @@ fn imports(source: &Path) -> Imports {
     imports
 }
 
-/// Adds what a file, or what is in a directory, names.
+/// Adds the modules that a file, or the files of a directory, import.
 fn read(path: &Path, named_in: &mut BTreeMap<String, String>) {
     let name = path.file_name().expect("a name").to_string_lossy();
     if path.is_dir() {
@@ -412,7 +413,7 @@ fn read(path: &Path, named_in: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The files below a directory, as modules such as `objects::table`, with the files that each names.
+/// Returns the files below a directory, as modules such as `objects::table`, with the files that each imports.
 fn files(source: &Path) -> Imports {
     let mut texts = BTreeMap::new();
     collect(source, "", &mut texts);
@@ -447,7 +448,7 @@ fn collect(directory: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The file that a path in a module leads to.
+/// Resolves a path in a module to a file.
 fn file_of(path: &str, module: &str, modules: &BTreeSet<String>) -> Option<String> {
     let mut base: Vec<&str> = Vec::new();
     let mut steps = path.split("::").peekable();
@@ -468,14 +469,14 @@ fn file_of(path: &str, module: &str, modules: &BTreeSet<String>) -> Option<Strin
     None
 }
 
-/// The modules that a text names by `crate::MODULE` or `crate::{MODULE, MODULE::{...}}`, comments left out.
+/// Returns the modules that a source imports by `crate::MODULE` or `crate::{MODULE, MODULE::{...}}`, without comments.
 fn named(text: &str) -> Vec<String> {
     let paths = paths(text);
     let of_crate = paths.iter().filter_map(|path| path.strip_prefix("crate::"));
     of_crate.map(|path| word(path).to_owned()).collect()
 }
 
-/// The paths that a text names from `crate::` or `super::` on, comments left out; a group is taken apart.
+/// Returns the paths in a source that begin with `crate::` or `super::`, without comments; a group is split into its paths.
 fn paths(text: &str) -> Vec<String> {
     let lines = text
         .lines()
@@ -499,7 +500,7 @@ fn paths(text: &str) -> Vec<String> {
     }
 }
 
-/// Reads a path with its groups. Returns what follows it.
+/// Reads a path with its groups. Returns the rest of the text.
 fn tree<'t>(text: &'t str, prefix: &str, out: &mut Vec<String>) -> &'t str {
     let name = word(text);
     let path = format!("{prefix}{name}");
@@ -524,7 +525,7 @@ fn tree<'t>(text: &'t str, prefix: &str, out: &mut Vec<String>) -> &'t str {
             return group;
         }
         group = tree(group, &prefix, out);
-        // An alias, and the comma.
+        // Skip an alias and the comma.
         let end = group.find([',', '}']).unwrap_or(group.len());
         group = &group[end..];
         group = group.strip_prefix(',').unwrap_or(group);
@@ -536,7 +537,7 @@ fn word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// A way from a module back to itself, if there is one.
+/// Returns a path from a module back to itself, if one exists.
 fn cycle(imports: &Imports) -> Option<Vec<String>> {
     let mut done = BTreeSet::new();
     let mut way = Vec::new();

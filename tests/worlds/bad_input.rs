@@ -1,16 +1,16 @@
-//! Bad input: each object says what is wrong and where, nothing is deleted, the others go on.
+//! Bad input: each object reports what is wrong and where, nothing is deleted, the other objects are reconciled.
 
 use crate::site::*;
 use driftless_harness::github::Change;
 use driftless_harness::tools;
 use serde_json::json;
 
-/// What breaks a Kustomization: the change of its directory, and what its Ready condition must say.
+/// A change that breaks a Kustomization, and the expected reason and words of its Ready condition.
 struct Bad {
     name: &'static str,
     changes: Vec<Change>,
     reason: &'static str,
-    says: &'static [&'static str],
+    words: &'static [&'static str],
 }
 
 fn config_map(name: &str, text: &str) -> String {
@@ -19,7 +19,7 @@ fn config_map(name: &str, text: &str) -> String {
     )
 }
 
-/// A Kustomization of the directory of its name; `more` is the end of its spec.
+/// Returns a Kustomization of the directory of its name; `more` is the end of its spec.
 fn sync(name: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: {name}\n  namespace: flux-system\n\
@@ -36,11 +36,11 @@ fn overlay(resources: &str) -> String {
 fn bad() -> Vec<Bad> {
     let secret = std::fs::read_to_string(tools::tests().join("fleet/team-a/staging/database.yaml"))
         .expect("read the Secret");
-    let one = |name, file: &str, text: String, reason, says| Bad {
+    let one = |name, file: &str, text: String, reason, words| Bad {
         name,
         changes: vec![Change::write(&format!("{name}/{file}"), text)],
         reason,
-        says,
+        words,
     };
     let broken =
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: broken\n  labels: {a: [1, 2\n";
@@ -62,7 +62,7 @@ fn bad() -> Vec<Bad> {
                 Change::write("cyclic/base/kustomization.yaml", overlay("- ..\n")),
             ],
             reason: "BuildFailed",
-            says: &["cycl", "cyclic/base"],
+            words: &["cycl", "cyclic/base"],
         },
         one(
             "outside",
@@ -83,7 +83,7 @@ fn bad() -> Vec<Bad> {
 
 const GOOD: [&str; 6] = ["good", "broken", "cyclic", "outside", "secret", "exec"];
 
-fn says(
+fn check_failure(
     cluster: &dyn Node,
     kind: &str,
     name: &str,
@@ -110,7 +110,7 @@ pub const HUB: [HubSpec<'static>; 1] = [HubSpec {
 const FLEET: &str = "acme/bad";
 const UNREADABLE: &str = "acme/unreadable";
 
-/// Breaks every Kustomization in its own way, and mends them all.
+/// Breaks every Kustomization in its own way, and repairs them all.
 pub fn everything_breaks_and_is_mended(site: &dyn Site) {
     let hub = site.cluster("hub");
     hub.namespace("apps");
@@ -154,8 +154,8 @@ pub fn everything_breaks_and_is_mended(site: &dyn Site) {
     });
     site.settle();
 
-    // Everything breaks at once, but for `good`.
-    let start = mark(hub);
+    // Everything except `good` breaks at once.
+    let start = request_count(hub);
     site.set_private(UNREADABLE, &[]);
     let exec = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\nclusters:\n\
                 - name: c\n  cluster: {server: \"https://cluster.example\"}\nusers:\n- name: u\n  user:\n    exec:\n\
@@ -170,16 +170,16 @@ pub fn everything_breaks_and_is_mended(site: &dyn Site) {
     changes.extend(cases.iter().flat_map(|case| case.changes.iter().cloned()));
     accepted(&site.push(FLEET, &changes));
     let broken = site.head(FLEET);
-    site.eventually("each says what is wrong with it", || {
+    site.eventually("each object reports its failure", || {
         is_ready(hub, "flux-system", "good", &broken)?;
-        let told = cases
+        let checks = cases
             .iter()
-            .map(|case| says(hub, "Kustomization", case.name, case.reason, case.says));
-        let open: Vec<String> = told.filter_map(Result::err).collect();
+            .map(|case| check_failure(hub, "Kustomization", case.name, case.reason, case.words));
+        let open: Vec<String> = checks.filter_map(Result::err).collect();
         if !open.is_empty() {
             return Err(open.join("\n"));
         }
-        says(
+        check_failure(
             hub,
             "Kustomization",
             "exec",
@@ -187,10 +187,10 @@ pub fn everything_breaks_and_is_mended(site: &dyn Site) {
             &["flux-system/self", "exec"],
         )
     });
-    let mut told = || {
+    let mut check = || {
         site.sweep();
         let words = ["acme/unreadable"];
-        says(
+        check_failure(
             hub,
             "GitRepository",
             "unreadable",
@@ -199,7 +199,7 @@ pub fn everything_breaks_and_is_mended(site: &dyn Site) {
         )
     };
     let limit = std::time::Duration::from_secs(180);
-    site.until(limit, "the unreadable repository is told", &mut told);
+    site.until(limit, "the unreadable repository is reported", &mut check);
     let (_, _, message) = ready(hub, "Kustomization", "flux-system", "exec");
     assert!(
         !message.contains("secret-command"),
@@ -219,11 +219,11 @@ pub fn everything_breaks_and_is_mended(site: &dyn Site) {
         .collect();
     assert_eq!(deletes, [], "bad input deleted something");
 
-    // A body that no webhook of GitHub has.
+    // A larger body than any webhook of GitHub has.
     let body = vec![b'x'; 30 * 1024 * 1024];
     assert_eq!(site.post(&body, "sha256=00"), 413);
 
-    // All is mended by the next push.
+    // The next push repairs everything.
     let fixes: Vec<Change> = cases
         .iter()
         .flat_map(|case| {
@@ -240,10 +240,10 @@ pub fn everything_breaks_and_is_mended(site: &dyn Site) {
         })
         .collect();
     accepted(&site.push(FLEET, &fixes));
-    let mended = site.head(FLEET);
-    site.eventually("the mended fleet is ready", || {
+    let repaired = site.head(FLEET);
+    site.eventually("the repaired fleet is ready", || {
         cases
             .iter()
-            .try_for_each(|case| is_ready(hub, "flux-system", case.name, &mended))
+            .try_for_each(|case| is_ready(hub, "flux-system", case.name, &repaired))
     });
 }

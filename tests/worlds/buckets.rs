@@ -1,5 +1,5 @@
-//! A bucket as a source: its objects are applied, and installed as a chart. One scenario, with a bucket in this process and
-//! with one of S3.
+//! A bucket as a source: its objects are applied, and installed as a chart. The same scenario runs with a bucket in this process
+//! and with S3.
 
 use crate::embedded::Embedded;
 use crate::site::*;
@@ -13,14 +13,14 @@ use driftless_harness::github::Change;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-/// The fleet repository.
+/// The name of the fleet repository.
 pub const FLEET: &str = "acme/fleet";
 /// The namespace of the sources.
 pub const SPACE: &str = "flux-system";
-/// The bucket.
+/// The name of the bucket.
 pub const BUCKET: &str = "acme-fleet";
 
-/// Who fills the bucket.
+/// Write access to the bucket.
 pub trait Store {
     /// Writes an object.
     fn put(&self, key: &str, content: &str);
@@ -48,47 +48,47 @@ impl Store for Aws {
     }
 }
 
-/// Buckets that note what they are asked.
+/// Buckets that record the requests.
 #[derive(Clone)]
-struct Noted {
+struct RecordingBuckets {
     inner: Arc<dyn Buckets>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-struct NotedBucket {
+struct RecordingBucket {
     inner: Arc<dyn Bucket>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 #[async_trait]
-impl Buckets for Noted {
+impl Buckets for RecordingBuckets {
     async fn open(&self, address: &BucketAddress) -> PortResult<Arc<dyn Bucket>> {
-        Ok(Arc::new(NotedBucket {
+        Ok(Arc::new(RecordingBucket {
             inner: self.inner.open(address).await?,
-            asked: self.asked.clone(),
+            requests: self.requests.clone(),
         }))
     }
 }
 
 #[async_trait]
-impl Bucket for NotedBucket {
+impl Bucket for RecordingBucket {
     async fn list(&self, prefix: &str, most: usize) -> PortResult<Vec<BucketEntry>> {
-        self.asked.lock().unwrap().push(format!("list {prefix}"));
+        self.requests.lock().unwrap().push(format!("list {prefix}"));
         self.inner.list(prefix, most).await
     }
 
     async fn get(&self, key: &str, limit: u64) -> PortResult<Option<BucketObject>> {
-        self.asked.lock().unwrap().push(format!("get {key}"));
+        self.requests.lock().unwrap().push(format!("get {key}"));
         self.inner.get(key, limit).await
     }
 }
 
-/// A hub in this process, and who fills its bucket.
+/// A hub in this process, and write access to its bucket.
 pub struct World<'s> {
     site: Embedded,
-    /// Who fills the bucket.
+    /// Write access to the bucket.
     pub store: &'s dyn Store,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     endpoint: String,
 }
 
@@ -101,29 +101,29 @@ impl<'s> World<'s> {
             branch: "main",
             path: "./clusters/hub",
         };
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let noted = Noted {
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let recording = RecordingBuckets {
             inner: buckets,
-            asked: asked.clone(),
+            requests: requests.clone(),
         };
-        let site = Embedded::start(&[hub], &[]).with_buckets(Arc::new(noted));
+        let site = Embedded::start(&[hub], &[]).with_buckets(Arc::new(recording));
         site.allow_local("hub");
         let keys = json!({"accesskey": "test", "secretkey": "test"});
         site.cluster("hub").secret(SPACE, "keys", &keys);
         Self {
             site,
             store,
-            asked,
+            requests,
             endpoint: endpoint.to_owned(),
         }
     }
 
-    /// The hub.
+    /// Returns the hub's API server.
     pub fn hub(&self) -> &dyn Node {
         self.site.cluster("hub")
     }
 
-    /// A Bucket of this name, changed.
+    /// Returns a Bucket of this name with a changed spec.
     pub fn source(&self, name: &str, change: impl FnOnce(&mut Value)) -> Value {
         let mut source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "Bucket",
             "metadata": {"name": name, "namespace": SPACE},
@@ -133,7 +133,7 @@ impl<'s> World<'s> {
         source
     }
 
-    /// Commits objects to the fleet, and lets everything settle.
+    /// Commits objects to the fleet, and reconciles until nothing is due.
     pub fn push(&self, objects: &[Value]) {
         let files = objects.iter().map(|object| {
             let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
@@ -142,27 +142,27 @@ impl<'s> World<'s> {
         });
         let changes: Vec<Change> = files.collect();
         self.site.commit(FLEET, &changes);
-        self.look("GitRepository", "flux-system");
+        self.reconcile("GitRepository", "flux-system");
     }
 
-    /// Looks at an object once.
-    pub fn look(&self, kind: &str, name: &str) {
+    /// Queues an object and runs all due steps.
+    pub fn reconcile(&self, kind: &str, name: &str) {
         self.site.request("hub", kind, SPACE, name);
         self.site.settle();
     }
 
-    /// The status of an object.
+    /// Returns the status of an object.
     pub fn status(&self, kind: &str, name: &str) -> Value {
         self.hub().get(&path(kind, SPACE, name))["status"].clone()
     }
 
-    /// The revision of a Bucket's artifact.
+    /// Returns the revision of a Bucket's artifact.
     pub fn revision(&self, name: &str) -> String {
         text(&self.status("Bucket", name)["artifact"]["revision"]).to_owned()
     }
 
     #[track_caller]
-    /// Fails unless Ready begins with this status and reason.
+    /// Panics unless the Ready condition has this status and reason, `STATUS REASON`.
     pub fn expect(&self, kind: &str, name: &str, expected: &str) {
         let (status, reason, message) = ready(self.hub(), kind, SPACE, name);
         assert_eq!(
@@ -172,7 +172,7 @@ impl<'s> World<'s> {
         );
     }
 
-    /// The data of a ConfigMap in `apps`.
+    /// Returns the data of a ConfigMap in `apps`, or null.
     pub fn data(&self, name: &str) -> Value {
         let path = format!("/api/v1/namespaces/apps/configmaps/{name}");
         self.hub()
@@ -180,25 +180,25 @@ impl<'s> World<'s> {
             .map_or(Value::Null, |found| found["data"].clone())
     }
 
-    /// What the bucket was asked since the last time.
-    pub fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().unwrap())
+    /// Returns the requests to the bucket since the last call.
+    pub fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.requests.lock().unwrap())
     }
 }
 
-/// A string of a value, or nothing.
+/// Returns a JSON string, empty if the value is not one.
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A ConfigMap.
+/// Returns a ConfigMap of the namespace `apps`.
 pub fn config(name: &str, color: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "apps"},
         "data": {"color": color}})
     .to_string()
 }
 
-/// The Kustomization of the bucket.
+/// Returns the Kustomization of the bucket.
 pub fn kustomization() -> Value {
     json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"name": "apps", "namespace": SPACE},
@@ -219,7 +219,8 @@ fn plain_chart() -> Value {
         "spec": {"interval": "10m", "chart": "./charts/web", "sourceRef": {"kind": "Bucket", "name": "fleet"}}})
 }
 
-/// Objects become a Kustomization's files and a release's chart; a change lands; what did not change is not read again.
+/// Runs the scenario: the bucket's objects are a Kustomization's files and a release's chart, a change is applied, and unchanged
+/// objects are not read again.
 pub fn scenario(world: &World<'_>) {
     world.hub().namespace("apps");
     let store = world.store;
@@ -254,8 +255,8 @@ pub fn scenario(world: &World<'_>) {
     assert_eq!(text(&chart["observedSourceArtifactRevision"]), first);
     let plain = world.status("HelmChart", "plain")["artifact"].clone();
     assert_eq!(text(&plain["revision"]), "0.1.0");
-    let mut asked = world.asked();
-    asked.sort();
+    let mut requests = world.take_requests();
+    requests.sort();
     let mut expected = vec!["list ".to_owned()];
     for key in ["apps/one.yaml", "apps/two.yaml"] {
         expected.push(format!("get {key}"));
@@ -269,36 +270,36 @@ pub fn scenario(world: &World<'_>) {
         expected.push(format!("get charts/web/{file}"));
     }
     expected.sort();
-    assert_eq!(asked, expected);
+    assert_eq!(requests, expected);
 
-    // Nothing changed: a list, and no write.
+    // Nothing changed: one list, and no write.
     let writes = world.hub().writes();
-    world.look("Bucket", "fleet");
-    assert_eq!(world.asked(), ["list "]);
+    world.reconcile("Bucket", "fleet");
+    assert_eq!(world.take_requests(), ["list "]);
     assert_eq!(world.hub().writes(), writes);
-    // Neither did what is left out.
+    // A change of an ignored object has no effect.
     store.put("apps/notes.md", "other notes");
-    world.look("Bucket", "fleet");
-    assert_eq!(world.asked(), ["list "]);
+    world.reconcile("Bucket", "fleet");
+    assert_eq!(world.take_requests(), ["list "]);
     assert_eq!(world.revision("fleet"), first);
 
-    // A change lands, and what is gone is pruned.
+    // A change is applied, and a deleted object is pruned.
     store.put("apps/one.yaml", &config("one", "red"));
     store.delete("apps/two.yaml");
     store.put("charts/web/production.yaml", "color: red\n");
-    world.look("Bucket", "fleet");
+    world.reconcile("Bucket", "fleet");
     assert_ne!(world.revision("fleet"), first);
-    let mut asked = world.asked();
-    asked.sort();
+    let mut requests = world.take_requests();
+    requests.sort();
     assert_eq!(
-        asked,
+        requests,
         [
             "get apps/one.yaml",
             "get charts/web/production.yaml",
             "list "
         ]
     );
-    // The chart whose version did not change stays what it was, but where the revision is part of it.
+    // A chart with the same version is not built again, unless the revision is part of the version.
     assert_eq!(world.status("HelmChart", "plain")["artifact"], plain);
     assert_eq!(world.data("one"), json!({"color": "red"}));
     assert_eq!(world.data("two"), Value::Null);

@@ -1,6 +1,6 @@
-//! The oil tenant of capsule-addon-fluxcd, as its README has the platform's administrator create it.
+//! The oil tenant of capsule-addon-fluxcd, as the administrator creates it in the add-on's README.
 
-/// What the addon's README has the platform's administrator create.
+/// The objects that the administrator creates in the add-on's README.
 pub const TENANT: &str = r#"---
 apiVersion: v1
 kind: Namespace
@@ -30,7 +30,7 @@ spec:
   - name: system:serviceaccount:oil-system:gitops-reconciler
     kind: ServiceAccount
 "#;
-/// What the administrator has reconciled as the tenant.
+/// The objects that are reconciled as the tenant.
 pub const APPS: &str = r#"---
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -60,7 +60,7 @@ spec:
   ref: {branch: main}
 "#;
 
-/// Capsule's definitions, without their schemas.
+/// Returns Capsule's CustomResourceDefinitions, without their schemas.
 pub fn definitions() -> String {
     definition("Tenant", "tenants") + &definition("GlobalTenantResource", "globaltenantresources")
 }
@@ -75,7 +75,7 @@ fn definition(kind: &str, plural: &str) -> String {
     )
 }
 
-/// A ConfigMap.
+/// Returns a ConfigMap as a YAML document.
 pub fn config(namespace: &str, name: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\ndata: {{a: b}}\n"

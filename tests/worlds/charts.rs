@@ -1,8 +1,8 @@
-//! The chart of these tests: small, with everything that an action path needs, each switched on by a value.
+//! The chart of these tests: small, with all objects that the action paths need, each enabled by a value.
 
 use driftless_manifest::FileTree;
 
-/// The chart `web` in a version, packed as a repository serves it.
+/// Returns the chart `web` in a version, as a repository serves it.
 pub fn web(version: &str) -> FileTree {
     let chart = format!("apiVersion: v2\nname: web\nversion: {version}\nappVersion: \"9\"\n");
     FileTree::from_files([
@@ -18,8 +18,9 @@ pub fn web(version: &str) -> FileTree {
     .expect("a chart")
 }
 
-/// The chart `web` with a definition of Things that have this field, and something that does not belong beside it.
-pub fn defining(version: &str, field: &str) -> FileTree {
+/// Returns the chart `web` with a CustomResourceDefinition of Things that have this field. The same file also has a ConfigMap,
+/// which does not belong there.
+pub fn web_with_crd(version: &str, field: &str) -> FileTree {
     let chart = format!("apiVersion: v2\nname: web\nversion: {version}\n");
     let definition = DEFINITION.replace("FIELD", field);
     FileTree::from_files([
@@ -49,7 +50,8 @@ kind: ConfigMap
 metadata: {name: stray, namespace: apps}
 ";
 
-/// `extra`: one ConfigMap more. `service`: a Service that asks for defaults. `stuck`: a Deployment that nobody makes ready. `hook`: an event with a Job. `tests`: the names of test Pods.
+/// `extra`: another ConfigMap. `service`: a Service that needs defaults. `stuck`: a Deployment that never becomes ready. `hook`:
+/// the event of a Job. `tests`: the names of test Pods.
 const VALUES: &str =
     "color: blue\nextra: false\nservice: false\nstuck: false\nhook: \"\"\ntests: []\nbad: \"\"\n";
 
@@ -77,7 +79,7 @@ metadata:
 {{- end }}
 ";
 
-/// Whether the API server's default is what an empty text asks for, only the API server can tell.
+/// Only the API server can tell whether an empty string means its default.
 const SERVICE: &str = r#"{{- if .Values.service }}
 apiVersion: v1
 kind: Service

@@ -1,7 +1,7 @@
-//! The world in this process: the core's own steps over stores in memory, embedded API servers, repositories of plain
+//! The world in this process: the core's own steps over stores in memory, embedded API servers, and repositories of plain
 //! files. Time is virtual: a wait costs nothing, and a scenario takes milliseconds.
 
-use crate::recorded::{Note, Recorded};
+use crate::recorded::{Recorded, Recorder};
 use crate::site::{HubSpec, Node, Site};
 use async_trait::async_trait;
 use driftless_adapters::aws::S3Buckets;
@@ -9,7 +9,7 @@ use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded as servers;
 use driftless_adapters::offline::Offline;
-use driftless_apiserver::{Body, Request as Asked, User};
+use driftless_apiserver::{Body, Request as ApiRequest, User};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::capsule;
 use driftless_core::flux::GitReference;
@@ -41,14 +41,14 @@ const ENTRANCE: Entrance = Entrance {
     max_body: 1 << 20,
     secret: "this test",
 };
-/// How long a step may wait for health, as in a function.
+/// The time that a step may wait for health, as in a function.
 const WAIT_BUDGET: Duration = Duration::from_secs(5);
-/// How far time moves between two looks of a test.
+/// The time that passes between two checks of [`Site::until`].
 const TICK: Duration = Duration::from_secs(5);
-/// A delay up to this is one that [`Site::settle`] waits for; what is later is an interval or a retry.
+/// [`Site::settle`] waits for delays up to this; longer delays are intervals or retries.
 const SOON: Duration = Duration::from_secs(15);
 
-/// Everything a fleet needs.
+/// A fleet in this process: ports, clusters, repositories and a queue.
 pub struct Embedded {
     runtime: Runtime,
     ports: Ports,
@@ -56,16 +56,16 @@ pub struct Embedded {
     queue: Arc<MemoryQueue>,
     clock: Arc<TestClock>,
     servers: BTreeMap<String, Arc<Server>>,
-    /// What the queue holds, and until when.
+    /// The requests of the queue, each with the time at which it is due.
     waiting: Mutex<Vec<(Duration, Work)>>,
-    /// How many steps each object took.
+    /// The number of steps of each object.
     steps: Mutex<BTreeMap<String, usize>>,
-    /// How the hubs are registered.
+    /// The registrations of the hubs by name.
     settings: Mutex<BTreeMap<String, Settings>>,
 }
 
 impl Embedded {
-    /// Starts the hubs with what `driftless bootstrap` puts there, and the remotes.
+    /// Starts the hubs, bootstrapped as by `driftless bootstrap`, and the remote clusters.
     pub fn start(hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -147,18 +147,18 @@ impl Embedded {
         });
     }
 
-    /// The same with other ways to buckets.
+    /// Replaces the port to buckets.
     pub fn with_buckets(mut self, buckets: Arc<dyn Buckets>) -> Self {
         self.ports.buckets = buckets;
         self
     }
 
-    /// Lets the sources of a hub be on loopback.
+    /// Allows the sources of a hub to be on loopback.
     pub fn allow_local(&self, hub: &str) {
         self.change(hub, |settings| settings.allow_local_clusters = true);
     }
 
-    /// Lets no object of a hub name one of another namespace.
+    /// Forbids references to other namespaces on a hub.
     pub fn lock_down(&self, hub: &str) {
         self.change(hub, |settings| settings.no_cross_namespace_refs = true);
     }
@@ -169,7 +169,7 @@ impl Embedded {
             .unwrap_or_else(|| panic!("no cluster {name}"))
     }
 
-    /// Registers a hub anew with other settings.
+    /// Registers a hub again with changed settings.
     pub fn change(&self, hub: &str, change: impl FnOnce(&mut Settings)) {
         let known = self
             .settings
@@ -189,44 +189,44 @@ impl Embedded {
         known.insert(settings.name.clone(), settings);
     }
 
-    /// From now on requests with this method, whose path ends so, are answered with an error's code.
+    /// Answers requests with this method and a path that ends with `path` with an error code, until [`Embedded::heal`].
     pub fn fail(&self, cluster: &str, method: Method, path: &str, code: u16) {
-        let mut failing = self.server(cluster).failing.lock().expect("what fails");
+        let mut failing = self.server(cluster).failing.lock().expect("the failures");
         failing.push((method, path.to_owned(), code));
     }
 
-    /// Nothing fails any more.
+    /// Removes all failures of a cluster.
     pub fn heal(&self, cluster: &str) {
         self.server(cluster)
             .failing
             .lock()
-            .expect("what fails")
+            .expect("the failures")
             .clear();
     }
 
-    /// Lets the installation's own credentials read a repository.
+    /// Allows the installation's own credentials to read a repository.
     pub fn let_installation_read(&self, repository: &str) {
         self.git.with(repository, |known| known.installation = true);
     }
 
-    /// How often the files of a repository were downloaded.
+    /// Returns how often the files of a repository were downloaded.
     pub fn downloads(&self, repository: &str) -> usize {
         self.git.with(repository, |known| known.downloads)
     }
 
-    /// The keys in the bucket that start so.
+    /// Returns the keys in the bucket that start with a prefix.
     pub fn stored(&self, prefix: &str) -> Vec<String> {
         let listed = self.runtime.block_on(self.ports.blobs.list(prefix));
         let listed = listed.expect("the bucket");
         listed.into_iter().map(|entry| entry.key).collect()
     }
 
-    /// Runs every step that is due, and what follows from it. Time stands still but for waits for health.
+    /// Runs every step that is due, including the steps that these queue. Time passes only in waits for health.
     pub fn pump(&self) {
         while self.step() {}
     }
 
-    /// Runs the next step that is due; whether there was one.
+    /// Runs the next step that is due. Returns whether one was due.
     pub fn step(&self) -> bool {
         let Some(work) = self.take() else {
             return false;
@@ -239,35 +239,35 @@ impl Embedded {
         true
     }
 
-    /// How many steps each object took since the last time that this was asked.
+    /// Returns the number of steps of each object since the last call.
     pub fn steps(&self) -> BTreeMap<String, usize> {
         std::mem::take(&mut self.steps.lock().expect("the steps"))
     }
 
-    /// Looks at the owners of Capsule's Tenants, as the timer does.
+    /// Reconciles the kubeconfigs of the owners of Capsule's Tenants, as the timer does.
     pub fn capsule(&self) -> Vec<capsule::Report> {
-        let look = capsule::run(&self.ports);
-        self.runtime.block_on(look).expect("the registry")
+        let reports = capsule::run(&self.ports);
+        self.runtime.block_on(reports).expect("the registry")
     }
 
-    /// Lets time go by.
+    /// Advances the virtual time.
     pub fn advance(&self, time: Duration) {
         self.clock.advance(time);
     }
 
-    /// The time.
+    /// Returns the virtual time.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
 
-    /// Moves the time on to what it is outside: what real tools made, such as certificates, is good for now.
+    /// Advances the virtual time to the real time, so that certificates of real tools are valid.
     pub fn move_to_today(&self) {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.expect("a time after 1970");
         self.clock.advance(now.saturating_sub(self.clock.now()));
     }
 
-    /// The next request that is due. Those for one object are one, as in the queue of one process.
+    /// Takes the next request that is due. Requests for the same object are merged, as in the queue of one process.
     fn take(&self) -> Option<Work> {
         let now = self.clock.now();
         let mut waiting = self.waiting.lock().expect("the queue");
@@ -287,13 +287,13 @@ impl Embedded {
         Some(work)
     }
 
-    /// When the next request comes due.
+    /// Returns the time at which the next request is due.
     fn next(&self) -> Option<Duration> {
         let waiting = self.waiting.lock().expect("the queue");
         waiting.iter().map(|(at, _)| *at).min()
     }
 
-    /// What a webhook does with a body.
+    /// Handles a webhook. Returns the HTTP status of the answer.
     fn receive(&self, event: &str, signature: &str, body: &[u8]) -> u16 {
         let header = |name: &str| match name {
             "x-github-event" => Some(event),
@@ -418,14 +418,19 @@ impl Site for Embedded {
         }
     }
 
-    fn until(&self, limit: Duration, what: &str, check: &mut dyn FnMut() -> Result<(), String>) {
+    fn until(
+        &self,
+        limit: Duration,
+        description: &str,
+        check: &mut dyn FnMut() -> Result<(), String>,
+    ) {
         let end = self.clock.now() + limit;
         loop {
             self.pump();
             match check() {
                 Ok(()) => return,
-                Err(why) if self.clock.now() >= end => {
-                    panic!("{what}: not within {} s: {why}", limit.as_secs())
+                Err(error) if self.clock.now() >= end => {
+                    panic!("{description}: not within {} s: {error}", limit.as_secs())
                 }
                 Err(_) => self.clock.advance(TICK),
             }
@@ -442,11 +447,11 @@ struct Repository {
     files: BTreeMap<String, Vec<u8>>,
     head: String,
     commits: BTreeMap<String, FileTree>,
-    /// Who may read it; everybody when absent.
+    /// The tokens that may read the repository; `None` if it is public.
     tokens: Option<BTreeSet<String>>,
-    /// Whether the installation's own credentials may read it.
+    /// True if the installation's own credentials may read the repository.
     installation: bool,
-    /// How often its files were downloaded.
+    /// The number of downloads of the files.
     downloads: usize,
 }
 
@@ -473,7 +478,7 @@ impl Repositories {
         work(all.entry(format!("github.com/{name}")).or_default())
     }
 
-    /// As GitHub does: what a caller may not read is not there.
+    /// Runs `work` on a repository. Like GitHub, returns `NotFound` if the caller may not read it.
     fn read<T>(
         &self,
         url: &str,
@@ -507,7 +512,7 @@ impl Git for Repositories {
         _: Option<&Commit>,
     ) -> PortResult<Commit> {
         if !reference.commit.is_empty() {
-            // A port that asks nobody: what was downloaded for others must not be given all the same.
+            // Without a check of access: the core must not return what was downloaded with other credentials.
             return Ok(Commit {
                 sha: reference.commit.clone(),
                 ..Commit::default()
@@ -536,13 +541,13 @@ impl Git for Repositories {
     }
 }
 
-/// An API server with a log of what it was asked, and a switch.
+/// An API server that records its requests and can be made unreachable.
 struct Server {
     name: String,
     server: servers::Embedded,
     requests: Arc<Mutex<Vec<Request>>>,
     dark: Arc<AtomicBool>,
-    /// What is not served: a method, how the path ends, and the answer's code.
+    /// The requests that fail: the method, the end of the path, and the error's code.
     failing: Arc<Mutex<Vec<(Method, String, u16)>>>,
 }
 
@@ -561,15 +566,16 @@ impl Server {
         format!("https://{}.embedded.internal", self.name)
     }
 
-    /// Who logs in: a token's user, where the server knows it. Other logins are an administrator's.
+    /// Returns the user of a login: a token's user if the server knows the token. Other logins are an administrator's.
     fn login(&self, access: &Access) -> PortResult<User> {
         let Login::Token(token) = &access.login else {
             return Ok(User::admin("test"));
         };
         let header = format!("Bearer {}", token.expose_str().unwrap_or_default());
         self.server.user(Some(&header)).ok_or_else(|| {
-            let what = "the server has asked for the client to provide credentials (Unauthorized)";
-            PortError::new(ErrorKind::Denied, what)
+            let message =
+                "the server has asked for the client to provide credentials (Unauthorized)";
+            PortError::new(ErrorKind::Denied, message)
         })
     }
 }
@@ -587,7 +593,7 @@ impl Node for Server {
         body: Option<&Value>,
     ) -> Result<Value, Refused> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let answer = self.server.handle(&Asked {
+        let answer = self.server.handle(&ApiRequest {
             method: method.to_owned(),
             path: path.to_owned(),
             query: query.to_owned(),
@@ -596,7 +602,7 @@ impl Node for Server {
             user: User::admin("test"),
         });
         let Body::Json(value, _) = answer.body else {
-            panic!("{method} {path}: no JSON")
+            panic!("{method} {path}: the answer is not JSON")
         };
         if (200..300).contains(&answer.status) {
             return Ok(value);
@@ -635,11 +641,10 @@ impl Node for Server {
     }
 }
 
-/// The way from kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
-/// A client for each user, by its name.
+/// The clients of a server by user name. They are kept, as in a warm function.
 type Clients = Mutex<BTreeMap<String, KubeCluster>>;
 
-/// The servers with their clients.
+/// Connects to the server that a kubeconfig names.
 struct Links(Vec<(Arc<Server>, Clients)>);
 
 impl Links {
@@ -675,7 +680,7 @@ impl Clusters for Links {
     }
 }
 
-impl Note for Server {
+impl Recorder for Server {
     fn server(&self) -> &servers::Embedded {
         &self.server
     }
@@ -685,21 +690,21 @@ impl Note for Server {
     }
 
     fn fails(&self, method: &Method, uri: &Uri) -> Option<u16> {
-        let failing = self.failing.lock().expect("what fails");
+        let failing = self.failing.lock().expect("the failures");
         let mut failing = failing.iter();
         let found = failing.find(|(fails, path, _)| fails == method && uri.path().ends_with(path));
         found.map(|(_, _, code)| *code)
     }
 
-    fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16) {
-        let mut noted = noted(method, uri, headers);
-        noted.code = status;
-        self.requests.lock().expect("the log").push(noted);
+    fn record(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16) {
+        let mut request = audit_entry(method, uri, headers);
+        request.code = status;
+        self.requests.lock().expect("the log").push(request);
     }
 }
 
-/// A request as an audit log has it.
-fn noted(method: &Method, uri: &Uri, headers: &HeaderMap) -> Request {
+/// Returns a request in the form of an audit log's entry, without the status code.
+fn audit_entry(method: &Method, uri: &Uri, headers: &HeaderMap) -> Request {
     let mut parts = uri.path().trim_matches('/').split('/').peekable();
     let group = match parts.next() {
         Some("apis") => parts.next().unwrap_or_default().to_owned(),

@@ -1,4 +1,4 @@
-//! An embedded API server whose requests are noted on their way, and that can go dark or fail.
+//! An embedded API server that records its requests and can become unreachable or fail.
 
 use driftless_adapters::embedded::{Embedded, ResponseBody};
 use driftless_apiserver::User;
@@ -7,29 +7,29 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What notes the requests of a server.
-pub trait Note: Send + Sync + 'static {
+/// Records the requests of a server.
+pub trait Recorder: Send + Sync + 'static {
     fn server(&self) -> &Embedded;
 
-    /// A dark server answers nothing.
+    /// Returns whether the server is unreachable: it does not answer.
     fn is_dark(&self) -> bool;
 
-    /// The code that this request is answered with where it is not served.
+    /// Returns the error's code if this request must fail.
     fn fails(&self, _: &Method, _: &Uri) -> Option<u16> {
         None
     }
 
-    /// Notes a request with the status of its answer.
-    fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16);
+    /// Records a request with the status of its answer.
+    fn record(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16);
 }
 
-/// The service of a server for one user, with its notes.
+/// The service of a server for one user; requests are recorded.
 pub struct Recorded<S>(pub Arc<S>, pub User);
 
 type Answered = http::Response<ResponseBody>;
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-impl<S: Note, B> tower::Service<http::Request<B>> for Recorded<S>
+impl<S: Recorder, B> tower::Service<http::Request<B>> for Recorded<S>
 where
     B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<Failed>,
@@ -51,18 +51,18 @@ where
             let (method, uri) = (request.method().clone(), request.uri().clone());
             let headers = request.headers().clone();
             if let Some(code) = server.fails(&method, &uri) {
-                server.note(&method, &uri, &headers, code);
+                server.record(&method, &uri, &headers, code);
                 return Ok(refusal(code)?);
             }
             let mut service = server.server().service(user);
             let answer = service.call(request).await?;
-            server.note(&method, &uri, &headers, answer.status().as_u16());
+            server.record(&method, &uri, &headers, answer.status().as_u16());
             Ok(answer)
         })
     }
 }
 
-/// What an API server answers when it, or a policy, serves no such request.
+/// Returns the answer of a failed request.
 fn refusal(code: u16) -> Result<Answered, http::Error> {
     let status = format!(
         r#"{{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "refused by the test", "code": {code}}}"#

@@ -1,10 +1,10 @@
-//! A hub and other clusters in this process, what steps the queue asks for, and hands that play kubelet.
+//! A hub and other clusters in this process, a worker that runs the queued steps, and a stand-in for the kubelet.
 
-use crate::recorded::{Note, Recorded};
+use crate::recorded::{Recorded, Recorder};
 use async_trait::async_trait;
 use driftless_adapters::cluster::{KubeCluster, KubeClusters};
 use driftless_adapters::embedded::{self, Embedded};
-use driftless_apiserver::{Body, Request as Asked, User};
+use driftless_apiserver::{Body, Request as ApiRequest, User};
 use driftless_core::bootstrap;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
@@ -26,21 +26,21 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// The hub's name.
+/// The name of the hub.
 pub const HUB: &str = "hub";
 const WAIT_BUDGET: Duration = Duration::from_secs(5);
 
-/// Everything that a release needs.
+/// A hub with a release: ports, clusters and a queue.
 pub struct World {
     runtime: Runtime,
-    /// What the core works with.
+    /// The ports of the core.
     pub ports: Ports,
     /// The virtual time.
     pub clock: Arc<TestClock>,
     queue: Arc<MemoryQueue>,
     waiting: Mutex<Vec<(Duration, Request)>>,
     servers: BTreeMap<String, Arc<Server>>,
-    /// How Jobs and Pods end, by name; others do not.
+    /// Whether a Job or Pod succeeds, by name. Other workloads never end.
     pub ends: Mutex<BTreeMap<String, bool>>,
 }
 
@@ -50,28 +50,28 @@ pub struct Server {
     embedded: Embedded,
     log: Mutex<Vec<String>>,
     dark: AtomicBool,
-    meanwhile: Mutex<Option<Meanwhile>>,
-    /// The tokens that were made for it and came with a login.
+    concurrent_write: Mutex<Option<ConcurrentWrite>>,
+    /// The issued tokens that logged in to this server.
     pub logins: Mutex<BTreeSet<String>>,
 }
 
-/// What somebody else does while a step works.
-pub struct Meanwhile {
-    /// Behind the first request that starts so: `VERB path`.
+/// A write of another client while a step runs.
+pub struct ConcurrentWrite {
+    /// The write is sent after the first request that starts with this: `VERB path`.
     pub after: &'static str,
-    /// A merge patch of this object.
+    /// The path of the object to patch.
     pub path: String,
-    /// The merge patch that they send.
+    /// The merge patch.
     pub patch: Value,
 }
 
 impl World {
-    /// A hub with Flux's definitions and the namespace `apps`, and other clusters.
+    /// Starts a hub with Flux's definitions and the namespace `apps`, and other clusters.
     pub fn start(others: &[&str]) -> Self {
         Self::with(others, Settings::default())
     }
 
-    /// A hub with these settings.
+    /// Starts a hub with these settings, and other clusters.
     pub fn with(others: &[&str], settings: Settings) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -85,7 +85,7 @@ impl World {
                 embedded: Embedded::new(clock.clone()),
                 log: Mutex::default(),
                 dark: AtomicBool::new(false),
-                meanwhile: Mutex::default(),
+                concurrent_write: Mutex::default(),
                 logins: Mutex::default(),
             };
             ((*name).to_owned(), Arc::new(server))
@@ -128,8 +128,8 @@ impl World {
         world
     }
 
-    /// A hub whose Secret `apps/tenant` leads to a real cluster.
-    pub fn beside(cluster: &driftless_harness::cluster::Cluster) -> Self {
+    /// Starts a hub with the Secret `apps/tenant`, the kubeconfig of a real cluster.
+    pub fn with_real_cluster(cluster: &driftless_harness::cluster::Cluster) -> Self {
         let settings = Settings {
             allow_local_clusters: true,
             ..Settings::default()
@@ -142,30 +142,30 @@ impl World {
         world
     }
 
-    /// An API server by its name.
+    /// Returns an API server by its name.
     pub fn server(&self, name: &str) -> &Server {
         &self.servers[name]
     }
 
-    /// The hub.
+    /// Returns the hub's API server.
     pub fn hub(&self) -> &Server {
         self.server(HUB)
     }
 
-    /// Puts a chart into the bucket, and a HelmChart `web` that says so on the hub.
+    /// Stores a chart in the bucket, and creates or updates the HelmChart `web` on the hub with that artifact.
     pub fn chart(&self, tree: &FileTree, version: &str) {
         let stored = self
             .runtime
             .block_on(artifact::store(&self.ports, tree, version))
             .expect("stored");
-        // As the steps of that HelmChart would: they are not run here.
+        // Write the record as the steps of the HelmChart do: they do not run here.
         let record = json!({"memory": {"stored": stored.digest}}).to_string();
         let key = format!("objects/{HUB}/helmcharts/apps/web.json");
-        let noted = self
+        let put = self
             .ports
             .blobs
             .put(&key, record.into(), Precondition::None);
-        self.runtime.block_on(noted).expect("noted");
+        self.runtime.block_on(put).expect("write the record");
         let path = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/helmcharts";
         if self.hub().find(&format!("{path}/web")).is_none() {
             let chart = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmChart",
@@ -199,20 +199,20 @@ impl World {
         self.hub().must("PUT", &path, JSON, Some(&object));
     }
 
-    /// Queues a look at the release and works for a while.
-    pub fn look(&self, time: Duration) {
+    /// Queues the release and runs steps for `time`.
+    pub fn reconcile(&self, time: Duration) {
         self.request(FluxKind::HelmRelease, "web", Cause::Changed);
         self.work(time);
     }
 
-    /// Queues an object.
+    /// Queues an object of the namespace `apps`.
     pub fn request(&self, kind: FluxKind, name: &str, cause: Cause) {
         let request = Request::new(HUB, ObjectRef::new(kind, "apps", name), cause);
         let now = self.clock.now();
         self.waiting.lock().expect("the queue").push((now, request));
     }
 
-    /// Runs what the queue has, for so long. Time moves from one request to the next.
+    /// Runs the steps that are due within `time`. The virtual time moves from one request to the next.
     pub fn work(&self, time: Duration) {
         let end = self.clock.now() + time;
         loop {
@@ -238,11 +238,11 @@ impl World {
             self.clock.advance(at.saturating_sub(now));
             let ran = step::run(&self.ports, &request, WAIT_BUDGET);
             self.runtime.block_on(ran).expect("a step");
-            self.play();
+            self.end_workloads();
         }
     }
 
-    /// Runs the timer and says what it queued, as `Cause Kind/namespace/name`.
+    /// Runs a sweep. Returns what it queued, as `Cause Kind/namespace/name`.
     pub fn sweep(&self) -> Vec<String> {
         let swept = self.runtime.block_on(sweep::sweep(&self.ports));
         let reports = swept.expect("a sweep");
@@ -253,12 +253,12 @@ impl World {
             .collect()
     }
 
-    /// Ends Jobs and Pods.
-    fn play(&self) {
+    /// Sets the status of the Jobs and Pods in [`World::ends`].
+    fn end_workloads(&self) {
         let ends = self.ends.lock().expect("the ends").clone();
         for server in self.servers.values() {
-            for (name, good) in &ends {
-                let (kind, phase) = if *good {
+            for (name, succeeds) in &ends {
+                let (kind, phase) = if *succeeds {
                     ("Complete", "Succeeded")
                 } else {
                     ("Failed", "Failed")
@@ -276,32 +276,32 @@ impl World {
         }
     }
 
-    /// Takes the lease of the release, as a worker that is at it.
-    pub fn hold(&self) {
+    /// Takes the lease of the release, as a worker that runs a step.
+    pub fn take_lease(&self) {
         let object = ObjectRef::new(FluxKind::HelmRelease, "apps", "web");
         let request = Request::new(HUB, object, Cause::Changed);
         let held = self
             .runtime
             .block_on(schedule::begin(&self.ports, &request));
-        assert!(matches!(held, Ok(Begin::Run(_))), "it is free");
+        assert!(matches!(held, Ok(Begin::Run(_))), "the lease is not free");
     }
 
-    /// Loses what steps remember.
-    pub fn forget(&self) {
+    /// Deletes the release's record and clears the queue.
+    pub fn delete_record(&self) {
         let key = format!("objects/{HUB}/helmreleases/apps/web.json");
-        let lost = self.ports.blobs.delete(&key);
-        self.runtime.block_on(lost).expect("lost");
+        let deleted = self.ports.blobs.delete(&key);
+        self.runtime.block_on(deleted).expect("delete the record");
         self.waiting.lock().expect("the queue").clear();
         self.queue.take();
     }
 
-    /// The message of the newest event with a reason.
+    /// Returns the message of the newest event with a reason.
     pub fn event(&self, reason: &str) -> Option<String> {
         let found = self.full_event(reason)?;
         Some(found["message"].as_str()?.to_owned())
     }
 
-    /// The newest event with a reason.
+    /// Returns the newest event with a reason.
     pub fn full_event(&self, reason: &str) -> Option<Value> {
         let list = self.hub().get("/api/v1/namespaces/apps/events");
         let all = list["items"].as_array().cloned().unwrap_or_default();
@@ -309,18 +309,18 @@ impl World {
         fitting.max_by_key(|event| event["lastTimestamp"].as_str().map(str::to_owned))
     }
 
-    /// The HelmRelease as it is.
+    /// Returns the status of the HelmRelease.
     pub fn status(&self) -> Value {
         self.hub().get(&format!("{RELEASES}/web"))["status"].clone()
     }
 
-    /// `status reason` of a condition.
+    /// Returns `STATUS REASON` of a condition, empty if it is missing.
     pub fn condition(&self, kind: &str) -> String {
         let (status, reason, _) = self.full_condition(kind);
         format!("{status} {reason}").trim().to_owned()
     }
 
-    /// Asserts `status reason` of `Ready`; what it says is shown otherwise.
+    /// Panics with the message of `Ready` unless it has this `STATUS REASON`.
     #[track_caller]
     pub fn expect_ready(&self, expected: &str) {
         assert_eq!(
@@ -331,7 +331,7 @@ impl World {
         );
     }
 
-    /// The message of a condition.
+    /// Returns the message of a condition.
     pub fn message(&self, kind: &str) -> String {
         self.full_condition(kind).2
     }
@@ -347,7 +347,7 @@ impl World {
         (text("status"), text("reason"), text("message"))
     }
 
-    /// `v2 deployed upgrade, v1 superseded`: the history of the status.
+    /// Returns the history of the status, such as `v2 deployed upgrade, v1 superseded`.
     pub fn history(&self) -> String {
         let status = self.status();
         let one = |entry: &Value| {
@@ -365,7 +365,7 @@ impl World {
         all.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// `v1 superseded, v2 deployed`: the records in a cluster.
+    /// Returns the release records in a cluster, such as `v1 superseded, v2 deployed`.
     pub fn records(&self, server: &str) -> String {
         let path = "/api/v1/namespaces/apps/secrets?labelSelector=owner%3Dhelm";
         let list = self.server(server).get(path);
@@ -396,7 +396,7 @@ impl World {
 }
 
 impl World {
-    /// Compares `Ready`, the history of the status, the records in the cluster.
+    /// Panics unless `Ready`, the history of the status and the records on the hub are these.
     #[track_caller]
     pub fn expect(&self, ready: &str, history: &str, records: &str) {
         let message = self.message("Ready");
@@ -405,10 +405,10 @@ impl World {
         assert_eq!(self.records("hub"), records, "{message}");
     }
 
-    /// How a workload of this name ends from now on.
-    pub fn end(&self, name: &str, well: bool) {
+    /// Makes Jobs and Pods of this name succeed or fail from now on.
+    pub fn end(&self, name: &str, succeeds: bool) {
         let mut ends = self.ends.lock().expect("the ends");
-        ends.insert(name.to_owned(), well);
+        ends.insert(name.to_owned(), succeeds);
     }
 }
 
@@ -420,13 +420,13 @@ pub const MERGE: &str = "application/merge-patch+json";
 pub const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases";
 
 impl Server {
-    /// A kubeconfig of an administrator.
+    /// Returns a kubeconfig of an administrator.
     pub fn kubeconfig(&self) -> Secret {
         let token = self.embedded.token(User::admin("test"));
         Secret::new(embedded::kubeconfig(&self.url, None, &token))
     }
 
-    /// Makes a namespace.
+    /// Creates a namespace.
     pub fn namespace(&self, name: &str) {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.must("POST", "/api/v1/namespaces", JSON, Some(&object));
@@ -441,7 +441,7 @@ impl Server {
         body: Option<&Value>,
     ) -> Result<Value, (u16, String)> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let answer = self.embedded.handle(&Asked {
+        let answer = self.embedded.handle(&ApiRequest {
             method: method.to_owned(),
             path: path.to_owned(),
             query: query.to_owned(),
@@ -450,7 +450,7 @@ impl Server {
             user: User::admin("test"),
         });
         let Body::Json(value, _) = answer.body else {
-            panic!("{method} {path}: no JSON")
+            panic!("{method} {path}: the answer is not JSON")
         };
         match answer.status {
             200..300 => Ok(value),
@@ -462,45 +462,45 @@ impl Server {
     }
 
     #[track_caller]
-    /// Sends a request; panics when it is refused.
+    /// Sends a request as an administrator; panics if it is refused.
     pub fn must(&self, method: &str, path: &str, media: &str, body: Option<&Value>) -> Value {
         let sent = self.send(method, path, media, body);
         sent.unwrap_or_else(|refused| panic!("{method} {path}: {refused:?}"))
     }
 
     #[track_caller]
-    /// An object; panics when it is not there.
+    /// Returns an object; panics if it does not exist.
     pub fn get(&self, path: &str) -> Value {
         self.must("GET", path, JSON, None)
     }
 
-    /// An object.
+    /// Returns an object, or `None` if the request fails.
     pub fn find(&self, path: &str) -> Option<Value> {
         self.send("GET", path, JSON, None).ok()
     }
 
-    /// A ConfigMap of `apps`.
+    /// Returns a ConfigMap of `apps`.
     pub fn config(&self, name: &str) -> Option<Value> {
         self.find(&format!("/api/v1/namespaces/apps/configmaps/{name}"))
     }
 
-    /// Every request since the last call, as `VERB path`.
+    /// Returns every request since the last call, as `VERB path`.
     pub fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock().expect("the log"))
     }
 
-    /// What others do at the next chance.
-    pub fn meanwhile(&self, what: Meanwhile) {
-        *self.meanwhile.lock().expect("what is done meanwhile") = Some(what);
+    /// Sends a write of another client while the next step runs.
+    pub fn write_concurrently(&self, write: ConcurrentWrite) {
+        *self.concurrent_write.lock().expect("the concurrent write") = Some(write);
     }
 
-    /// Stops answering, or answers again.
+    /// Makes the server unreachable, or reachable again.
     pub fn set_dark(&self, dark: bool) {
         self.dark.store(dark, Ordering::Relaxed);
     }
 }
 
-/// The way from kubeconfigs to the servers: those of this process, with one client each, and real ones.
+/// Connects to the server that a kubeconfig names: one of this process, with one client each, or a real one.
 struct InProcessClusters(Vec<(Arc<Server>, OnceLock<KubeCluster>)>, KubeClusters);
 
 #[async_trait]
@@ -531,7 +531,7 @@ impl Clusters for InProcessClusters {
     }
 }
 
-impl Note for Server {
+impl Recorder for Server {
     fn server(&self) -> &Embedded {
         &self.embedded
     }
@@ -540,14 +540,14 @@ impl Note for Server {
         self.dark.load(Ordering::Relaxed)
     }
 
-    fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, _: u16) {
+    fn record(&self, method: &Method, uri: &Uri, headers: &HeaderMap, _: u16) {
         let user = headers.get("impersonate-user");
         let user = user.and_then(|user| user.to_str().ok());
         let user = user.map(|user| format!(" as {user}")).unwrap_or_default();
         let line = format!("{method} {uri}{user}");
-        let mut meanwhile = self.meanwhile.lock().expect("what is done meanwhile");
-        if let Some(now) = meanwhile.take_if(|what| line.starts_with(what.after)) {
-            self.must("PATCH", &now.path, MERGE, Some(&now.patch));
+        let mut pending = self.concurrent_write.lock().expect("the concurrent write");
+        if let Some(write) = pending.take_if(|write| line.starts_with(write.after)) {
+            self.must("PATCH", &write.path, MERGE, Some(&write.patch));
         }
         self.log.lock().expect("the log").push(line);
     }

@@ -10,13 +10,13 @@ const FLEET: &str = "acme/fleet";
 const TEAM_A: &str = "acme/team-a";
 const TEAM_B: &str = "acme/team-b";
 
-/// The sample fleet, served and bootstrapped.
+/// The sample fleet on a site.
 pub struct Sample {
     site: Box<dyn Site>,
 }
 
 impl Sample {
-    /// Served and bootstrapped on what `start` makes of these hubs, with the remote cluster `edge`.
+    /// Sets up the sample fleet on the site that `start` creates for these hubs, which must have the remote cluster `edge`.
     pub fn on(start: impl FnOnce(&[HubSpec<'_>]) -> Box<dyn Site>) -> Self {
         let hub = |name, path| HubSpec {
             name,
@@ -34,12 +34,12 @@ impl Sample {
         }
         site.set_private(TEAM_A, &["ghp_team_a"]);
         let sample = Self { site };
-        sample.give_secrets();
+        sample.create_secrets();
         sample
     }
 
-    /// What a platform team puts on its hubs by hand: the key, the token and the remote cluster's kubeconfig.
-    fn give_secrets(&self) {
+    /// Creates the Secrets that a platform team creates on its hubs by hand: the key, the token and the remote cluster's kubeconfig.
+    fn create_secrets(&self) {
         let key =
             std::fs::read_to_string(tools::tests().join("fleet/age.agekey")).expect("read the key");
         for hub in [self.staging(), self.production()] {
@@ -69,7 +69,7 @@ impl Sample {
         [self.staging(), self.production(), self.edge()]
     }
 
-    /// Every Kustomization of the fleet with the repository it takes its files from.
+    /// Checks that every Kustomization of the fleet is ready at the head of its repository.
     fn all_ready(&self) -> Result<(), String> {
         let (fleet, a, b) = (
             self.site.head(FLEET),
@@ -86,7 +86,7 @@ impl Sample {
         is_ready(self.staging(), "flux-system", "edge", &fleet)
     }
 
-    /// The first sweep lands the fleet on every cluster.
+    /// Checks that the first sweep applies the fleet on every cluster.
     pub fn first_sync(&self) {
         self.site.sweep();
         self.site
@@ -141,10 +141,10 @@ impl Sample {
         assert!(self.edge().find("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kustomizations.kustomize.toolkit.fluxcd.io").is_none());
     }
 
-    /// A second sync writes nothing.
+    /// Checks that a second sync writes nothing.
     pub fn second_sync_writes_nothing(&self) {
         self.site.settle();
-        let still = Still::watch(&self.clusters());
+        let writes = NoWrites::watch(&self.clusters());
         for hub in ["staging", "production"] {
             self.site
                 .request(hub, "GitRepository", "flux-system", "flux-system");
@@ -161,12 +161,12 @@ impl Sample {
         self.site
             .request("staging", "Kustomization", "flux-system", "edge");
         self.site.settle();
-        still.check();
+        writes.check();
     }
 
-    /// A push to a tenant's repository writes that tenant's objects alone.
+    /// Checks that a push to a tenant's repository writes only that tenant's objects.
     pub fn a_push_of_one_tenant_touches_that_tenant_only(&self) {
-        let marks = self.clusters().map(mark);
+        let starts = self.clusters().map(request_count);
         let text =
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: motd\ndata:\n  text: changed\n";
         let deliveries = self
@@ -176,8 +176,8 @@ impl Sample {
         self.site
             .eventually("the tenant's push landed", || self.all_ready());
         self.site.settle();
-        for (cluster, mark) in self.clusters().into_iter().zip(marks) {
-            for write in writes_since(cluster, mark) {
+        for (cluster, start) in self.clusters().into_iter().zip(starts) {
+            for write in writes_since(cluster, start) {
                 assert_eq!(write.namespace, "team-a", "{}: {write:?}", cluster.name());
                 let status = write.subresource == "status";
                 let object =
@@ -188,23 +188,23 @@ impl Sample {
         let motd = self.production().get(&path("ConfigMap", "team-a", "motd"));
         assert_eq!(motd["data"]["text"], "changed");
 
-        let marks = self.clusters().map(mark);
+        let starts = self.clusters().map(request_count);
         for delivery in &deliveries {
             accepted(&self.site.redeliver(delivery));
         }
         self.site.settle();
-        for (cluster, mark) in self.clusters().into_iter().zip(marks) {
+        for (cluster, start) in self.clusters().into_iter().zip(starts) {
             assert_eq!(
-                writes_since(cluster, mark),
+                writes_since(cluster, start),
                 [],
-                "{}: the same push again wrote",
+                "{}: the redelivered push caused writes",
                 cluster.name()
             );
         }
     }
 
     fn a_removed_file_is_pruned_on_the_right_cluster_only(&self) {
-        let marks = [mark(self.production())];
+        let start = request_count(self.production());
         let kustomization = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: edge\nresources:\n  - namespace.yaml\n";
         let changes = [
             Change::remove("edge/agent.yaml"),
@@ -220,14 +220,14 @@ impl Sample {
         });
         assert!(self.edge().find(&path("Namespace", "", "edge")).is_some());
         self.site.settle();
-        let deletes: Vec<_> = writes_since(self.production(), marks[0])
+        let deletes: Vec<_> = writes_since(self.production(), start)
             .into_iter()
             .filter(|write| write.verb == "delete")
             .collect();
         assert_eq!(deletes, [], "production");
     }
 
-    /// What somebody changed or deleted by hand is put back.
+    /// Checks that changes and deletions by hand are reverted.
     pub fn drift_is_repaired(&self) {
         let staging = self.staging();
         staging.delete(&path("ConfigMap", "shared", "company"));
@@ -243,7 +243,7 @@ impl Sample {
             }
             assert_eq!(
                 web["metadata"]["annotations"]["hand/made"], "yes",
-                "a foreign field was taken"
+                "a field of another manager was removed"
             );
             let company = staging.find(&path("ConfigMap", "shared", "company"));
             company.map(|_| ()).ok_or("company is still gone".into())
@@ -251,7 +251,7 @@ impl Sample {
         self.site.settle();
     }
 
-    fn a_dark_remote_cluster_is_waited_for_alone(&self) {
+    fn an_unreachable_cluster_blocks_only_its_own_objects(&self) {
         self.edge().stop();
         let namespace =
             "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: edge\n  labels:\n    lit: again\n";
@@ -266,7 +266,7 @@ impl Sample {
                 .site
                 .push(TEAM_B, &[Change::write("apps/rules/limits.yaml", limits)]),
         );
-        self.site.eventually("the others go on", || {
+        self.site.eventually("the other objects are ready", || {
             let (fleet, team_b) = (self.site.head(FLEET), self.site.head(TEAM_B));
             is_ready(self.staging(), "team-b", "apps", &team_b)?;
             is_ready(self.production(), "team-b", "apps", &team_b)?;
@@ -286,15 +286,15 @@ impl Sample {
             if namespace["metadata"]["labels"]["lit"] == "again" {
                 Ok(())
             } else {
-                Err("not lit".into())
+                Err("the label is missing".into())
             }
         });
         self.site.settle();
     }
 
-    /// A delivery with a wrong signature is refused.
+    /// Checks that a delivery with a wrong signature is refused.
     pub fn a_wrong_signature_queues_nothing(&self) {
-        // A late message of a chain that has ended may still be delayed.
+        // A delayed message of an earlier step may still be in the queue.
         let before = self.site.queued();
         let body = br#"{"ref": "refs/heads/main", "repository": {"full_name": "acme/fleet", "html_url": "https://github.com/acme/fleet"}}"#;
         assert_eq!(
@@ -310,7 +310,7 @@ impl Sample {
     }
 
     fn a_lost_message_is_repaired_by_the_timer(&self) {
-        // Nobody says anything about this push; the source's interval of a minute finds it.
+        // This push sends no webhook: the source finds it after its interval of a minute.
         let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: motd\ndata:\n  text: unannounced\n";
         self.site
             .commit(TEAM_A, &[Change::write("base/motd.yaml", text)]);
@@ -328,13 +328,13 @@ impl Sample {
             .until(limit, "the unannounced push landed", &mut check);
     }
 
-    /// The whole scenario.
+    /// Runs the whole scenario.
     pub fn all(&self) {
         self.first_sync();
         self.a_push_of_one_tenant_touches_that_tenant_only();
         self.a_removed_file_is_pruned_on_the_right_cluster_only();
         self.drift_is_repaired();
-        self.a_dark_remote_cluster_is_waited_for_alone();
+        self.an_unreachable_cluster_blocks_only_its_own_objects();
         self.a_wrong_signature_queues_nothing();
         self.a_lost_message_is_repaired_by_the_timer();
         self.second_sync_writes_nothing();

@@ -1,5 +1,5 @@
-//! What a scenario works with, whichever world plays it: the real parts (`crate::world`) or all of it in this process
-//! ([`crate::embedded`]).
+//! The interface that a scenario uses, with two implementations: the real parts (`world` of the acceptance tests) and all parts in
+//! this process ([`crate::embedded`]).
 
 use driftless_harness::cluster::{Cluster, Refused, Request};
 use driftless_harness::github::{Change, Delivery};
@@ -7,61 +7,66 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long something may take.
+/// The default timeout of a wait.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// A hub's place in its fleet repository.
+/// A hub and its directory in the fleet repository.
 pub struct HubSpec<'a> {
-    /// Its name.
+    /// The name of the hub.
     pub name: &'a str,
-    /// Empty: none, what is on the hub is served.
+    /// The fleet repository. If it is empty, the hub has no root: it serves the objects that it has.
     pub repository: &'a str,
-    /// The branch that it follows.
+    /// The branch that the hub follows.
     pub branch: &'a str,
-    /// The directory of its cluster.
+    /// The hub's directory in the repository.
     pub path: &'a str,
 }
 
-/// GitHub, clusters, and something that runs the steps.
+/// GitHub, clusters, and a worker that runs the steps.
 pub trait Site {
-    /// A hub or remote cluster.
+    /// Returns a hub or remote cluster.
     fn cluster(&self, name: &str) -> &dyn Node;
     /// Makes a public repository with a directory's content as branch `main`.
     fn import(&self, repository: &str, directory: &Path);
-    /// Makes a repository private, but for tokens that may read it.
+    /// Makes a repository private; only these tokens may read it.
     fn set_private(&self, repository: &str, tokens: &[&str]);
-    /// The head of `main`.
+    /// Returns the head of `main`.
     fn head(&self, repository: &str) -> String;
-    /// Commits to `main` without telling anybody.
+    /// Commits to `main` without a webhook. Returns the commit.
     fn commit(&self, repository: &str, changes: &[Change]) -> String;
-    /// Commits to `main` and sends the webhook; what became of it.
+    /// Commits to `main` and sends the webhook. Returns its deliveries.
     fn push(&self, repository: &str, changes: &[Change]) -> Vec<Delivery>;
-    /// Sends a delivery once more.
+    /// Sends a delivery again.
     fn redeliver(&self, delivery: &Delivery) -> Vec<Delivery>;
-    /// Posts a body to the webhook with this signature; the status.
+    /// Posts a body to the webhook with this signature. Returns the status.
     fn post(&self, body: &[u8], signature: &str) -> u16;
-    /// How many requests the queue has.
+    /// Returns the number of requests in the queue.
     fn queued(&self) -> usize;
-    /// Runs the timer now.
+    /// Runs a sweep, as the timer does.
     fn sweep(&self);
-    /// Queues a look at an object.
+    /// Queues a step of an object.
     fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str);
     /// Waits until the queue is empty and stays so.
     fn settle(&self);
-    /// Waits until `check` is content; panics with what it said last.
-    fn until(&self, limit: Duration, what: &str, check: &mut dyn FnMut() -> Result<(), String>);
+    /// Waits until `check` succeeds; panics with its last error after `limit`. `description` names what is awaited.
+    fn until(
+        &self,
+        limit: Duration,
+        description: &str,
+        check: &mut dyn FnMut() -> Result<(), String>,
+    );
 }
 
 impl dyn Site + '_ {
-    /// Waits until `check` is content.
-    pub fn eventually(&self, what: &str, mut check: impl FnMut() -> Result<(), String>) {
-        self.until(LIMIT, what, &mut check);
+    /// Waits until `check` succeeds, at most [`LIMIT`].
+    pub fn eventually(&self, description: &str, mut check: impl FnMut() -> Result<(), String>) {
+        self.until(LIMIT, description, &mut check);
     }
 }
 
 /// One API server.
 pub trait Node {
-    /// Its name.
+    /// Returns the cluster's name.
     fn name(&self) -> &str;
     /// Sends a request as an administrator.
     fn send(
@@ -71,26 +76,26 @@ pub trait Node {
         media: &str,
         body: Option<&Value>,
     ) -> Result<Value, Refused>;
-    /// Every request so far.
+    /// Returns every request so far, oldest first.
     fn requests(&self) -> Vec<Request>;
-    /// Write requests so far, as the server itself counts them; without events and the server's own bookkeeping.
+    /// Returns the number of write requests so far, as the server counts them, without events and the server's own bookkeeping.
     fn writes(&self) -> u64;
-    /// A kubeconfig of an administrator.
+    /// Returns a kubeconfig of an administrator.
     fn kubeconfig(&self) -> String;
-    /// Goes dark.
+    /// Makes the server unreachable.
     fn stop(&self);
-    /// Comes back as it was.
+    /// Makes the server reachable again, with its data.
     fn resume(&self);
 }
 
 impl dyn Node + '_ {
-    /// An object; panics when it is not there.
+    /// Returns an object; panics if it does not exist.
     pub fn get(&self, path: &str) -> Value {
         self.find(path)
             .unwrap_or_else(|| panic!("{}: no {path}", self.name()))
     }
 
-    /// An object.
+    /// Returns an object, or `None` if it does not exist.
     pub fn find(&self, path: &str) -> Option<Value> {
         match self.send("GET", path, "application/json", None) {
             Ok(object) => Some(object),
@@ -114,7 +119,7 @@ impl dyn Node + '_ {
         self.must("DELETE", path, "application/json", None);
     }
 
-    /// Makes a namespace that may be there.
+    /// Creates a namespace if it does not exist.
     pub fn namespace(&self, name: &str) {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let path = format!("/api/v1/namespaces/{name}?fieldManager=platform-team&force=true");
@@ -174,7 +179,7 @@ impl Node for Cluster {
     }
 }
 
-/// A custom resource's path on the API server.
+/// Returns an object's path on the API server; without a name, that of the collection.
 pub fn path(kind: &str, namespace: &str, name: &str) -> String {
     let (group, version, plural) = match kind {
         "Kustomization" => ("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"),
@@ -199,7 +204,7 @@ fn core(plural: &str, namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/{plural}/{name}")
 }
 
-/// The Ready condition of a Flux object, as `status reason message`.
+/// Returns the status, reason and message of a Flux object's Ready condition; each is `none` if it is missing.
 pub fn ready(
     cluster: &dyn Node,
     kind: &str,
@@ -221,7 +226,7 @@ pub fn ready(
     (text("status"), text("reason"), text("message"))
 }
 
-/// Fails unless a Kustomization is ready at a revision that ends in `sha`.
+/// Checks that a Kustomization is ready at a revision that ends with `sha`; the error describes its state.
 pub fn is_ready(cluster: &dyn Node, namespace: &str, name: &str, sha: &str) -> Result<(), String> {
     let (status, reason, message) = ready(cluster, "Kustomization", namespace, name);
     let object = cluster
@@ -241,33 +246,33 @@ pub fn is_ready(cluster: &dyn Node, namespace: &str, name: &str, sha: &str) -> R
     }
 }
 
-/// The writes of a cluster since a mark, without Events.
-pub fn writes_since(cluster: &dyn Node, mark: usize) -> Vec<Request> {
+/// Returns the writes of a cluster without the first `start` requests, Events and dry runs.
+pub fn writes_since(cluster: &dyn Node, start: usize) -> Vec<Request> {
     cluster
         .requests()
         .into_iter()
-        .skip(mark)
+        .skip(start)
         .filter(|request| {
             request.is_write() && request.resource != "events" && !request.uri.contains("dryRun")
         })
         .collect()
 }
 
-/// Where clusters are before something that must not write: the API server's own counts, and the log to tell what it was.
-pub struct Still<'c>(Vec<(&'c dyn Node, u64, usize)>);
+/// Checks that clusters receive no writes: compares the API servers' own counts, and lists unexpected writes from their logs.
+pub struct NoWrites<'c>(Vec<(&'c dyn Node, u64, usize)>);
 
-impl<'c> Still<'c> {
-    /// Begins to watch them.
+impl<'c> NoWrites<'c> {
+    /// Stores the current counts of the clusters.
     pub fn watch(clusters: &[&'c dyn Node]) -> Self {
-        let now = |cluster: &&'c dyn Node| (*cluster, cluster.writes(), mark(*cluster));
+        let now = |cluster: &&'c dyn Node| (*cluster, cluster.writes(), request_count(*cluster));
         Self(clusters.iter().map(now).collect())
     }
 
-    /// Panics with the requests when there was a write.
+    /// Panics with the requests if a cluster received a write.
     pub fn check(self) {
-        for (cluster, before, mark) in self.0 {
+        for (cluster, before, start) in self.0 {
             let writes = cluster.writes() - before;
-            let told: Vec<String> = writes_since(cluster, mark)
+            let logged: Vec<String> = writes_since(cluster, start)
                 .iter()
                 .map(|write| {
                     format!(
@@ -277,18 +282,18 @@ impl<'c> Still<'c> {
                 })
                 .collect();
             let name = cluster.name();
-            assert!(told.is_empty(), "{name}: {}", told.join("\n"));
-            assert_eq!(writes, 0, "{name}: writes that its log does not have");
+            assert!(logged.is_empty(), "{name}: {}", logged.join("\n"));
+            assert_eq!(writes, 0, "{name}: writes that are missing in its log");
         }
     }
 }
 
-/// Where a cluster's requests are now.
-pub fn mark(cluster: &dyn Node) -> usize {
+/// Returns the number of a cluster's requests so far, for [`writes_since`].
+pub fn request_count(cluster: &dyn Node) -> usize {
     cluster.requests().len()
 }
 
-/// The deliveries of a push were all taken.
+/// Checks that all deliveries of a push were accepted; panics otherwise.
 pub fn accepted(deliveries: &[Delivery]) {
     assert!(!deliveries.is_empty(), "no webhook was sent");
     for delivery in deliveries {

@@ -190,7 +190,7 @@ impl Guide {
 
     fn a_second_look_writes_nothing(&self) {
         self.world.settle();
-        let still = Still::watch(&[self.hub(), self.tenant()]);
+        let still = NoWrites::watch(&[self.hub(), self.tenant()]);
         for (kind, namespace, name) in [
             ("HelmRepository", "flux-system", "jetstack"),
             ("HelmChart", "flux-system", "tenants-tenant1-cert-manager"),
@@ -294,7 +294,7 @@ impl Guide {
                     other => Err(format!("{other:?}")),
                 }
             });
-        let mark = mark(self.tenant());
+        let start = request_count(self.tenant());
         let [controller, ..] = places();
         self.tenant().delete(&controller);
         self.world.eventually("the next look has the new ones", || {
@@ -303,7 +303,7 @@ impl Guide {
             back.map(|_| ())
                 .ok_or_else(|| format!("{:?}", self.ready()))
         });
-        let asked = self.tenant().requests().split_off(mark);
+        let asked = self.tenant().requests().split_off(start);
         let refused: Vec<_> = asked.iter().filter(|one| one.code == 401).collect();
         assert!(refused.is_empty(), "{refused:#?}");
         assert!(asked.iter().any(|one| one.user == ADMIN && one.is_write()));

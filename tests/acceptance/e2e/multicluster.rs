@@ -245,7 +245,7 @@ fn push_lands_everywhere_multicluster() {
 
     // Two Kustomizations render the same tenants' objects: neither takes them from the other, sync after sync.
     world.settle();
-    let still = Still::watch(&[hub, remote]);
+    let still = NoWrites::watch(&[hub, remote]);
     for name in [
         "infrastructure",
         "k3s-america-south-infrastructure",

@@ -50,12 +50,12 @@ fn helm_cli_alternates() {
 }
 
 fn alternate(helm: &Helm<'_>, force: &[&str]) {
-    let world = World::beside(helm.cluster);
+    let world = World::with_real_cluster(helm.cluster);
     world.chart(&charts::web("1.0.0"), "1.0.0");
     let turn = |values: Value, ready: &str| {
         world.release(json!({"releaseName": "web", "targetNamespace": "default", "storageNamespace": "default",
             "kubeConfig": {"secretRef": {"name": "tenant"}}, "values": values}));
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
         world.expect_ready(ready);
     };
 
@@ -128,7 +128,7 @@ fn alternate(helm: &Helm<'_>, force: &[&str]) {
     world
         .hub()
         .must("DELETE", &format!("{RELEASES}/web"), JSON, None);
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(helm.json(&["list"]), json!([]));
     let path = "/api/v1/namespaces/default/configmaps/web-config";
     assert!(helm.cluster.api().find(path).is_none());

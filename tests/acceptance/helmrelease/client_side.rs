@@ -188,7 +188,7 @@ fn client_side_merges_are_helms() {
             namespaces(&cluster, [&theirs, &ours]);
             let helm = Helm::new(tool, &cluster, &theirs);
             helm.add("web.tgz", &merging());
-            let world = World::beside(&cluster);
+            let world = World::with_real_cluster(&cluster);
             world.chart(&merging(), "1.0.0");
             let release = |next: bool| {
                 world.release(
@@ -197,7 +197,7 @@ fn client_side_merges_are_helms() {
                     "install": {"serverSideApply": false, "disableWait": true},
                     "upgrade": {"disableWait": true, "force": forced}}),
                 );
-                world.look(MINUTE);
+                world.reconcile(MINUTE);
                 let ready = world.condition("Ready");
                 assert!(
                     ready.starts_with("True"),
@@ -260,12 +260,12 @@ fn unknown_fields_are_the_servers_matter() {
             let flag = format!("--server-side={server_side}");
             let mut install = vec!["install", "web", "web.tgz", &flag];
             install.extend(disabled.then_some("--disable-openapi-validation"));
-            let world = World::beside(&cluster);
+            let world = World::with_real_cluster(&cluster);
             world.chart(&chart, "1.0.0");
             world.release(json!({"releaseName": "web", "targetNamespace": ours, "storageNamespace": ours,
                 "kubeConfig": {"secretRef": {"name": "tenant"}},
                 "install": {"serverSideApply": server_side, "disableWait": true, "disableOpenAPIValidation": disabled}}));
-            world.look(Duration::from_secs(5));
+            world.reconcile(Duration::from_secs(5));
             let is_ready = world.condition("Ready").starts_with("True");
             assert_eq!(
                 is_ready,
@@ -293,7 +293,7 @@ fn the_way_of_applying_is_kept_until_it_is_changed() {
     world.chart(&charts::web("1.0.0"), "1.0.0");
     let turn = |spec: Value, ready: &str| {
         world.release(spec);
-        world.look(MINUTE);
+        world.reconcile(MINUTE);
         world.expect_ready(ready);
         let config = world.hub().config("web-config").expect("there");
         let entries = config["metadata"]["managedFields"].as_array();

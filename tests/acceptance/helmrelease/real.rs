@@ -71,12 +71,12 @@ fn install(world: &World, cluster: &Cluster, namespace: &str) {
         "kubeConfig": {"secretRef": {"name": "tenant"}}, "driftDetection": {"mode": "enabled"},
         "install": alone, "uninstall": alone}),
     );
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
 }
 
 /// Installs, looks again, lets the timer look, uninstalls. The number of the chart's objects.
 fn live(cluster: &Cluster, directory: &Path, namespace: &str) -> usize {
-    let world = World::beside(cluster);
+    let world = World::with_real_cluster(cluster);
     world.chart(&tree(directory), "1.0.0");
     install(&world, cluster, namespace);
     let is_ready = || {
@@ -85,7 +85,7 @@ fn live(cluster: &Cluster, directory: &Path, namespace: &str) -> usize {
     };
     is_ready();
     let before = cluster.writes();
-    world.look(Duration::ZERO);
+    world.reconcile(Duration::ZERO);
     let told = world.message("Drifted");
     let drifted = world.condition("Drifted");
     assert_eq!(drifted, "False NoDriftDetected", "{namespace}: {told}");
@@ -101,7 +101,7 @@ fn live(cluster: &Cluster, directory: &Path, namespace: &str) -> usize {
     let entries = world.status()["inventory"]["entries"].clone();
     let path = format!("{RELEASES}/web");
     world.hub().must("DELETE", &path, JSON, None);
-    world.look(MINUTE);
+    world.reconcile(MINUTE);
     assert_eq!(world.hub().find(&path), None, "{namespace}");
     nothing_is_left(cluster, namespace);
     entries.as_array().map_or(0, Vec::len)

@@ -130,7 +130,7 @@ fn who_may_apply_an_object_inherits_it() {
     let there = path("ConfigMap", "team-a", "own");
     assert_eq!(owner(&hub.get(&there)), "flux-system/flux-system");
 
-    let before = mark(hub);
+    let before = request_count(hub);
     let removed = ["own", "many"].map(|name| Change::remove(&format!("clusters/hub/{name}.yaml")));
     world.push(FLEET, &removed);
     world.settle();
