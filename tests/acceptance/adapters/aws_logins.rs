@@ -1,4 +1,4 @@
-//! Logins to EKS and ECR, held against botocore's signer, an STS that gives roles and an ECR.
+//! Logins to EKS and ECR, compared with botocore's signer, an STS that assumes roles and an ECR.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,7 +20,7 @@ fn cluster() -> EksCluster {
     }
 }
 
-/// The address that a token holds.
+/// Returns the presigned URL that a token contains.
 fn address(token: &Token) -> String {
     let text = token.secret.expose_str().expect("text");
     let encoded = text.strip_prefix("k8s-aws-v1.").expect("a token of EKS");
@@ -43,7 +43,7 @@ async fn a_token_is_what_botocore_signs() {
     assert_eq!(parts(&ours), parts(&theirs));
 }
 
-/// A service account's token, as far as it is looked at.
+/// Returns a service account's token with the claims that are read.
 fn token_of(account: &str) -> String {
     let claims = json!({"iss": "https://hub.example", "aud": "sts.amazonaws.com",
         "sub": format!("system:serviceaccount:apps:{account}")});
@@ -84,11 +84,11 @@ async fn a_token_of_a_role_is_that_role_to_sts() {
         answer.expect("an answer").text()
     };
     let who = "<Arn>arn:aws:sts::000000000000:assumed-role/deployer/deployer.apps</Arn>";
-    let told = asked("prod");
-    assert!(told.contains(who), "{told}");
-    // It is a question for that cluster alone.
-    let told = asked("test");
-    assert!(!told.contains(who), "{told}");
+    let answer = asked("prod");
+    assert!(answer.contains(who), "{answer}");
+    // The signature holds for that cluster only.
+    let answer = asked("test");
+    assert!(!answer.contains(who), "{answer}");
 }
 
 #[tokio::test]

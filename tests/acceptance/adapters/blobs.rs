@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 type Store = Arc<dyn Blobs>;
 
-/// Names that a file system, a URL or a signature could take for something else.
+/// Keys that a file system, a URL or a signature could misinterpret.
 const KEYS: [&str; 9] = [
     "plain",
     "A/plain",
@@ -52,8 +52,8 @@ async fn conditions(store: &Store) {
         write(store, "x/lease", "2", Precondition::Absent).await,
         Put::PreconditionFailed
     );
-    let stands = Some((Bytes::from("1"), first.clone()));
-    assert_eq!(store.get("x/lease").await.expect("read"), stands);
+    let current = Some((Bytes::from("1"), first.clone()));
+    assert_eq!(store.get("x/lease").await.expect("read"), current);
     let second = done(write(store, "x/lease", "2", is(&first)).await);
     assert_ne!(first, second);
     assert_eq!(
@@ -63,25 +63,25 @@ async fn conditions(store: &Store) {
     );
     let listed = store.list("x/lease").await.expect("list");
     assert_eq!((listed[0].key.as_str(), listed[0].size), ("x/lease", 1));
-    // Where a list tells versions, they are those of the blobs: who knows one needs not read it.
-    let told = listed[0].version.as_ref();
-    assert!(listed.len() == 1 && told.is_none_or(|version| *version == second));
+    // A version in a list is the blob's own: a caller that knows it need not read the blob.
+    let version = listed[0].version.as_ref();
+    assert!(listed.len() == 1 && version.is_none_or(|listed| *listed == second));
     assert_eq!(store.size("x/lease").await.expect("look"), Some(1));
-    let stands = Some((Bytes::from("2"), second.clone()));
-    assert_eq!(store.get("x/lease").await.expect("read"), stands);
+    let current = Some((Bytes::from("2"), second.clone()));
+    assert_eq!(store.get("x/lease").await.expect("read"), current);
     store.delete("x/lease").await.expect("delete");
     store.delete("x/lease").await.expect("delete what is gone");
     assert_eq!(store.size("x/lease").await.expect("look"), None);
     assert_eq!(
         write(store, "x/lease", "4", is(&second)).await,
         Put::PreconditionFailed,
-        "it is gone"
+        "the blob is deleted"
     );
     done(write(store, "x/lease", "5", Precondition::Absent).await);
     done(write(store, "x/lease", "6", Precondition::None).await);
 }
 
-/// What is set aside is gone for who asks for it, and a newer version stays.
+/// Checks that a blob that was set aside can no longer be read, and that a newer version stays.
 async fn set_aside(store: &Store) {
     let damaged = done(write(store, "aside", "{\"a\":", Precondition::Absent).await);
     let newer = done(write(store, "aside", "{}", Precondition::None).await);
@@ -89,7 +89,10 @@ async fn set_aside(store: &Store) {
     assert!(store.get("aside").await.expect("read").is_some());
     store.set_aside("aside", &newer).await.expect("an answer");
     assert_eq!(store.get("aside").await.expect("read"), None);
-    store.set_aside("aside", &newer).await.expect("it is gone");
+    store
+        .set_aside("aside", &newer)
+        .await
+        .expect("no error for a deleted blob");
 }
 
 async fn names(store: &Store) {
@@ -145,12 +148,12 @@ async fn sizes(store: &Store) {
     assert_eq!(keys(store.list("many/").await.expect("list")), all);
 }
 
-/// Of many writers with one precondition, one wins, and what stands there is the winner's.
+/// Checks that of many writers with one precondition, one wins, and that the blob is the winner's.
 async fn races(store: &Store) {
-    let mut stands = done(write(store, "race", "start", Precondition::Absent).await);
+    let mut current = done(write(store, "race", "start", Precondition::Absent).await);
     for round in 0..10 {
         let when = if round % 2 == 0 {
-            Precondition::Is(stands.clone())
+            Precondition::Is(current.clone())
         } else {
             store.delete("race").await.expect("delete");
             Precondition::Absent
@@ -176,7 +179,7 @@ async fn races(store: &Store) {
             (content, &version),
             (format!("{round}-{}", winners[0].0).into(), &winners[0].1)
         );
-        stands = version;
+        current = version;
     }
 }
 
@@ -206,7 +209,7 @@ async fn contract(store: Store) {
     names(&store).await;
     sizes(&store).await;
     races(&store).await;
-    // Last: where a set aside blob is kept is the store's own matter.
+    // Last: each store keeps a blob that was set aside in its own place.
     set_aside(&store).await;
 }
 
@@ -232,7 +235,7 @@ async fn in_s3() {
     refuses(&store).await;
     contract(store.clone()).await;
     assert_eq!(store.url("a/b"), "s3://contract/a/b");
-    // No bucket is not the same as no blob, for a read and for a write.
+    // A missing bucket is not reported as a missing blob, by a read or a write.
     let nowhere: Store = Arc::new(S3Blobs::new(&settings, "nowhere", true));
     assert_eq!(
         nowhere.get("a").await.expect_err("no bucket").kind,

@@ -1,4 +1,4 @@
-//! Buckets that users name: one suite for those in memory and for S3, then hosts that are hostile.
+//! Buckets that users name: one suite for those in memory and for S3, then hostile hosts.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use std::time::Duration;
 const NAME: &str = "objects";
 const LIMIT: u64 = 1 << 20;
 
-/// Keys that a file system, a URL, a list or a signature could take for something else.
+/// Keys that a file system, a URL, a list or a signature could misinterpret.
 const KEYS: [&str; 9] = [
     "plain",
     "A/plain",
@@ -30,13 +30,13 @@ const KEYS: [&str; 9] = [
     "directory/",
 ];
 
-/// Who fills a bucket.
+/// Write access to the bucket of a test.
 #[async_trait]
 trait Fill {
     async fn make(&self, bucket: &str);
     async fn put(&self, key: &str, content: &[u8]);
     async fn delete(&self, key: &str);
-    /// A thousand objects and more.
+    /// Puts an empty object for each key; for a thousand objects and more.
     async fn many(&self, keys: &[String]);
 }
 
@@ -165,7 +165,7 @@ async fn contract(fill: &dyn Fill, buckets: &dyn Buckets, endpoint: &str) {
     }
 }
 
-/// The ETag moves with the content.
+/// Checks that the ETag changes with the content.
 async fn changes(fill: &dyn Fill, bucket: &dyn Bucket) {
     let etag = || async {
         let listed = bucket.list("plain", 10).await.expect("listed");
@@ -206,11 +206,11 @@ async fn in_memory() {
 async fn in_s3() {
     let endpoint = crate::ministack().url();
     contract(&MiniStack, &S3Buckets::new(), &endpoint).await;
-    // The installation's own role asks when it is told to, and not instead of nobody.
+    // The installation's own role is used only if the address asks for it, not in place of a missing login.
     let buckets = S3Buckets::with_role(&crate::settings().await);
     let mut address = address(&endpoint, NAME, None);
-    let nobody = buckets.open(&address).await.expect("opened");
-    let denied = nobody.list("plain", 10).await.expect_err("nobody");
+    let anonymous = buckets.open(&address).await.expect("opened");
+    let denied = anonymous.list("plain", 10).await.expect_err("no login");
     assert_eq!(denied.kind, ErrorKind::Denied);
     address.as_installation = true;
     let installation = buckets.open(&address).await.expect("opened");
@@ -223,7 +223,7 @@ async fn hostile(host: &Host) -> Arc<dyn Bucket> {
     S3Buckets::new().open(&address).await.expect("opened")
 }
 
-/// What stands for a list: the same for both ways to write its address.
+/// Serves a fault as the bucket's list, under both spellings of its path.
 fn lists(host: &Host, fault: &Fault) {
     for path in [format!("/{NAME}"), format!("/{NAME}/")] {
         host.fault(&path, fault.clone());
@@ -235,9 +235,9 @@ fn page(inside: &str) -> Fault {
     Fault::Bytes(format!("{start}{inside}</ListBucketResult>").into_bytes())
 }
 
-/// What is no list is never an empty one.
+/// An invalid list is never read as an empty one.
 #[tokio::test(flavor = "multi_thread")]
-async fn hosts_that_lie_about_their_objects() {
+async fn invalid_lists_are_errors() {
     let host = Host::start();
     let bucket = hostile(&host).await;
     let there = "<Name>objects</Name><IsTruncated>false</IsTruncated>";
@@ -250,10 +250,10 @@ async fn hosts_that_lie_about_their_objects() {
     let entry = |inside: &str| page(&format!("{there}<Contents>{inside}</Contents>"));
     for (what, fault) in [
         ("HTML", html),
-        ("nothing", Fault::Bytes(Vec::new())),
+        ("an empty body", Fault::Bytes(Vec::new())),
         ("half a page", half),
         (
-            "fewer than said",
+            "fewer keys than KeyCount",
             page(&format!("{there}<KeyCount>1</KeyCount>")),
         ),
         ("no next page", page(truncated)),
@@ -262,7 +262,7 @@ async fn hosts_that_lie_about_their_objects() {
         ("no ETag", entry("<Key>a</Key><Size>1</Size>")),
         ("bytes without end", Fault::Endless),
         (
-            "elsewhere",
+            "a redirect",
             Fault::Redirect("http://127.0.0.1:1/".to_owned()),
         ),
         ("broken", Fault::Status(500)),
@@ -270,15 +270,15 @@ async fn hosts_that_lie_about_their_objects() {
         lists(&host, &fault);
         let error = match bucket.list("", 10).await {
             Err(error) => error,
-            Ok(listed) => panic!("{what}: {listed:?}"),
+            Ok(listed) => panic!("{case}: {listed:?}"),
         };
-        assert_ne!(error.kind, ErrorKind::NotFound, "{what}: {error}");
-        assert!(!error.message.contains("canary"), "{what}: {error}");
+        assert_ne!(error.kind, ErrorKind::NotFound, "{case}: {error}");
+        assert!(!error.message.contains("canary"), "{case}: {error}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_that_are_none() {
+async fn invalid_answers_are_not_missing_objects() {
     let host = Host::start();
     let bucket = hostile(&host).await;
     let at = |key: &str| format!("/{NAME}/{key}");
@@ -291,7 +291,7 @@ async fn objects_that_are_none() {
         let error = answer.expect_err(key);
         assert_ne!(error.kind, ErrorKind::NotFound, "{key}: {error}");
     }
-    // A 404 without S3's code for it may be anything's.
+    // A 404 without S3's error code may come from any server.
     assert!(bucket.get("absent", LIMIT).await.is_err());
     host.take_calls();
     host.set_validators(Validators::Etag);
@@ -302,7 +302,7 @@ async fn objects_that_are_none() {
     assert!(!calls[0].authorization.contains("canary-secret"));
 }
 
-/// Loopback is refused where the operator did not allow it, however it is written; nothing is asked.
+/// Loopback is refused in every spelling unless the operator allowed it; no request is sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn this_machine_is_not_reached() {
     let host = Host::start();
@@ -321,8 +321,8 @@ async fn this_machine_is_not_reached() {
             bucket.list("", 10).await.expect_err(name),
             bucket.get("a", LIMIT).await.expect_err(name),
         ] {
-            let what = "loopback or link-local";
-            assert!(error.message.contains(what), "{name}: {error}");
+            let message = "loopback or link-local";
+            assert!(error.message.contains(message), "{name}: {error}");
         }
     }
     assert_eq!(host.take_calls(), []);
@@ -346,9 +346,5 @@ async fn certificates_from_a_secret() {
     address.connection.certificate_authority = Some(host.authority().as_bytes().to_vec());
     let known = buckets.open(&address).await.expect("opened");
     assert_eq!(known.list("", 10).await.expect("listed"), []);
-    assert_eq!(
-        host.take_calls()[0].authorization,
-        "",
-        "nobody in particular"
-    );
+    assert_eq!(host.take_calls()[0].authorization, "", "no login is sent");
 }

@@ -1,4 +1,4 @@
-//! Hosts of charts: a repository of files and an OCI registry on loopback, filled by the real Helm, honest and hostile.
+//! Hosts of charts: a repository of files and an OCI registry on loopback, filled by the real Helm; hostile hosts too.
 
 use driftless_adapters::charts::HttpCharts;
 use driftless_core::ports::{Charts, Connection, ErrorKind, Fetched, PortError, Secret, Validator};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const LIMIT: u64 = 1 << 20;
 
-fn how() -> Connection {
+fn connection() -> Connection {
     Connection {
         allow_local: true,
         timeout: Duration::from_secs(20),
@@ -21,12 +21,19 @@ fn how() -> Connection {
 fn login(user: &str, password: &str) -> Connection {
     Connection {
         login: Some((user.to_owned(), Secret::new(password.as_bytes().to_vec()))),
-        ..how()
+        ..connection()
     }
 }
 
-async fn get(charts: &HttpCharts, url: &str, how: &Connection) -> Result<Vec<u8>, PortError> {
-    match charts.get(url, how, &Validator::default(), LIMIT).await? {
+async fn get(
+    charts: &HttpCharts,
+    url: &str,
+    connection: &Connection,
+) -> Result<Vec<u8>, PortError> {
+    match charts
+        .get(url, connection, &Validator::default(), LIMIT)
+        .await?
+    {
         Fetched::Body { bytes, .. } => Ok(bytes.to_vec()),
         Fetched::Unchanged => panic!("unchanged, and nothing was known"),
     }
@@ -40,13 +47,18 @@ async fn an_unchanged_file_is_not_sent_again() {
         host.set_validators(kind);
         let charts = HttpCharts::new();
         let url = format!("{}/index.yaml", host.url());
-        let first = charts.get(&url, &how(), &Validator::default(), LIMIT).await;
+        let first = charts
+            .get(&url, &connection(), &Validator::default(), LIMIT)
+            .await;
         let Ok(Fetched::Body { bytes, validator }) = first else {
             panic!("{first:?}");
         };
         assert_eq!(bytes, "one");
         assert_eq!(validator.etag.is_some(), kind == Validators::Etag);
-        let again = charts.get(&url, &how(), &validator, LIMIT).await.unwrap();
+        let again = charts
+            .get(&url, &connection(), &validator, LIMIT)
+            .await
+            .unwrap();
         assert_eq!(again, Fetched::Unchanged);
         let statuses: Vec<u16> = host.take_calls().iter().map(|call| call.status).collect();
         assert_eq!(statuses, [200, 304]);
@@ -65,7 +77,7 @@ async fn logins_stay_with_their_host() {
     let charts = HttpCharts::new();
     let at = |path: &str| format!("{}{path}", host.url());
 
-    let denied = get(&charts, &at("/a"), &how()).await.unwrap_err();
+    let denied = get(&charts, &at("/a"), &connection()).await.unwrap_err();
     assert_eq!(denied.kind, ErrorKind::Denied);
     assert!(denied.message.ends_with("answered 401 Unauthorized"));
     let wrong = get(&charts, &at("/a"), &login("ann", "hunter2")).await;
@@ -97,7 +109,7 @@ async fn proxies() {
             proxy.url().replace("//", &format!("//{login}@")),
         )),
         certificate_authority: Some(secure.authority().as_bytes().to_vec()),
-        ..how()
+        ..connection()
     };
     for host in [&plain, &secure] {
         host.put("/a", "here");
@@ -111,7 +123,7 @@ async fn proxies() {
         }
         assert_eq!(host.take_calls().len(), 2);
     }
-    // It is here, and nobody allowed that.
+    // The address leads to this machine, which is not allowed.
     let elsewhere = Connection {
         allow_local: false,
         ..through(&proxies[0], "ann:pw")
@@ -140,7 +152,7 @@ async fn hostile_hosts() {
         host.fault(path, fault);
     }
     let charts = HttpCharts::new();
-    for (path, kind, what) in [
+    for (path, kind, message) in [
         ("/large", ErrorKind::Invalid, "larger than 1048576 bytes"),
         ("/endless", ErrorKind::Invalid, "larger than 1048576 bytes"),
         ("/round", ErrorKind::Invalid, "redirects more than 10 times"),
@@ -150,14 +162,14 @@ async fn hostile_hosts() {
         ("/broken", ErrorKind::Unavailable, "500"),
     ] {
         let url = format!("{}{path}?token=canary", host.url());
-        let error = get(&charts, &url, &how()).await.unwrap_err();
+        let error = get(&charts, &url, &connection()).await.unwrap_err();
         assert_eq!(error.kind, kind, "{path}: {error}");
-        assert!(error.message.contains(what), "{path}: {error}");
+        assert!(error.message.contains(message), "{path}: {error}");
         assert!(!error.message.contains("canary"), "{path}: {error}");
     }
 }
 
-/// The name of loopback, its number, and redirects to it are refused where the operator did not allow them; nothing is asked.
+/// Names and numbers of loopback are refused unless the operator allowed them; no request is sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn this_machine_is_not_reached() {
     let host = Host::start();
@@ -166,7 +178,7 @@ async fn this_machine_is_not_reached() {
     let guarded = Connection {
         allow_local: false,
         insecure: true,
-        ..how()
+        ..connection()
     };
     let port = host.name().rsplit(':').next().unwrap().to_owned();
     for name in [
@@ -194,14 +206,14 @@ async fn certificates_from_a_secret() {
     host.put("/a", "here");
     let charts = HttpCharts::new();
     let url = format!("{}/a", host.url());
-    let refused = get(&charts, &url, &how()).await.unwrap_err();
+    let refused = get(&charts, &url, &connection()).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Unavailable, "{refused}");
     let trusting = Connection {
         certificate_authority: Some(host.authority().as_bytes().to_vec()),
-        ..how()
+        ..connection()
     };
     assert_eq!(get(&charts, &url, &trusting).await.unwrap(), b"here");
-    // A redirect out of TLS is not followed, whoever it leads to.
+    // A redirect from https to http is not followed, whichever host it leads to.
     let plain = Host::start();
     plain.put("/a", "there");
     host.fault("/out", Fault::Redirect(format!("{}/a", plain.url())));
@@ -210,7 +222,7 @@ async fn certificates_from_a_secret() {
     assert_eq!(plain.take_calls(), []);
     let broken = Connection {
         certificate_authority: Some(b"no PEM".to_vec()),
-        ..how()
+        ..connection()
     };
     assert!(get(&charts, &url, &broken).await.is_err());
 }
@@ -238,7 +250,7 @@ async fn a_registry_that_helm_pushed_to() {
     let known = insecure(login("ann", "pw"));
     let name = format!("{}/team/charts/app", host.name());
 
-    // Two pages, and one token for both.
+    // The list has two pages, and one token serves both.
     let tags = registry.tags(&name, &known).await.unwrap();
     assert_eq!(tags, ["1.0.0", "1.1.0", "1.1.0_build.5", "2.0.0-rc.1"]);
     let calls = host.take_calls();
@@ -293,8 +305,5 @@ async fn a_registry_that_helm_pushed_to() {
         .manifest(&name, &manifest.digest, &known)
         .await
         .unwrap_err();
-    assert!(
-        other.message.contains("unexpected digest"),
-        "{other}"
-    );
+    assert!(other.message.contains("unexpected digest"), "{other}");
 }

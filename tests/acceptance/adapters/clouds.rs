@@ -1,5 +1,5 @@
-//! Logins of clouds, held against Flux's own library: what it sends to which host, and what it makes of the answers. One stand-in
-//! plays every host for it, and another one for us.
+//! Logins to clouds, compared with Flux's own library: the requests that it sends to each host, and the login that it makes
+//! of the answers. One test server plays every host for the library, and another one for driftless.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -30,16 +30,16 @@ fn now() -> Duration {
     now.expect("a time")
 }
 
-/// What Flux's library makes of a case.
+/// Returns what Flux's library answers to a case.
 fn judge(case: &Value) -> Value {
     let mut library = Library::start(&tools::CLOUDS);
     library.ask(case);
-    let told = library.answer();
-    assert_eq!(told["error"], Value::Null, "{told:#}");
-    told
+    let answer = library.answer();
+    assert_eq!(answer["error"], Value::Null, "{answer:#}");
+    answer
 }
 
-/// Every host, each below its own name.
+/// One server that plays every host, each under a path with the host's name.
 struct StandIn {
     url: String,
     asked: Arc<Mutex<Vec<Value>>>,
@@ -85,7 +85,7 @@ impl StandIn {
     }
 }
 
-/// A request in the words of the judge.
+/// Converts a request to the judge's JSON.
 async fn read(request: Request) -> Value {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, 1 << 20).await.expect("a body");
@@ -114,7 +114,7 @@ async fn read(request: Request) -> Value {
     asked
 }
 
-/// The fields of a form.
+/// Parses the fields of a URL-encoded form.
 fn form(text: &str) -> Vec<(String, String)> {
     let plain = |text: &str| {
         let mut bytes = Vec::new();
@@ -143,8 +143,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A request without what libraries of other languages differ in: how they spell JSON and media types, which parts of a signature
-/// are those of the day, what they add for themselves.
+/// Removes from a request what differs between languages' libraries: the spelling of JSON and media types, the parts of a
+/// signature that depend on the time, parameters that a library adds by itself.
 fn normal(asked: &Value) -> Value {
     let mut asked = asked.clone();
     for name in ["alt", "prettyPrint"] {
@@ -171,7 +171,7 @@ fn normal(asked: &Value) -> Value {
         asked["body"] = body;
     }
     if let Some(form) = asked.get_mut("form").and_then(Value::as_object_mut) {
-        // Entra ID gives a client's token for one scope: the others are for people, who are not here.
+        // A client needs one scope of Entra ID: the others are for human users.
         form.remove("client_info");
         let scope = form
             .get("scope")
@@ -183,8 +183,8 @@ fn normal(asked: &Value) -> Value {
     asked
 }
 
-/// What the judge asked, but for where it first learns of Entra ID itself, whose addresses are known.
-fn asked(outcome: &Value) -> Vec<Value> {
+/// Returns the judge's requests without the discovery of Entra ID, whose addresses driftless has built in.
+fn requests(outcome: &Value) -> Vec<Value> {
     let all = outcome["requests"].as_array().expect("requests");
     let is_discovery = |one: &&Value| {
         let place = text(&one["place"]);
@@ -219,7 +219,7 @@ fn principal(account: Option<&str>) -> GoogleIdentity {
     }
 }
 
-/// A token that says its end.
+/// Returns a JWT with an expiry.
 fn refresh_token() -> String {
     let part = |claims: Value| URL_SAFE_NO_PAD.encode(claims.to_string());
     let claims = json!({"exp": 2_015_622_800, "aud": "acme.azurecr.io"});
@@ -328,9 +328,9 @@ async fn a_registry_of_azure() {
     let who = entra();
     let login = azure.registry(&registry, &who, now()).await;
     same_login(&theirs, &login.expect("a login"));
-    assert_eq!(stand_in.take(), asked(&theirs));
+    assert_eq!(stand_in.take(), requests(&theirs));
     assert_eq!(theirs["audiences"], json!(["api://AzureADTokenExchange"]));
-    // Kept for whoever is the same.
+    // The login is cached for the same identity.
     azure
         .registry(&registry, &who, now())
         .await
@@ -351,8 +351,8 @@ async fn a_cluster_of_azure() {
     assert_eq!(theirs["token"], token.secret.expose_str().expect("text"));
     same_end(&theirs, &token);
     same_place(&theirs, &places[0]);
-    assert_eq!(stand_in.take(), asked(&theirs));
-    // Of several ways, the one whose address is told.
+    assert_eq!(stand_in.take(), requests(&theirs));
+    // Of several endpoints, the judge takes the one with the given address.
     let private = "https://private.westeurope.azmk8s.io";
     let theirs = judge(&with(case, &[("address", private)]));
     assert_eq!(
@@ -376,15 +376,15 @@ async fn registries_and_clusters_of_google() {
         assert_eq!(theirs["password"], token.secret.expose_str().expect("text"));
         same_end(&theirs, &token);
         assert_eq!(theirs["audiences"], json!([who.provider]));
-        assert_eq!(stand_in.take(), asked(&theirs));
+        assert_eq!(stand_in.take(), requests(&theirs));
 
         let theirs = judge(&with(case.clone(), &[("cluster", GKE)]));
         let google = GoogleLogins::new(stand_in.hosts());
         let cluster = GkeCluster::parse(GKE).expect("a cluster");
         let place = google.describe(&cluster, &who, now()).await;
         same_place(&theirs, &place.expect("a place"));
-        assert_eq!(stand_in.take(), asked(&theirs));
-        // The token that opened the way opens the cluster, too.
+        assert_eq!(stand_in.take(), requests(&theirs));
+        // The token that read the endpoint also serves for the cluster.
         let token = google.token(&who, now()).await.expect("a token");
         assert_eq!(theirs["token"], token.secret.expose_str().expect("text"));
         assert_eq!(stand_in.take(), Vec::<Value>::new());
@@ -429,13 +429,13 @@ async fn registries_of_amazon() {
             &json!({"provider": "aws", "registry": format!("{host}/charts/web"), "answers": answers,
             "annotations": {"eks.amazonaws.com/role-arn": arn}}),
         );
-        let requests = asked(&theirs);
+        let requests = requests(&theirs);
         assert_eq!(
             (text(&requests[0]["place"]), text(&requests[1]["place"])),
             (sts.as_str(), ecr.as_str())
         );
 
-        // Amazon's services are all asked in one place, where its emulators are: they are told apart by what is asked.
+        // Like the emulators, this server has one address for all of Amazon's services: the requests distinguish them.
         let stand_in = StandIn::start(&json!({"POST ": {"authorizationData": given}})).await;
         let settings = settings_at(&stand_in.url, region, "AKID", "secret").await;
         let aws = AwsLogins::with_role(&settings);

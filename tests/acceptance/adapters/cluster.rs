@@ -20,7 +20,7 @@ const APPLY: Apply<'_> = Apply {
     dry_run: false,
 };
 
-/// Each test on each server.
+/// Runs each test on each server.
 macro_rules! on_both_servers {
     ($($test:ident),* $(,)?) => {
         mod real {
@@ -47,7 +47,7 @@ fn access(server: Target) -> Access {
     here(&kubeconfig)
 }
 
-/// A kubeconfig of a server on this machine.
+/// Returns access by a kubeconfig of a server on this machine.
 fn here(kubeconfig: &str) -> Access {
     let options = Options {
         allow_local: true,
@@ -61,7 +61,7 @@ async fn connect(server: Target, user: Option<&Impersonation>) -> Arc<dyn Port> 
     connected.expect("a client")
 }
 
-/// The administrator, a namespace of the test's own, and the resource of ConfigMaps.
+/// Returns the administrator's client, after creating the test's namespace, and the resource of ConfigMaps.
 async fn world(server: Target, namespace: &str) -> (Arc<dyn Port>, Resource) {
     server.namespace(namespace);
     let cluster = connect(server, None).await;
@@ -101,7 +101,7 @@ async fn apply_create_patch_and_their_conflicts(server: Target) {
 
     // Another manager's field: refused with the field's name, unless it is forced.
     let other = Apply {
-        manager: "somebody",
+        manager: "another",
         ..APPLY
     };
     let error = apply(json!({"x": "2"}), other)
@@ -118,7 +118,7 @@ async fn apply_create_patch_and_their_conflicts(server: Target) {
     let again = cluster
         .create(&resource, &config("apply", "a", json!({})), "tests")
         .await;
-    assert_eq!(again.expect_err("it is there").kind, ErrorKind::Conflict);
+    assert_eq!(again.expect_err("already exists").kind, ErrorKind::Conflict);
     let patch = async |patch: Patch| {
         cluster
             .patch(&resource, "apply", "a", None, &patch, "driftless")
@@ -140,10 +140,10 @@ async fn apply_create_patch_and_their_conflicts(server: Target) {
         patch(Patch::Json(right)).await.expect("patched").to_value()["data"]["y"],
         "5"
     );
-    // The manager is the one that was given; the other one has no field left.
+    // The manager is the given one; the other manager owns no field any longer.
     let managers = server.get("/api/v1/namespaces/apply/configmaps/a")["metadata"]["managedFields"]
         .to_string();
-    assert!(managers.contains("\"driftless\"") && !managers.contains("\"somebody\""));
+    assert!(managers.contains("\"driftless\"") && !managers.contains("\"another\""));
 }
 
 async fn a_delete_takes_only_what_was_meant(server: Target) {
@@ -183,7 +183,7 @@ async fn a_delete_takes_only_what_was_meant(server: Target) {
         .expect("created");
     assert_eq!(delete("b", &none).await.expect("marked"), Deleted::Pending);
     assert_eq!(delete("b", &none).await.expect("marked"), Deleted::Pending);
-    // A namespace goes when its controller is done with it.
+    // A namespace is deleted when its controller has finalized it.
     let namespaces = cluster
         .resource(&Gvk::new("v1", "Namespace"))
         .await
@@ -254,7 +254,7 @@ async fn a_list_follows_its_pages_and_its_selector(server: Target) {
 async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
     let clusters = server.clusters();
     let (access, gvk) = (access(server), Gvk::new("acme.example/v1", "Gadget"));
-    // Other tests of this binary ask too: this one has a name of its own.
+    // Other tests of this binary also send requests: a user name identifies those of this test.
     let user = Impersonation::service_account("discovery", "asks");
     let cluster = clusters
         .connect(&access, Some(&user))
@@ -346,7 +346,7 @@ async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
         .collect();
     assert_eq!(versions, ["v1", "v1beta1"]);
 
-    // A definition that is deleted is not remembered for ever: using it says so, and the next look asks again.
+    // A deleted definition is not cached forever: an error on use makes the next lookup ask again.
     server.delete(path);
     let admin = connect(server, None).await;
     while admin.list(&found, "", "").await.is_ok() {
@@ -387,8 +387,11 @@ async fn discovery_that_is_known_is_not_sent_again(server: Target) {
             let validator = first.headers.get("etag").expect("a validator");
             let again = ask(validator.to_str().expect("text"));
             assert!(again.status == 200 || again.text().is_empty());
-            let says_what = again.headers.contains_key("content-type");
-            assert!(again.status == 200 || !says_what, "{path}: of nothing");
+            let has_media_type = again.headers.contains_key("content-type");
+            assert!(
+                again.status == 200 || !has_media_type,
+                "{path}: a media type without a body"
+            );
             again.status == 304
         });
         assert!(known, "{path} is always sent");
@@ -504,7 +507,7 @@ async fn logins_and_certificates(server: Target) {
         server: address.into(),
         ..access(server)
     };
-    for (what, access, kind) in [
+    for (case, access, kind) in [
         ("a wrong token", token("canary"), ErrorKind::Denied),
         ("a wrong password", login(basic), ErrorKind::Denied),
         ("an empty token", token(" "), ErrorKind::Invalid),
@@ -513,9 +516,9 @@ async fn logins_and_certificates(server: Target) {
             token("a\ncanary"),
             ErrorKind::Invalid,
         ),
-        ("a key that is none", key("canary"), ErrorKind::Invalid),
+        ("an invalid key", key("canary"), ErrorKind::Invalid),
         (
-            "an authority that is none",
+            "an invalid authority",
             authority("canary"),
             ErrorKind::Invalid,
         ),
@@ -540,17 +543,17 @@ async fn logins_and_certificates(server: Target) {
         ("plain http", at("http://127.0.0.1:1"), ErrorKind::Invalid),
         ("no address", at("https://"), ErrorKind::Invalid),
         (
-            "nobody there",
+            "no listener",
             at("https://127.0.0.1:1"),
             ErrorKind::Unavailable,
         ),
     ] {
-        let error = get(&access).await.expect_err(what);
-        assert_eq!(error.kind, kind, "{what}: {error}");
-        assert!(!error.message.contains("canary"), "{what}: {error}");
+        let error = get(&access).await.expect_err(case);
+        assert_eq!(error.kind, kind, "{case}: {error}");
+        assert!(!error.message.contains("canary"), "{case}: {error}");
     }
     drop_elsewhere(foreign).await;
-    // Names that a resolver leads back here, however they are written.
+    // Names that resolve to this machine, in several spellings.
     let port = good.server.rsplit(':').next().expect("a port");
     for host in ["localhost", "2130706433", "0x7f.1"] {
         let by_name = Access {
@@ -564,8 +567,8 @@ async fn logins_and_certificates(server: Target) {
         };
         let error = get(&elsewhere).await.expect_err(host);
         assert_eq!(error.kind, ErrorKind::Unavailable, "{host}: {error}");
-        let told = "has no address that may be reached";
-        assert!(error.message.contains(told), "{host}: {error}");
+        let message = "has no address that may be reached";
+        assert!(error.message.contains(message), "{host}: {error}");
     }
     // The certificate's other name, and a server that is not checked at all.
     assert!(get(&named("localhost")).await.expect("an answer").is_some());
@@ -577,7 +580,7 @@ async fn logins_and_certificates(server: Target) {
     assert!(get(&unchecked).await.expect("an answer").is_some());
 }
 
-/// A runtime cannot end inside of another one.
+/// Drops a server on another thread: a runtime cannot end within another one.
 async fn drop_elsewhere(server: InProcess) {
     let dropped = tokio::task::spawn_blocking(move || drop(server));
     dropped.await.expect("the listener ends");
@@ -602,7 +605,7 @@ async fn a_dark_cluster_costs_little_and_comes_back() {
         .expect_err("dark");
     assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
     assert!(error.message.contains(&dark.url()), "{error}");
-    // An address that swallows connections.
+    // An address that never answers connections.
     let nowhere = Access {
         server: "https://192.0.2.1:6443".into(),
         ..access.clone()

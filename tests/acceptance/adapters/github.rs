@@ -133,7 +133,7 @@ async fn every_reference_leads_where_flux_says() {
             .sha,
         own
     );
-    // A branch that is gone is not found, and says its name; `main` must not answer for `mai`.
+    // A deleted branch is not found, and the error names it; `main` must not answer for `mai`.
     fleet.delete_branch("feature/ü");
     for (reference, named) in [
         (branch("feature/ü"), "refs/heads/feature/ü"),
@@ -201,7 +201,7 @@ async fn a_commit_by_its_hash_is_asked_for_with_the_callers_own_login() {
         assert_eq!(found.expect("a commit").sha, head);
         assert_eq!(stub.calls().len(), calls + 1, "one request");
     }
-    // The next look costs no limit, and is asked all the same.
+    // The next request costs nothing of the limit, and is still sent.
     let known = git.resolve(URL, &by_hash, &good, None).await;
     let known = known.expect("a commit");
     let again = git.resolve(URL, &by_hash, &good, Some(&known)).await;
@@ -211,7 +211,7 @@ async fn a_commit_by_its_hash_is_asked_for_with_the_callers_own_login() {
         .resolve(URL, &by_hash, &GitAuth::Anonymous, Some(&known))
         .await;
     assert_eq!(error.expect_err("private").kind, ErrorKind::NotFound);
-    // A hash that is no commit of this repository.
+    // A hash that is not a commit of this repository.
     let absent = GitReference {
         commit: "0".repeat(40),
         ..GitReference::default()
@@ -235,7 +235,7 @@ async fn anonymous_is_never_the_installation() {
 }
 
 #[tokio::test]
-async fn files_come_as_they_stand_in_the_commit() {
+async fn files_are_those_of_the_commit() {
     let World { stub, fleet, head } = world();
     let git = adapter(&stub, &[]);
     let tree = fetch(&git, &head, FetchLimits::default())
@@ -244,7 +244,7 @@ async fn files_come_as_they_stand_in_the_commit() {
     assert_eq!(paths(&tree), ["apps/a.yaml", "apps/link.yaml", "run.sh"]);
     let asked: Vec<String> = stub.calls().into_iter().map(|c| c.endpoint).collect();
     assert_eq!(asked, ["git/commits", "tarball", "codeload"]);
-    // `git archive` leaves out and rewrites what .gitattributes says; a checkout does not.
+    // `git archive` omits and rewrites files as .gitattributes demands; a checkout does not.
     let attributes = "hidden/** export-ignore\nversion.txt export-subst\n";
     let sha = fleet.commit(
         "main",
@@ -265,7 +265,7 @@ async fn files_come_as_they_stand_in_the_commit() {
         .find(|(path, _)| path.to_string() == "version.txt")
         .and_then(|(path, _)| tree.content(path).cloned());
     assert_eq!(version.as_deref(), Some(&b"$Format:%H$\n"[..]));
-    // An empty commit is no error, and not the same as one that cannot be read.
+    // An empty commit is not an error, and differs from one that cannot be read.
     let remove = ["apps", "run.sh", ".gitattributes", "hidden", "version.txt"].map(Change::remove);
     let sha = fleet.commit("main", &remove, "Everything");
     let tree = fetch(&git, &sha, FetchLimits::default())
@@ -353,7 +353,7 @@ async fn a_limit_is_obeyed_without_asking_again() {
             (error.kind, error.retry_after),
             (ErrorKind::RateLimited, wait)
         );
-        // For any question with this login, nothing is sent until then.
+        // With this login, no request is sent until then.
         let sent = stub.calls().len();
         let again = fetch(&git, &head, FetchLimits::default())
             .await
@@ -365,7 +365,7 @@ async fn a_limit_is_obeyed_without_asking_again() {
                 .is_some_and(|left| left > Duration::from_secs(70))
         );
         assert_eq!(stub.calls().len(), sent);
-        // Another login has a limit of its own.
+        // Another login has its own limit.
         stub.add_token("ghp_other", &["acme/fleet"]);
         let token = GitAuth::Bearer(Secret::new("ghp_other"));
         git.resolve(URL, &branch("main"), &token, None)
@@ -417,7 +417,7 @@ async fn tokens_of_the_installation_and_of_the_object() {
         assert_eq!(found.as_ref().err().map(|e| e.kind), kind, "{found:?}");
         assert!(!format!("{found:?}").contains("canary"));
     }
-    // Another host has credentials of its own: those of github.com do not go there.
+    // Another host has its own credentials: those of github.com are not sent there.
     let elsewhere = "https://git.acme.example/acme/fleet";
     let ask = |git: GitRouter| async move {
         git.resolve(elsewhere, &branch("main"), &GitAuth::Installation, None)
@@ -429,7 +429,7 @@ async fn tokens_of_the_installation_and_of_the_object() {
         ask(adapter(&stub, &enterprise)).await.expect("found").sha,
         head
     );
-    // A host that is not set up is not asked at all.
+    // No request is sent to a host that is not configured.
     let calls = stub.calls().len();
     let unknown = none
         .resolve(
@@ -454,7 +454,7 @@ async fn an_app_gets_one_token_and_a_new_one_when_it_ends() {
     fleet.set_private(true);
     let app = stub.add_app(7, 70, &["acme/fleet"]);
     for installation in [Some(70), None] {
-        // The stub tells an App's own key nothing of a private repository.
+        // With an App's own key, the stub returns nothing about a private repository.
         fleet.set_private(installation.is_some());
         let before = stub.count("access_tokens");
         let git = adapter(&stub, &[("github/app", own_app(&app, installation))]);
@@ -473,7 +473,7 @@ async fn an_app_gets_one_token_and_a_new_one_when_it_ends() {
         resolve(&git, &branch("main")).await.expect("found");
         assert_eq!(stub.count("access_tokens"), before + 2);
     }
-    // An App of the object's own.
+    // An App that the object itself names.
     fleet.set_private(true);
     let git = adapter(&stub, &[]);
     let of_object = |key: &str, base_url: Option<String>| GitAuth::App {
@@ -506,7 +506,8 @@ async fn an_app_gets_one_token_and_a_new_one_when_it_ends() {
 
 type Seen = Arc<Mutex<Vec<(String, bool)>>>;
 
-/// A server that answers every request in one way; what it saw: the path, and whether there was a login.
+/// Starts a server that answers every request in one way. Returns its URL and a log of each request's path and whether
+/// it had a login.
 async fn server(
     answer: impl Fn(&Request) -> Response + Clone + Send + Sync + 'static,
 ) -> (String, Seen) {
@@ -559,7 +560,7 @@ async fn refusals_in_all_their_forms() {
             ErrorKind::RateLimited,
             85..=92,
         ),
-        // A clock that differs: never at once.
+        // A skewed clock: never a retry at once.
         (
             403,
             "API rate limit exceeded",
@@ -610,7 +611,9 @@ async fn refusals_in_all_their_forms() {
     }
     assert!(messages[&401].contains("these credentials are not valid"));
     assert!(messages[&403].contains("these credentials are not enough"));
-    assert!(messages[&404].contains("the resource does not exist, or these credentials may not see it"));
+    assert!(
+        messages[&404].contains("the resource does not exist, or these credentials may not see it")
+    );
 }
 
 #[tokio::test]
@@ -651,12 +654,12 @@ async fn redirects_stay_bounded_and_take_no_login_elsewhere() {
 }
 
 #[tokio::test]
-async fn nobody_there() {
+async fn a_closed_port_is_unavailable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     drop(listener);
     let error = resolve(&at(&url, &[]), &branch("main"))
         .await
-        .expect_err("nobody");
+        .expect_err("no listener");
     assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
 }

@@ -14,7 +14,7 @@ async fn contract(keys: &dyn SecretStore) {
     for (name, value) in SECRETS {
         let secret = keys.secret(name).await.expect("an answer").expect(name);
         assert_eq!(secret.expose(), value.as_bytes(), "{name}");
-        // Asked again, perhaps answered from memory.
+        // The second read may come from the cache.
         assert_eq!(
             keys.secret(name).await.expect("an answer"),
             Some(secret.clone())

@@ -1,6 +1,5 @@
 //! The adapters against real components: one suite for each port over every implementation of it (what holds in memory
-//! holds in a directory and in AWS), GitHub with its failures, and API servers: a real one and
-//! an embedded one.
+//! holds in a directory and in AWS), GitHub with its failures, and API servers: a real one and an embedded one.
 
 mod aws_logins;
 mod blobs;
@@ -16,7 +15,7 @@ mod target;
 use driftless_harness::aws::MiniStack;
 use std::sync::OnceLock;
 
-/// One AWS for all tests of this binary.
+/// Returns the one MiniStack of this binary's tests.
 fn ministack() -> &'static MiniStack {
     static AWS: OnceLock<MiniStack> = OnceLock::new();
     AWS.get_or_init(MiniStack::start)

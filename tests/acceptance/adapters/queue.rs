@@ -11,7 +11,7 @@ fn request(name: &str) -> Request {
     Request::new("staging", object, Cause::Source)
 }
 
-/// A queue and a way to take what is visible now.
+/// A queue from which a test can take the messages that are visible now.
 trait Taken {
     fn queue(&self) -> &dyn Queue;
     async fn take(&self) -> Vec<Request>;
@@ -66,7 +66,7 @@ impl Taken for Sqs {
 }
 
 async fn contract(queue: &impl Taken) {
-    // Nothing is fine, and more than one call can carry is too.
+    // An empty batch is allowed, and so is one that needs more than one call.
     queue.queue().send(Vec::new()).await.expect("nothing");
     let many: Vec<Request> = (0..25).map(|n| request(&format!("app-{n}"))).collect();
     let at_once = many
@@ -82,7 +82,7 @@ async fn contract(queue: &impl Taken) {
     );
     assert!(queue.take().await.is_empty());
 
-    // A delay holds, part of a second too, and one above the longest is the longest.
+    // A delay is kept, also a part of a second; one above the maximum becomes the maximum.
     let start = Instant::now();
     let later = [
         ("soon", Duration::from_millis(1200)),
@@ -90,13 +90,16 @@ async fn contract(queue: &impl Taken) {
     ];
     let later = later.map(|(name, delay)| (request(name), delay)).to_vec();
     queue.queue().send(later).await.expect("sent");
-    assert!(queue.take().await.is_empty(), "it is not due");
+    assert!(queue.take().await.is_empty(), "no message is due");
     let taken = loop {
         let taken = queue.take().await;
         if !taken.is_empty() {
             break taken;
         }
-        assert!(start.elapsed() < Duration::from_secs(20), "it never comes");
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "the message never arrives"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
     assert_eq!(taken, [request("soon")]);
@@ -130,7 +133,7 @@ async fn in_sqs() {
     assert_eq!(error.expect_err("no queue").kind, ErrorKind::NotFound);
 }
 
-/// A message that was given back comes again when that was said, and not after the queue's 30 s.
+/// Checks that a message that was given back arrives after the requested delay, not after the queue's 30 s.
 async fn gives_back(queue: &SqsQueue, url: &str) {
     let receive = || {
         let ask = json!({"QueueUrl": url, "MaxNumberOfMessages": 1});
@@ -142,7 +145,7 @@ async fn gives_back(queue: &SqsQueue, url: &str) {
     let sent = queue.send(vec![(request("back"), Duration::ZERO)]).await;
     sent.expect("sent");
     let receipt = receive().expect("a message");
-    assert_eq!(receive(), None, "it is hidden");
+    assert_eq!(receive(), None, "the message is hidden");
     let given = queue.redeliver(&receipt, Duration::from_secs(1)).await;
     given.expect("given back");
     let again = loop {
@@ -151,7 +154,7 @@ async fn gives_back(queue: &SqsQueue, url: &str) {
         }
         assert!(
             start.elapsed() < Duration::from_secs(20),
-            "it does not come"
+            "the message does not arrive"
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     };

@@ -1,4 +1,4 @@
-//! What the suite of the cluster adapter runs on: a real kube-apiserver, and an embedded one in this process.
+//! The API servers of the cluster adapter's suite: a real kube-apiserver, and an embedded one in this process.
 
 use driftless_adapters::cluster::KubeClusters;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener};
@@ -21,7 +21,7 @@ pub enum Target {
 pub struct InProcess {
     server: Embedded,
     listener: Listener,
-    /// Where the listener works; a test's own runtime ends with it.
+    /// The runtime of the listener; a test's own runtime ends with the test.
     _runtime: Runtime,
 }
 
@@ -72,7 +72,7 @@ impl Target {
         Self::Embedded(SERVER.get_or_init(InProcess::start))
     }
 
-    /// A kubeconfig of the administrator.
+    /// Returns a kubeconfig of the administrator.
     pub fn kubeconfig(self) -> String {
         match self {
             Self::Real(server) => server.kubeconfig(),
@@ -87,7 +87,7 @@ impl Target {
         }
     }
 
-    /// The adapter: over the network, or without a socket.
+    /// Returns the adapter: over the network, or without a socket.
     pub fn clusters(self) -> Arc<dyn Clusters> {
         match self {
             Self::Real(_) => Arc::new(KubeClusters::new()),
@@ -106,7 +106,7 @@ impl Target {
         }
     }
 
-    /// Server-side apply with force.
+    /// Applies an object server-side, with force.
     pub fn apply(self, path: &str, object: &Value) {
         match self {
             Self::Real(server) => {
@@ -136,7 +136,7 @@ impl Target {
         self.apply(&format!("/api/v1/namespaces/{name}"), &object);
     }
 
-    /// What the server was asked; only a real one keeps an audit log.
+    /// Returns the requests that the server received; only a real server keeps an audit log.
     pub fn requests(self) -> Option<Vec<driftless_harness::cluster::Request>> {
         match self {
             Self::Real(server) => Some(server.requests()),

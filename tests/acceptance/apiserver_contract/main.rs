@@ -16,13 +16,13 @@ use driftless_harness::cluster::Cluster;
 use driftless_harness::http::Http;
 use serde_json::{Map, Value, json};
 
-/// Cases asked at a time.
+/// The number of cases that run at a time.
 const WORKERS: usize = 12;
 
 struct Real {
-    /// As the administrator.
+    /// Sends requests with the administrator's token.
     admin: Http,
-    /// As whoever the request itself says.
+    /// Sends requests that have their own Authorization header.
     other: Http,
     url: String,
 }
@@ -81,12 +81,12 @@ impl Subject for Real {
     }
 }
 
-/// Bookmarks that come by the clock.
+/// Returns whether an event is a bookmark that the server sends periodically.
 fn is_heartbeat(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && event["object"]["metadata"].get("annotations").is_none()
 }
 
-/// Answers by the place of their case. Most of the time goes into waiting, so several are asked at a time.
+/// Returns the answers by the index of their case. Most of the time is spent waiting, so several cases run at a time.
 fn ask(all: &[Case], cluster: &Cluster) -> BTreeMap<usize, Value> {
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -140,7 +140,7 @@ fn the_recorded_answers_are_the_real_servers() {
     assert!(failed.is_empty(), "recorded | now:\n{}", failed.join("\n"));
 }
 
-/// One case a line.
+/// Renders the answers as JSON with one case per line.
 fn lines(answers: &Map<String, Value>) -> String {
     let each: Vec<String> = answers
         .iter()

@@ -1,4 +1,4 @@
-//! The template and the functions on what stands in for AWS: SAM and cfn-lint, MiniStack, cargo-lambda.
+//! The template and the functions, tested without AWS: with SAM and cfn-lint, MiniStack, cargo-lambda.
 
 mod local;
 mod ministack;

@@ -8,8 +8,8 @@ use driftless_harness::process::PATIENCE;
 use driftless_harness::tools;
 use serde_json::json;
 
-/// A function without a build: it answers with its environment's view of the
-/// permission that it has and the one that it lacks.
+/// A function that needs no build: it returns the results of a call that its role
+/// allows and of one that it does not.
 const PROBE: &str = r#"#!/bin/sh
 api="http://$AWS_LAMBDA_RUNTIME_API/2018-06-01/runtime/invocation"
 PYTHON -c '
@@ -83,14 +83,14 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     assert_eq!(answer.json(), expected);
     assert_eq!(aws.keys(bucket, ""), ["index/x"]);
 
-    // The webhook's messages are taken by the reconcile function, which answers
-    // without failures: they are done with.
+    // The reconcile function takes the webhook's messages and returns no failures:
+    // they are deleted from the queue.
     let start = Instant::now();
     while aws.messages(stack.output("QueueUrl")) != Messages::default() {
         let tail = ministack.log_tail();
         assert!(
             start.elapsed() < PATIENCE,
-            "nobody takes the messages:\n{tail}"
+            "the messages stay in the queue:\n{tail}"
         );
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -1,5 +1,5 @@
-//! The SAM template: translated by SAM, linted by cfn-lint, and held against
-//! what neither of them knows.
+//! The SAM template: translated by SAM, linted by cfn-lint, and checked for rules
+//! that neither of them knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -32,7 +32,7 @@ fn of_type(kind: &str) -> Vec<(&'static String, &'static Value)> {
         .collect()
 }
 
-/// Each `action resource` pair of a role, where a reference stands as `${..}`.
+/// Returns each `action resource` pair of a role, with references as `${..}`.
 fn allowed(role: &str) -> BTreeSet<String> {
     let mut pairs = BTreeSet::new();
     for policy in properties(role)["Policies"].as_array().expect("policies") {
@@ -64,14 +64,14 @@ fn text(value: &Value) -> String {
     }
     let plain = value.as_str().or(value["Fn::Sub"].as_str());
     plain
-        .unwrap_or_else(|| panic!("not a text: {value}"))
+        .unwrap_or_else(|| panic!("not a string: {value}"))
         .to_owned()
 }
 
 #[test]
 fn sam_translates_it_and_the_linter_is_content() {
     assert_eq!(lint(template()), "");
-    // The linter does work.
+    // The linter does find errors.
     let mut broken = template().clone();
     broken["Resources"]["ReconcileFunctionQueue"]["Properties"]["FunctionResponseTypes"] =
         json!(["ReportBatchFailures"]);
@@ -97,9 +97,9 @@ fn every_function_has_a_role_without_wildcards() {
     }
 }
 
-/// What the operator names besides the stack's own: it is found and read, everything for a login alone.
+/// Statements for clusters and repositories that the operator names only read; all resources (`*`) only for a login.
 #[test]
-fn what_the_operator_names_is_not_written() {
+fn resources_that_the_operator_names_are_only_read() {
     for policy in ["FindOwnClusters", "ReadOwnRepositories"] {
         for statement in list(&properties(policy)["PolicyDocument"]["Statement"]) {
             for action in list(&statement["Action"]) {
@@ -157,7 +157,7 @@ fn only_the_reconcile_function_takes_messages_and_keeps_artifacts() {
     assert!(allowed("ReconcileRole").contains("sqs:SendMessage ${Queue.Arn}"));
 }
 
-/// What the core keeps in the bucket (ARCHITECTURE.md), and who may do what with it.
+/// The parts of the bucket (ARCHITECTURE.md), and each role's actions on them.
 #[test]
 fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
     let directories = |role: &str| -> BTreeSet<String> {
@@ -231,7 +231,7 @@ fn the_queue_outlives_the_function_and_loses_nothing() {
         .as_u64()
         .expect("a timeout");
     assert_eq!(timeout, 120);
-    // AWS asks for six times the timeout, so that a throttled batch is not seen twice.
+    // AWS recommends six times the timeout, so that a throttled batch is not delivered again meanwhile.
     assert_eq!(queue["VisibilityTimeout"], 6 * timeout);
     assert_eq!(queue["RedrivePolicy"]["maxReceiveCount"], 5);
     assert_eq!(
@@ -261,7 +261,7 @@ fn the_queue_outlives_the_function_and_loses_nothing() {
     );
 }
 
-/// A sweep that nobody took within a minute is not wanted any more, and one that failed is not tried again.
+/// A message of a sweep expires after a minute, and a failed sweep is not retried.
 #[test]
 fn sweeps_of_hubs_do_not_pile_up() {
     let queue = properties("SweepQueue");
@@ -301,7 +301,7 @@ fn the_functions_are_what_cargo_lambda_builds() {
             "DRIFTLESS_QUEUE_URL",
             "DRIFTLESS_SECRETS_PREFIX",
         ];
-        // Who asks for sweeps.
+        // The drift function requests the sweeps.
         expected.extend((name == "DriftFunction").then_some("DRIFTLESS_SWEEP_QUEUE_URL"));
         assert_eq!(names, expected);
     }
@@ -377,7 +377,7 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
     let rules = bucket["LifecycleConfiguration"]["Rules"]
         .as_array()
         .expect("rules");
-    // State and the registry never expire; what does is fetched, written or said again.
+    // State and the registry never expire; everything that expires is fetched or written again when needed.
     for rule in rules
         .iter()
         .filter(|rule| rule["ExpirationInDays"].is_number())

@@ -4,14 +4,14 @@
 //! `cargo run --release -p driftless-acceptance --bin coldstart -- [--runs N] [--max-ms MS] [--max-mib MIB] BIN...`
 //!
 //! It measures the process on this machine: no sandbox start, no image fetch,
-//! no handshake. With a limit, a median above it ends in an error.
+//! no handshake. If a median is above its limit, the exit code is not 0.
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// More than any function takes; a binary that does not poll is no function.
+/// The time limit for the first poll: more than any function needs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Options {
@@ -21,7 +21,7 @@ struct Options {
     binaries: Vec<String>,
 }
 
-/// One start.
+/// The figures of one start.
 struct Sample {
     ms: f64,
     mib: f64,
@@ -30,8 +30,8 @@ struct Sample {
 fn main() -> ExitCode {
     let options = match options(std::env::args().skip(1)) {
         Ok(options) => options,
-        Err(why) => {
-            eprintln!("{why}\nusage: coldstart [--runs N] [--max-ms MS] [--max-mib MIB] BIN...");
+        Err(error) => {
+            eprintln!("{error}\nusage: coldstart [--runs N] [--max-ms MS] [--max-mib MIB] BIN...");
             return ExitCode::from(2);
         }
     };
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
     for binary in &options.binaries {
         match measure(binary, options.runs) {
             Ok(samples) => slow |= report(binary, &samples, &options),
-            Err(why) => {
-                eprintln!("{binary}: {why}");
+            Err(error) => {
+                eprintln!("{binary}: {error}");
                 slow = true;
             }
         }
@@ -88,7 +88,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
 }
 
 fn measure(binary: &str, runs: usize) -> Result<Vec<Sample>, String> {
-    // Once without counting: the file comes into the page cache.
+    // The first start is not counted: it reads the file into the page cache.
     sample(binary)?;
     (0..runs).map(|_| sample(binary)).collect()
 }
@@ -158,7 +158,7 @@ fn first_poll(api: &TcpListener, child: &mut Child) -> Result<TcpStream, String>
             if line.starts_with("GET ") && line.contains("/runtime/invocation/next") {
                 return Ok(connection);
             }
-            return Err(format!("its first request was {}", line.trim()));
+            return Err(format!("the first request was {}, not a poll", line.trim()));
         }
         if let Ok(Some(status)) = child.try_wait() {
             return Err(format!("ended before it polled: {status}"));
@@ -166,12 +166,12 @@ fn first_poll(api: &TcpListener, child: &mut Child) -> Result<TcpStream, String>
         if start.elapsed() > PATIENCE {
             return Err(format!("did not poll within {PATIENCE:?}"));
         }
-        // Far below what is measured, without taking a core from the child.
+        // Far shorter than the measured times, and without using a core that the child needs.
         std::thread::sleep(Duration::from_micros(50));
     }
 }
 
-/// `VmRSS` in MiB.
+/// Returns `VmRSS` in MiB.
 fn resident(pid: u32) -> Result<f64, String> {
     let status =
         std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|e| e.to_string())?;
@@ -180,7 +180,7 @@ fn resident(pid: u32) -> Result<f64, String> {
     Ok(kib.ok_or("no VmRSS")? / 1024.0)
 }
 
-/// Prints a line; true when a median is above its limit.
+/// Prints a line. Returns whether a median is above its limit.
 fn report(binary: &str, samples: &[Sample], options: &Options) -> bool {
     let size = std::fs::metadata(binary).map_or(0, |file| file.len()) as f64 / f64::from(1 << 20);
     let times = sorted(samples.iter().map(|sample| sample.ms));
@@ -197,7 +197,7 @@ fn report(binary: &str, samples: &[Sample], options: &Options) -> bool {
     );
     for (what, value, limit) in [("ms", ms, options.max_ms), ("MiB", mib, options.max_mib)] {
         if value > limit {
-            eprintln!("{name}: the median of {value:.1} {what} is above {limit} {what}");
+            eprintln!("{name}: the median of {value:.1} {unit} is above {limit} {unit}");
         }
     }
     ms > options.max_ms || mib > options.max_mib
@@ -209,7 +209,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// The value below which this share of the sorted values lies.
+/// Returns the quantile of the sorted values.
 fn at(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len() - 1;
     sorted[(last as f64 * share).round() as usize]

@@ -1,4 +1,4 @@
-//! `driftless build` beside the real `kustomize build`: charts, output directories, flags.
+//! `driftless build`, compared with the real `kustomize build`: charts, output directories, flags.
 
 use driftless_harness::command::{Done, driftless, run};
 use driftless_harness::tools;
@@ -10,7 +10,7 @@ fn corpus(path: &str) -> PathBuf {
     tools::tests().join("corpus").join(path)
 }
 
-/// Both tools with the same arguments in the same directory.
+/// Runs both tools with the same arguments in the same directory.
 fn both(directory: &Path, args: &[&str]) -> (Done, Done) {
     let home = tempfile::tempdir().expect("a home");
     let helm = tools::HELM.path();
@@ -35,7 +35,7 @@ fn both(directory: &Path, args: &[&str]) -> (Done, Done) {
     (run(theirs), run(driftless(home.path())))
 }
 
-/// The same output, or both refuse.
+/// Checks that both tools print the same, or that both fail.
 fn assert_alike(name: &str, (theirs, ours): &(Done, Done)) {
     assert_eq!(
         theirs.code == 0,
@@ -51,9 +51,9 @@ fn assert_alike(name: &str, (theirs, ours): &(Done, Done)) {
     }
 }
 
-/// With Kubernetes' version always given: a helm that Go builds of its module does not know its own.
+/// Kubernetes' version is always given: a helm that Go builds from its module does not know its default version.
 #[test]
-fn charts_are_rendered_as_kustomize_has_helm_render_them() {
+fn charts_are_rendered_as_by_kustomize_with_helm() {
     let cases = corpus("kustomize-charts");
     let mut rendered = 0;
     for entry in std::fs::read_dir(&cases).expect("list the cases") {
@@ -191,9 +191,9 @@ fn flags_for_programs_and_plugins_are_refused() {
     }
 }
 
-/// Rust alone is needed.
+/// This test needs no other tool.
 #[test]
-fn flags_that_say_what_is_done_anyway_are_accepted() {
+fn flags_that_repeat_the_default_are_accepted() {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text);
     write("kustomization.yaml", "resources: [r.yaml]\n").expect("write");
@@ -219,7 +219,7 @@ fn flags_that_say_what_is_done_anyway_are_accepted() {
     }
 }
 
-/// Rust alone is needed.
+/// This test needs no other tool.
 #[test]
 fn a_directory_without_a_kustomization_is_named() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! The sample fleet, served by one process: from an empty cluster to pushes, commands and the end.
+//! The sample fleet, served by one process: from an empty cluster to pushes, commands and the process's end.
 
 use driftless_harness::cluster::Cluster;
 use driftless_harness::command::{Done, run_in};
@@ -53,7 +53,7 @@ impl World {
         world
     }
 
-    /// What a platform team puts on its hub by hand: the key, the token and the remote cluster's kubeconfig.
+    /// Creates what a platform team creates on its hub by hand: the key, the token and the remote cluster's kubeconfig.
     fn give_secrets(&self) {
         let key = std::fs::read_to_string(tools::tests().join("fleet/age.agekey"));
         let secrets = [
@@ -107,7 +107,7 @@ impl World {
         serve
     }
 
-    /// A command against the hub.
+    /// Runs a command against the hub.
     fn run(&self, args: &[&str]) -> Done {
         let kubeconfig = self.kubeconfig.to_str().expect("UTF-8");
         run_in(self.home.path(), args, &[("KUBECONFIG", kubeconfig)])
@@ -142,20 +142,20 @@ fn one_process_is_a_whole_installation() {
     let world = World::start();
     let serve = world.serve();
     an_empty_cluster_becomes_the_fleet(&world, &serve);
-    the_way_in_tells_its_state(&serve);
+    the_http_routes_show_the_state(&serve);
     a_push_lands(&world, &serve);
     foreign_and_forged_deliveries_queue_nothing(&world, &serve);
     get_prints_what_is_there(&world);
     a_suspended_object_is_left_alone_until_it_is_resumed(&world, &serve);
-    reconcile_waits_and_tells(&world, &serve);
-    a_broken_push_is_told_with_its_file(&world, &serve);
-    wrong_credentials_are_told(&world);
+    reconcile_waits_and_reports(&world, &serve);
+    a_broken_push_is_reported_with_its_file(&world, &serve);
+    wrong_credentials_are_reported(&world);
     drop(serve);
     a_second_root_is_refused(&world);
     a_directory_is_a_source_and_the_end_is_graceful(&world);
 }
 
-/// What the documents say of a hub with tenants.
+/// Checks what the documents describe for a hub with tenants.
 #[test]
 fn a_locked_hub_has_a_root() {
     let lock = [
@@ -187,7 +187,7 @@ fn a_locked_hub_has_a_root() {
         serve.is_ready("team-a", "apps", &head(&world.team_a))?;
         serve.is_ready("team-b", "apps", &head(&world.team_b))
     });
-    // A Kustomization of the platform that names no account, as a root of `flux bootstrap`: its message has the line that it lacks.
+    // A Kustomization of the platform without an account, like the root of `flux bootstrap`: its message has the missing line.
     let nameless = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: nameless, namespace: flux-system}\n\
                     spec: {interval: 10m, path: ./infrastructure, prune: false, sourceRef: {kind: GitRepository, name: flux-system}}\n";
     world.push(&world.fleet, "clusters/staging/nameless.yaml", nameless);
@@ -196,9 +196,9 @@ fn a_locked_hub_has_a_root() {
     serve.eventually("the message", || {
         let object = world.hub.api().find(path).unwrap_or_default();
         let conditions = object["status"]["conditions"].to_string();
-        let is_told = conditions.contains("(Forbidden)")
+        let is_reported = conditions.contains("(Forbidden)")
             && conditions.contains(&format!("add '{line}' to its spec"));
-        is_told.then_some(()).ok_or(conditions)
+        is_reported.then_some(()).ok_or(conditions)
     });
 }
 
@@ -226,7 +226,7 @@ fn an_empty_cluster_becomes_the_fleet(world: &World, serve: &Serve) {
     assert!(secret.expect("the decrypted Secret").get("sops").is_none());
 }
 
-fn the_way_in_tells_its_state(serve: &Serve) {
+fn the_http_routes_show_the_state(serve: &Serve) {
     assert_eq!(serve.get("/healthz").text(), "ok\n");
     let swept = serve.post("/sweep", &[], b"").json();
     assert_eq!(swept["hubs"][0]["hub"], "default", "{swept}");
@@ -239,7 +239,7 @@ fn the_way_in_tells_its_state(serve: &Serve) {
     ] {
         assert!(metrics.contains(line), "{line} is not in:\n{metrics}");
     }
-    // Someone behind a proxy on this machine is not this machine.
+    // A request that a proxy on this machine forwards is not a local request.
     let proxied = [("x-forwarded-for", "192.0.2.1")];
     assert_eq!(serve.post("/sweep", &proxied, b"").status, 403);
     assert_eq!(serve.get("/nothing").status, 404);
@@ -401,8 +401,8 @@ fn a_suspended_object_is_left_alone_until_it_is_resumed(world: &World, serve: &S
     assert_eq!(world.data("team-a", "motd"), json!({"text": "held"}));
 }
 
-fn reconcile_waits_and_tells(world: &World, serve: &Serve) {
-    // Nobody announces this commit: --with-source finds it.
+fn reconcile_waits_and_reports(world: &World, serve: &Serve) {
+    // No webhook announces this commit: --with-source finds it.
     let sha = world.team_b.commit(
         "main",
         &[Change::write("apps/motd.yaml", motd("unannounced"))],
@@ -451,7 +451,7 @@ fn reconcile_waits_and_tells(world: &World, serve: &Serve) {
         .refused(1, &["'nothing' not found"]);
 }
 
-fn a_broken_push_is_told_with_its_file(world: &World, serve: &Serve) {
+fn a_broken_push_is_reported_with_its_file(world: &World, serve: &Serve) {
     let good = motd("unannounced");
     let sha = world.push(&world.team_b, "apps/motd.yaml", "kind: [\n");
     serve.eventually("the source has the broken push", || {
@@ -488,7 +488,7 @@ fn a_broken_push_is_told_with_its_file(world: &World, serve: &Serve) {
     });
 }
 
-fn wrong_credentials_are_told(world: &World) {
+fn wrong_credentials_are_reported(world: &World) {
     let file = world.home.path().join("stranger.yaml");
     std::fs::write(&file, world.hub.kubeconfig_with_token("a-stranger"))
         .expect("write the kubeconfig");
@@ -508,7 +508,7 @@ fn wrong_credentials_are_told(world: &World) {
         done.refused(1, &words);
         assert!(!done.err.contains("a-stranger"), "{}", done.err);
     }
-    // The directory of the process that runs is its own.
+    // No other process may use the data directory of the running one.
     world
         .run(&serve)
         .refused(1, &["another driftless serve uses", "--data"]);
@@ -530,7 +530,7 @@ fn a_second_root_is_refused(world: &World) {
     world.run(&args).refused(1, &words);
 }
 
-/// The remote cluster of before is a hub of its own here, as a laptop's cluster is.
+/// The remote cluster of the other tests is its own hub here, like a cluster on a laptop.
 fn a_directory_is_a_source_and_the_end_is_graceful(world: &World) {
     let kubeconfig = world.home.path().join("edge.yaml");
     std::fs::write(&kubeconfig, world.edge.kubeconfig()).expect("write the kubeconfig");
@@ -596,7 +596,7 @@ fn a_directory_is_a_source_and_the_end_is_graceful(world: &World) {
     assert!(log.contains("DRIFTLESS_WEBHOOK_SECRET is not set"), "{log}");
     assert!(log.contains("ending"), "{log}");
 
-    // The same again without the repository: nothing is made, and the directory is still the source.
+    // The same again without --repository: nothing is created, and the directory is still the source.
     write("after a restart");
     let again = ["--kubeconfig", config, "--listen", &address];
     let serve = Foreground::start(world.home.path(), &again);
@@ -615,10 +615,10 @@ fn a_directory_is_a_source_and_the_end_is_graceful(world: &World) {
     );
 }
 
-fn wait(what: &str, done: impl Fn() -> bool) {
+fn wait(description: &str, done: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < PATIENCE, "{description}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }

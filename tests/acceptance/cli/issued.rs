@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const USER: &str = "hub:system:serviceaccount:apps:deployer";
 const TENANT: &str = "system:serviceaccount:apps:tenant";
 
-/// What follows the files, on the cluster that a ConfigMap leads to.
+/// Objects that apply the files to the cluster that a ConfigMap names.
 const OBJECTS: &str = r"
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -47,7 +47,7 @@ spec:
   kubeConfig: {configMapRef: {name: remote}}
 ";
 
-/// In the place of every cloud: an Entra ID that gives back the service account's token as its own. It ends with the test.
+/// Starts an Entra ID, in place of every cloud, that returns the service account's token as its own. It ends with the test.
 fn entra() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -80,17 +80,17 @@ fn answer(mut stream: TcpStream) {
     let assertion = fields.find_map(|field| field.strip_prefix("client_assertion="));
     let is_right =
         first.starts_with("POST /login.microsoftonline.com/acme.example/oauth2/v2.0/token ");
-    let (status, told) = match assertion.filter(|_| is_right) {
+    let (status, answer) = match assertion.filter(|_| is_right) {
         Some(token) => (200, json!({"access_token": token, "expires_in": 3599})),
         None => (404, json!({"error": "not_found"})),
     };
-    let told = told.to_string();
+    let answer = answer.to_string();
     let head = format!(
         "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        told.len()
+        answer.len()
     );
     stream
-        .write_all((head + &told).as_bytes())
+        .write_all((head + &answer).as_bytes())
         .expect("answered");
 }
 
@@ -160,8 +160,8 @@ impl World {
         self.hub.api().find(&path).unwrap_or_default()
     }
 
-    /// Waits until an object is ready, or says why it is not.
-    fn says(&self, plural: &str, name: &str, status: &str, message: &str) {
+    /// Waits until an object's condition Ready has this status and a message with this part.
+    fn wait_for_ready(&self, plural: &str, name: &str, status: &str, message: &str) {
         self.serve
             .eventually(&format!("{plural}/{name}: {status}"), || {
                 let object = self.object(plural, name);
@@ -169,15 +169,15 @@ impl World {
                 let all = all.unwrap_or_default();
                 let ready = all.iter().find(|one| one["type"] == "Ready");
                 let ready = ready.cloned().unwrap_or_default();
-                let told = ready["message"].as_str().unwrap_or_default();
-                match ready["status"] == status && told.contains(message) {
+                let current = ready["message"].as_str().unwrap_or_default();
+                match ready["status"] == status && current.contains(message) {
                     true => Ok(()),
                     false => Err(ready.to_string()),
                 }
             });
     }
 
-    /// Looks at an object again, now.
+    /// Requests a reconciliation of an object.
     fn reconcile(&self, plural: &str, name: &str, when: &str) {
         let group = match plural {
             "helmreleases" => "helm.toolkit.fluxcd.io/v2",
@@ -204,8 +204,8 @@ impl World {
 fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
     let world = World::start(&[]);
     let missing = "failed to get configmap apps/remote: configmaps \"remote\" not found";
-    world.says("kustomizations", "config", "False", missing);
-    world.says("helmreleases", "web", "False", missing);
+    world.wait_for_ready("kustomizations", "config", "False", missing);
+    world.wait_for_ready("helmreleases", "web", "False", missing);
 
     let remote = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "remote"}, "data": {
         "provider": "generic", "address": world.remote.url(), "ca.crt": world.remote.ca(), "serviceAccountName": "deployer",
@@ -219,7 +219,7 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
     world.reconcile("kustomizations", "config", "1");
     let missing =
         "failed to get service account 'apps/deployer': ServiceAccount \"deployer\" not found";
-    world.says("kustomizations", "config", "False", missing);
+    world.wait_for_ready("kustomizations", "config", "False", missing);
     assert_eq!(world.tokens(), []);
 
     let account =
@@ -232,10 +232,10 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
         .expect("a ServiceAccount");
     world.reconcile("kustomizations", "config", "2");
     world.reconcile("helmreleases", "web", "2");
-    world.says("kustomizations", "config", "True", "");
-    world.says("helmreleases", "web", "True", "");
+    world.wait_for_ready("kustomizations", "config", "True", "");
+    world.wait_for_ready("helmreleases", "web", "True", "");
     assert!(world.config("app").is_some() && world.config("default-web").is_some());
-    // The remote cluster knows who it was, by one token for all.
+    // The remote cluster sees the account as the user; one token serves all requests.
     let asked = world.remote.requests();
     let by_itself =
         |one: &&Request| one.resource == "configmaps" && one.is_write() && one.name != "tenant";
@@ -248,13 +248,13 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
     let tokens = world.tokens();
     assert_eq!((tokens.len(), tokens[0].code), (1, 201), "{tokens:#?}");
 
-    // Who acts as somebody there may what that one may.
+    // With impersonation, the permissions are those of the impersonated user.
     world.reconcile("kustomizations", "tenant", "2");
-    world.says("kustomizations", "tenant", "False", TENANT);
+    world.wait_for_ready("kustomizations", "tenant", "False", TENANT);
     assert!(world.config("tenant").is_none());
     world.remote.make_admin(TENANT);
     world.reconcile("kustomizations", "tenant", "3");
-    world.says("kustomizations", "tenant", "True", "");
+    world.wait_for_ready("kustomizations", "tenant", "True", "");
     let asked = world.remote.requests();
     let mine = asked
         .iter()
@@ -262,7 +262,7 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
     assert!(mine.clone().count() > 0 && world.config("tenant").is_some());
     assert_eq!(world.tokens().len(), 1);
 
-    // The token is shown nowhere.
+    // The token appears nowhere.
     let mut shown = world
         .hub
         .api()
@@ -275,7 +275,7 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
         "{shown:?}"
     );
 
-    // The end: what was applied goes, with a token that is still good.
+    // Deletion prunes what was applied, with a token that is still valid.
     let path = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/apps/kustomizations/config";
     world.hub.api().patch("/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/flux-system",
         &json!({"spec": {"suspend": true}})).expect("suspended");
@@ -286,7 +286,7 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
             None => Ok(()),
             Some(left) => Err(left.to_string()),
         });
-    // The way is gone for good: the object goes, what it applied stays.
+    // Without the account, no token can be had: the object is deleted, what it applied stays.
     world
         .hub
         .api()
@@ -303,12 +303,12 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
     assert!(world.config("tenant").is_some());
 }
 
-/// The way of a cloud's cluster through the whole program: the hub's token is exchanged, and what came of it opens the cluster.
+/// Checks a cloud's cluster through the whole program: the hub's token is exchanged for one that the cluster accepts.
 #[test]
 fn a_cluster_of_a_cloud_needs_no_kubeconfig() {
     let entra = entra();
     let world = World::start(&[("DRIFTLESS_CLOUDS_ENDPOINT", &entra)]);
-    world.says("kustomizations", "config", "False", "\"remote\" not found");
+    world.wait_for_ready("kustomizations", "config", "False", "\"remote\" not found");
     let remote = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "remote"}, "data": {
         "provider": "azure", "address": world.remote.url(), "ca.crt": world.remote.ca(), "serviceAccountName": "deployer",
         "audiences": world.remote.url(),
@@ -329,12 +329,12 @@ fn a_cluster_of_a_cloud_needs_no_kubeconfig() {
     world.reconcile("kustomizations", "config", "1");
     let refused = "failed to get access token for cluster: failed to create provider access token for service account 'apps/deployer': \
                    'http://127.0.0.1:";
-    world.says("kustomizations", "config", "False", refused);
+    world.wait_for_ready("kustomizations", "config", "False", refused);
     account(
         json!({"azure.workload.identity/tenant-id": "acme.example", "azure.workload.identity/client-id": "c"}),
     );
     world.reconcile("kustomizations", "config", "2");
-    world.says("kustomizations", "config", "True", "");
+    world.wait_for_ready("kustomizations", "config", "True", "");
     assert!(world.config("app").is_some());
     let shown = world.object("kustomizations", "config").to_string();
     assert!(!shown.contains("eyJ"), "{shown}");

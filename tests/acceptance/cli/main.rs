@@ -1,5 +1,5 @@
-//! The `driftless` command beside the tools that it stands in for: Flux's controllers and command line, kustomize, kubectl, on real API
-//! servers.
+//! The `driftless` command, compared on real API servers with the tools that it replaces: Flux's controllers and command
+//! line, kustomize, kubectl.
 
 mod build;
 mod create;

@@ -1,4 +1,4 @@
-//! Nothing outlives the tests, however they end.
+//! No process outlives the tests, however they end.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -24,7 +24,7 @@ fn a_killed_test_takes_its_servers_with_it() {
         .env(INNER, "yes")
         .stdout(Stdio::piped())
         .spawn()
-        .expect("run this test once more");
+        .expect("run this test again");
     let lines = BufReader::new(inner.stdout.take().expect("a pipe")).lines();
     let pid = lines
         .map_while(Result::ok)
@@ -41,7 +41,7 @@ fn a_killed_test_takes_its_servers_with_it() {
     }
 }
 
-/// A server that writes its own process id and ignores a polite request to end.
+/// Starts a server that writes its own process id and ignores SIGTERM, and waits forever.
 fn start_and_wait() -> ! {
     let directory = tempfile::tempdir().expect("a directory");
     let log = directory.path().join("log");
@@ -61,7 +61,7 @@ fn start_and_wait() -> ! {
     }
 }
 
-/// Does the process run? One that only waits to be collected does not.
+/// Returns whether the process runs. A zombie does not.
 fn runs(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat

@@ -1,5 +1,5 @@
-//! The definitions of driftless beside Flux's own, on real API servers: the same objects are accepted, with the same defaults, and
-//! the same are refused, with the same message.
+//! The definitions of driftless, compared with Flux's own on real API servers: the same objects are accepted, with the same
+//! defaults, and the same are refused, with the same message.
 
 mod objects;
 
@@ -17,7 +17,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Cases at a time.
+/// The number of cases that run at a time.
 const WORKERS: usize = 8;
 
 fn flux_definitions() -> Vec<Value> {
@@ -67,7 +67,7 @@ fn is_served(cluster: &Cluster, definition: &Value) -> bool {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array().expect("versions");
     versions.iter().all(|version| {
-        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let text = |value: &Value| value.as_str().expect("a string").to_owned();
         let (group, version) = (text(&spec["group"]), text(&version["name"]));
         let plural = text(&spec["names"]["plural"]);
         match cluster
@@ -75,14 +75,14 @@ fn is_served(cluster: &Cluster, definition: &Value) -> bool {
             .get(&format!("/apis/{group}/{version}/{plural}"))
         {
             Ok(_) => true,
-            // Not known yet, and known while its storage is made.
+            // 404: not known yet; 429: known, but its storage is not ready.
             Err(refused) if matches!(refused.code, 404 | 429) => false,
             Err(refused) => panic!("{plural}.{group}/{version}: {refused}"),
         }
     })
 }
 
-/// What a server answers to an object: its spec, or the refusal.
+/// Returns a server's answer to an object: its spec, or the refusal.
 fn answer(api: &Api, case: &Case) -> Result<Value, String> {
     let path = format!("{}?dryRun=All&fieldValidation=Strict", case.path);
     match api.create(&path, &case.object) {
@@ -91,8 +91,8 @@ fn answer(api: &Api, case: &Case) -> Result<Value, String> {
     }
 }
 
-/// Fields that the definitions of driftless have and Flux's do not, named in FLUX-API.md: a dependency's kind, and the status of
-/// kinds that are not served.
+/// Returns whether only the definitions of driftless have a case's field, as documented in FLUX-API.md: a dependency's
+/// kind, and the status of kinds that are not served.
 fn is_added(case: &Case) -> bool {
     case.field.ends_with("dependsOn[].kind") || case.field.starts_with("status")
 }
@@ -124,7 +124,7 @@ fn definitions_as_strict_as_flux() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// Fields that only the older versions have are accepted there, and refused by name in the newest.
+/// Checks that fields that only the older versions have are accepted there, and refused by name in the newest.
 #[test]
 fn fields_of_older_versions_are_refused_by_name() {
     let cluster = Cluster::start("older");
@@ -153,7 +153,7 @@ fn fields_of_older_versions_are_refused_by_name() {
     );
 }
 
-/// What the embedded server answers to a request.
+/// Returns the embedded server's answer to a request.
 fn ask(server: &Embedded, method: &str, path: &str, body: &Value) -> Result<Value, String> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let kind = match method {
@@ -178,14 +178,14 @@ fn ask(server: &Embedded, method: &str, path: &str, body: &Value) -> Result<Valu
     }
 }
 
-/// Objects that both servers refuse, in different words.
+/// Objects that both servers refuse, with different messages.
 const DIFFERENT: [&str; 3] = [
     "Provider spec.proxy: 2049 characters",
     "Provider spec.proxy: 3000 characters",
     "Receiver spec.oidcProviders[]: another type",
 ];
 
-/// The embedded API server judges as the real one, but for [`DIFFERENT`].
+/// Checks that the embedded API server judges as the real one, except for [`DIFFERENT`].
 #[test]
 fn the_embedded_server_enforces_them() {
     let cases: Vec<Case> = flux_definitions().iter().flat_map(objects::of).collect();
@@ -213,7 +213,7 @@ fn the_embedded_server_enforces_them() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// The findings of all cases, in their order.
+/// Returns the findings of all cases, in their order.
 fn in_parallel<T: Send>(cases: &[Case], find: impl Fn(&Case) -> Option<T> + Sync) -> Vec<T> {
     let (find, size) = (&find, cases.len().div_ceil(WORKERS));
     std::thread::scope(|scope| {

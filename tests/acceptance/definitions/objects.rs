@@ -1,29 +1,29 @@
-//! Valid and invalid objects, made from the schema of a definition: each field with a value that fits and with ones that do not, each
-//! needed field left out, unknown fields, and each pair of fields that a rule names.
+//! Valid and invalid objects, made from the schema of a definition: each field with valid and with invalid values, each
+//! required field left out, unknown fields, and each pair of fields that a rule names.
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// An object to send.
+/// An object to create.
 pub struct Case {
-    /// The kind, the field and what was done to it.
+    /// The kind, the field and the change of its value.
     pub name: String,
     /// The path of the field.
     pub field: String,
-    /// Where it is created.
+    /// The API path at which the object is created.
     pub path: String,
-    /// The object.
+    /// The whole object.
     pub object: Value,
 }
 
-/// A variant of a value: what was done, and the value.
+/// A variant of a value: the description of the change, and the value.
 type Variant = (String, Value);
 
-/// The cases of a definition's newest version.
+/// Returns the cases of a definition's newest version.
 pub fn of(definition: &Value) -> Vec<Case> {
     let spec = &definition["spec"];
     let version = &spec["versions"][0];
-    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let text = |value: &Value| value.as_str().expect("a string").to_owned();
     let kind = text(&spec["names"]["kind"]);
     let group_version = format!("{}/{}", text(&spec["group"]), text(&version["name"]));
     let path = format!(
@@ -51,7 +51,7 @@ pub fn of(definition: &Value) -> Vec<Case> {
     found.into_iter().map(case).collect()
 }
 
-/// The smallest spec that is accepted.
+/// Returns the smallest spec that is accepted.
 fn least(kind: &str, schema: &Value) -> Value {
     let spec = sample(schema);
     match kind {
@@ -88,7 +88,7 @@ fn without(object: &Value, field: &str) -> Value {
     object
 }
 
-/// A value that fits a schema.
+/// Returns a value that a schema accepts.
 fn sample(schema: &Value) -> Value {
     if let Some(word) = schema["enum"].get(0) {
         return word.clone();
@@ -108,7 +108,7 @@ fn sample(schema: &Value) -> Value {
                 known
                     .iter()
                     .find(|text| fits(text))
-                    .expect("a text that fits")
+                    .expect("a matching string")
             )
         }
         Some("boolean") => json!(true),
@@ -126,7 +126,7 @@ fn sample(schema: &Value) -> Value {
     }
 }
 
-/// Values that fit a schema and values that do not.
+/// Returns values that a schema accepts and values that it does not.
 fn variants(schema: &Value) -> Vec<Variant> {
     let mut found = vec![
         ("valid".to_owned(), sample(schema)),
@@ -188,7 +188,7 @@ fn variants(schema: &Value) -> Vec<Variant> {
     found
 }
 
-/// The variants of a field and of all fields below it, in a spec.
+/// Collects the variants of a field and of all fields below it, in a spec.
 fn walk(
     schema: &Value,
     wrap: &dyn Fn(Value) -> Value,
@@ -219,7 +219,7 @@ fn walk(
     }
 }
 
-/// Each pair of fields that the rules of a spec name, with each of their words.
+/// Collects each pair of fields that the rules of a spec name, with each of their enum values.
 fn pairs(schema: &Value, least: &Value, found: &mut Vec<(String, String, Value)>) {
     let rules = schema["x-kubernetes-validations"].to_string();
     let is_named = |name: &str| {
@@ -247,7 +247,7 @@ fn pairs(schema: &Value, least: &Value, found: &mut Vec<(String, String, Value)>
     }
 }
 
-/// The values of a field that a rule may tell apart.
+/// Returns the values of a field that a rule may treat differently.
 fn choices(schema: &Value) -> Vec<Value> {
     let mut all = vec![sample(schema)];
     all.extend(texts(&schema["enum"]).map(|word| json!(word)));

@@ -1,9 +1,9 @@
 //! Bad input is reported, and nothing is lost.
 
 use crate::world::World;
-use driftless_tests::bad_input::{HUB, everything_breaks_and_is_mended};
+use driftless_tests::bad_input::{HUB, everything_breaks_and_is_repaired};
 
 #[test]
-fn bad_input_is_told_and_nothing_is_lost() {
-    everything_breaks_and_is_mended(&World::start(false, &HUB, &[]));
+fn bad_input_is_reported_and_nothing_is_lost() {
+    everything_breaks_and_is_repaired(&World::start(false, &HUB, &[]));
 }

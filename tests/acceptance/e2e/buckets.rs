@@ -1,4 +1,4 @@
-//! A bucket of S3 as a source.
+//! An S3 bucket as a source.
 
 use driftless_adapters::aws::S3Buckets;
 use driftless_harness::aws::MiniStack;

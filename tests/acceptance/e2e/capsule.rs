@@ -1,5 +1,5 @@
-//! The oil tenant of capsule-addon-fluxcd on a real API server: the deployed functions give its owner a kubeconfig, and what comes
-//! through it comes as that account.
+//! The oil tenant of capsule-addon-fluxcd on a real API server: the deployed functions give its owner a kubeconfig, and
+//! requests through it are made as that account.
 
 use crate::world::World;
 use driftless_harness::github::Change;
@@ -20,7 +20,7 @@ const SECRET: &str = "/api/v1/namespaces/oil-system/secrets/gitops-reconciler-ku
 const GLOBAL: &str =
     "/apis/capsule.clastix.io/v1beta2/globaltenantresources/oil-gitops-reconciler-kubeconfig";
 
-/// The value of a line of a kubeconfig.
+/// Returns the value of a line of a kubeconfig.
 fn line<'a>(kubeconfig: &'a str, key: &str) -> &'a str {
     let found = kubeconfig
         .lines()
@@ -44,7 +44,7 @@ fn push(world: &World, fleet: &str) {
 fn oil_tenant() {
     let world = World::start(false, &[HUB], &[]);
     let hub: &dyn Node = world.hub("hub");
-    // The API server itself stands where the Capsule proxy would: it authenticates who comes with the kubeconfig.
+    // The API server itself replaces the Capsule proxy: it authenticates the kubeconfig's user.
     let kubeconfig = hub.kubeconfig();
     let directory = tempfile::tempdir().expect("a directory");
     let authority = directory.path().join("ca.crt");
@@ -85,11 +85,11 @@ fn oil_tenant() {
         "the app was not applied through the owner's kubeconfig"
     );
 
-    // At rest the timer's look writes nothing.
+    // When nothing has changed, the timer's run writes nothing.
     let rest = json!({"hubs": [{"hub": "hub", "applied": [], "deleted": []}]});
     assert_eq!(world.capsule(), rest);
 
-    // Spread over the tenant's namespaces, and taken back.
+    // The Secret is copied to the tenant's namespaces, and removed again.
     let global = TENANT.replace(
         "enabled: \"true\"",
         "enabled: \"true\"\n    capsule.addon.fluxcd/kubeconfig-global: \"true\"",

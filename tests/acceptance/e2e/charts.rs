@@ -1,5 +1,5 @@
-//! Charts as sources, in this process: a repository and a registry on loopback that the real Helm filled; HelmRepository,
-//! HelmChart and OCIRepository come from the fleet's repository and end as artifacts.
+//! Charts as sources, in this process: a repository and a registry on loopback that the real Helm filled; the objects
+//! HelmRepository, HelmChart and OCIRepository are in the fleet's repository and become artifacts.
 
 use driftless_harness::charts::{self, Host, Validators};
 use driftless_harness::github::Change;
@@ -56,7 +56,7 @@ impl Charts {
         charts::index(self.directory.path(), &self.host, "/stable", "");
     }
 
-    /// Commits objects to the fleet, and lets everything settle.
+    /// Commits objects to the fleet, and waits until everything has settled.
     pub fn push(&self, objects: &[Value]) {
         let files = objects
             .iter()
@@ -65,10 +65,10 @@ impl Charts {
         self.commit(&changes);
     }
 
-    /// Commits an object that the API server refuses, takes it out again, and returns what the root Kustomization said of it.
+    /// Commits an object that the API server refuses, removes it again, and returns the message of the root Kustomization.
     pub fn refusal(&self, object: &Value) -> String {
         self.push(std::slice::from_ref(object));
-        let (status, message, _) = self.told("Kustomization", "flux-system");
+        let (status, message, _) = self.status("Kustomization", "flux-system");
         assert_eq!(status, "False", "{object} was applied");
         self.commit(&[Change::remove(&file_of(object))]);
         message
@@ -76,11 +76,11 @@ impl Charts {
 
     fn commit(&self, changes: &[Change]) {
         self.site.commit(FLEET, changes);
-        self.look("GitRepository", "flux-system");
+        self.reconcile("GitRepository", "flux-system");
     }
 
-    /// Looks at an object and whatever follows from it.
-    pub fn look(&self, kind: &str, name: &str) {
+    /// Reconciles an object and its dependents.
+    pub fn reconcile(&self, kind: &str, name: &str) {
         self.site.request("hub", kind, SPACE, name);
         self.site.settle();
     }
@@ -89,15 +89,15 @@ impl Charts {
         self.hub().get(&path(kind, SPACE, name))
     }
 
-    /// Ready's status and message, and the artifact's revision.
-    pub fn told(&self, kind: &str, name: &str) -> (String, String, String) {
+    /// Returns the status and message of the condition Ready, and the artifact's revision.
+    pub fn status(&self, kind: &str, name: &str) -> (String, String, String) {
         let (status, _, message) = ready(self.hub(), kind, SPACE, name);
         let revision = &self.get(kind, name)["status"]["artifact"]["revision"];
         (status, message, text(revision).to_owned())
     }
 
-    /// What the host was asked since the last time, without queries.
-    pub fn asked(&self) -> Vec<(String, u16)> {
+    /// Returns the paths, without queries, and statuses of the host's requests since the last call.
+    pub fn requests(&self) -> Vec<(String, u16)> {
         let calls = self.host.take_calls().into_iter();
         calls
             .map(|call| {
@@ -110,7 +110,7 @@ impl Charts {
     }
 }
 
-/// The file of an object in the fleet's repository.
+/// Returns the file of an object in the fleet's repository.
 fn file_of(object: &Value) -> String {
     let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
     format!("clusters/hub/{}-{}.yaml", text(kind), text(name))
@@ -158,21 +158,21 @@ fn charts_of_a_repository_embedded() {
     let index =
         text(&world.get("HelmRepository", "stable")["status"]["artifact"]["digest"]).to_owned();
     assert!(index.starts_with("sha256:"), "{index}");
-    let told = world.told("HelmRepository", "stable");
+    let current = world.status("HelmRepository", "stable");
     assert_eq!(
-        told,
+        current,
         ok(&format!("stored artifact: revision '{index}'"), &index)
     );
     let pulled = ok("pulled 'app' chart with version '1.1.0'", "1.1.0");
     for name in ["one", "two"] {
-        assert_eq!(world.told("HelmChart", name), pulled);
+        assert_eq!(world.status("HelmChart", name), pulled);
         let status = &world.get("HelmChart", name)["status"];
         assert_eq!(status["observedSourceArtifactRevision"], json!(index));
         assert_eq!(status["observedChartName"], "app");
         assert_eq!(status["url"], status["artifact"]["url"]);
     }
     let message = "packaged 'app' chart with version '1.1.0+1' and merged values files [values.yaml production.yaml]";
-    assert_eq!(world.told("HelmChart", "merged"), ok(message, "1.1.0+1"));
+    assert_eq!(world.status("HelmChart", "merged"), ok(message, "1.1.0+1"));
     let (status, reason, message) = ready(world.hub(), "HelmChart", SPACE, "none");
     assert_eq!((&*status, &*reason), ("False", "InvalidChartReference"));
     assert!(
@@ -180,34 +180,34 @@ fn charts_of_a_repository_embedded() {
         "{message}"
     );
 
-    // One download of the index, and one of the archive for the three charts of it.
-    let downloads = world.asked();
+    // One download of the index, and one of the archive for its three charts.
+    let downloads = world.requests();
     let of = |path: &str| downloads.iter().filter(|(asked, _)| asked == path).count();
     assert_eq!(of("/stable/app-1.1.0.tgz"), 1, "{downloads:?}");
     assert_eq!(of("/stable/index.yaml"), 1, "{downloads:?}");
 
-    // Nothing changed: one conditional question, and no write.
+    // Nothing changed: one conditional request, and no write.
     let writes = world.hub().writes();
-    world.look("HelmRepository", "stable");
-    assert_eq!(world.asked(), [("/stable/index.yaml".to_owned(), 304)]);
+    world.reconcile("HelmRepository", "stable");
+    assert_eq!(world.requests(), [("/stable/index.yaml".to_owned(), 304)]);
     assert_eq!(world.hub().writes(), writes);
 
-    // A new version moves the ranges that allow it, by one download.
+    // The ranges that allow a new version select it, by one download.
     world.publish("1.2.0");
-    world.look("HelmRepository", "stable");
-    assert_eq!(world.told("HelmChart", "one").2, "1.2.0");
-    assert_eq!(world.told("HelmChart", "two").2, "1.2.0");
-    assert_eq!(world.told("HelmChart", "merged").2, "1.2.0+1");
+    world.reconcile("HelmRepository", "stable");
+    assert_eq!(world.status("HelmChart", "one").2, "1.2.0");
+    assert_eq!(world.status("HelmChart", "two").2, "1.2.0");
+    assert_eq!(world.status("HelmChart", "merged").2, "1.2.0+1");
     let asked = [
         ("/stable/index.yaml".to_owned(), 200),
         ("/stable/app-1.2.0.tgz".to_owned(), 200),
     ];
-    assert_eq!(world.asked(), asked);
+    assert_eq!(world.requests(), asked);
 
-    // An archive that is not the one of the index is refused, and the chart that is there stays.
+    // An archive that does not match the index is refused, and the present chart stays.
     world.publish("1.3.0");
     world.host.put("/stable/app-1.3.0.tgz", b"another".to_vec());
-    world.look("HelmRepository", "stable");
+    world.reconcile("HelmRepository", "stable");
     let (status, reason, message) = ready(world.hub(), "HelmChart", SPACE, "one");
     assert_eq!(
         (&*status, &*reason),
@@ -215,7 +215,7 @@ fn charts_of_a_repository_embedded() {
         "{message}"
     );
     assert!(message.contains("its SHA-256 is another one"), "{message}");
-    assert_eq!(world.told("HelmChart", "one").2, "1.2.0");
+    assert_eq!(world.status("HelmChart", "one").2, "1.2.0");
 }
 
 #[test]
@@ -250,8 +250,8 @@ fn charts_of_a_registry_embedded() {
         ),
     ]);
     let pulled = ok("pulled 'app' chart with version '1.1.0'", "1.1.0");
-    assert_eq!(world.told("HelmChart", "app"), pulled);
-    let (status, message, revision) = world.told("OCIRepository", "app");
+    assert_eq!(world.status("HelmChart", "app"), pulled);
+    let (status, message, revision) = world.status("OCIRepository", "app");
     assert_eq!(
         (&*status, &*message),
         ("True", &*format!("stored artifact for digest '{revision}'"))
@@ -260,7 +260,7 @@ fn charts_of_a_registry_embedded() {
     // The layer is the chart, so both have one artifact.
     let digest = |kind: &str| world.get(kind, "app")["status"]["artifact"]["digest"].clone();
     assert_eq!(digest("OCIRepository"), digest("HelmChart"));
-    // A registry carries no status, as in Flux.
+    // A registry has no status, as in Flux.
     assert_eq!(
         world.get("HelmRepository", "team")["status"]["conditions"],
         Value::Null
@@ -306,16 +306,16 @@ fn charts_of_a_tree_embedded() {
     let sha = world.site.head(FLEET);
     let version = format!("0.1.0+{}", &sha[..12]);
     let message = format!("packaged 'web' chart with version '{version}'");
-    assert_eq!(world.told("HelmChart", "web"), ok(&message, &version));
+    assert_eq!(world.status("HelmChart", "web"), ok(&message, &version));
     let (_, reason, message) = ready(world.hub(), "HelmChart", SPACE, "gone");
     assert_eq!(reason, "InvalidChartReference", "{message}");
     let (_, reason, message) = ready(world.hub(), "HelmChart", SPACE, "bucket");
     assert_eq!(reason, "SourceUnavailable", "{message}");
-    // Another commit is another version, as the strategy says.
+    // With this strategy, another commit is another version.
     world.commit(&[Change::write("charts/web/values.yaml", "a: 2\n")]);
     let sha = world.site.head(FLEET);
     assert_eq!(
-        world.told("HelmChart", "web").2,
+        world.status("HelmChart", "web").2,
         format!("0.1.0+{}", &sha[..12])
     );
 }

@@ -1,6 +1,7 @@
-//! Kamaji's guide to GitOps: a management cluster keeps cert-manager installed in a tenant's cluster, whatever the tenant does there.
+//! Kamaji's guide to GitOps: a management cluster keeps cert-manager installed in a tenant's cluster, whatever the tenant
+//! changes there.
 //!
-//! The objects are the guide's, in the versions and with the fields that it has; nothing comes from Git. The chart is the one
+//! The objects are the guide's, in its versions and with its fields; nothing comes from Git. The chart is the one
 //! of `tests/charts`.
 
 use crate::world::World;
@@ -17,10 +18,10 @@ const TENANT: &str = "tenant1";
 const ADMIN: &str = "kubernetes-admin";
 const SECRET: &str = "tenant1-admin-kubeconfig";
 const VERSION: &str = "v1.10.1";
-/// What Flux calls the release: the target namespace is part of it.
+/// Flux's name of the release, which includes the target namespace.
 const RELEASE: &str = "default-tenant1-cert-manager";
 
-/// What an administrator applies on the management cluster.
+/// Returns the manifests that an administrator applies on the management cluster.
 fn guide(charts: &str) -> String {
     format!(
         "apiVersion: source.toolkit.fluxcd.io/v1beta2
@@ -59,7 +60,7 @@ spec:
     )
 }
 
-/// What the guide promises beyond it: whatever the tenant does is put back.
+/// The setting for what the guide promises in addition: changes of the tenant are reverted.
 const CORRECT: &str = r#"{"spec": {"driftDetection": {"mode": "enabled"}}}"#;
 
 struct Guide {
@@ -82,7 +83,7 @@ impl Guide {
         charts::package_directory(directory.path(), &chart, VERSION);
         charts::index(directory.path(), &charts, "/jetstack", "");
         world.hub(HUB).namespace("tenants");
-        // Flux keeps a release's records in a namespace of the HelmRelease's name, and makes none for them.
+        // Flux keeps a release's records in a namespace named like the HelmRelease's own, and does not create it.
         world.remote(TENANT).namespace("tenants");
         Self {
             world,
@@ -99,12 +100,12 @@ impl Guide {
         self.world.remote(TENANT)
     }
 
-    /// The administrator's terminal at the management cluster.
+    /// Returns the administrator's kubectl for the management cluster.
     fn kubectl(&self) -> Kubectl {
         Kubectl::new(&self.hub().kubeconfig())
     }
 
-    /// Kamaji's kubeconfig of the tenant's administrator.
+    /// Returns Kamaji's kubeconfig of the tenant's administrator.
     fn admin_conf(&self) -> String {
         let tenant = self.world.remote(TENANT);
         tenant.kubeconfig_with_certificate(ADMIN, "system:masters")
@@ -115,14 +116,14 @@ impl Guide {
         self.hub().get(&path)
     }
 
-    /// Ready's status, reason and message.
+    /// Returns the status, reason and message of the condition Ready.
     fn ready(&self) -> (String, String, String) {
         ready(self.hub(), "HelmRelease", "tenants", "tenant1-cert-manager")
     }
 
     /// Waits until the release is ready, while the tenant's workloads run as they would with its controllers.
-    fn becomes_ready(&self, what: &str) {
-        self.world.eventually(what, || {
+    fn becomes_ready(&self, description: &str) {
+        self.world.eventually(description, || {
             self.world.remote(TENANT).run_workloads("default");
             match self.ready() {
                 (status, ..) if status == "True" => Ok(()),
@@ -135,18 +136,18 @@ impl Guide {
         let objects = guide(&format!("{}/jetstack", self.charts.url()));
         self.kubectl().apply(&objects);
         self.world.sweep();
-        let what = "the release waits for the tenant's kubeconfig";
-        self.world.eventually(what, || {
+        let description = "the release waits for the tenant's kubeconfig";
+        self.world.eventually(description, || {
             let (status, reason, message) = self.ready();
-            let told = (status.as_str(), reason.as_str());
-            match told == ("False", "RESTClientError") && message.contains(SECRET) {
+            let current = (status.as_str(), reason.as_str());
+            match current == ("False", "RESTClientError") && message.contains(SECRET) {
                 true => Ok(()),
-                false => Err(format!("{told:?} {message}")),
+                false => Err(format!("{current:?} {message}")),
             }
         });
     }
 
-    /// Nobody looks at the release: it looks for what it lacks.
+    /// Checks that the release continues without an event: it waits for the missing Secret.
     fn it_proceeds_when_the_kubeconfig_appears(&self) {
         let data = json!({ "admin.conf": self.admin_conf() });
         self.hub().secret("tenants", SECRET, &data);
@@ -154,8 +155,8 @@ impl Guide {
         let message = format!(
             "Helm install succeeded for release default/{RELEASE}.v1 with chart cert-manager@{VERSION}"
         );
-        let told = ("True".into(), "InstallSucceeded".into(), message);
-        assert_eq!(self.ready(), told);
+        let expected = ("True".into(), "InstallSucceeded".into(), message);
+        assert_eq!(self.ready(), expected);
         let release = self.release();
         let status = &release["status"];
         assert_eq!(
@@ -168,12 +169,12 @@ impl Guide {
         assert_eq!(first, [RELEASE, "default", "deployed", VERSION, VERSION]);
     }
 
-    /// `kubectl get deploy -n default`, as the guide shows it.
+    /// Checks the output of `kubectl get deploy -n default`, as the guide shows it.
     fn the_tenant_sees_three_deployments(&self) {
         let columns = "custom-columns=:metadata.name,:spec.replicas,:status.readyReplicas";
         let kubectl = Kubectl::new(&self.admin_conf());
         let seen = kubectl.run(&["get", "deploy", "-A", "-o", columns]);
-        let seen = seen.expect("what the tenant sees");
+        let seen = seen.expect("the tenant's Deployments");
         let seen: Vec<Vec<&str>> = seen
             .lines()
             .map(|line| line.split_whitespace().collect())
@@ -188,7 +189,7 @@ impl Guide {
         assert_eq!(seen, expected);
     }
 
-    fn a_second_look_writes_nothing(&self) {
+    fn a_second_sync_writes_nothing(&self) {
         self.world.settle();
         let still = NoWrites::watch(&[self.hub(), self.tenant()]);
         for (kind, namespace, name) in [
@@ -202,7 +203,7 @@ impl Guide {
         still.check();
     }
 
-    /// Every write was one of the chart's objects or of the release's record.
+    /// Checks that every write was one of the chart's objects or of the release's record.
     fn nothing_else_is_installed(&self) {
         let writes = writes_since(self.tenant(), 0);
         let writes: Vec<_> = writes
@@ -213,7 +214,7 @@ impl Guide {
         for write in writes {
             let names = write.uri.split(['/', '?']);
             let is_known = names.clone().any(|name| name.starts_with(RELEASE));
-            // Creations have the name in their bodies alone.
+            // Requests that create an object have the name only in their bodies.
             let is_record = write.resource == "secrets" && write.namespace == "tenants";
             assert!(is_known || is_record, "{write:?}");
         }
@@ -225,7 +226,7 @@ impl Guide {
         assert_eq!(records, [format!("sh.helm.release.v1.{RELEASE}.v1")]);
     }
 
-    fn what_the_tenant_does_is_put_back(&self) {
+    fn changes_of_the_tenant_are_reverted(&self) {
         let patch = ["patch", "helmrelease", "tenant1-cert-manager"];
         let patch = [
             &patch[..],
@@ -234,7 +235,7 @@ impl Guide {
         .concat();
         self.kubectl().run(&patch).expect("kubectl patch");
         self.world.sweep();
-        self.world.eventually("the release looks for drift", || {
+        self.world.eventually("the release detects drift", || {
             let release = self.release();
             let generations = [
                 &release["status"]["observedGeneration"],
@@ -250,7 +251,7 @@ impl Guide {
         let before = places().map(|place| spec(&tenant.get(&place)));
         self.meddle();
         self.world
-            .eventually("what the tenant did is put back", || {
+            .eventually("the tenant's changes are reverted", || {
                 self.world.sweep();
                 let now = places().map(|place| tenant.find(&place).as_ref().map(spec));
                 let differ = now.iter().zip(&before).zip(places());
@@ -266,10 +267,10 @@ impl Guide {
         assert_eq!(controller["metadata"]["annotations"]["team"], "ours");
         self.becomes_ready("the release is ready again");
         let (_, reason, _) = self.ready();
-        assert_eq!(reason, "InstallSucceeded", "no new release was made");
+        assert_eq!(reason, "InstallSucceeded", "no new release was created");
     }
 
-    /// A tenant's bad day.
+    /// Changes and deletes objects of the release as the tenant.
     fn meddle(&self) {
         let [controller, webhook, service, role, rules] = places();
         let tenant = self.tenant();
@@ -283,26 +284,30 @@ impl Guide {
 
     fn a_new_kubeconfig_is_used(&self) {
         let old = Kubectl::new(&self.admin_conf());
-        old.run(&["get", "namespaces"]).expect("it is good still");
+        old.run(&["get", "namespaces"])
+            .expect("the old kubeconfig is valid");
         self.world.remote(TENANT).rotate_clients();
         let new = json!({"stringData": {"admin.conf": self.admin_conf()}});
         self.hub().patch(&path("Secret", "tenants", SECRET), &new);
         self.world
             .eventually("the old certificates are refused", || {
                 match old.run(&["get", "namespaces"]) {
-                    Err(why) if why.contains("Unauthorized") || why.contains("logged in") => Ok(()),
+                    Err(error) if error.contains("Unauthorized") || error.contains("logged in") => {
+                        Ok(())
+                    }
                     other => Err(format!("{other:?}")),
                 }
             });
         let start = request_count(self.tenant());
         let [controller, ..] = places();
         self.tenant().delete(&controller);
-        self.world.eventually("the next look has the new ones", || {
-            self.world.sweep();
-            let back = self.tenant().find(&controller);
-            back.map(|_| ())
-                .ok_or_else(|| format!("{:?}", self.ready()))
-        });
+        self.world
+            .eventually("the next sync uses the new ones", || {
+                self.world.sweep();
+                let back = self.tenant().find(&controller);
+                back.map(|_| ())
+                    .ok_or_else(|| format!("{:?}", self.ready()))
+            });
         let asked = self.tenant().requests().split_off(start);
         let refused: Vec<_> = asked.iter().filter(|one| one.code == 401).collect();
         assert!(refused.is_empty(), "{refused:#?}");
@@ -329,7 +334,7 @@ impl Guide {
     }
 }
 
-/// Some of the chart's objects: of several groups, in two namespaces, in none.
+/// Returns the API paths of some of the chart's objects: of several groups, in two namespaces, and cluster-wide.
 fn places() -> [String; 5] {
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles";
     let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -343,7 +348,7 @@ fn places() -> [String; 5] {
     ]
 }
 
-/// An object without what the server says of it, and its spec without what the server gives it.
+/// Removes an object's metadata and status, and the fields of its spec that the server assigns.
 fn spec(object: &Value) -> Value {
     let mut object = object.clone();
     let fields = object.as_object_mut().expect("an object");
@@ -364,9 +369,9 @@ fn kamaji_guide() {
     guide.it_waits_for_the_kubeconfig();
     guide.it_proceeds_when_the_kubeconfig_appears();
     guide.the_tenant_sees_three_deployments();
-    guide.a_second_look_writes_nothing();
+    guide.a_second_sync_writes_nothing();
     guide.nothing_else_is_installed();
-    guide.what_the_tenant_does_is_put_back();
+    guide.changes_of_the_tenant_are_reverted();
     guide.a_new_kubeconfig_is_used();
     guide.it_leaves_nothing_behind();
 }

@@ -1,14 +1,14 @@
-//! The functions are killed at any moment, again and again, and everything converges all the same.
+//! The functions are killed repeatedly at any moment, and everything still converges.
 //!
-//! The deployed functions run as processes of their own. While pushes, sweeps and steps go on, those that are at work are killed
-//! (`kill -9`), chosen by the numbers of a seed. Then they are left alone, and in the end the clusters hold what the newest commits
-//! say, nothing is orphaned, and no object ever went back to an older commit.
+//! The deployed functions run as separate processes. During pushes, sweeps and steps, busy ones are killed (`kill -9`), chosen
+//! by random numbers from a seed. After the kills, the clusters must reach the state of the newest commits, no object may be
+//! orphaned, and no object may ever have returned to an older commit.
 //!
-//! A killed worker leaves its lease behind, which holds its object for 150 s. When nothing is at work any more, everything is killed and
-//! the leases of the dead are made to end at once, as if the time had passed: so the kills hit work, again and again. After the last
-//! kill nobody helps.
+//! A killed worker leaves its lease behind, which blocks its object for 150 s. When no step is running, everything is killed and
+//! the remaining leases are ended at once, as if the time had passed: so the kills keep hitting work. After the last kill, the
+//! leases end by themselves.
 //!
-//! `DRIFTLESS_KILLS` is how many kills, `DRIFTLESS_KILLS_SEED` the seed.
+//! `DRIFTLESS_KILLS` is the number of kills, `DRIFTLESS_KILLS_SEED` the seed.
 
 use crate::world::World;
 use driftless_harness::github::Change;
@@ -22,18 +22,18 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How many kills, when nobody asks for more.
+/// The default number of kills.
 const KILLS: usize = 100;
-/// How long all kills may take.
+/// The time limit of all kills.
 const LONGEST: Duration = Duration::from_secs(600);
 const FLEET: &str = "acme/fleet";
 const TEAMS: usize = 4;
-/// Kustomizations of a team: the first half on the hub, the others on the remote cluster.
+/// The number of a team's Kustomizations: the first half on the hub, the others on the remote cluster.
 const APPS: usize = 6;
 const RELEASES: usize = 3;
-/// How long a lease holds (`schedule::TERM` of the core).
+/// The duration of a lease (`schedule::TERM` of the core).
 const TERM: Duration = Duration::from_secs(150);
-/// How long no step is at work before everything that is left is taken to wait for the dead.
+/// The time without a running step after which all remaining work is assumed to wait for leases of killed workers.
 const IDLE: Duration = Duration::from_secs(3);
 const SPACE: &str = "flux-system";
 const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
@@ -45,18 +45,18 @@ fn number(variable: &str, default: u64) -> u64 {
     })
 }
 
-/// What the commits say, and what they said.
+/// The expected objects: of the newest commits, and of all earlier ones.
 #[derive(Default)]
-struct Wanted {
+struct Commits {
     /// The number of the newest commit, over all repositories.
     commit: u64,
-    /// For each object, by cluster and name: the commits that changed it, and what they made of it; nothing when they dropped it.
+    /// The commits that wrote each object, by cluster and name, in order; `None` where a commit removed it.
     history: BTreeMap<(String, String), Vec<Option<u64>>>,
 }
 
-impl Wanted {
-    /// A commit says this of an object from now on.
-    fn say(&mut self, cluster: &str, name: &str, content: Option<u64>) {
+impl Commits {
+    /// Records that the newest commit wrote or removed an object.
+    fn record(&mut self, cluster: &str, name: &str, content: Option<u64>) {
         let place = (cluster.to_owned(), name.to_owned());
         self.history.entry(place).or_default().push(content);
     }
@@ -66,7 +66,7 @@ impl Wanted {
         self.history.get(&place)?.last().copied().flatten()
     }
 
-    /// What a cluster should hold.
+    /// Returns the objects that a cluster should have, with their commits.
     fn on(&self, cluster: &str) -> BTreeMap<&str, u64> {
         let here = self.history.iter().filter(|((on, _), _)| on == cluster);
         here.filter_map(|((_, name), said)| Some((name.as_str(), said.last().copied()??)))
@@ -97,7 +97,7 @@ fn kube_config(cluster: &str, object: &mut Value) {
     }
 }
 
-/// What the hub's Kustomization has of a team: its source, and its Kustomizations.
+/// Returns a team's objects on the hub: its source, and its Kustomizations.
 fn team_objects(number: usize) -> Vec<Value> {
     let name = format!("team-{number}");
     let mut objects = vec![
@@ -128,7 +128,7 @@ fn release_cluster(number: usize) -> &'static str {
     }
 }
 
-/// A release that is tried again where it fails, and so never goes back.
+/// Returns a release that retries failures in place, and so never rolls back.
 fn release(number: usize, commit: u64) -> Change {
     let name = release_name(number);
     let strategy = json!({"strategy": {"name": "RetryOnFailure", "retryInterval": "10s"}});
@@ -145,14 +145,14 @@ fn release(number: usize, commit: u64) -> Change {
 
 struct Fleet<'w> {
     world: &'w World,
-    wanted: Wanted,
+    wanted: Commits,
 }
 
 impl<'w> Fleet<'w> {
     fn start(world: &'w World) -> Self {
         let mut fleet = Self {
             world,
-            wanted: Wanted::default(),
+            wanted: Commits::default(),
         };
         fleet.wanted.commit = 1;
         let kubeconfig = json!({"value": fleet.cluster("edge").kubeconfig()});
@@ -178,7 +178,7 @@ impl<'w> Fleet<'w> {
         for number in 0..RELEASES {
             changes.push(release(number, 1));
             let name = release_name(number);
-            fleet.wanted.say(release_cluster(number), &name, Some(1));
+            fleet.wanted.record(release_cluster(number), &name, Some(1));
         }
         fleet.world.commit(FLEET, &changes);
         fleet
@@ -188,23 +188,23 @@ impl<'w> Fleet<'w> {
         self.world.cluster(name)
     }
 
-    /// An app has this object, of this commit.
-    fn write(&mut self, team: usize, one: usize, what: &str) -> Change {
+    /// Returns the change that writes an app's object with the newest commit's number.
+    fn write(&mut self, team: usize, one: usize, suffix: &str) -> Change {
         let (directory, commit) = (app(team, one), self.wanted.commit);
-        let name = format!("{directory}-{what}");
-        self.wanted.say(cluster_of(one), &name, Some(commit));
+        let name = format!("{directory}-{suffix}");
+        self.wanted.record(cluster_of(one), &name, Some(commit));
         let text = config(&name, commit).to_string();
-        Change::write(&format!("{directory}/{what}.yaml"), text)
+        Change::write(&format!("{directory}/{suffix}.yaml"), text)
     }
 
-    /// Somebody changes a few objects, adds some, and drops some.
+    /// Pushes a commit that changes, adds and removes a few objects.
     fn push(&mut self, random: &mut Random) {
         self.wanted.commit += 1;
         let commit = self.wanted.commit;
         if random.percent(15) {
             let number = random.below(RELEASES);
             let (cluster, name) = (release_cluster(number), release_name(number));
-            self.wanted.say(cluster, &name, Some(commit));
+            self.wanted.record(cluster, &name, Some(commit));
             self.world.push(FLEET, &[release(number, commit)]);
             return;
         }
@@ -219,7 +219,7 @@ impl<'w> Fleet<'w> {
                 continue;
             }
             if self.wanted.now(cluster_of(one), &name).is_some() {
-                self.wanted.say(cluster_of(one), &name, None);
+                self.wanted.record(cluster_of(one), &name, None);
                 let path = format!("{}/extra.yaml", app(number, one));
                 changes.push(Change::remove(&path));
             } else {
@@ -232,7 +232,7 @@ impl<'w> Fleet<'w> {
         self.world.push(&team(number), &changes);
     }
 
-    /// What is not as the newest commits say.
+    /// Returns all differences from the newest commits as an error.
     fn open(&self) -> Result<(), String> {
         let mut open = Vec::new();
         for cluster in ["hub", "edge"] {
@@ -244,9 +244,9 @@ impl<'w> Fleet<'w> {
                     || !labels["helm.toolkit.fluxcd.io/name"].is_null();
                 let commit = text(&live["data"]["commit"]);
                 match wanted.remove(name) {
-                    Some(said) if commit == said.to_string() => {}
-                    Some(said) => {
-                        open.push(format!("{cluster}: {name} is of {commit}, not {said}"))
+                    Some(expected) if commit == expected.to_string() => {}
+                    Some(expected) => {
+                        open.push(format!("{cluster}: {name} is of {commit}, not {expected}"))
                     }
                     None if is_ours => open.push(format!("{cluster}: {name} is left")),
                     None => {}
@@ -279,7 +279,7 @@ impl<'w> Fleet<'w> {
         }
     }
 
-    /// Each Kustomization lists what it has, and each release has one record that is deployed, its newest.
+    /// Checks that each Kustomization's inventory is complete, and that only the newest record of each release is deployed.
     fn nothing_is_orphaned(&self) {
         let hub = self.cluster("hub");
         for cluster in ["hub", "edge"] {
@@ -298,7 +298,7 @@ impl<'w> Fleet<'w> {
         }
         for (number, one) in (0..TEAMS).flat_map(|team| (0..APPS).map(move |app| (team, app))) {
             let name = app(number, one);
-            let wanted = ["config", "extra"].map(|what| format!("{name}-{what}"));
+            let wanted = ["config", "extra"].map(|suffix| format!("{name}-{suffix}"));
             let is_there = |name: &&String| self.wanted.now(cluster_of(one), name).is_some();
             let wanted = wanted.iter().filter(is_there);
             let wanted: BTreeSet<String> = wanted
@@ -328,11 +328,12 @@ impl<'w> Fleet<'w> {
         }
     }
 
-    /// Every write and delete of an object is what the commit of the one before or a later one says: nothing goes back.
+    /// Checks that each write and deletion of an object comes from the same commit as the one before, or a later one.
+    /// Returns the number of writes.
     fn nothing_went_back(&self) -> usize {
-        let mut looked_at = 0;
+        let mut checked = 0;
         for (name, cluster) in self.world.hubs.iter().chain(&self.world.remotes) {
-            // In the order of the versions: the log has a request when it was answered.
+            // Sorted by version: the log is in the order of the answers.
             let mut acts: BTreeMap<String, Vec<(u64, Option<u64>, String)>> = BTreeMap::new();
             for (request, object) in cluster.written() {
                 let config = object.as_ref().map_or(request.name.as_str(), |object| {
@@ -348,26 +349,28 @@ impl<'w> Fleet<'w> {
                 let Ok(content) = content.transpose() else {
                     continue;
                 };
-                let told = format!(
+                let description = format!(
                     "{} {} -> {content:?} at {version}",
                     request.verb, request.uri
                 );
-                acts.push((version, content, told));
+                acts.push((version, content, description));
             }
-            for ((cluster, config), said) in &self.wanted.history {
+            for ((cluster, config), commits) in &self.wanted.history {
                 let Some(acts) = acts.get_mut(config).filter(|_| cluster == name) else {
                     continue;
                 };
                 acts.sort_by_key(|(version, ..)| *version);
                 let mut from = 0;
-                for (_, content, told) in acts.iter() {
-                    looked_at += 1;
-                    let found = said[from..].iter().position(|one| one == content);
+                for (_, content, description) in acts.iter() {
+                    checked += 1;
+                    let found = commits[from..].iter().position(|one| one == content);
                     let Some(found) = found else {
-                        let acts: Vec<&str> =
-                            acts.iter().map(|(_, _, told)| told.as_str()).collect();
+                        let acts: Vec<&str> = acts
+                            .iter()
+                            .map(|(_, _, description)| description.as_str())
+                            .collect();
                         panic!(
-                            "{cluster}: {config} went back by {told}; the commits said {said:?}, and all that was done:\n{}",
+                            "{cluster}: {config} went back by {description}; the commits were {commits:?}, and all writes:\n{}",
                             acts.join("\n")
                         );
                     };
@@ -375,7 +378,7 @@ impl<'w> Fleet<'w> {
                 }
             }
         }
-        looked_at
+        checked
     }
 }
 
@@ -401,15 +404,15 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Who kills.
+/// Kills functions at random.
 struct Killer<'w> {
     world: &'w World,
     random: Random,
-    /// What each process had computed when it was looked at last.
+    /// The CPU time of each process at the last check.
     computed: BTreeMap<u32, u64>,
-    /// Kills by the functions' names.
+    /// The number of kills by the functions' names.
     killed: BTreeMap<String, usize>,
-    /// How often the leases of the dead were made to end.
+    /// The number of times that leases of killed workers were ended early.
     aged: usize,
 }
 
@@ -418,7 +421,7 @@ impl Killer<'_> {
         self.killed.values().sum()
     }
 
-    /// The functions that are at work: they compute, while those that wait for an event do not.
+    /// Returns the busy functions: they use CPU time, while those that wait for an event do not.
     fn at_work(&mut self) -> Vec<(u32, String)> {
         let functions = self.world.ministack.functions();
         let now: BTreeMap<u32, u64> = functions
@@ -437,7 +440,7 @@ impl Killer<'_> {
             .collect()
     }
 
-    /// Kills until there were so many.
+    /// Kills functions until `kills` of them are dead.
     fn run(&mut self, kills: usize) {
         let mut worked = Instant::now();
         let start = Instant::now();
@@ -465,7 +468,7 @@ impl Killer<'_> {
             if !steps.is_empty() {
                 worked = Instant::now();
             }
-            // The timer and the webhook are at work in any case.
+            // The timer and the webhook are always busy.
             if worked.elapsed() > IDLE {
                 self.time_passes();
                 worked = Instant::now();
@@ -484,11 +487,11 @@ impl Killer<'_> {
         }
     }
 
-    /// Kills all, and ends the leases that they had.
+    /// Kills all functions, and ends their leases.
     fn time_passes(&mut self) {
         let start = Instant::now();
         let before = loop {
-            assert!(start.elapsed() < LONGEST, "functions run on and on");
+            assert!(start.elapsed() < LONGEST, "functions never end");
             let before = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .expect("a time");
@@ -500,7 +503,7 @@ impl Killer<'_> {
                 kill(process);
             }
         };
-        // What they had sent has arrived by then.
+        // Requests that they had sent have arrived after this.
         std::thread::sleep(Duration::from_secs(1));
         self.aged += 1;
         let (aws, bucket) = (
@@ -523,7 +526,7 @@ impl Killer<'_> {
             let mut put = place;
             put["Body"] = json!(record.to_string());
             put["IfMatch"] = found["ETag"].clone();
-            // Who came first has written it anew.
+            // If this fails, another worker has written the record first.
             let _ = aws.call("s3", "put_object", &put);
         }
     }
@@ -536,7 +539,7 @@ fn decode(text: &str) -> Vec<u8> {
         .expect("Base64")
 }
 
-/// How long a process has computed, in nanoseconds, over all its threads.
+/// Returns the CPU time of a process, in nanoseconds, over all its threads.
 fn computed(process: u32) -> u64 {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     let threads = threads.into_iter().flatten().flatten();
@@ -547,7 +550,7 @@ fn computed(process: u32) -> u64 {
     threads.filter_map(time).sum()
 }
 
-/// The timer's event; its function may be killed.
+/// Sends the timer's event; its function may be killed.
 fn sweep(world: &World) {
     let file = tools::workspace().join("events/drift-schedule.json");
     let event = std::fs::read_to_string(file).expect("read the event");
@@ -558,7 +561,7 @@ fn sweep(world: &World) {
 
 /// `cargo test -p driftless-acceptance --test e2e -- --ignored --nocapture killed_functions_converge`
 #[test]
-#[ignore = "it takes more than five minutes"]
+#[ignore = "takes more than five minutes"]
 fn killed_functions_converge() {
     let kills = number("DRIFTLESS_KILLS", KILLS as u64) as usize;
     let seed = number("DRIFTLESS_KILLS_SEED", u64::from(std::process::id()));
@@ -587,38 +590,38 @@ fn killed_functions_converge() {
         found.map(|_| ()).ok_or_else(|| format!("no {last}"))
     });
     let (started, is_over) = (begin.elapsed(), AtomicBool::new(false));
-    let goes_on = || !is_over.load(Ordering::Relaxed);
+    let is_running = || !is_over.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while goes_on() {
+            while is_running() {
                 sweep(&world);
                 std::thread::sleep(Duration::from_millis(2500));
             }
         });
         scope.spawn(|| {
-            while goes_on() {
+            while is_running() {
                 fleet.push(&mut random);
                 std::thread::sleep(Duration::from_millis(500 + random.below(1500) as u64));
             }
         });
-        // Whatever ends the kills ends the others.
-        let over = Over(&is_over);
+        // Also after a panic of the kills, the other threads end.
+        let over = EndOnDrop(&is_over);
         killer.run(kills);
         drop(over);
     });
     let killed = begin.elapsed();
-    let mut told = String::new();
+    let mut counts = String::new();
     for (name, count) in &killer.killed {
-        let _ = write!(told, " {name} {count}");
+        let _ = write!(counts, " {name} {count}");
     }
     println!(
-        "{} kills ({} invocations cut off):{told}; leases ended early {} times",
+        "{} kills ({} invocations cut off):{counts}; leases ended early {} times",
         killer.count(),
         world.ministack.cut_off(),
         killer.aged
     );
     let mut last = Instant::now();
-    world.within(Duration::from_secs(600), "all is as it should be", || {
+    world.within(Duration::from_secs(600), "everything has converged", || {
         if last.elapsed() > Duration::from_secs(3) {
             world.sweep();
             last = Instant::now();
@@ -628,7 +631,7 @@ fn killed_functions_converge() {
     fleet.nothing_is_orphaned();
     let writes = fleet.nothing_went_back();
     println!(
-        "{} commits, {writes} writes of objects; {:.0} s to start, {:.0} s of kills, {:.0} s until all was well",
+        "{} commits, {writes} writes of objects; {:.0} s to start, {:.0} s of kills, {:.0} s until convergence",
         fleet.wanted.commit,
         started.as_secs_f64(),
         (killed - started).as_secs_f64(),
@@ -636,10 +639,10 @@ fn killed_functions_converge() {
     );
 }
 
-/// Ends the others when it goes.
-struct Over<'o>(&'o AtomicBool);
+/// Ends the other threads when it is dropped.
+struct EndOnDrop<'o>(&'o AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A push to a fleet repository lands on management and remote clusters: the whole way, with real parts.
+//! A push to a fleet repository reaches management and remote clusters: end to end, with real parts.
 
 mod bad_input;
 mod binaries;

@@ -1,4 +1,4 @@
-//! How much memory the reconcile function takes: the measured table of infra/README.md.
+//! The memory of the reconcile function: measures the table of infra/README.md.
 
 use crate::world::World;
 use driftless_harness::github::Change;
@@ -9,11 +9,12 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 const FLEET: &str = "acme/memory";
-/// How many messages a batch has at most.
+/// The numbers of messages of the measured batches.
 const BATCHES: [usize; 3] = [1, 5, 10];
-const MOST: usize = 10;
+/// The largest batch.
+const MAX_BATCH: usize = 10;
 
-/// What the objects of a row are.
+/// A row of the table: a kind of object and the prefix of the objects' names.
 struct Row {
     name: &'static str,
     kind: &'static str,
@@ -67,7 +68,7 @@ fn source(name: &str, url: &str) -> String {
     )
 }
 
-/// Bytes that no compression makes smaller.
+/// Returns incompressible bytes.
 fn noise(megabytes: usize, seed: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ (seed as u64 + 1);
     let mut bytes = Vec::with_capacity(megabytes << 20);
@@ -80,7 +81,7 @@ fn noise(megabytes: usize, seed: usize) -> Vec<u8> {
     bytes
 }
 
-/// The most memory that a process of the reconcile function has taken, in MiB.
+/// Returns the peak memory of the reconcile function's processes, in MiB.
 fn peak(world: &World) -> Option<u64> {
     let peaks = reconcilers(world).filter_map(|process| {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -99,7 +100,7 @@ fn reconcilers(world: &World) -> impl Iterator<Item = u32> {
 
 /// `cargo test -p driftless-acceptance --release --test e2e -- --ignored memory_of_batches --nocapture`
 #[test]
-#[ignore = "it measures, for infra/README.md"]
+#[ignore = "measures the table of infra/README.md"]
 fn memory_of_batches() {
     let hub = HubSpec {
         name: "hub",
@@ -110,7 +111,7 @@ fn memory_of_batches() {
     let world = World::start(false, &[hub], &[]);
     let mut cluster = Vec::new();
     let mut changes = Vec::new();
-    for at in 0..MOST {
+    for at in 0..MAX_BATCH {
         for (prefix, count) in [("small", 50), ("large", 250)] {
             let name = format!("{prefix}-{at}");
             changes.push(Change::write(
@@ -132,9 +133,9 @@ fn memory_of_batches() {
     let hub = world.cluster("hub");
     let names = ROWS
         .iter()
-        .flat_map(|row| (0..MOST).map(move |at| (row.kind, format!("{}-{at}", row.prefix))));
+        .flat_map(|row| (0..MAX_BATCH).map(move |at| (row.kind, format!("{}-{at}", row.prefix))));
     let names: Vec<_> = names.collect();
-    world.within(Duration::from_secs(900), "all is ready", || {
+    world.within(Duration::from_secs(900), "every object is ready", || {
         for (kind, name) in &names {
             let (status, _, message) = ready(hub, kind, "flux-system", name);
             if status != "True" {
@@ -164,7 +165,7 @@ fn memory_of_batches() {
             }
             let mut start = Instant::now();
             let mut answer = invoke(&world, row, batch);
-            // Who invokes finds out first that the process is gone.
+            // The first invocations after a kill may fail: the runtime finds the dead process only then.
             for _ in 0..5 {
                 if answer.is_err() {
                     start = Instant::now();
@@ -180,7 +181,7 @@ fn memory_of_batches() {
     }
 }
 
-/// Hands a batch to the reconcile function.
+/// Invokes the reconcile function with a batch.
 fn invoke(world: &World, row: &Row, batch: usize) -> Result<Value, String> {
     let function = world.stack.output("ReconcileFunction");
     let answer = world.ministack.aws().invoke(function, &event(row, batch));

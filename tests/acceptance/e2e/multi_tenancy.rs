@@ -1,5 +1,5 @@
-//! flux2-multi-tenancy as it is: two hubs, a tenant in a branch, service-account lock-down. Only the tenant's chart repository is
-//! another one, on loopback, with `tests/charts/podinfo` in several versions.
+//! The unchanged flux2-multi-tenancy: two hubs, a tenant in a branch, service-account lock-down. Only the tenant's chart
+//! repository is replaced by one on loopback, with `tests/charts/podinfo` in several versions.
 
 use crate::world::{World, shared_fleet};
 use driftless_harness::charts::{self, Host};
@@ -24,7 +24,7 @@ spec:
         openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
 ";
 
-/// The local stand-in for the OCI artifact with Kyverno's manifests.
+/// The local replacement of the OCI artifact with Kyverno's manifests.
 const SOURCE: &str = r"apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata:
@@ -44,7 +44,8 @@ struct Podinfo {
 }
 
 impl Podinfo {
-    /// What is there from the beginning: too old for both environments, for both, for staging alone, whose range has pre-releases.
+    /// Starts with three versions: too old for both environments, for both, and for staging alone, whose range allows
+    /// pre-releases.
     fn start() -> Self {
         let podinfo = Self {
             host: Host::start(),
@@ -62,7 +63,7 @@ impl Podinfo {
         charts::index(self.directory.path(), &self.host, "/podinfo", "");
     }
 
-    /// The tenant's branch, with this repository in the place of the one that it names.
+    /// Commits the tenant's branch, with this repository in place of the original one.
     fn commit(&self, repository: &Repository, directory: &Path) {
         repository.commit_directory("dev-team", directory, "The tenant's branch");
         let file = "base/podinfo-repository.yaml";
@@ -73,14 +74,14 @@ impl Podinfo {
         repository.commit("dev-team", &[Change::write(file, text)], "Loopback");
     }
 
-    /// Fails unless the release of a hub is ready with this chart, and its objects are there.
+    /// Checks that the release of a hub is ready with this chart, and that its objects exist.
     fn is_released(
         hub: &dyn Node,
         revision: u32,
         version: &str,
         replicas: u32,
     ) -> Result<(), String> {
-        let told = ready(hub, "HelmRelease", "apps", "podinfo");
+        let current = ready(hub, "HelmRelease", "apps", "podinfo");
         let (reason, verb) = match revision {
             1 => ("InstallSucceeded", "install"),
             _ => ("UpgradeSucceeded", "upgrade"),
@@ -88,9 +89,9 @@ impl Podinfo {
         let message = format!(
             "Helm {verb} succeeded for release apps/podinfo.v{revision} with chart podinfo@{version}"
         );
-        let wanted = ("True".to_owned(), reason.to_owned(), message);
-        if told != wanted {
-            return Err(format!("{}: {told:?}", hub.name()));
+        let expected = ("True".to_owned(), reason.to_owned(), message);
+        if current != expected {
+            return Err(format!("{}: {current:?}", hub.name()));
         }
         let release = hub.get(&path("HelmRelease", "apps", "podinfo"));
         let newest = &release["status"]["history"][0];
@@ -110,12 +111,12 @@ impl Podinfo {
     }
 }
 
-/// The environments with their replicas, as the overlays have them.
+/// The environments with the replicas of their overlays.
 const REPLICAS: [(&str, u32); 2] = [("staging", 1), ("production", 2)];
 
-/// Waits until each hub has its version of the chart, while its workloads run as they would with controllers.
-fn released(world: &World, what: &str, revision: u32, versions: [&str; 2]) {
-    world.eventually(what, || {
+/// Waits until each hub has its version of the chart, while its workloads behave as with controllers.
+fn released(world: &World, description: &str, revision: u32, versions: [&str; 2]) {
+    world.eventually(description, || {
         for ((hub, replicas), version) in REPLICAS.into_iter().zip(versions) {
             world.hub(hub).run_workloads("apps");
             Podinfo::is_released(world.hub(hub), revision, version, replicas)?;
@@ -124,8 +125,8 @@ fn released(world: &World, what: &str, revision: u32, versions: [&str; 2]) {
     });
 }
 
-/// The tenant's objects, those of its release and the release's record were written as the tenant, nothing of the tenant's in the
-/// platform's name. Finalizers and statuses are the controllers' own.
+/// Checks that the tenant's objects, those of its release and the release's record were written as the tenant, and never as
+/// the platform. Finalizers and statuses are written by the controllers themselves.
 fn written_as_the_tenant(hub: &dyn Node) {
     let tenant = "system:serviceaccount:apps:dev-team";
     let writes = writes_since(hub, 0).into_iter();
@@ -186,7 +187,7 @@ fn push_lands_everywhere_multi_tenancy() {
             )?;
             let source = ready(hub, "OCIRepository", "flux-system", "kyverno-controller");
             for (what, found, expected) in [
-                // The public registry is out of reach here.
+                // The public registry cannot be reached in tests.
                 ("source", source.1, "OCIArtifactPullFailed"),
                 (
                     "kyverno-controller",
@@ -251,7 +252,7 @@ fn push_lands_everywhere_multi_tenancy() {
         written_as_the_tenant(hub);
     }
 
-    // A release that both ranges allow.
+    // Both ranges allow this version.
     podinfo.publish(&["6.6.0"]);
     for (hub, _) in REPLICAS {
         world.request(hub, "HelmRepository", "apps", "podinfo", "timer");

@@ -1,5 +1,5 @@
-//! multicluster-gitops as it is: an environment is a branch, a management cluster and its remote cluster. Only the platform's chart
-//! repository is another one, on loopback.
+//! The unchanged multicluster-gitops: an environment is a branch, a management cluster and its remote cluster. Only the
+//! platform's chart repository is replaced by one on loopback.
 
 use crate::world::{World, shared_fleet};
 use driftless_harness::charts::{self, Host};
@@ -9,7 +9,8 @@ use serde_json::json;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What `add-env` of that way of working writes: the environment's branch as a source of its own, for the hub and its remote.
+/// The manifests that `add-env` of multicluster-gitops writes: the environment's branch as a source, for the hub and its
+/// remote cluster.
 const ENVIRONMENT: &str = r"apiVersion: v1
 kind: Namespace
 metadata:
@@ -74,7 +75,7 @@ spec:
     - {name: https, port: {{ .Values.service.ports.https }}}
 ";
 
-/// Serves what the platform takes from the internet; the change that leads there.
+/// Serves what the platform fetches from the internet. Returns the host and the change of the repository to its URL.
 fn charts(fleet: &Path) -> (Host, Change) {
     let (host, directory) = (Host::start(), TempDir::new().expect("a directory"));
     let files = [
@@ -127,7 +128,7 @@ fn push_lands_everywhere_multicluster() {
         manifests.commit(branch, &changes, "Applications");
     }
     let (hub, remote) = (world.hub("k3d-america"), world.remote("k3s-america-south"));
-    // What the platform team prepares: the remote's kubeconfig for platform and tenants, the tenants' rights on the remote.
+    // The platform team creates the remote's kubeconfig for platform and tenants, and the tenants' permissions on the remote.
     for namespace in ["dev-flux-system", "dev-kaizentm", "dev-yakuza"] {
         hub.namespace(namespace);
         hub.add_remote(namespace, "k3s-america-south-kubeconfig", remote);
@@ -151,10 +152,10 @@ fn push_lands_everywhere_multicluster() {
         let head = repository.resolve("main").expect("a head");
         is_ready(hub, "flux-system", "flux-system", &head)?;
         is_ready(hub, "flux-system", "infrastructure", &head)?;
-        let told = ready(hub, "HelmRelease", "nginx", "nginx");
-        match told.1.as_str() {
+        let release = ready(hub, "HelmRelease", "nginx", "nginx");
+        match release.1.as_str() {
             "InstallSucceeded" => Ok(()),
-            _ => Err(format!("{told:?}")),
+            _ => Err(format!("{release:?}")),
         }
     });
     let service = path("Service", "nginx", "nginx-ingress-controller");
@@ -170,7 +171,7 @@ fn push_lands_everywhere_multicluster() {
     accepted(&push.deliveries);
     let head = || repository.resolve("dev").expect("a head");
     world.eventually(
-        "infrastructure lands on both, the tenants' conflict is told",
+        "infrastructure is applied to both, the tenants' conflict is reported",
         || {
             is_ready(hub, "flux-system", "dev", &head())?;
             is_ready(hub, "dev-flux-system", "infrastructure", &head())?;
@@ -203,7 +204,7 @@ fn push_lands_everywhere_multicluster() {
     assert_eq!(deployment(hub).pointer(cpu), Some(&json!("200m")));
     assert_eq!(deployment(remote).pointer(cpu), Some(&json!("100m")));
 
-    // Without the release that shares the tenant's namespace, the directory builds.
+    // Without the release that shares the tenant's namespace, the build succeeds.
     let kaizentm = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- rbac.yaml\n- git-manifests.yaml\n";
     let vote = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- sync.yaml\n";
     let changes = [
@@ -243,7 +244,7 @@ fn push_lands_everywhere_multicluster() {
         Ok(())
     });
 
-    // Two Kustomizations render the same tenants' objects: neither takes them from the other, sync after sync.
+    // Two Kustomizations render the same tenants' objects: neither takes them from the other in any sync.
     world.settle();
     let still = NoWrites::watch(&[hub, remote]);
     for name in [

@@ -3,7 +3,7 @@
 use crate::world::World;
 use driftless_tests::sample::Sample;
 
-/// With `watch` the functions run under `cargo lambda`.
+/// Starts the sample fleet; with `watch`, the functions run under `cargo lambda`.
 fn sample(watch: bool) -> Sample {
     Sample::on(|hubs| Box::new(World::start(watch, hubs, &["edge"])))
 }

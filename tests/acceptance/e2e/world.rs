@@ -1,4 +1,4 @@
-//! The world of real parts: GitHub, AWS with the deployed functions, and real API servers.
+//! The world of real parts: GitHub's stub, AWS with the deployed functions, and real API servers.
 
 use driftless_harness::aws::{LocalFunctions, Messages, MiniStack, Stack};
 use driftless_harness::cluster::Cluster;
@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 pub const WEBHOOK_SECRET: &str = "It's a Secret to Everybody";
 pub const TOKEN: &str = "ghs_installation_token_of_the_tests";
 
-/// How long a sweep is waited for.
+/// The time limit for a sweep.
 const SWEEP_LIMIT: Duration = Duration::from_secs(15);
 
-/// What runs the functions.
+/// The runner of the functions.
 enum Driver {
-    /// MiniStack runs them as deployed: URL, queue and timer.
+    /// MiniStack runs the functions as deployed: URL, queue and timer.
     Deployed,
-    /// `cargo lambda watch` runs them; the test carries messages and timer events.
+    /// `cargo lambda watch` runs the functions; the test passes on messages and timer events.
     Watch(LocalFunctions),
 }
 
-/// Everything a fleet needs.
+/// All servers of a fleet.
 pub struct World {
     pub github: GitHub,
     pub ministack: MiniStack,
@@ -36,12 +36,12 @@ pub struct World {
     pub remotes: BTreeMap<String, Cluster>,
     repositories: Mutex<BTreeMap<String, Arc<Repository>>>,
     driver: Driver,
-    /// What the command is told of the installation.
+    /// The environment variables of the command, which describe the installation.
     environment: Vec<(String, String)>,
 }
 
 impl World {
-    /// Starts everything: the stack from infra/template.yaml, the hubs with what `driftless bootstrap` puts there, the remotes.
+    /// Starts everything: the stack from infra/template.yaml, the hubs with `driftless bootstrap`, the remote clusters.
     pub fn start(watch: bool, hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
         let github = GitHub::start();
         github.add_token(TOKEN, &[]);
@@ -117,7 +117,7 @@ impl World {
         &self.remotes[name]
     }
 
-    /// The address of the webhook.
+    /// Returns the URL of the webhook.
     pub fn webhook_url(&self) -> String {
         match &self.driver {
             Driver::Deployed => self.ministack.reach(self.stack.output("WebhookUrl")),
@@ -140,7 +140,7 @@ impl World {
                 assert_eq!(queued, Some(self.hubs.len()), "a message for each hub");
                 let queue = self.stack.output("SweepQueueUrl");
                 let start = Instant::now();
-                // A sweep that failed stays in flight until its time is over.
+                // The message of a failed sweep stays in flight until its visibility timeout ends.
                 while aws.messages(queue) != Messages::default() && start.elapsed() < SWEEP_LIMIT {
                     std::thread::sleep(Duration::from_millis(100));
                 }
@@ -151,12 +151,12 @@ impl World {
         }
     }
 
-    /// Registers a hub anew, with more flags.
+    /// Registers a hub again, with more flags.
     pub fn bootstrap(&self, hub: &HubSpec<'_>, flags: &[&str]) {
         bootstrap(hub, self.hub(hub.name), &self.environment, flags);
     }
 
-    /// Runs the event of the timer that looks at Capsule's Tenants; what the function answers.
+    /// Runs the event of Capsule's timer. Returns the function's answer.
     pub fn capsule(&self) -> Value {
         let file = tools::workspace().join("events/capsule-schedule.json");
         let text = std::fs::read_to_string(file).expect("read the event");
@@ -179,7 +179,7 @@ impl World {
             .send(self.stack.output("QueueUrl"), &body.to_string());
     }
 
-    /// Carries messages where nobody else does.
+    /// Passes the queue's messages to the functions if only the test does.
     pub fn pump(&self) {
         let Driver::Watch(functions) = &self.driver else {
             return;
@@ -209,16 +209,16 @@ impl World {
         }
     }
 
-    /// Waits until `check` is content; panics with what it said last, and with the functions' logs.
-    pub fn eventually(&self, what: &str, check: impl FnMut() -> Result<(), String>) {
-        self.within(LIMIT, what, check);
+    /// Waits until `check` succeeds; panics with its last error and the functions' logs.
+    pub fn eventually(&self, description: &str, check: impl FnMut() -> Result<(), String>) {
+        self.within(LIMIT, description, check);
     }
 
-    /// The same with another limit.
+    /// Waits like `eventually`, with another limit.
     pub fn within(
         &self,
         limit: Duration,
-        what: &str,
+        description: &str,
         mut check: impl FnMut() -> Result<(), String>,
     ) {
         let start = Instant::now();
@@ -227,22 +227,22 @@ impl World {
             self.pump();
             match check() {
                 Ok(()) => {
-                    eprintln!("  {what}: {:.1} s", start.elapsed().as_secs_f64());
+                    eprintln!("  {description}: {:.1} s", start.elapsed().as_secs_f64());
                     return;
                 }
-                Err(why) => last = why,
+                Err(error) => last = error,
             }
             std::thread::sleep(Duration::from_millis(200));
         }
         panic!(
-            "{what}: not within {} s: {last}\n{}",
+            "{description}: not within {} s: {last}\n{}",
             limit.as_secs(),
             self.logs()
         );
     }
 
-    /// Waits until nothing is done any more: no message for a second, or only delayed ones for longer than a step waits for
-    /// anything but the retry of a failure.
+    /// Waits until all work is done: no message for a second, or only delayed ones for longer than any delay of a step except
+    /// the retry of a failure.
     pub fn settle(&self) {
         let queue = self.stack.output("QueueUrl").to_owned();
         let mut quiet = None;
@@ -262,7 +262,7 @@ impl World {
         });
     }
 
-    /// The last lines of every function's log.
+    /// Returns the last lines of every function's log.
     pub fn logs(&self) -> String {
         let groups = self
             .ministack
@@ -281,7 +281,7 @@ impl World {
         text
     }
 
-    /// Posts a body to the webhook with this signature; the status.
+    /// Posts a body to the webhook with this signature. Returns the HTTP status.
     pub fn post(&self, body: &[u8], signature: &str) -> u16 {
         let headers = [
             ("content-type", "application/json"),
@@ -362,12 +362,17 @@ impl Site for World {
         World::settle(self);
     }
 
-    fn until(&self, limit: Duration, what: &str, check: &mut dyn FnMut() -> Result<(), String>) {
-        self.within(limit, what, check);
+    fn until(
+        &self,
+        limit: Duration,
+        description: &str,
+        check: &mut dyn FnMut() -> Result<(), String>,
+    ) {
+        self.within(limit, description, check);
     }
 }
 
-/// What `driftless bootstrap` does, by the command itself.
+/// Runs `driftless bootstrap` on a hub.
 fn bootstrap(
     hub: &HubSpec<'_>,
     cluster: &Cluster,
@@ -397,7 +402,7 @@ fn bootstrap(
     );
 }
 
-/// A real fleet beside the checkout; says so and gives nothing where it is absent.
+/// Returns the directory of a real fleet next to the checkout; prints a note if it does not exist.
 pub fn shared_fleet(name: &str) -> Option<PathBuf> {
     let directory = tools::workspace().join("../shared/fleets").join(name);
     has_material(&directory).then_some(directory)

@@ -1,4 +1,4 @@
-//! The GitHub stub answers as GitHub does.
+//! Checks that the GitHub stub answers as GitHub does.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn get(github: &GitHub, path: &str, headers: &[(&str, &str)]) -> Answer {
         .expect("an answer")
 }
 
-/// Reads a tar.gz with the real tar.
+/// Lists a tar.gz with the real tar.
 fn listing(tarball: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), tarball).expect("write");
@@ -214,7 +214,7 @@ fn a_tarball_comes_from_another_host_that_refuses_credentials() {
 }
 
 #[test]
-fn every_failure_can_be_asked_for() {
+fn every_failure_can_be_requested() {
     let github = GitHub::start();
     fleet(&github);
     let path = "repos/acme/fleet/commits/main";
@@ -275,7 +275,7 @@ fn an_app_exchanges_its_signed_claim_for_a_token() {
     assert_eq!(get(&github, path, &[credentials]).status, 401);
 }
 
-/// An App's claim, signed with RS256.
+/// Returns an App's claim, signed with RS256.
 fn jwt(private_key: &str, issuer: u64) -> String {
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -393,7 +393,7 @@ fn a_pull_request_has_files_and_one_comment_that_is_kept_up_to_date() {
     );
 }
 
-/// GitHub's own example for the signature.
+/// Checks the signature against GitHub's own example.
 #[test]
 fn the_signature_is_github_s() {
     let expected = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
@@ -405,7 +405,7 @@ fn the_signature_is_github_s() {
 
 type Received = Arc<Mutex<Vec<(axum::http::HeaderMap, String)>>>;
 
-/// A server that takes every POST.
+/// Starts a server that accepts every POST.
 fn receiver() -> (String, Received) {
     let received = Received::default();
     let kept = Arc::clone(&received);

@@ -1,5 +1,5 @@
-//! One release that Helm's command lines and driftless work on in turn, on a real API server: each goes on where the other stopped,
-//! and nothing is orphaned.
+//! One release that Helm's command lines and driftless change in turn, on a real API server: each continues where the other
+//! stopped, and nothing is orphaned.
 
 use crate::helm::Helm;
 use driftless_harness::cluster::Cluster;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Helm<'_> {
-    /// `1 superseded, 2 deployed`
+    /// Returns the history, for example `1 superseded, 2 deployed`.
     fn history(&self) -> String {
         let all = self.json(&["history", "web"]);
         let one = |entry: &Value| {
@@ -41,7 +41,7 @@ impl Helm<'_> {
 #[test]
 fn helm_cli_alternates() {
     let cluster = Cluster::start("alternates");
-    // Helm 4 needs to be told to take fields from another manager; Helm 3 does not ask.
+    // Helm 4 needs a flag to take fields from another manager; Helm 3 always takes them.
     for (tool, force) in [(&HELM, &[][..]), (&HELM4, &["--force-conflicts"][..])] {
         let helm = Helm::new(tool, &cluster, "default");
         helm.add("web-1.0.0.tgz", &charts::web("1.0.0"));
@@ -60,7 +60,7 @@ fn alternate(helm: &Helm<'_>, force: &[&str]) {
     };
 
     let change = |arguments: &[&str]| helm.run(&[arguments, force].concat());
-    // Helm's release is taken over, with what it made besides.
+    // Helm's release is taken over, with all its objects.
     helm.run(&[
         "install",
         "web",
@@ -92,7 +92,7 @@ fn alternate(helm: &Helm<'_>, force: &[&str]) {
     assert_eq!(list[0]["chart"], "web-1.0.0");
     assert_eq!(list[0]["app_version"], "9");
 
-    // Helm upgrades it, driftless puts back what is wanted.
+    // Helm upgrades the release, driftless restores the desired state.
     change(&[
         "upgrade",
         "web",
@@ -105,7 +105,7 @@ fn alternate(helm: &Helm<'_>, force: &[&str]) {
     turn(json!({"color": "blue"}), "True UpgradeSucceeded");
     assert_eq!((helm.color(), helm.has_extra()), ("blue".to_owned(), false));
 
-    // Helm rolls back to its own revision, and driftless goes on from there.
+    // Helm rolls back to its own revision, and driftless continues from there.
     change(&["rollback", "web", "3"]);
     assert_eq!((helm.color(), helm.has_extra()), ("green".to_owned(), true));
     turn(json!({"color": "black"}), "True UpgradeSucceeded");
@@ -117,11 +117,11 @@ fn alternate(helm: &Helm<'_>, force: &[&str]) {
         helm.history(),
         "2 superseded, 3 superseded, 4 superseded, 5 superseded, 6 deployed"
     );
-    // Helm rolls back to what driftless made.
+    // Helm rolls back to a revision of driftless.
     change(&["rollback", "web", "4"]);
     assert_eq!(helm.color(), "blue");
 
-    // What Helm uninstalled is installed anew; what driftless uninstalled is gone for Helm.
+    // A release that Helm uninstalled is installed again; one that driftless uninstalled no longer exists for Helm.
     helm.run(&["uninstall", "web"]);
     turn(json!({"color": "white"}), "True InstallSucceeded");
     assert_eq!(helm.history(), "1 deployed");

@@ -1,5 +1,5 @@
-//! Releases without server-side apply: three-way merges and replacements, held against what Helm's own command lines make of the same
-//! charts, values and changes of others.
+//! Releases without server-side apply: three-way merges and replacements, compared with the results of Helm's own command
+//! lines for the same charts, values and changes by others.
 
 use crate::helm::Helm;
 use driftless_harness::cluster::Cluster;
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Every way of merging: lists by key, sets, whole lists, fields of one kind at a time, an object of a kind that nobody's client knows.
+/// Returns a chart with every way of merging: lists by key, sets, whole lists, single fields, an object of a kind that no
+/// client knows.
 fn merging() -> FileTree {
     FileTree::from_files([
         (
@@ -85,7 +86,7 @@ spec:
   list: [{{ if .Values.next }}1, 2{{ else }}1{{ end }}]
 "#;
 
-/// An object of the chart: where it is, and what others do to it between two releases.
+/// An object of the chart: its API path, and a change that others make between two releases.
 type Other = (&'static str, fn(&mut Value));
 
 fn others() -> [Other; 4] {
@@ -148,7 +149,7 @@ fn define(cluster: &Cluster) {
     panic!("the definition is not served");
 }
 
-/// What two releases have in common: everything but who and when.
+/// Removes from an object what differs between two releases: their names and times.
 fn bare(mut object: Value) -> Value {
     let metadata = &mut object["metadata"];
     let labels = metadata["labels"].as_object_mut().expect("labels");
@@ -167,13 +168,13 @@ fn bare(mut object: Value) -> Value {
     object
 }
 
-/// Both Helms and driftless install the chart, somebody else changes the objects, and the next values are released: every object
-/// ends alike.
+/// Helm 3, Helm 4 and driftless each install the chart, another writer changes the objects, and the next values are released:
+/// every object must end the same.
 #[test]
-fn client_side_merges_are_helms() {
+fn client_side_merges_are_those_of_helm() {
     let cluster = Cluster::start("client-side");
     define(&cluster);
-    let ways = [
+    let versions = [
         (&HELM, &[][..], &["--force"][..]),
         (
             &HELM4,
@@ -181,7 +182,7 @@ fn client_side_merges_are_helms() {
             &["--force-replace"][..],
         ),
     ];
-    for (tool, client_side, force) in ways {
+    for (tool, client_side, force) in versions {
         for forced in [false, true] {
             let name = format!("{}-{forced}", client_side.len());
             let (theirs, ours) = (format!("theirs-{name}"), format!("ours-{name}"));
@@ -234,10 +235,10 @@ fn client_side_merges_are_helms() {
     }
 }
 
-/// A field that no kind has is the API server's matter, with and without `disableOpenAPIValidation`: server-side apply refuses it, a
-/// create drops it.
+/// Unknown fields are left to the API server, with and without `disableOpenAPIValidation`: server-side apply refuses them, a
+/// create drops them.
 #[test]
-fn unknown_fields_are_the_servers_matter() {
+fn unknown_fields_are_left_to_the_api_server() {
     let cluster = Cluster::start("unknown-fields");
     let chart = FileTree::from_files([
         (
@@ -286,9 +287,9 @@ fn namespaces(cluster: &Cluster, names: [&String; 2]) {
     }
 }
 
-/// `auto` stays with what the release before did, and a release that goes over takes its fields along.
+/// `auto` keeps the method of the previous release; a release that changes the method keeps its fields.
 #[test]
-fn the_way_of_applying_is_kept_until_it_is_changed() {
+fn the_method_of_applying_is_kept_until_it_is_changed() {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
     let turn = |spec: Value, ready: &str| {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A Helm with its own home, and charts on its disk.
+/// A Helm with its own home directory, which has the charts.
 pub struct Helm<'c> {
     tool: &'static Tool,
     pub cluster: &'c Cluster,
@@ -29,7 +29,7 @@ impl<'c> Helm<'c> {
         }
     }
 
-    /// Puts a packed chart into its home.
+    /// Writes a packed chart to the home directory.
     pub fn add(&self, name: &str, chart: &FileTree) {
         let packed = archive::pack(chart).expect("packed");
         std::fs::write(self.directory.path().join(name), packed).expect("written");
@@ -39,7 +39,7 @@ impl<'c> Helm<'c> {
         run(&mut self.command(arguments))
     }
 
-    /// Whether it ends well.
+    /// Runs Helm. Returns whether it succeeds.
     pub fn succeeds(&self, arguments: &[&str]) -> bool {
         let ended = self.command(arguments).output().expect("started");
         ended.status.success()

@@ -1,4 +1,4 @@
-//! HelmReleases beside Helm's own command lines, on real API servers.
+//! HelmReleases, compared with Helm's own command lines on real API servers.
 
 mod alternates;
 mod client_side;

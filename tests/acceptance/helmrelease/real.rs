@@ -1,5 +1,5 @@
-//! Charts that nobody here wrote, with their own defaults, on a real API server: what was installed is no drift, whatever the
-//! server makes of it, and an uninstall takes it all away.
+//! Public charts with their own defaults, on a real API server: defaults that the server adds are not reported as drift, and an
+//! uninstall removes everything.
 
 use driftless_harness::cluster::Cluster;
 use driftless_harness::skip::has_material;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// Those of the shared corpus that differ most in what they install.
+/// The charts of the shared corpus whose objects differ most.
 const CHARTS: [&str; 24] = [
     "CloudPirates-io_timescaledb",
     "DataDog_observability-pipelines-worker",
@@ -40,7 +40,7 @@ const CHARTS: [&str; 24] = [
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A chart's directory, as an archive holds it.
+/// Returns a chart's directory, as its archive contains it.
 fn tree(directory: &Path) -> FileTree {
     let mut tree = FileTree::new();
     collect(directory, "chart", &mut tree);
@@ -62,7 +62,7 @@ fn collect(directory: &Path, name: &str, tree: &mut FileTree) {
     }
 }
 
-/// Installs the chart in a namespace of its own; nobody runs what was applied.
+/// Installs the chart in its own namespace, without waiting: no controller runs the objects.
 fn install(world: &World, cluster: &Cluster, namespace: &str) {
     cluster.namespace(namespace);
     let alone = json!({"disableWait": true, "disableHooks": true});
@@ -74,21 +74,21 @@ fn install(world: &World, cluster: &Cluster, namespace: &str) {
     world.reconcile(MINUTE);
 }
 
-/// Installs, looks again, lets the timer look, uninstalls. The number of the chart's objects.
+/// Installs the chart, reconciles it again, runs the timer's sweep and uninstalls it. Returns the number of its objects.
 fn live(cluster: &Cluster, directory: &Path, namespace: &str) -> usize {
     let world = World::with_real_cluster(cluster);
     world.chart(&tree(directory), "1.0.0");
     install(&world, cluster, namespace);
     let is_ready = || {
-        let (found, why) = (world.condition("Ready"), world.message("Ready"));
-        assert_eq!(found, "True InstallSucceeded", "{namespace}: {why}");
+        let (found, message) = (world.condition("Ready"), world.message("Ready"));
+        assert_eq!(found, "True InstallSucceeded", "{namespace}: {message}");
     };
     is_ready();
     let before = cluster.writes();
     world.reconcile(Duration::ZERO);
-    let told = world.message("Drifted");
+    let message = world.message("Drifted");
     let drifted = world.condition("Drifted");
-    assert_eq!(drifted, "False NoDriftDetected", "{namespace}: {told}");
+    assert_eq!(drifted, "False NoDriftDetected", "{namespace}: {message}");
     assert_eq!(world.event("DriftDetected"), None, "{namespace}");
     is_ready();
     world.sweep();
@@ -107,7 +107,7 @@ fn live(cluster: &Cluster, directory: &Path, namespace: &str) -> usize {
     entries.as_array().map_or(0, Vec::len)
 }
 
-/// Nothing of the usual kinds, the records among them, but what the chart itself keeps.
+/// Checks that no object of the usual kinds is left, records included, except those that the chart keeps.
 fn nothing_is_left(cluster: &Cluster, namespace: &str) {
     for kind in [
         "api/v1/{}/secrets",

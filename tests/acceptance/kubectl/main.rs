@@ -1,4 +1,4 @@
-//! kubectl 1.32 says the same of the embedded API server as of the real kube-apiserver: each line of
+//! kubectl 1.32 prints the same for the embedded API server as for the real kube-apiserver: each line of
 //! `commands.txt` is run against both, and the outputs are compared.
 
 mod normal;
@@ -13,7 +13,7 @@ use driftless_apiserver::User;
 use driftless_harness::cluster::{ADMIN, Cluster};
 use session::{Output, Session};
 
-/// The user of both kubeconfigs.
+/// Returns the user of both kubeconfigs.
 fn administrator() -> User {
     User {
         uid: ADMIN.to_owned(),
@@ -21,13 +21,13 @@ fn administrator() -> User {
     }
 }
 
-/// What must be the same of a command on both servers.
+/// The part of a command's result that must be the same on both servers.
 enum Same {
     /// The exit code and the output.
     Output,
     /// The exit code and the lines of the output, in any order.
     Lines,
-    /// The exit code.
+    /// Only the exit code.
     Code,
 }
 
@@ -48,7 +48,7 @@ fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// A command, and what is compared of it.
+/// A command, and the part of its result that is compared.
 struct Line {
     arguments: Vec<String>,
     same: Same,
@@ -71,7 +71,7 @@ fn lines() -> Vec<Line> {
         .collect()
 }
 
-/// Words between spaces; single quotes keep spaces.
+/// Splits a line into words at spaces; single quotes keep spaces.
 fn words(line: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut quoted = false;
@@ -94,7 +94,7 @@ async fn kubectl_sees_no_difference() {
     let kubeconfigs = [real.kubeconfig(), listener.kubeconfig(administrator())];
     let compared = tokio::task::spawn_blocking(move || compare(&kubeconfigs));
     let (same, failed) = compared.await.expect("the comparison");
-    println!("{same} kubectl commands say the same of both servers");
+    println!("{same} kubectl commands print the same for both servers");
     let shown = failed.join("\n");
     assert!(
         failed.is_empty(),
@@ -132,7 +132,7 @@ fn compare(kubeconfigs: &[String; 2]) -> (usize, Vec<String>) {
     (same, failed)
 }
 
-/// What `get -w` shows of an object that comes, changes and goes.
+/// Returns the output of `get -w` while an object is created, changed and deleted.
 fn watched(session: &Session) -> Output {
     std::thread::scope(|scope| {
         let watch = [
@@ -157,7 +157,7 @@ fn watched(session: &Session) -> Output {
     })
 }
 
-/// The lines that only one of them has.
+/// Returns the lines that only one of the outputs has.
 fn difference(left: &Output, right: &Output) -> String {
     let mut out = Vec::new();
     if left.code != right.code {

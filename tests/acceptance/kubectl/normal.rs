@@ -1,10 +1,10 @@
-//! Takes out of kubectl's output what no two servers share: ages, uids, versions, addresses.
+//! Replaces the parts of kubectl's output that differ between any two servers: ages, uids, versions, addresses.
 
 use std::sync::OnceLock;
 
 use regex::Regex;
 
-/// The output with placeholders; the width of columns follows from the values, so spaces count once.
+/// Returns the output with placeholders; the width of columns depends on the values, so repeated spaces become one.
 pub fn output(text: &str) -> String {
     let mut out = text.to_owned();
     for (pattern, with) in patterns() {

@@ -1,4 +1,4 @@
-//! What kubectl says to one person at one cluster.
+//! kubectl of one user at one cluster.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,10 +7,10 @@ use driftless_harness::kubectl::Kubectl;
 
 use crate::normal;
 
-/// One person at one cluster.
+/// One user at one cluster.
 pub struct Session(Kubectl);
 
-/// What a command said, without what no two servers share.
+/// The output of a command, without the parts that differ between any two servers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Output {
     pub code: i32,
@@ -24,13 +24,13 @@ impl Session {
     }
 
     pub fn run(&self, arguments: &[String]) -> Output {
-        said(self.command(arguments, 40))
+        run(self.command(arguments, 40))
     }
 
-    /// What a command that never ends says in some seconds.
+    /// Runs a command that never ends for some seconds, and returns its output.
     pub fn listen(&self, arguments: &[&str], seconds: u32) -> Output {
         let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
-        said(self.command(&arguments, seconds))
+        run(self.command(&arguments, seconds))
     }
 
     fn command(&self, arguments: &[String], seconds: u32) -> Command {
@@ -42,7 +42,7 @@ impl Session {
     }
 }
 
-fn said(mut command: Command) -> Output {
+fn run(mut command: Command) -> Output {
     let output = command.output().expect("run kubectl");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Output {

@@ -1,9 +1,10 @@
 //! A thousand embedded clusters in one process: how large an empty one is, and how long one process takes to sync a
-//! fleet that spans them all: one hub, a Kustomization for each remote cluster, by the core's own steps without a socket.
+//! fleet that spans them all: one hub and a Kustomization for each remote cluster, run by the core's own steps without a
+//! socket.
 //!
 //! `cargo bench -p driftless-acceptance --bench clusters -- [--clusters N] [--objects N] [--max-s S] [--max-kib KIB]`
 //!
-//! With a limit (seconds for the first sync, KiB for an empty cluster), a figure above it ends in an error.
+//! If a figure is above its limit (seconds for the first sync, KiB for an empty cluster), the exit code is not 0.
 
 mod world;
 
@@ -25,9 +26,9 @@ struct Options {
 fn main() -> ExitCode {
     let options = match options(std::env::args().skip(1)) {
         Ok(options) => options,
-        Err(why) => {
+        Err(error) => {
             eprintln!(
-                "{why}\nusage: clusters [--clusters N] [--objects N] [--max-s S] [--max-kib KIB]"
+                "{error}\nusage: clusters [--clusters N] [--objects N] [--max-s S] [--max-kib KIB]"
             );
             return ExitCode::from(2);
         }
@@ -46,7 +47,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
         max_s: f64::INFINITY,
         max_kib: f64::INFINITY,
     };
-    // `cargo bench` adds a word of its own.
+    // `cargo bench` adds the flag `--bench`.
     let mut arguments = arguments.filter(|argument| argument != "--bench");
     while let Some(argument) = arguments.next() {
         let value = arguments.next().unwrap_or_default();
@@ -65,7 +66,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
 }
 
 async fn measure(options: &Options) -> bool {
-    // What all servers share is made before the first figure.
+    // The state that all servers share is created before the first measurement.
     drop(Embedded::new(Arc::new(SystemClock)));
     let before = resident_kib();
     let start = Instant::now();
@@ -84,7 +85,7 @@ async fn measure(options: &Options) -> bool {
     assert_eq!(
         objects,
         options.clusters * options.objects,
-        "all is applied"
+        "every object is applied"
     );
     let full = resident_kib() - before;
     println!(
@@ -118,7 +119,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
-/// This process's resident memory.
+/// Returns this process's resident memory in KiB.
 fn resident_kib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc/self/status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

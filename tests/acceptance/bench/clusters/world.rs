@@ -22,9 +22,9 @@ use tempfile::TempDir;
 
 const URL: &str = "https://github.com/example/fleet";
 const HUB: &str = "hub";
-/// Steps that run at a time.
+/// The number of steps that run at a time.
 const AT_A_TIME: usize = 64;
-/// How long a step waits for health.
+/// The time for which a step waits for health.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub struct World {
@@ -35,7 +35,7 @@ pub struct World {
 }
 
 impl World {
-    /// Everything stands, nothing is synced.
+    /// Starts all servers and installs the hub, without a sync.
     pub async fn start(clusters: usize, objects: usize) -> Self {
         let directory = fleet(clusters, objects);
         let clock = Arc::new(SystemClock);
@@ -72,7 +72,7 @@ impl World {
         world
     }
 
-    /// What `driftless bootstrap` and a platform team put on the hub.
+    /// Applies to the hub what `driftless bootstrap` and a platform team would.
     async fn install(&self, known: &EmbeddedClusters) {
         let settings = Settings {
             name: HUB.to_owned(),
@@ -103,8 +103,8 @@ impl World {
         }
     }
 
-    /// Runs steps until nothing is due: from the source for a push, from every Kustomization for the timer. Returns how
-    /// many there were.
+    /// Runs steps until nothing is due: from the source for a push, from every Kustomization for the timer. Returns the
+    /// number of steps.
     pub async fn sync(&self, cause: Cause) -> usize {
         let ids: Vec<ObjectRef> = match cause {
             Cause::Push => vec![ObjectRef::new(
@@ -141,16 +141,16 @@ impl World {
         }
     }
 
-    /// What is due now goes behind what waits already; equal requests are one.
+    /// Appends the requests that are due now to the waiting ones, without duplicates.
     fn take(&self, due: &mut VecDeque<Request>) {
         let mut known: HashSet<Request> = due.iter().cloned().collect();
         let sent = self.queue.take().into_iter();
-        // A worker that met another one on the same object looks again in a few seconds: here, at once.
+        // A worker that finds an object leased by another one requeues it after a few seconds: here, at once.
         let new = sent.filter(|(_, delay)| *delay < Duration::from_secs(60));
         due.extend(new.filter_map(|(request, _)| known.insert(request.clone()).then_some(request)));
     }
 
-    /// How many objects of the fleet stand on remote clusters.
+    /// Returns the number of the fleet's objects on remote clusters.
     pub fn objects(&self) -> usize {
         let count = |remote: &Embedded| {
             let names = [
@@ -165,14 +165,14 @@ impl World {
         self.remotes.iter().map(count).sum()
     }
 
-    /// The newest version of every remote cluster.
+    /// Returns the newest resource version of every remote cluster.
     pub fn versions(&self) -> Vec<u64> {
         let newest = |remote: &Embedded| *remote.versions().borrow();
         self.remotes.iter().map(newest).collect()
     }
 }
 
-/// Objects with the fleet's label.
+/// Counts the objects with the fleet's label.
 fn list(remote: &Embedded, path: &str) -> usize {
     let answer = remote.handle(&Asked {
         method: "GET".to_owned(),
@@ -185,7 +185,7 @@ fn list(remote: &Embedded, path: &str) -> usize {
     items.expect("a list").len()
 }
 
-/// Makes a server known, and gives its kubeconfig.
+/// Registers a server and returns its kubeconfig.
 fn cluster(known: &EmbeddedClusters, name: &str, server: &Embedded) -> Secret {
     let address = format!("https://{name}.bench.internal");
     known.add(&address, server);
@@ -200,14 +200,14 @@ async fn apply(server: &dyn Cluster, object: Value) {
     let object = Object::new(object).expect("an object");
     let gvk = Gvk::new(object.api_version(), object.kind());
     let resource = server.resource(&gvk).await.expect("discovery");
-    let how = Apply {
+    let options = Apply {
         manager: "bench",
         force: true,
         dry_run: false,
     };
     let resource = resource.expect("a built-in kind");
     server
-        .apply(&resource, &object, how)
+        .apply(&resource, &object, options)
         .await
         .expect("applied");
 }
@@ -216,7 +216,7 @@ fn name(number: usize) -> String {
     format!("cluster-{number}")
 }
 
-/// The repository: the hub's directory with a Kustomization for each cluster, and the apps that all of them run.
+/// Writes the repository: the hub's directory with a Kustomization for each cluster, and the apps that all of them run.
 fn fleet(clusters: usize, objects: usize) -> TempDir {
     let directory = TempDir::new().expect("a directory");
     let write = |path: &str, documents: Vec<Value>| {
@@ -245,7 +245,7 @@ fn kustomization(number: usize) -> Value {
     })
 }
 
-/// A namespace, and in it Deployments, Services and ConfigMaps in turn.
+/// Returns a namespace, and in it Deployments, Services and ConfigMaps in turn.
 fn apps(count: usize) -> Vec<Value> {
     let labels = json!({"app.kubernetes.io/part-of": "fleet"});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps", "labels": labels}});

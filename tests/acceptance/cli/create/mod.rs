@@ -1,4 +1,4 @@
-//! `driftless create --export` beside the real `flux create --export`.
+//! `driftless create --export`, compared with the real `flux create --export`.
 
 mod ssh;
 
@@ -10,17 +10,17 @@ use std::process::Command;
 
 const COMMANDS: &str = include_str!("commands.txt");
 
-/// What is expected of an argument list.
+/// The expected result of an argument list.
 enum Expected {
-    /// Both write the same.
+    /// Both write the same manifests.
     Same,
-    /// Both refuse, with these words.
+    /// Both refuse, with this message.
     Refused(String),
-    /// Both write something, driftless alone with these words.
+    /// Both write manifests, but only those of driftless contain this string.
     More(String),
-    /// driftless alone refuses, with these words.
+    /// Only driftless refuses, with this message.
     Stricter(String),
-    /// Flux alone refuses.
+    /// Only Flux refuses.
     Laxer,
 }
 
@@ -28,14 +28,14 @@ fn cases() -> Vec<(Vec<String>, Expected)> {
     let lines = COMMANDS.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let case = |line: &str| {
-        let (line, said) = line.split_once(" => ").unwrap_or((line, ""));
-        let said = said.to_owned();
+        let (line, message) = line.split_once(" => ").unwrap_or((line, ""));
+        let message = message.to_owned();
         if let Some(line) = line.strip_prefix("! ") {
-            (words(line), Expected::Refused(said))
+            (words(line), Expected::Refused(message))
         } else if let Some(line) = line.strip_prefix("+ ") {
-            (words(line), Expected::More(said))
+            (words(line), Expected::More(message))
         } else if let Some(line) = line.strip_prefix("- ") {
-            (words(line), Expected::Stricter(said))
+            (words(line), Expected::Stricter(message))
         } else if let Some(line) = line.strip_prefix("> ") {
             (words(line), Expected::Laxer)
         } else {
@@ -45,7 +45,7 @@ fn cases() -> Vec<(Vec<String>, Expected)> {
     lines.map(case).collect()
 }
 
-/// The words of a line, as a shell has them: in single quotes everything stands for itself, `\n` outside of them is a line break.
+/// Splits a line into words as a shell does: single quotes quote everything; `\n` is a line break.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;
@@ -65,7 +65,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The directory of the argument lists' files.
+/// Creates the files that the argument lists name.
 fn files() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, content: &[u8]| {
@@ -106,7 +106,7 @@ fn run(mut command: Command, directory: &Path, args: &[String]) -> Done {
     }
 }
 
-/// Flux's command line and ours in the same directory.
+/// Runs Flux's command line and driftless in the same directory.
 fn both(directory: &Path, args: &[String]) -> (Done, Done) {
     let home = tempfile::tempdir().expect("a home");
     let mut theirs = Command::new(tools::FLUX.path());
@@ -117,7 +117,7 @@ fn both(directory: &Path, args: &[String]) -> (Done, Done) {
     )
 }
 
-/// What Flux wrote, without the line about a flag that is not used any more.
+/// Returns Flux's output without the line about a deprecated flag.
 fn exported(theirs: &Done) -> &str {
     match theirs.out.starts_with("Flag --") {
         true => theirs.out.split_once('\n').map_or("", |(_, rest)| rest),
@@ -125,17 +125,21 @@ fn exported(theirs: &Done) -> &str {
     }
 }
 
-/// What is wrong with a case; nothing where all is as expected.
-fn wrong((theirs, ours): &(Done, Done), expected: &Expected) -> Option<String> {
-    let said = |done: &Done, words: &str| done.code != 0 && done.err.contains(words);
+/// Returns the output of a case whose result is not the expected one.
+fn mismatch((theirs, ours): &(Done, Done), expected: &Expected) -> Option<String> {
+    let refused = |done: &Done, words: &str| done.code != 0 && done.err.contains(words);
     let right = match expected {
         Expected::Same => theirs.code == 0 && ours.code == 0 && exported(theirs) == ours.out,
         Expected::More(words) => {
             let has = |done: &Done| done.code == 0 && done.out.contains(words.as_str());
             theirs.code == 0 && !has(theirs) && has(ours)
         }
-        Expected::Refused(words) => said(theirs, words) && said(ours, words) && ours.out.is_empty(),
-        Expected::Stricter(words) => theirs.code == 0 && said(ours, words) && ours.out.is_empty(),
+        Expected::Refused(words) => {
+            refused(theirs, words) && refused(ours, words) && ours.out.is_empty()
+        }
+        Expected::Stricter(words) => {
+            theirs.code == 0 && refused(ours, words) && ours.out.is_empty()
+        }
         Expected::Laxer => theirs.code != 0 && ours.code == 0 && !ours.out.is_empty(),
     };
     (!right).then(|| {
@@ -152,8 +156,8 @@ fn create_as_flux() {
     let cases = cases();
     let (mut same, mut refused, mut failed) = (0, 0, Vec::new());
     for (args, expected) in &cases {
-        match wrong(&both(directory.path(), args), expected) {
-            Some(what) => failed.push(format!("create {}\n{what}", args.join(" "))),
+        match mismatch(&both(directory.path(), args), expected) {
+            Some(output) => failed.push(format!("create {}\n{output}", args.join(" "))),
             None if matches!(expected, Expected::Same) => same += 1,
             None => refused += 1,
         }
@@ -168,10 +172,10 @@ fn create_as_flux() {
     );
 }
 
-/// The long flags of a command's own part of `--help`.
+/// Returns the long flags in a command's own part of `--help`.
 fn flags(help: &str) -> BTreeSet<&str> {
     let flags = help.lines().filter_map(|line| {
-        // Behind the short form, or alone; not in an example.
+        // A flag follows its short form or begins its line; flags in examples do not.
         let line = line.trim_start();
         let line = line
             .strip_prefix('-')

@@ -1,4 +1,4 @@
-//! `create secret git` for SSH: the servers' keys, private keys of files, and new ones.
+//! `create secret git` for SSH: the servers' keys, private keys from files, and new ones.
 
 use super::both;
 use driftless_harness::tools;
@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 /// The password of the files `*.locked`.
 const PASSWORD: &str = "--password=open sesame";
 
-/// Servers of SSH; they end with it.
+/// Running SSH servers; dropping it ends them.
 struct Servers {
     child: Child,
-    /// Names and addresses.
+    /// The names and addresses of the servers.
     all: Vec<(String, String)>,
 }
 
@@ -50,7 +50,7 @@ impl Drop for Servers {
     }
 }
 
-/// What both write; they have to write the same.
+/// Checks that both write the same, and returns it.
 fn same(directory: &Path, flags: &[&str]) -> String {
     let (theirs, ours) = both(directory, &args(flags));
     assert_eq!(
@@ -68,7 +68,7 @@ fn args(flags: &[&str]) -> Vec<String> {
     args.into_iter().map(str::to_owned).collect()
 }
 
-/// The private key of a Secret that was written.
+/// Returns the private key in an exported Secret.
 fn identity(written: &str) -> String {
     let lines = written
         .lines()
@@ -86,12 +86,12 @@ fn keys_of_servers_as_flux_scans_them() {
         let flags = [servers.url(name), key.to_owned()];
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         match name.as_str() {
-            // Its first message is computed from a key of ML-KEM. Who offers this exchange offers another one, too.
+            // Its first message is computed from a key of ML-KEM. A server that offers this exchange also offers others.
             "exchange-mlkem768x25519-sha256" => {
                 let (_, ours) = both(directory.path(), &args(&flags));
                 ours.refused(1, &["offers other key exchanges", "--known-hosts-file"]);
             }
-            // Flux has not got this one.
+            // Flux does not support this exchange.
             "exchange-diffie-hellman-group16-sha512" => {
                 let (theirs, ours) = both(directory.path(), &args(&flags));
                 assert_ne!(theirs.code, 0, "{}", theirs.out);
@@ -102,7 +102,7 @@ fn keys_of_servers_as_flux_scans_them() {
             }
         }
     }
-    // The same key from a file, and one of another host.
+    // The same key from a file, and then a file without the host's key.
     let written = same(directory.path(), &[&servers.url("all"), key]);
     let hosts = written
         .lines()
@@ -117,7 +117,7 @@ fn keys_of_servers_as_flux_scans_them() {
         directory.path(),
         &args(&["--url=ssh://git@git.test/x", key, known]),
     );
-    ours.refused(1, &["hosts: it has no key for git.test"]);
+    ours.refused(1, &["hosts: the file has no key for git.test"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn new_keys_are_what_flux_takes() {
         let (theirs, ours) = (theirs.ok(), ours.ok());
         let lengths = [&theirs, &ours].map(|written| {
             assert!(written.contains(&public), "{flags:?}:\n{written}");
-            // As a file it has the same public key for both.
+            // Given as a file, the key has the same public key for both.
             let private = identity(written);
             std::fs::write(directory.path().join("new"), &private).expect("write the key");
             let again = same(directory.path(), &[&url, "--private-key-file=new"]);

@@ -1,31 +1,31 @@
-//! What happens to objects of Flux, step by step.
+//! Scenarios: an object of Flux, and the changes to it, step by step.
 
 use super::site::Side;
 use serde_json::{Value, json};
 
-/// The core objects of the namespace.
+/// The API path of the namespace's core objects.
 pub const CORE: &str = "/api/v1/namespaces/apps";
 
-/// An object of Flux, and what happens in each step.
+/// An object of Flux, and the edits of each step.
 pub struct Act {
     pub name: &'static str,
     pub spec: Value,
     pub steps: Vec<Vec<Edit>>,
 }
 
-/// What somebody does.
+/// A change that a user makes.
 pub enum Edit {
-    /// A merge patch of the object.
+    /// Applies a merge patch to the object itself.
     Own(Value),
-    /// A merge patch of the ConfigMap of this name.
+    /// Applies a merge patch to the ConfigMap of this name.
     Config(&'static str, Value),
-    /// The object is deleted: plural and name.
+    /// Deletes the object of this plural and name.
     Delete(&'static str, &'static str),
-    /// A file of the object's directory in Git is written, or removed.
+    /// Writes a file of the object's directory in Git, or removes it.
     File(&'static str, Option<String>),
 }
 
-/// An object with its steps.
+/// Creates an act from an object and its steps.
 pub fn act(name: &'static str, spec: Value, steps: impl IntoIterator<Item = Vec<Edit>>) -> Act {
     Act {
         name,
@@ -34,7 +34,7 @@ pub fn act(name: &'static str, spec: Value, steps: impl IntoIterator<Item = Vec<
     }
 }
 
-/// A request for a look, and for what else the annotations ask.
+/// Returns an edit that requests a reconciliation, and sets further annotations of `reconcile.fluxcd.io`.
 pub fn ask(annotations: &[&str]) -> Edit {
     let mut all = json!({"reconcile.fluxcd.io/requestedAt": "now"});
     for one in annotations {
@@ -43,13 +43,13 @@ pub fn ask(annotations: &[&str]) -> Edit {
     Edit::Own(json!({"metadata": {"annotations": all}}))
 }
 
-/// A step that only asks for a look.
+/// Returns a step that only requests a reconciliation.
 pub fn look() -> Vec<Edit> {
     vec![ask(&[])]
 }
 
 impl Act {
-    /// The same with what `fill` makes of the patches of the object itself.
+    /// Passes the patches of the object itself through `fill`.
     pub fn filled(mut self, fill: &impl Fn(&Value) -> Value) -> Self {
         for edit in self.steps.iter_mut().flatten() {
             if let Edit::Own(patch) = edit {
@@ -59,7 +59,7 @@ impl Act {
         self
     }
 
-    /// Does a step's edits of the cluster. `objects` is the path of the objects of its kind.
+    /// Makes a step's edits in the cluster. `objects` is the API path of the objects of the act's kind.
     pub fn edit(&self, side: &Side, objects: &str, step: usize) {
         let api = side.cluster.api();
         for edit in self.steps.get(step).into_iter().flatten() {
@@ -74,7 +74,7 @@ impl Act {
     }
 }
 
-/// Deletes what was made for all of them, on both sides.
+/// Deletes the objects of all acts, on both sides.
 pub fn delete_all(sides: [&Side; 2], objects: &str, acts: &[Act]) {
     for side in sides {
         for act in acts {
@@ -84,7 +84,7 @@ pub fn delete_all(sides: [&Side; 2], objects: &str, acts: &[Act]) {
     }
 }
 
-/// How many steps the longest has.
+/// Returns the largest number of steps.
 pub fn longest<'a>(acts: impl IntoIterator<Item = &'a Act>) -> usize {
     let steps = acts.into_iter().map(|act| act.steps.len());
     steps.max().unwrap_or_default()

@@ -1,6 +1,6 @@
-//! What differs between two snapshots.
+//! Compares the snapshots of two clusters.
 
-use super::known::{EVERYWHERE, Meant};
+use super::known::{EVERYWHERE, KnownDifference};
 use super::site::Side;
 use super::snapshot::{self, Snapshot};
 use regex::Regex;
@@ -9,17 +9,18 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Two clusters, and the differences between them that are meant.
+/// Two clusters, and the differences between them that are intended.
 pub struct Comparison<'a> {
     flux: &'a Side,
     driftless: &'a Side,
-    /// Each with whether it was found.
+    /// The patterns of the intended differences; true if the difference was found.
     meant: Vec<(Regex, bool)>,
 }
 
 impl<'a> Comparison<'a> {
-    pub fn new(flux: &'a Side, driftless: &'a Side, meant: &[Meant]) -> Self {
-        let pattern = |(pattern, _): &Meant| (Regex::new(pattern).expect("a pattern"), false);
+    pub fn new(flux: &'a Side, driftless: &'a Side, meant: &[KnownDifference]) -> Self {
+        let pattern =
+            |(pattern, _): &KnownDifference| (Regex::new(pattern).expect("a pattern"), false);
         Self {
             flux,
             driftless,
@@ -27,8 +28,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Waits until both sides have come to their end and hold the same, twice in a row; panics with what differs. `is_settled`
-    /// says whether a side has come to its end, or counts what of the differences does not matter any more.
+    /// Waits until both sides have settled and are the same in two snapshots in a row; panics with the differences if they
+    /// do not. `is_settled` returns whether both sides have settled, and may remove differences that no longer matter.
     pub fn eventually_the_same(
         &mut self,
         mut is_settled: impl FnMut([&Snapshot; 2], &mut Vec<String>) -> bool,
@@ -40,7 +41,7 @@ impl<'a> Comparison<'a> {
             let [flux, driftless] = [&sides[0], &sides[1]];
             let mut all = differences(flux, driftless);
             let found = all.len();
-            self.take_out(&mut all);
+            self.remove_meant(&mut all);
             let settled = is_settled([flux, driftless], &mut all);
             in_a_row = if settled && all.is_empty() {
                 in_a_row + 1
@@ -49,7 +50,7 @@ impl<'a> Comparison<'a> {
             };
             if in_a_row == 2 {
                 eprintln!(
-                    "  {found} differences, all of them meant: {:.1} s",
+                    "  {found} differences, all of them intended: {:.1} s",
                     start.elapsed().as_secs_f64()
                 );
             }
@@ -63,8 +64,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Takes out what is meant.
-    fn take_out(&mut self, all: &mut Vec<String>) {
+    /// Removes the intended differences.
+    fn remove_meant(&mut self, all: &mut Vec<String>) {
         all.retain(|difference| {
             let place = difference.lines().next().unwrap_or_default();
             let found = self.meant.iter_mut().find(|(one, _)| one.is_match(place));
@@ -76,7 +77,7 @@ impl<'a> Comparison<'a> {
         });
     }
 
-    /// Panics with what is said to be meant and was never found.
+    /// Panics if an intended difference was never found.
     pub fn finish(self) {
         let unused = self.meant.iter().filter(|(_, is_found)| !is_found);
         let unused: Vec<&str> = unused.map(|(one, _)| one.as_str()).collect();
@@ -84,7 +85,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Every leaf that is not the same.
+/// Returns every leaf that differs.
 pub fn differences(flux: &Snapshot, driftless: &Snapshot) -> Vec<String> {
     let mut all = Vec::new();
     let names = flux

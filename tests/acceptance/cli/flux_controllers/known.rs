@@ -1,13 +1,13 @@
-//! Where driftless means to differ. What no longer differs must leave this list.
+//! The intended differences between Flux and driftless. An entry that no longer differs must be removed.
 
-/// A pattern over the place of a difference, and why it is meant.
-pub type Meant = (&'static str, &'static str);
+/// A pattern over the place of a difference, and the reason for the difference.
+pub type KnownDifference = (&'static str, &'static str);
 
-/// In every comparison.
-pub const EVERYWHERE: &[Meant] = &[
+/// Differences in every comparison.
+pub const EVERYWHERE: &[KnownDifference] = &[
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
-        "nothing of a source is in a cluster: no finalizer holds it there",
+        "a source owns nothing in the cluster, so it needs no finalizer",
     ),
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
@@ -15,242 +15,242 @@ pub const EVERYWHERE: &[Meant] = &[
     ),
 ];
 
-/// Of objects of every kind.
-pub const OBJECTS: &[Meant] = &[
+/// Differences of objects of every kind.
+pub const OBJECTS: &[KnownDifference] = &[
     (
         r"^configmaps opened\S* / (data / (address|ca\.crt)|metadata / annotations / \S*last-applied-configuration)$",
-        "each side leads to itself",
+        "each side has its own cluster's address",
     ),
     (
         r"^((gitrepositories|helmrepositories|ocirepositories|buckets) \S+|helmcharts apps-from-bucket) / status / artifact / (digest|size)$",
-        "files are packed by another packer, and an index stays as it was served",
+        "driftless packs files differently, and keeps an index unchanged",
     ),
     (
         r"^events of HelmRepository charts / Normal NewArtifact: stored fetched index",
-        "an index stays as it was served: its size and digest are others",
+        "driftless keeps an index unchanged, so its size and digest differ",
     ),
     (
         r"^events of GitRepository fleet / Normal NewArtifact: ",
-        "a push is followed by its hash: the message of the commit is not asked for",
+        "driftless reads a push by its hash, and does not request the message of the commit",
     ),
     (
         r"^events of (OCIRepository (web|by-account)|Bucket \S+|HelmChart apps-from-bucket) / Normal .* / annotations / source.toolkit.fluxcd.io/digest$",
-        "files are packed by another packer",
+        "driftless packs files differently",
     ),
     (
         r"^(gitrepositories no-branch|helmrepositories no-index|ocirepositories no-tag) / status / conditions / \d / message$",
-        "another client asks: it tells the refusal in its own words",
+        "driftless has another client, which words the refusal differently",
     ),
     (
         r"^events of (GitRepository no-branch|HelmRepository no-index|OCIRepository no-tag) / Warning ",
-        "another client asks: it tells the refusal in its own words",
+        "driftless has another client, which words the refusal differently",
     ),
     (
         r"^((kustomizations (no-build|no-path|no-variables)|(helmcharts apps-|helmreleases )no-chart-in-bucket) / status / conditions / \d / message|events of (Kustomization (no-build|no-path|no-variables)|HelmChart apps-no-chart-in-bucket) / Warning .*)$",
-        "files are named as in the source, not in a directory of the controller's",
+        "driftless names files by their path in the source, not by one in a directory of the controller",
     ),
     (
         r"^(kustomizations no-artifact / status / conditions / \d / message|events of Kustomization (no-dependency|follows) / Normal DependencyNotReady: .*)$",
-        "nothing is asked again by the clock: whoever becomes ready wakes those who wait",
+        "driftless does not poll: an object that becomes ready requeues its dependents",
     ),
     (
         r"^helmcharts no-ecr / status / conditions / \d / (message|reason)$",
-        "what the event says, the conditions say, too: a reason of its own instead of Unknown",
+        "the condition has the same reason and message as the event, instead of Unknown",
     ),
     (
         r"^events of Kustomization \S+ / Normal ReconciliationSucceeded: Reconciliation finished in",
-        "a heartbeat is no news",
+        "driftless reports no success that changes nothing",
     ),
     (
         r"^(helmreleases|kustomizations) suspended / ",
-        "a suspended object is left as it is",
+        "driftless leaves a suspended object unchanged",
     ),
     (
         r"^kustomizations no-apply / (status / inventory|metadata / managers / gotk-kustomize-controller Update status / f:status f:inventory)",
-        "what is about to exist stands in the inventory before it exists",
+        "driftless writes objects to the inventory before it applies them",
     ),
     (
         r"^helmreleases no-install / (status / inventory|metadata / managers / helm-controller Update status / f:status f:inventory)",
-        "what was uninstalled is in no inventory",
+        "an uninstalled release has no inventory",
     ),
     (
         r"^helmreleases \S+ / status / history / \d / digest$",
-        "the digest of a record, which holds the times of its run",
+        "the digest covers the release's record, which contains times",
     ),
     (
         r"^helmreleases no-render / status / failures$",
-        "a failure is tried again at another pace",
+        "driftless retries failures at other intervals",
     ),
     (
         r"^secrets \S+ / data / release / chart / (.* / )?(modtime|schemamodtime)$",
-        "files of an archive have no times that count",
+        "driftless does not keep modification times of an archive's files",
     ),
     (
         r"^deployments ks-deployment / metadata / managers / kustomize-controller Apply / .* f:(strategy|resources)$",
-        "what a manifest does not say is not applied, not even as the empty structs of Go's types",
+        "fields that a manifest omits are not applied, not even as the empty structs of Go's types",
     ),
     (
         r"^secrets \S+ / data / release / chart / files$",
-        "no files are an empty list, not null",
+        "driftless writes an empty list for no files, not null",
     ),
 ];
 
-/// Of Kustomizations over several steps.
-pub const KUSTOMIZATIONS: &[Meant] = &[
+/// Differences of Kustomizations over several steps.
+pub const KUSTOMIZATIONS: &[KnownDifference] = &[
     (
         r"^gitrepositories \S+ / status / artifact / (digest|size)$",
-        "files are packed by another packer",
+        "driftless packs files differently",
     ),
     (
         r"^events of GitRepository fleet / Normal NewArtifact: ",
-        "a push is followed by its hash: the message of the commit is not asked for",
+        "driftless reads a push by its hash, and does not request the message of the commit",
     ),
     (
         r"^(events of Kustomization (\S+ / Normal ReconciliationSucceeded: Reconciliation finished in .*|not-taken)|kustomizations \S+ / status / history / \d / totalReconciliations)$",
-        "a heartbeat is no news",
+        "driftless reports no success that changes nothing",
     ),
     (
         r"^events of Kustomization \S+ / .* / annotations / kustomize.toolkit.fluxcd.io/revision$",
-        "what is said of two revisions in the same words is one event, the first's or the last's",
+        "the same message for two revisions is one event, with the first revision or the last",
     ),
     (
         r"^(kustomizations no-(build|path) / status / conditions / \d / message|events of Kustomization no-(build|path) / Warning .*)$",
-        "files are named as in the source, not in a directory of the controller's",
+        "driftless names files by their path in the source, not by one in a directory of the controller",
     ),
     (
         r"^kustomizations no-(kind|namespace) / status / inventory",
-        "what is about to exist stands in the inventory before it exists",
+        "driftless writes objects to the inventory before it applies them",
     ),
     (
         r"^kustomizations stops / status / observedGeneration$",
-        "a suspended object is left as it is",
+        "driftless leaves a suspended object unchanged",
     ),
 ];
 
-/// Of releases over several steps.
-pub const RELEASES: &[Meant] = &[
+/// Differences of releases over several steps.
+pub const RELEASES: &[KnownDifference] = &[
     (
         r"^helmrepositories \S+ / status / artifact / (digest|size)$",
-        "an index stays as it was served",
+        "driftless keeps an index unchanged",
     ),
     (
         r"^events of HelmRepository charts / Normal NewArtifact: stored fetched index",
-        "an index stays as it was served: its size and digest are others",
+        "driftless keeps an index unchanged, so its size and digest differ",
     ),
     (
         r"^helmreleases \S+ / status / history / \d / digest$",
-        "the digest of a record, which holds the times of its run",
+        "the digest covers the release's record, which contains times",
     ),
     (
         r"^secrets \S+ / data / release / chart / (.* / )?(modtime|schemamodtime)$",
-        "files of an archive have no times that count",
+        "driftless does not keep modification times of an archive's files",
     ),
     (
         r"^helmreleases (gives-up|tries-on|fixed-and-forced|cleans-up) / status / history / \d / action$",
-        "the release of before is not written again by an upgrade that fails, and keeps what is told of it",
+        "a failed upgrade does not write the previous release again, whose history keeps its action",
     ),
     (
         r"^helmreleases (no-kind|no-render|no-schema|not-taken) / status / failures$",
-        "a failure is tried again at another pace",
+        "driftless retries failures at other intervals",
     ),
     (
         r"^(helmreleases no-schema / status / conditions / \d / message|events of HelmRelease no-schema / Warning UpgradeFailed: .*)$",
-        "values are not repeated: what a schema refuses is told in other words",
+        "driftless does not repeat values, so the errors of a schema are worded differently",
     ),
     (
         r"^helmreleases (uninstalls|install-remedied) / (status / inventory|metadata / managers / helm-controller Update status / f:status f:inventory)",
-        "what was uninstalled is in no inventory",
+        "an uninstalled release has no inventory",
     ),
     (
         r"^configmaps moves-config$",
-        "a release that moves is uninstalled where it is: Flux looks for its objects in the new namespace, and leaves them",
+        "driftless uninstalls a moved release from its old namespace; Flux searches its objects in the new one and leaves them",
     ),
     (
         r"^configmaps object-gone-more / metadata / managers / helm-controller (Apply|Update)$",
-        "an object that was deleted is applied again, as it was before: one manager has its fields",
+        "driftless applies a deleted object again as before, so one manager owns its fields",
     ),
     (
         r"^helmreleases stops / status / observedGeneration$",
-        "a suspended object is left as it is",
+        "driftless leaves a suspended object unchanged",
     ),
 ];
 
-/// Of signed charts.
-pub const SIGNATURES: &[Meant] = &[
+/// Differences of signed charts.
+pub const SIGNATURES: &[KnownDifference] = &[
     (
         r"^(ocirepositories|helmcharts) (unsigned|strange|unnoted|stranger|stranger-2|other-root) / status / conditions / \d / message$",
-        "who refuses a signature says why, and what to do",
+        "driftless says why it refuses a signature, and what to do",
     ),
     (
         r"^events of (OCIRepository|HelmChart) (unsigned|strange|unnoted|stranger|stranger-2|other-root) / Warning (Chart)?VerificationError: ",
-        "who refuses a signature says why, and what to do",
+        "driftless says why it refuses a signature, and what to do",
     ),
     (
         r"^helmcharts no-secret / status / conditions$",
-        "a Secret that is missing is no failure to fetch: Flux tells it a second time, as an unknown error of a build",
+        "driftless does not report a missing Secret as a failed fetch; Flux reports it again, as an unknown error of a build",
     ),
 ];
 
-/// Of sources over several steps.
-pub const SOURCES: &[Meant] = &[
+/// Differences of sources over several steps.
+pub const SOURCES: &[KnownDifference] = &[
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets) \S+ / status / artifact / (digest|size)$",
-        "files are packed by another packer, and an index stays as it was served",
+        "driftless packs files differently, and keeps an index unchanged",
     ),
     (
         r"^events of (OCIRepository|Bucket) \S+ / Normal .* / annotations / source.toolkit.fluxcd.io/digest$",
-        "files are packed by another packer",
+        "driftless packs files differently",
     ),
     (
         r"^events of GitRepository \S+ / Normal NewArtifact: ",
-        "a push is followed by its hash: the message of the commit is not asked for",
+        "driftless reads a push by its hash, and does not request the message of the commit",
     ),
     (
         r"^events of HelmRepository \S+ / Normal NewArtifact: stored fetched index",
-        "an index stays as it was served: its size and digest are others",
+        "driftless keeps an index unchanged, so its size and digest differ",
     ),
     (
         r"^events of \S+ \S+ / Normal (ArtifactUpToDate|GitOperationSucceeded): ",
-        "a heartbeat is no news",
+        "driftless reports no success that changes nothing",
     ),
     (
         r"^events of OCIRepository (no-secret|loses) / Normal AuthenticationFailed: ",
-        "a failure is told once",
+        "driftless reports a failure once",
     ),
     (
         r"^events of (GitRepository moves|HelmRepository (logs-in|moves)) / Normal Succeeded: ",
-        "no commit's message is known, and an index stays as it was served",
+        "driftless does not read messages of commits, and keeps an index unchanged",
     ),
     (
         r"^(buckets|gitrepositories|helmcharts|helmrepositories|ocirepositories) rests / status / (conditions / 0 / )?observedGeneration$",
-        "a suspended object is left as it is",
+        "driftless leaves a suspended object unchanged",
     ),
     (
         r"^(helmcharts (bucket|tree\S*|values\S*) / status / artifact / (digest|size)|events of HelmChart (bucket|tree\S*|values\S*) / Normal .* / annotations / source.toolkit.fluxcd.io/digest)$",
-        "a chart is packed by another packer",
+        "driftless packs charts differently",
     ),
     (
         r"^(helmrepositories (comes|no-login|no-entry|list-index|no-index|no-url|logs-in|moves)|ocirepositories (comes|docker-elsewhere|docker-wrong|latest|no-digest|no-entry|no-login|no-repository|no-path|moves)|buckets (region|url-endpoint)|gitrepositories (range-of-none|moves)|helmcharts (broken-archive|no-archive|oci-no-chart-version|tree-no-chart|tree-not-a-chart|verified)) / status / conditions / \d / message$",
-        "another client asks, and another parser reads: they tell a refusal in their own words",
+        "driftless has another client and parser, which word errors differently",
     ),
     (
         r"^events of (HelmRepository (comes|no-login|no-entry|list-index|no-index|no-url|logs-in|moves)|OCIRepository (comes|docker-elsewhere|docker-wrong|latest|no-digest|no-entry|no-login|no-repository|no-path|moves)|Bucket (region|url-endpoint)|GitRepository (range-of-none|moves)|HelmChart (broken-archive|no-archive|oci-no-chart-version|tree-no-chart|tree-not-a-chart|verified)) / Warning ",
-        "another client asks, and another parser reads: they tell a refusal in their own words",
+        "driftless has another client and parser, which word errors differently",
     ),
     (
         r"^(helmcharts oci-(elsewhere|no-login|no-secret|wrong) / status / conditions / \d / (message|reason)|events of HelmChart oci-(elsewhere|no-login|wrong) / Warning .*)$",
-        "a login that fails is told as one: Flux tells it as an unknown error of a build",
+        "driftless reports a failed login as such; Flux reports it as an unknown error of a build",
     ),
     (
         r"^(helmrepositories no-host / (metadata / managers / .*|status / (observedGeneration|conditions / \d / \S+))|events of HelmRepository no-host / Warning .*)$",
-        "an address without a host is none: Flux looks the host index.yaml up",
+        "driftless refuses an address without a host; Flux resolves the host index.yaml",
     ),
     (
         r"^(buckets empty-keys / status / conditions / \d / (message|reason)|events of Bucket empty-keys / Warning .*)$",
-        "empty keys are none: Flux asks with them",
+        "driftless refuses empty keys; Flux sends requests with them",
     ),
     (
         r"^(ocirepositories opaque / (status / .*|metadata / managers / .*)|events of OCIRepository opaque / .*)$",
-        "a user and a password log in to a registry, too, as they do in a HelmRepository's Secret",
+        "driftless also accepts a user and a password for a registry, as in a HelmRepository's Secret",
     ),
 ];

@@ -1,10 +1,10 @@
-//! What the Kustomizations of the comparison are, and what happens to each, step by step.
+//! The Kustomizations of the comparison, and the edits of each, step by step.
 
 use super::act::Edit::{Config, Delete, File, Own};
 use super::act::{Act, act, ask, look};
 use serde_json::{Value, json};
 
-/// What is there before any of them.
+/// The objects that exist before any Kustomization.
 pub const BEFORE: &str = "
 apiVersion: v1
 kind: ConfigMap
@@ -44,7 +44,7 @@ data:
 
 type Files = Vec<(&'static str, String)>;
 
-/// A ConfigMap with an annotation.
+/// Renders a ConfigMap with an annotation.
 fn marked(name: &str, text: &str, annotation: &str, value: &str) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: apps\n  annotations:\n    {annotation}: {value}\n\
@@ -69,7 +69,7 @@ fn fixed(name: &str, text: &str) -> String {
     config(name, text) + "immutable: true\n"
 }
 
-/// All of them, each with the files of its directory. What a step does to one must not hang on another's.
+/// Returns all acts, each with the files of its directory. A step of one act must not depend on one of another act.
 pub fn acts() -> Vec<(Act, Files)> {
     let mut all = commits();
     all.extend(specs());

@@ -1,4 +1,4 @@
-//! Kustomizations over several steps: commits, edits of the spec and of what was applied, deletion.
+//! Kustomizations over several steps: commits, edits of the spec and of applied objects, deletion.
 
 use super::act::{Act, Edit, delete_all, longest};
 use super::compare::Comparison;
@@ -13,7 +13,7 @@ use serde_json::json;
 const KUSTOMIZATIONS: &str = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/apps/kustomizations";
 const SOURCE: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/gitrepositories/fleet";
 
-/// Every step on both sides, and all that is there after each.
+/// Runs every step on both sides, and compares all objects after each.
 #[test]
 fn flux_controllers_and_driftless_run_kustomizations_alike() {
     let sources = Sources::new();
@@ -32,7 +32,7 @@ fn flux_controllers_and_driftless_run_kustomizations_alike() {
     for side in sides {
         side.apply(&source);
         side.apply(BEFORE);
-        side.is_there("gitrepositories/fleet");
+        side.wait_for_artifact("gitrepositories/fleet");
     }
     let acts: Vec<Act> = acts.into_iter().map(|(act, _)| act).collect();
     for side in sides {
@@ -40,7 +40,7 @@ fn flux_controllers_and_driftless_run_kustomizations_alike() {
     }
     let mut comparison = Comparison::new(sides[0], sides[1], known::KUSTOMIZATIONS);
     let mut same = |what: &str, head: &str| {
-        eprintln!("{what}");
+        eprintln!("{description}");
         comparison.eventually_the_same(|sides, _| sides.iter().all(|side| has_tried(side, head)));
     };
     same("created", &head);
@@ -82,7 +82,7 @@ fn committed(act: &Act, step: usize) -> Vec<Change> {
         }
         _ => None,
     };
-    // Every commit is another revision.
+    // This file makes every commit a new revision.
     let note = Change::write("acts/step", format!("{step}"));
     edits.filter_map(change).chain([note]).collect()
 }
@@ -102,10 +102,10 @@ fn create(side: &Side, act: &Act) {
     created.expect("created");
 }
 
-/// Whether every Kustomization has tried this commit, and come to an end with it.
+/// Returns whether every Kustomization has attempted this commit and settled.
 fn has_tried(side: &Snapshot, head: &str) -> bool {
     of_kind(side, "kustomizations").all(|one| {
-        // What has no directory in a revision keeps the revision of before.
+        // If a revision lacks the directory, the status keeps the previous revision.
         let has_no_directory = ready(one).is_some_and(|ready| ready["reason"] == "ArtifactFailed");
         let tried = one["status"]["lastAttemptedRevision"]
             .as_str()

@@ -1,4 +1,4 @@
-//! Flux's own controllers as the judges: what they and `driftless serve` make of the same objects.
+//! Comparisons with Flux's own controllers: what they and `driftless serve` make of the same objects.
 
 mod act;
 mod compare;
@@ -20,10 +20,11 @@ use driftless_harness::cluster::Cluster;
 use site::{Side, Sources};
 use snapshot::{Snapshot, ready};
 
-/// What driftless tries again long before Flux does: it counts when both sides have failed at the same time.
-const TRIED_AGAIN: &str = "kustomizations no-health";
+/// An object that driftless retries long before Flux does: it is only compared once both sides have failed at the same
+/// time.
+const RETRIED: &str = "kustomizations no-health";
 
-/// The same objects, reconciled by the controllers on one cluster and by driftless on another.
+/// Compares the same objects, reconciled by the controllers on one cluster and by driftless on another.
 #[test]
 fn flux_controllers_and_driftless_write_the_same() {
     let sources = Sources::new();
@@ -40,7 +41,7 @@ fn flux_controllers_and_driftless_write_the_same() {
             "ocirepositories/web",
             "buckets/files",
         ] {
-            side.is_there(source);
+            side.wait_for_artifact(source);
         }
         side.apply(&sources.fill(include_str!("objects.yaml")));
         side.apply(&opened::objects(&side.cluster));
@@ -48,7 +49,7 @@ fn flux_controllers_and_driftless_write_the_same() {
     let mut failed_alike = false;
     let mut comparison = Comparison::new(&flux, &driftless, known::OBJECTS);
     comparison.eventually_the_same(|[flux, _], all| {
-        let is_tried = |difference: &String| difference.starts_with(TRIED_AGAIN);
+        let is_tried = |difference: &String| difference.starts_with(RETRIED);
         failed_alike |= is_failed(flux) && !all.iter().any(is_tried);
         all.retain(|difference| !failed_alike || !is_tried(difference));
         failed_alike
@@ -57,6 +58,6 @@ fn flux_controllers_and_driftless_write_the_same() {
 }
 
 fn is_failed(side: &Snapshot) -> bool {
-    let ready = side.get(TRIED_AGAIN).and_then(ready);
+    let ready = side.get(RETRIED).and_then(ready);
     ready.is_some_and(|ready| ready["status"] == "False")
 }

@@ -1,10 +1,11 @@
-//! Objects on a cluster that a token opens, which is each side's own one, and ConfigMaps that lead nowhere.
+//! Objects with `spec.kubeConfig.configMapRef`: on a cluster that accepts a token (each side's own), and with invalid
+//! ConfigMaps.
 
 use driftless_harness::cluster::Cluster;
 use serde_json::{Value, json};
 
-/// What each ConfigMap says instead of what leads to the cluster.
-const WAYS: [(&str, &[(&str, &str)]); 10] = [
+/// The names of the ConfigMaps, and the fields in which each differs from the valid one.
+const CONFIG_MAPS: [(&str, &[(&str, &str)]); 10] = [
     ("opened", &[]),
     ("opened-no-account", &[("serviceAccountName", "absent")]),
     ("opened-no-address", &[("address", "")]),
@@ -26,7 +27,7 @@ const WAYS: [(&str, &[(&str, &str)]); 10] = [
     ),
 ];
 
-/// A Kustomization and a HelmRelease for each ConfigMap, and for one that is not there.
+/// Returns a Kustomization and a HelmRelease for each ConfigMap, and for a missing one.
 pub fn objects(cluster: &Cluster) -> String {
     let mut all = vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "opener", "namespace": "apps",
@@ -35,7 +36,7 @@ pub fn objects(cluster: &Cluster) -> String {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"kind": "ServiceAccount", "name": "opener", "namespace": "apps"}]}),
     ];
-    for (name, changes) in WAYS {
+    for (name, changes) in CONFIG_MAPS {
         let mut data = json!({"provider": "generic", "address": cluster.url(), "ca.crt": cluster.ca(),
             "serviceAccountName": "opener", "audiences": "https://kubernetes.default.svc\n"});
         for (key, value) in changes {
@@ -43,7 +44,7 @@ pub fn objects(cluster: &Cluster) -> String {
         }
         all.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "apps"}, "data": data}));
     }
-    let names = WAYS.iter().map(|(name, _)| *name);
+    let names = CONFIG_MAPS.iter().map(|(name, _)| *name);
     all.extend(names.chain(["opened-no-map"]).flat_map(followers));
     json!({"apiVersion": "v1", "kind": "List", "items": all}).to_string()
 }

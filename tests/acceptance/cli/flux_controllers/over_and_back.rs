@@ -1,4 +1,4 @@
-//! From the controllers to driftless and back, on one cluster: nothing is made anew, nothing is left behind.
+//! From the controllers to driftless and back, on one cluster: no object is recreated or left behind.
 
 use super::site::{Side, Sources};
 use super::snapshot;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SOURCES: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps";
 const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases";
 const KUSTOMIZATIONS: &str = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/apps/kustomizations";
-/// What changes hands.
+/// The objects that are taken over: API path and name.
 const MOVED: [(&str, &str); 9] = [
     (SOURCES, "gitrepositories/fleet"),
     (SOURCES, "helmrepositories/charts"),
@@ -30,7 +30,7 @@ fn flux_controllers_and_driftless_take_over_from_each_other() {
     let side = Side::flux(Cluster::start("moves"), &sources);
     side.apply(&sources.fill(include_str!("sources.yaml")));
     for (_, source) in &MOVED[..3] {
-        side.is_there(source);
+        side.wait_for_artifact(source);
     }
     side.apply(&sources.fill(include_str!("moved.yaml")));
     until(
@@ -39,7 +39,7 @@ fn flux_controllers_and_driftless_take_over_from_each_other() {
         all_ready,
     );
 
-    side.nobody();
+    side.stop_serving();
     let before = World::of(&side);
     side.serve(&sources);
     ask(&side, "over");
@@ -67,7 +67,7 @@ fn flux_controllers_and_driftless_take_over_from_each_other() {
     assert!(find(&side, "leaves-config").is_none(), "uninstalled");
     assert!(find(&side, "ks-healthy").is_none(), "pruned");
 
-    side.nobody();
+    side.stop_serving();
     let before = World::of(&side);
     side.flux_again(&sources);
     ask(&side, "back");
@@ -92,7 +92,7 @@ fn flux_controllers_and_driftless_take_over_from_each_other() {
     }
 }
 
-/// What must not change when the server changes: everything that was applied, every record, and what the status says of it.
+/// The state that must not change when the server changes: applied objects, records, and the status that describes them.
 struct World(snapshot::Snapshot);
 
 impl World {
@@ -108,18 +108,22 @@ impl World {
             let Some(object) = side.cluster.api().find(&format!("{path}/{name}")) else {
                 continue;
             };
-            let told = [
+            let fields = [
                 "history",
                 "inventory",
                 "lastAppliedRevision",
                 "storageNamespace",
                 "helmChart",
             ];
-            let told = told.map(|field| (field.to_owned(), object["status"][field].clone()));
+            let fields = fields.map(|field| (field.to_owned(), object["status"][field].clone()));
             let mut kept = json!({"spec": object["spec"], "finalizers": object["metadata"]["finalizers"],
-                "told": Value::Object(told.into_iter().collect())});
-            // Flux counts every look.
-            for entry in kept["told"]["history"].as_array_mut().into_iter().flatten() {
+                "status": Value::Object(fields.into_iter().collect())});
+            // Flux counts every reconciliation.
+            for entry in kept["status"]["history"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+            {
                 entry["totalReconciliations"] = Value::Null;
             }
             snapshot::strip(&mut kept);
@@ -151,13 +155,13 @@ fn find(side: &Side, config: &str) -> Option<Value> {
 }
 
 #[track_caller]
-fn until(side: &Side, what: &str, mut check: impl FnMut(&Side) -> Result<(), String>) {
+fn until(side: &Side, description: &str, mut check: impl FnMut(&Side) -> Result<(), String>) {
     let start = Instant::now();
-    while let Err(why) = check(side) {
-        assert!(start.elapsed() < PATIENCE, "{what}: {why}");
+    while let Err(error) = check(side) {
+        assert!(start.elapsed() < PATIENCE, "{description}: {error}");
         std::thread::sleep(Duration::from_millis(200));
     }
-    eprintln!("  {what}: {:.1} s", start.elapsed().as_secs_f64());
+    eprintln!("  {description}: {:.1} s", start.elapsed().as_secs_f64());
 }
 
 fn all_ready(side: &Side) -> Result<(), String> {
@@ -181,7 +185,7 @@ fn ready(object: &Value) -> Result<(), String> {
     }
 }
 
-/// Asks for a reconciliation of everything, sources first, and waits until it was done.
+/// Requests a reconciliation of everything, sources first, and waits until it is done.
 #[track_caller]
 fn ask(side: &Side, token: &str) {
     for stage in [&MOVED[..3], &MOVED[3..]] {
@@ -195,7 +199,7 @@ fn ask(side: &Side, token: &str) {
         }
         until(
             side,
-            &format!("everything was looked at: {token}"),
+            &format!("everything is reconciled: {token}"),
             |side| {
                 for (path, name) in stage {
                     let Some(object) = object(side, path, name) else {
@@ -228,7 +232,7 @@ fn set_color(side: &Side, color: &str) {
     side.cluster.api().patch(&path, &patch).expect("patched");
 }
 
-/// Both kinds of change landed, and the release has so many revisions.
+/// Waits until both changes have been applied, and checks that the release has this revision.
 #[track_caller]
 fn changed_by(side: &Side, text: &str, color: &str, version: i64) {
     until(side, "the change landed", |side| {

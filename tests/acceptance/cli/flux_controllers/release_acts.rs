@@ -1,20 +1,20 @@
-//! What the releases of the second comparison are, and what happens to each, step by step.
+//! The releases of the second comparison, and the edits of each, step by step.
 
 use super::act::Edit::{Config, Delete, Own};
 use super::act::{Act, Edit, act, ask, look};
 use serde_json::{Value, json};
 
-/// A step that gives the release other values.
+/// Returns a step that sets other values of the release.
 fn values(values: &Value) -> Vec<Edit> {
     vec![Own(json!({"spec": {"values": values}}))]
 }
 
-/// A spec whose upgrades fail when they wait for a Deployment.
+/// Returns a spec whose upgrades fail when they wait for a Deployment.
 fn upgrades(remediation: Value) -> Value {
     json!({"timeout": "3s", "upgrade": {"remediation": remediation}})
 }
 
-/// What is there before any release.
+/// The objects that exist before any release.
 pub const BEFORE: &str = "
 apiVersion: v1
 kind: ConfigMap
@@ -44,7 +44,7 @@ data:
   foreign: kept
 ";
 
-/// All of them. What a step does to one release must not hang on another's.
+/// Returns all acts. A step of one release must not depend on one of another release.
 pub fn acts() -> Vec<Act> {
     let mut all = failures();
     all.extend(hooks());
@@ -255,7 +255,7 @@ fn forms() -> Vec<Act> {
     ]
 }
 
-/// What others did, or do.
+/// Returns acts in which other users change objects, before or during the release.
 fn by_others() -> Vec<Act> {
     let other = json!({"chart": {"spec": {"chart": "web"}}});
     vec![

@@ -1,4 +1,4 @@
-//! Releases over several steps: failures and what remedies them, hooks and tests that end badly, drift, requests.
+//! Releases over several steps: failures and their remediation, failing hooks and tests, drift, requests.
 
 use super::act::{Act, CORE, delete_all, longest};
 use super::compare::Comparison;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases";
 
-/// Every step on both sides, and all that is there after each.
+/// Runs every step on both sides, and compares all objects after each.
 #[test]
 fn flux_controllers_and_driftless_run_releases_alike() {
     let sources = Sources::new();
@@ -24,7 +24,7 @@ fn flux_controllers_and_driftless_run_releases_alike() {
     for side in sides {
         side.apply(&source);
         side.apply(BEFORE);
-        side.is_there("helmrepositories/charts");
+        side.wait_for_artifact("helmrepositories/charts");
     }
     let acts = acts();
     for side in sides {
@@ -33,8 +33,8 @@ fn flux_controllers_and_driftless_run_releases_alike() {
         }
     }
     let mut comparison = Comparison::new(sides[0], sides[1], known::RELEASES);
-    let mut same = |what: &str| {
-        eprintln!("{what}");
+    let mut same = |description: &str| {
+        eprintln!("{description}");
         comparison.eventually_the_same(|snapshots, _| {
             sides.iter().for_each(|side| end_pods(side));
             snapshots
@@ -67,7 +67,7 @@ fn install(side: &Side, act: &Act) {
         .expect("created");
 }
 
-/// Pods end as their label says: no kubelet runs here.
+/// Ends Pods as their label demands: no kubelet runs here.
 fn end_pods(side: &Side) {
     for pod in side
         .cluster
@@ -83,7 +83,7 @@ fn end_pods(side: &Side) {
         if pod["status"]["phase"] != phase {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let status = json!({"status": {"phase": phase}});
-            // It may be gone by now.
+            // The Pod may have been deleted meanwhile.
             let _ = side
                 .cluster
                 .api()

@@ -1,4 +1,4 @@
-//! Signed and unsigned charts: what source-controller makes of `spec.verify`, and driftless.
+//! Signed and unsigned charts: `spec.verify` by source-controller and by driftless.
 
 use super::compare::Comparison;
 use super::known;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const WEB: &str = "charts/web";
 const ACTS: &str = "charts/acts";
 
-/// Name, chart, version, provider and Secret of a HelmChart and an OCIRepository.
+/// The name, chart, version, provider and Secret of a HelmChart and an OCIRepository.
 const OBJECTS: [[&str; 5]; 7] = [
     ["signed", "web", "1.0.0", "cosign", "keys"],
     ["unsigned", "web", "1.1.0", "cosign", "keys"],
@@ -25,7 +25,7 @@ const OBJECTS: [[&str; 5]; 7] = [
 const ISSUER: &str = "https://token.example.com";
 const SUBJECT: &str = "https://git.example.com/acme/web/release.yaml@refs/heads/main";
 
-/// Name, chart, version, issuer and Secret of an OCIRepository that an identity of a Sigstore must have signed.
+/// The name, chart, version, issuer and Secret of an OCIRepository that an identity of a Sigstore must have signed.
 const KEYLESS: [[&str; 5]; 6] = [
     ["keyless", "web", "1.0.0", "^https://token", "sigstore"],
     ["keyless-2", "acts", "1.0.0", "^https://token", "sigstore"],
@@ -42,15 +42,15 @@ fn flux_controllers_and_driftless_verify_the_same() {
     let key = Key::new(directory, "own", "p256");
     key.sign(Cosign::Bundle, host, WEB, "1.0.0");
     Key::new(directory, "strange", "p256").sign(Cosign::Simple, host, ACTS, "1.0.0");
-    let how = json!({"kind": "p256", "organization": "Acme", "intermediate": true});
-    let signer = Signer::new(directory, "signer", &how);
+    let options = json!({"kind": "p256", "organization": "Acme", "intermediate": true});
+    let signer = Signer::new(directory, "signer", &options);
     signer.sign(host, WEB, "1.1.0", &json!({}));
 
     let [own, strange] =
         ["sigstore", "strange-sigstore"].map(|name| Sigstore::new(directory, name));
     for [form, chart] in [["bundle", WEB], ["simple", ACTS]] {
-        let how = json!({"form": form, "issuer": ISSUER, "subject": SUBJECT});
-        own.sign(host, chart, "1.0.0", &how);
+        let options = json!({"form": form, "issuer": ISSUER, "subject": SUBJECT});
+        own.sign(host, chart, "1.0.0", &options);
     }
 
     let policy = |level: &str| {
@@ -135,7 +135,7 @@ fn repository(name: &str, chart: &str, version: &str, verify: &Value) -> Value {
     )
 }
 
-/// Whether every object says how it stands.
+/// Returns whether every object has a final condition Ready.
 fn is_settled(side: &Snapshot) -> bool {
     let objects = ["helmcharts", "ocirepositories"].into_iter();
     let objects = objects.flat_map(|kind| OBJECTS.map(|[name, ..]| format!("{kind} {name}")));

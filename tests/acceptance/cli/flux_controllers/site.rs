@@ -1,4 +1,4 @@
-//! A cluster under Flux's controllers or driftless, and what both follow: repositories of charts and of manifests.
+//! A cluster under Flux's controllers or driftless, and the sources of both: repositories of charts and of manifests.
 
 use driftless_harness::aws::MiniStack;
 use driftless_harness::charts::{Host, index, package_directory, push};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
-/// Where sources come from, one for both sides.
+/// The servers that sources are fetched from, shared by both sides.
 pub struct Sources {
     pub charts: Host,
-    /// A registry that wants a login.
+    /// A registry that requires a login.
     closed: Host,
     pub github: GitHub,
     pub fleet: Arc<Repository>,
@@ -56,7 +56,7 @@ impl Sources {
         sources
     }
 
-    /// Manifests with the addresses of this run. The names that stand for them are too long to be found in a certificate by chance.
+    /// Puts the addresses of this run into manifests. The placeholders are too long to occur in a certificate by chance.
     pub fn fill(&self, manifests: &str) -> String {
         manifests
             .replace("CHARTS", &self.charts.url())
@@ -67,7 +67,7 @@ impl Sources {
     }
 }
 
-/// A host of charts whose address is no refused login.
+/// Starts a host of charts whose address source-controller does not mistake for a refused login.
 pub fn host() -> Host {
     let mut hosts = std::iter::repeat_with(Host::start);
     hosts
@@ -75,7 +75,8 @@ pub fn host() -> Host {
         .expect("a host")
 }
 
-/// Pushes a chart until source-controller does not take its digest for a refused login. The digest depends on the time of the file.
+/// Pushes a chart until source-controller does not mistake its digest for a refused login. The digest depends on the
+/// file's time.
 pub fn publish(directory: &Path, packed: &Path, host: &Host, (chart, version): (&str, &str)) {
     loop {
         push(directory, packed, host, "charts");
@@ -89,13 +90,13 @@ pub fn publish(directory: &Path, packed: &Path, host: &Host, (chart, version): (
     }
 }
 
-/// Whether source-controller 1.9.1 takes a chart's failure for a refused login when its message has this text
-/// (`buildFromHelmRepository`).
+/// Returns whether source-controller 1.9.1 takes a chart's failure for a refused login if its message contains this
+/// string (`buildFromHelmRepository`).
 fn is_taken_for_a_refusal(text: &str) -> bool {
     text.contains("401")
 }
 
-/// S3 with a bucket of manifests and a chart.
+/// Starts an S3 with a bucket of manifests and a chart.
 fn buckets(here: &Path) -> MiniStack {
     let buckets = MiniStack::start();
     let aws = buckets.aws();
@@ -114,7 +115,7 @@ fn buckets(here: &Path) -> MiniStack {
     buckets
 }
 
-/// A cluster and who serves it.
+/// A cluster, and the process that serves it.
 pub struct Side {
     pub cluster: Cluster,
     kubectl: Kubectl,
@@ -134,7 +135,7 @@ impl Side {
         }
     }
 
-    /// Served by Flux's controllers, with their definitions.
+    /// Serves the cluster by Flux's controllers, with their definitions.
     pub fn flux(cluster: Cluster, sources: &Sources) -> Self {
         let mut flux = Flux::install(&cluster);
         flux.start(sources.github.authority());
@@ -143,8 +144,8 @@ impl Side {
         side
     }
 
-    /// Ends whoever serves it.
-    pub fn nobody(&self) {
+    /// Stops the process that serves the cluster.
+    pub fn stop_serving(&self) {
         self.serve.take();
         if let Some(flux) = self.flux.borrow_mut().as_mut() {
             flux.stop();
@@ -158,7 +159,7 @@ impl Side {
         }
     }
 
-    /// Served by driftless, with its definitions.
+    /// Serves the cluster by driftless, with its definitions.
     pub fn driftless(cluster: Cluster, sources: &Sources) -> Self {
         let side = Self::new(cluster);
         side.serve(sources);
@@ -186,8 +187,8 @@ impl Side {
         self.kubectl.apply(manifests);
     }
 
-    /// Waits until a source that others follow has its artifact: whether somebody was too early is a race.
-    pub fn is_there(&self, source: &str) {
+    /// Waits until a source has its artifact: whether a dependent finds it missing is a race.
+    pub fn wait_for_artifact(&self, source: &str) {
         let start = Instant::now();
         let path = format!("/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/{source}");
         while self.cluster.api().get(&path).expect("a source")["status"]["artifact"].is_null() {

@@ -1,4 +1,4 @@
-//! What a cluster holds, without what no two runs share.
+//! The objects and events of a cluster, without what differs between any two runs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::LazyLock;
 
-/// Objects by kind and name, and their events by `events of`, kind and name. Names are different in all namespaces.
+/// Objects by kind and name, and their events by `events of`, kind and name. Names are unique across the namespaces.
 pub type Snapshot = BTreeMap<String, Value>;
 
 const NAMESPACES: [&str; 2] = ["apps", "elsewhere"];
@@ -29,7 +29,7 @@ const KINDS: [&str; 11] = [
     "api/v1/{}/pods",
 ];
 
-/// Fields that tell when or where something happened.
+/// Fields that depend on the time or place of the run.
 const OF_A_RUN: [&str; 18] = [
     "uid",
     "resourceVersion",
@@ -51,40 +51,40 @@ const OF_A_RUN: [&str; 18] = [
     "lastCompleted",
 ];
 
-/// The condition `Ready` of an object.
+/// Returns the condition `Ready` of an object.
 pub fn ready(object: &Value) -> Option<&Value> {
     let mut conditions = object["status"]["conditions"].as_array()?.iter();
     conditions.find(|one| one["type"] == "Ready")
 }
 
-/// Whether who serves an object has come to an end with it as it is now, with what was asked for too.
+/// Returns whether an object's present generation and its last request have been reconciled, with success or not.
 pub fn is_settled(object: &Value) -> bool {
     let (meta, status) = (&object["metadata"], &object["status"]);
     let is_suspended = object["spec"]["suspend"] == true;
-    let is_told = ready(object).is_some_and(|ready| {
+    let is_reported = ready(object).is_some_and(|ready| {
         let is_seen = is_suspended || ready["observedGeneration"] == meta["generation"];
         ready["status"] != "Unknown" && is_seen
     });
     let asked = &meta["annotations"]["reconcile.fluxcd.io/requestedAt"];
     let is_asked = *asked == Value::Null || *asked == status["lastHandledReconcileAt"];
-    is_told && is_asked && meta["deletionTimestamp"].is_null()
+    is_reported && is_asked && meta["deletionTimestamp"].is_null()
 }
 
-/// Whether somebody is at it just now: what fails is tried again and again.
+/// Returns whether a reconciliation is in progress: failures are retried without end.
 pub fn is_trying(object: &Value) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
     conditions.any(|one| one["type"] == "Reconciling" && one["reason"] == "Progressing")
 }
 
-/// The objects of a kind, by its plural.
+/// Returns the objects of a kind, by its plural.
 pub fn of_kind<'s>(side: &'s Snapshot, plural: &str) -> impl Iterator<Item = &'s Value> {
-    let lead = format!("{plural} ");
+    let prefix = format!("{plural} ");
     let all = side.iter();
-    all.filter_map(move |(name, object)| name.starts_with(&lead).then_some(object))
+    all.filter_map(move |(name, object)| name.starts_with(&prefix).then_some(object))
 }
 
-/// All of it.
+/// Takes a snapshot of a cluster.
 pub fn take(cluster: &Cluster) -> Snapshot {
     let mut snapshot = Snapshot::new();
     for namespace in NAMESPACES {
@@ -115,9 +115,9 @@ fn events(cluster: &Cluster, namespace: &str, snapshot: &mut Snapshot) {
     for event in cluster.api().list(&path).expect("the events") {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let about = &event["involvedObject"];
-        // Whether it looked before the other was ready is a race.
+        // Whether it was reconciled before the other was ready is a race.
         let is_race = event["reason"] == "DependencyNotReady" && about["name"] == "follows";
-        // Artifacts that nobody needs any more go at each one's own time.
+        // Each side deletes unused artifacts at its own time.
         if is_race || event["reason"] == "GarbageCollectionSucceeded" {
             continue;
         }
@@ -132,13 +132,13 @@ fn events(cluster: &Cluster, namespace: &str, snapshot: &mut Snapshot) {
             text(&event["type"]),
             text(&event["reason"])
         );
-        let told = json!({"annotations": event["metadata"]["annotations"], "source": event["source"],
+        let details = json!({"annotations": event["metadata"]["annotations"], "source": event["source"],
             "reportingComponent": event["reportingComponent"]});
-        snapshot.entry(about).or_insert_with(|| json!({}))[key] = told;
+        snapshot.entry(about).or_insert_with(|| json!({}))[key] = details;
     }
 }
 
-/// A message without the time that something took, and without the last lines of the log that Helm's library keeps.
+/// Removes from a message the time that an action took, and the last lines of the log of Helm's library.
 fn timeless(message: &str) -> String {
     static TOOK: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(passed in|failed after|finished in) [0-9.hmµs]+").expect("a pattern")
@@ -150,7 +150,7 @@ fn timeless(message: &str) -> String {
     TOOK.replace(message.trim(), "$1 …").into_owned()
 }
 
-/// Who manages which fields, as a map that can be compared.
+/// Replaces `managedFields` by a map from managers to fields, which can be compared.
 fn manage(object: &mut Value) {
     let Some(entries) = object["metadata"]
         .as_object_mut()
@@ -178,7 +178,7 @@ fn manage(object: &mut Value) {
     object["metadata"]["managers"] = managers.into();
 }
 
-/// Puts the content of a release's record in the place of its bytes.
+/// Replaces the encoded bytes of a release's record by its content.
 fn open_record(object: &mut Value) {
     if object["type"] != "helm.sh/release.v1" {
         return;
@@ -204,7 +204,7 @@ fn leaves(fields: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Takes out when and where something happened.
+/// Replaces the fields that depend on the time or place of the run.
 pub fn strip(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,13 +1,13 @@
-//! What the sources of the fourth comparison are, and what happens to each, step by step.
+//! The sources of the fourth comparison, and the edits of each, step by step.
 
 use super::act::Edit::{self, Delete, Own};
 use super::act::{Act, act, ask, look};
 use serde_json::{Value, json};
 
-/// A kind of source, and what happens to one of its objects.
+/// A kind of source, and the act of one of its objects.
 pub type Source = (&'static str, Act);
 
-/// The Secrets that are there before any source. Names in capitals stand for what a run fills in.
+/// Returns the Secrets that exist before any source. Names in capitals are placeholders that a run fills in.
 pub fn secrets() -> Vec<Value> {
     let secret = |name: &str, kind: &str, entries: &Value| {
         json!({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": name, "namespace": "apps"},
@@ -72,7 +72,7 @@ pub fn secrets() -> Vec<Value> {
     ]
 }
 
-/// All of them. What a step does to one source must not hang on another's.
+/// Returns all acts. A step of one source must not depend on one of another source.
 pub fn acts() -> Vec<Source> {
     let of = |kind: &'static str, acts: Vec<Act>| acts.into_iter().map(move |act| (kind, act));
     of("HelmRepository", repositories())
@@ -87,7 +87,7 @@ fn spec(change: Value) -> Vec<Edit> {
     vec![Own(json!({"spec": change}))]
 }
 
-/// A spec with more fields, or with others.
+/// Adds or replaces fields of a spec.
 fn with(mut spec: Value, more: Value) -> Value {
     if let Value::Object(more) = more {
         for (field, value) in more {

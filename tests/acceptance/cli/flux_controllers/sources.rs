@@ -1,4 +1,4 @@
-//! Sources over several steps: logins, certificates, references, ranges, what is missing and what is broken.
+//! Sources over several steps: logins, certificates, references, ranges, missing and broken objects.
 
 use super::act::{Act, longest};
 use super::compare::Comparison;
@@ -14,7 +14,7 @@ use driftless_harness::proxy::Proxy;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Every step on both sides, and all that is there after each.
+/// Runs every step on both sides, and compares all objects after each.
 #[test]
 fn flux_controllers_and_driftless_keep_sources_alike() {
     let sources = Sources::new();
@@ -29,8 +29,8 @@ fn flux_controllers_and_driftless_keep_sources_alike() {
         &Side::driftless(driftless, &sources),
     ];
     let mut comparison = Comparison::new(sides[0], sides[1], known::SOURCES);
-    let mut same = |what: &str| {
-        eprintln!("{what}");
+    let mut same = |description: &str| {
+        eprintln!("{description}");
         comparison.eventually_the_same(|sides, _| sides.iter().all(|side| has_settled(side)));
     };
     let before: Vec<String> = before().iter().map(|one| fill(one).to_string()).collect();
@@ -66,7 +66,7 @@ fn flux_controllers_and_driftless_keep_sources_alike() {
     comparison.finish();
 }
 
-/// Hosts besides the common ones, and what they hold.
+/// Further hosts, and the digest and commit of their content.
 struct Places {
     open: Host,
     locked: Host,
@@ -131,7 +131,7 @@ impl Places {
             .replace("SOCKS", self.socks.url())
             .replace("DIGEST", &self.digest)
             .replace("COMMIT", &self.commit)
-            // The last: no name is looked for in a certificate.
+            // Last, so that no placeholder is replaced within the certificate.
             .replace(
                 "AUTHORITY",
                 &self.secure.authority().escape_default().to_string(),
@@ -140,7 +140,7 @@ impl Places {
     }
 }
 
-/// The files of a chart in the fleet's tree.
+/// Returns the changes that add a chart to the fleet's tree.
 fn tree(chart: &Path) -> Vec<Change> {
     [
         "Chart.yaml",
@@ -177,7 +177,7 @@ fn create(side: &Side, (kind, act): &(&str, Act), fill: &impl Fn(&Value) -> Valu
     created.unwrap_or_else(|error| panic!("{kind} {}: {error:?}", act.name));
 }
 
-/// Whether every source has come to its end. A registry of charts has none: nobody looks at it by itself.
+/// Returns whether every source has settled. A registry of charts is not reconciled by itself, so it never settles.
 fn has_settled(side: &Snapshot) -> bool {
     let kinds = [
         "helmrepositories",

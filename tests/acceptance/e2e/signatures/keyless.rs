@@ -1,6 +1,6 @@
-//! Signatures without keys: a Sigstore of one's own vouches for identities, and cosign itself says what it makes of each signature.
+//! Keyless signatures: a test Sigstore certifies identities, and cosign itself judges each signature.
 
-use super::{APP, Signed, told};
+use super::{APP, Signed, expected_condition};
 use crate::charts::SPACE;
 use driftless_harness::charts::sign::{Cosign, Sigstore};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ const SUBJECT: &str =
 const MAIL: &str = "ann@example.com";
 const FORMS: [&str; 3] = ["simple", "bundle", "bundle-v2"];
 
-/// Who may sign.
+/// Returns the identities that may sign.
 fn identities() -> Value {
     json!([{"issuer": "^https://token\\.example\\.com$", "subject": "^https://git\\.example\\.com/acme/app/.*@refs/heads/main$"}])
 }
 
-/// What may be wrong with a signature of each form, and how that is told.
+/// The faults of a signature of each form, with a part of their messages.
 const FAULTS: [(&str, &[(&str, &str)]); 3] = [
     (
         "simple",
@@ -29,7 +29,10 @@ const FAULTS: [(&str, &[(&str, &str)]); 3] = [
             ("other-rekor", "No log key valid"),
             ("other-entry", "hash mismatch for hashedrekord entry"),
             ("time", "invalid inclusion promise"),
-            ("no-entry", "the signature has no entry of a transparency log"),
+            (
+                "no-entry",
+                "the signature has no entry of a transparency log",
+            ),
             ("edited", "invalid signature"),
         ],
     ),
@@ -68,7 +71,7 @@ const FAULTS: [(&str, &[(&str, &str)]); 3] = [
     ),
 ];
 
-/// A world, a Sigstore, the Secret `sigstore` that leads to it, and the versions that were published.
+/// A world, a Sigstore, the Secret `sigstore` with its trusted root, and the published objects.
 struct Keyless {
     signed: Signed,
     sigstore: Sigstore,
@@ -89,23 +92,23 @@ impl Keyless {
     }
 
     /// Publishes a version with one signature.
-    fn publish(&self, version: &str, how: &Value) {
+    fn publish(&self, version: &str, options: &Value) {
         self.signed.publish(version);
         let mut made = json!({"issuer": ISSUER, "subject": SUBJECT});
-        for (key, value) in how.as_object().expect("an object") {
+        for (key, value) in options.as_object().expect("an object") {
             made[key] = value.clone();
         }
         (self.sigstore).sign(&self.signed.world.host, APP, version, &made);
     }
 
-    /// What cosign itself says of a version.
+    /// Returns cosign's own judgement of a version.
     fn judge(&self, version: &str, identities: &Value) -> Result<(), String> {
         let host = &self.signed.world.host;
         self.sigstore.judge(host, APP, version, identities)
     }
 
-    /// Wants an OCIRepository of a version that one of these identities signed.
-    fn want(&mut self, name: &str, version: &str, identities: &Value) {
+    /// Adds an OCIRepository of a version that one of these identities must have signed.
+    fn add(&mut self, name: &str, version: &str, identities: &Value) {
         let verify = json!({"provider": "cosign", "matchOIDCIdentity": identities,
             "trustedRootSecretRef": {"name": "sigstore"}});
         let [_, repository] = self.signed.verified(name, version, &verify);
@@ -116,14 +119,14 @@ impl Keyless {
         self.signed.world.push(&self.objects);
     }
 
-    /// Status and message of `SourceVerified` of an OCIRepository.
+    /// Returns status and message of the condition `SourceVerified` of an OCIRepository.
     fn verified(&self, name: &str) -> (String, String) {
-        let told = self
+        let condition = self
             .signed
             .condition("OCIRepository", name, "SourceVerified");
         let ready = self.signed.condition("OCIRepository", name, "Ready");
-        assert_eq!(told.0, ready.0, "{name}: {told:?} {ready:?}");
-        (told.0, told.2)
+        assert_eq!(condition.0, ready.0, "{name}: {condition:?} {ready:?}");
+        (condition.0, condition.2)
     }
 }
 
@@ -144,28 +147,28 @@ fn keyless_signatures_embedded() {
     for (form, name) in FORMS.into_iter().enumerate() {
         for (number, (signer, identities)) in signers.iter().enumerate() {
             let version = format!("1.{form}.{number}");
-            let mut how = signer.clone();
-            how["form"] = json!(name);
-            keyless.publish(&version, &how);
-            assert_eq!(keyless.judge(&version, identities), Ok(()), "{how}");
-            keyless.want(&format!("good-{form}-{number}"), &version, identities);
+            let mut options = signer.clone();
+            options["form"] = json!(name);
+            keyless.publish(&version, &options);
+            assert_eq!(keyless.judge(&version, identities), Ok(()), "{options}");
+            keyless.add(&format!("good-{form}-{number}"), &version, identities);
         }
     }
-    // Other kinds of keys; and time stamps that nobody trusts, where the log tells the time.
+    // Other kinds of keys; and untrusted time stamps where the log has the time.
     let more = [
         json!({"form": "simple", "kind": "p384"}),
         json!({"form": "simple", "kind": "rsa"}),
         json!({"form": "bundle", "kind": "rsa"}),
         json!({"form": "bundle", "fault": "other-stamps"}),
-        // A curve whose hash is not the log's: cosign tries both, driftless that of the curve.
+        // A curve whose hash is not the log's: cosign tries both hashes, driftless that of the curve.
         json!({"form": "bundle", "kind": "p384"}),
     ];
     let refused = format!("more-{}", more.len() - 1);
-    for (number, how) in more.iter().enumerate() {
+    for (number, options) in more.iter().enumerate() {
         let version = format!("2.0.{number}");
-        keyless.publish(&version, how);
-        assert_eq!(keyless.judge(&version, &identities()), Ok(()), "{how}");
-        keyless.want(&format!("more-{number}"), &version, &identities());
+        keyless.publish(&version, options);
+        assert_eq!(keyless.judge(&version, &identities()), Ok(()), "{options}");
+        keyless.add(&format!("more-{number}"), &version, &identities());
     }
     keyless.settle();
     let good = (0..FORMS.len()).flat_map(|form| {
@@ -179,7 +182,7 @@ fn keyless_signatures_embedded() {
 }
 
 #[test]
-fn keyless_signatures_that_are_not_proven_embedded() {
+fn keyless_signatures_without_proof_embedded() {
     let mut keyless = Keyless::start();
     let mut cases = Vec::new();
     for (form, (name, faults)) in FAULTS.into_iter().enumerate() {
@@ -189,18 +192,17 @@ fn keyless_signatures_that_are_not_proven_embedded() {
             let judged = keyless.judge(&version, &identities());
             assert!(judged.is_err(), "{name} {fault}");
             let object = format!("{name}-{fault}");
-            keyless.want(&object, &version, &identities());
-            cases.push((object, *why));
+            keyless.add(&object, &version, &identities());
+            cases.push((object, *message_part));
         }
     }
     keyless.settle();
-    for (object, why) in cases {
+    for (object, message_part) in cases {
         let (status, message) = keyless.verified(&object);
         assert_eq!(status, "False", "{object}");
-        let lead =
-            "none of the 1 signatures is for this digest and by a trusted identity: ";
+        let prefix = "none of the 1 signatures is for this digest and by a trusted identity: ";
         assert!(
-            message.contains(lead) && message.contains(why),
+            message.contains(prefix) && message.contains(message_part),
             "{object}: {message}"
         );
         assert!(
@@ -211,10 +213,10 @@ fn keyless_signatures_that_are_not_proven_embedded() {
 }
 
 #[test]
-fn whose_keyless_signatures_embedded() {
+fn identities_of_keyless_signatures_embedded() {
     let mut keyless = Keyless::start();
     let other = "https://other.example.com";
-    // Name, identities, and what cosign and driftless make of them: of a signature of cosign 2, of a bundle.
+    // The name, the identities, and the results of cosign and of driftless: for a signature of cosign 2, for a bundle.
     let wanted = [
         ("theirs", identities(), [true, true], [true, true]),
         (
@@ -242,20 +244,20 @@ fn whose_keyless_signatures_embedded() {
             [false, false],
         ),
         (
-            "anybody",
+            "any",
             json!([{"issuer": ".*", "subject": ".*"}]),
             [true, true],
             [true, true],
         ),
-        // Without a name for the one who signed, a bundle is refused.
-        ("nobody", json!([]), [true, false], [true, false]),
+        // Without an expected identity, a bundle is refused.
+        ("unnamed", json!([]), [true, false], [true, false]),
         (
             "half",
             json!([{"issuer": ISSUER, "subject": ""}]),
             [true, false],
             [true, false],
         ),
-        // cosign takes one identity for a bundle; Flux's field says that any may match.
+        // cosign accepts one identity for a bundle; by Flux's field, any may match.
         (
             "either",
             json!([{"issuer": other, "subject": ".*"}, {"issuer": ISSUER, "subject": ".*"}]),
@@ -267,17 +269,21 @@ fn whose_keyless_signatures_embedded() {
         keyless.publish(version, &json!({"form": form}));
     }
     let versions = ["1.0.0", "1.1.0"];
-    // A signature with a key beside it takes nothing away, and hides nothing.
+    // An additional signature with a key has no influence.
     let strange = keyless.signed.key("strange", "p256");
-    for (how, version) in Cosign::ALL.into_iter().zip(versions) {
-        strange.sign(how, &keyless.signed.world.host, APP, version);
+    for (form, version) in Cosign::ALL.into_iter().zip(versions) {
+        strange.sign(form, &keyless.signed.world.host, APP, version);
     }
     for (name, identities, judged, _) in &wanted {
         for (version, judged) in versions.iter().zip(judged) {
-            let told = keyless.judge(version, identities);
-            assert_eq!(told.is_ok(), *judged, "{name} {version}: {told:?}");
+            let judgement = keyless.judge(version, identities);
+            assert_eq!(
+                judgement.is_ok(),
+                *judged,
+                "{name} {version}: {judgement:?}"
+            );
             let object = format!("{name}-{}", version.replace('.', "-"));
-            keyless.want(&object, version, identities);
+            keyless.add(&object, version, identities);
         }
     }
     keyless.settle();
@@ -293,7 +299,7 @@ fn whose_keyless_signatures_embedded() {
         let (_, message) = keyless.verified(name);
         assert!(message.contains(&stranger), "{name}: {message}");
     }
-    let (_, message) = keyless.verified("nobody-1-1-0");
+    let (_, message) = keyless.verified("unnamed-1-1-0");
     assert!(
         message.contains("spec.verify.matchOIDCIdentity"),
         "{message}"
@@ -308,19 +314,22 @@ fn keyless_signatures_of_another_digest_embedded() {
     for (number, form) in FORMS.into_iter().enumerate() {
         let version = format!("1.1.{number}");
         keyless.publish(&version, &json!({"form": form, "digest": real}));
-        // Of a signature of cosign 2, cosign does not look at the digest as source-controller asks it. Here it is looked at.
+        // As source-controller calls it, cosign does not check the digest of a signature of cosign 2. driftless does.
         let judged = keyless.judge(&version, &identities());
         assert_eq!(judged.is_ok(), form == "simple", "{form}: {judged:?}");
-        keyless.want(form, &version, &identities());
+        keyless.add(form, &version, &identities());
     }
-    keyless.want("unsigned", "1.0.0", &identities());
+    keyless.add("unsigned", "1.0.0", &identities());
     keyless.settle();
     for form in FORMS {
         let (status, message) = keyless.verified(form);
         assert_eq!(status, "False", "{form}: {message}");
     }
     let (_, message) = keyless.verified("simple");
-    assert!(message.contains("the signature is for another digest"), "{message}");
+    assert!(
+        message.contains("the signature is for another digest"),
+        "{message}"
+    );
     let (_, message) = keyless.verified("unsigned");
     assert!(message.contains("sign it with 'cosign sign'"), "{message}");
 }
@@ -343,7 +352,7 @@ fn the_hub_s_own_sigstore_embedded() {
     let refusal = signed.world.refusal(&rooted);
     assert!(refusal.contains("trustedRootSecretRef"), "{refusal}");
     signed.world.push(&objects);
-    // The public Sigstore does not know this one's certificates.
+    // The public Sigstore does not trust this one's certificates.
     for kind in ["OCIRepository", "HelmChart"] {
         let (status, _, message) = signed.condition(kind, "app", "SourceVerified");
         assert_eq!(status, "False", "{kind}");
@@ -361,7 +370,7 @@ fn the_hub_s_own_sigstore_embedded() {
         let (status, _, message) = signed.condition(kind, "app", "SourceVerified");
         assert_eq!(status, "True", "{kind}: {message}");
     }
-    // A HelmRelease cannot say whose the signature must be.
+    // A HelmRelease cannot name the identity that must have signed.
     for (name, status) in [("bundled", "False"), ("simple", "True")] {
         signed.world.look("HelmChart", &format!("{SPACE}-{name}"));
         let ready = signed.condition("HelmRelease", name, "Ready");
@@ -369,7 +378,7 @@ fn the_hub_s_own_sigstore_embedded() {
     }
 }
 
-/// A HelmRelease of a version that somebody must have signed.
+/// Returns a HelmRelease of a version that must be signed.
 fn release(name: &str, version: &str) -> Value {
     let chart = json!({"chart": "app", "version": version, "sourceRef": {"kind": "HelmRepository", "name": "team"},
         "verify": {"provider": "cosign"}});
@@ -378,7 +387,7 @@ fn release(name: &str, version: &str) -> Value {
 }
 
 #[test]
-fn trusted_roots_that_cannot_be_embedded() {
+fn invalid_trusted_roots_embedded() {
     let mut keyless = Keyless::start();
     keyless.publish("1.0.0", &json!({"form": "bundle"}));
     let hub = keyless.signed.world.hub();
@@ -419,20 +428,20 @@ fn trusted_roots_that_cannot_be_embedded() {
         ("long", &"x".repeat(5000)),
         ("deep", "(\\pL{1000})"),
     ] {
-        keyless.want(
+        keyless.add(
             name,
             "1.0.0",
             &json!([{"issuer": ISSUER, "subject": pattern}]),
         );
     }
     keyless.settle();
-    let lead = "failed to verify the signature using provider 'cosign keyless'";
-    let unread = |name: &str, why: &str| {
-        let what = format!("failed to read trusted root from secret 'flux-system/{name}'");
-        told(
+    let prefix = "failed to verify the signature using provider 'cosign keyless'";
+    let unread = |name: &str, reason: &str| {
+        let subject = format!("failed to read trusted root from secret 'flux-system/{name}'");
+        expected_condition(
             "False",
             "VerificationError",
-            &format!("{lead}: {what}: {why}"),
+            &format!("{prefix}: {subject}: {reason}"),
         )
     };
     let ready = |name: &str| keyless.signed.condition("OCIRepository", name, "Ready");
@@ -447,24 +456,24 @@ fn trusted_roots_that_cannot_be_embedded() {
             "'trusted_root.json' not found in secret 'flux-system/empty'"
         )
     );
-    for (name, _, why) in &broken {
+    for (name, _, message_part) in &broken {
         let (_, reason, message) = ready(name);
         assert_eq!(reason, "VerificationError");
-        let what = format!("'trusted_root.json' of secret 'flux-system/{name}' {why}");
-        let start = format!("{lead}: unable to parse trusted root: {what}");
+        let subject = format!("'trusted_root.json' of secret 'flux-system/{name}' {message_part}");
+        let start = format!("{prefix}: unable to parse trusted root: {subject}");
         assert!(message.starts_with(&start), "{message}");
         assert!(!message.contains("canary"), "{message}");
     }
-    for (name, why) in [
+    for (name, message_part) in [
         ("open", "missing closing )"),
         ("long", "the expression is too long"),
         ("deep", "the expression is too large"),
     ] {
         let (_, reason, message) = ready(name);
         assert_eq!(reason, "VerificationError");
-        let lead = format!("{lead}: malformed subject in identity: ");
+        let start = format!("{prefix}: malformed subject in identity: ");
         assert!(
-            message.starts_with(&lead) && message.contains(why),
+            message.starts_with(&start) && message.contains(message_part),
             "{message}"
         );
     }

@@ -1,5 +1,5 @@
-//! Signed charts and artifacts: cosign and notation themselves sign, and say what they make of a signature; `spec.verify` must come
-//! to the same.
+//! Signed charts and artifacts: cosign and notation themselves sign and judge each signature; `spec.verify` must have the same
+//! result.
 
 mod keyless;
 mod notation;
@@ -23,7 +23,7 @@ impl Signed {
         Self { world }
     }
 
-    /// Publishes a version of the chart, whose files no other version has.
+    /// Publishes a version of the chart whose files differ from those of all other versions.
     fn publish(&self, version: &str) {
         let values = format!("version: {version}\n");
         let (directory, host) = (self.world.directory.path(), &self.world.host);
@@ -46,19 +46,19 @@ impl Signed {
             .secret(SPACE, secret, &Value::from(entries));
     }
 
-    /// The registry as a HelmRepository.
+    /// Returns the registry as a HelmRepository.
     fn repository(&self) -> Value {
         let url = format!("oci://{}/team", self.world.host.name());
         let spec = json!({"type": "oci", "url": url, "insecure": true});
         source("v1", "HelmRepository", "team", spec)
     }
 
-    /// A HelmChart and an OCIRepository of a version, which want a signature by the keys of a Secret.
-    fn wanted(&self, name: &str, version: &str, secret: &str) -> [Value; 2] {
-        self.wanted_of("cosign", name, version, secret)
+    /// Returns a HelmChart and an OCIRepository of a version that require a cosign signature by the keys of a Secret.
+    fn sources(&self, name: &str, version: &str, secret: &str) -> [Value; 2] {
+        self.sources_of("cosign", name, version, secret)
     }
 
-    fn wanted_of(&self, provider: &str, name: &str, version: &str, secret: &str) -> [Value; 2] {
+    fn sources_of(&self, provider: &str, name: &str, version: &str, secret: &str) -> [Value; 2] {
         let verify = json!({"provider": provider, "secretRef": {"name": secret}});
         self.verified(name, version, &verify)
     }
@@ -72,7 +72,7 @@ impl Signed {
         [chart, source("v1", "OCIRepository", name, spec)]
     }
 
-    /// Status, reason and message of a condition.
+    /// Returns status, reason and message of a condition.
     fn condition(&self, kind: &str, name: &str, condition: &str) -> (String, String, String) {
         let object = self.world.get(kind, name);
         let all = object["status"]["conditions"].as_array();
@@ -82,7 +82,7 @@ impl Signed {
     }
 }
 
-fn told(status: &str, reason: &str, message: &str) -> (String, String, String) {
+fn expected_condition(status: &str, reason: &str, message: &str) -> (String, String, String) {
     (status.to_owned(), reason.to_owned(), message.to_owned())
 }
 
@@ -96,11 +96,11 @@ fn signatures_of_cosign_embedded() {
     for (at, kind) in kinds.into_iter().enumerate() {
         let key = signed.key(kind, kind);
         signed.trust(kind, &[&key, &other]);
-        for (way, how) in Cosign::ALL.into_iter().enumerate() {
-            let version = format!("1.{at}.{way}");
+        for (number, how) in Cosign::ALL.into_iter().enumerate() {
+            let version = format!("1.{at}.{number}");
             signed.publish(&version);
             let host = &signed.world.host;
-            // Somebody else's signature beside ours takes nothing away.
+            // Another signer's additional signature has no influence.
             signed.key("strange", "p256").sign(how, host, APP, &version);
             key.sign(how, host, APP, &version);
             assert!(
@@ -108,34 +108,34 @@ fn signatures_of_cosign_embedded() {
                 "{kind} {how:?}"
             );
             assert!(!other.is_accepted_by_cosign(host, APP, &version));
-            let name = format!("{kind}-{way}");
-            objects.extend(signed.wanted(&name, &version, kind));
+            let name = format!("{kind}-{number}");
+            objects.extend(signed.sources(&name, &version, kind));
             cases.push((name, version));
         }
     }
     signed.world.push(&objects);
     for (name, version) in cases {
-        let (status, message, revision) = signed.world.told("HelmChart", &name);
+        let (status, message, revision) = signed.world.status("HelmChart", &name);
         assert_eq!((&*status, &revision), ("True", &version), "{message}");
         let verified = format!("verified signature of version {version}");
         assert_eq!(
             signed.condition("HelmChart", &name, "SourceVerified"),
-            told("True", "Succeeded", &verified)
+            expected_condition("True", "Succeeded", &verified)
         );
-        let (status, message, revision) = signed.world.told("OCIRepository", &name);
+        let (status, message, revision) = signed.world.status("OCIRepository", &name);
         assert_eq!(status, "True", "{message}");
         let digest = signed.world.host.digest(APP, &version);
         assert_eq!(revision, format!("{version}@{digest}"));
         let verified = format!("verified signature of revision {revision}");
         assert_eq!(
             signed.condition("OCIRepository", &name, "SourceVerified"),
-            told("True", "Succeeded", &verified)
+            expected_condition("True", "Succeeded", &verified)
         );
     }
 }
 
 #[test]
-fn what_nobody_trusted_signed_embedded() {
+fn untrusted_signatures_embedded() {
     let signed = Signed::start();
     signed.world.host.list_referrers();
     let (own, strange) = (signed.key("own", "p256"), signed.key("strange", "p256"));
@@ -148,48 +148,48 @@ fn what_nobody_trusted_signed_embedded() {
     let real = host.digest(APP, "1.0.0");
     strange.sign(Cosign::Simple, host, APP, "1.1.0");
     strange.sign(Cosign::Bundle, host, APP, "1.2.0");
-    // Signatures of another version, put beside this one.
+    // Signatures of another version, attached to this one.
     own.sign_as(Cosign::Simple, host, APP, "1.3.0", &real);
     own.sign_as(Cosign::Bundle, host, APP, "1.4.0", &real);
-    // source-controller asks cosign for the key alone: of a signature of cosign 2 the digest is not looked at. Here it is.
+    // source-controller lets cosign check only the key: the digest of a signature of cosign 2 is not checked. driftless checks it.
     let accepted = versions.map(|version| own.is_accepted_by_cosign(host, APP, version));
     assert_eq!(accepted, [false, false, false, true, false]);
 
     let mut objects = vec![signed.repository()];
     for version in versions {
-        objects.extend(signed.wanted(&version.replace('.', "-"), version, "own"));
+        objects.extend(signed.sources(&version.replace('.', "-"), version, "own"));
     }
     signed.world.push(&objects);
     let others = "none of the 1 signatures is for this digest and by a trusted key";
     for version in versions {
         let (name, digest) = (version.replace('.', "-"), host.digest(APP, version));
-        let why = match version {
+        let reason = match version {
             "1.0.0" => "the artifact has no cosign signature: sign it with 'cosign sign --key'",
             _ => others,
         };
-        let why = format!(
-            "no matching signatures were found for '{}/{APP}@{digest}': {why} (keys: secret '{SPACE}/own')",
+        let reason = format!(
+            "no matching signatures were found for '{}/{APP}@{digest}': {reason} (keys: secret '{SPACE}/own')",
             host.name()
         );
-        let message = format!("failed to verify the signature using provider 'cosign': {why}");
-        let failed = told("False", "VerificationError", &message);
+        let message = format!("failed to verify the signature using provider 'cosign': {reason}");
+        let failed = expected_condition("False", "VerificationError", &message);
         for condition in ["Ready", "SourceVerified"] {
             assert_eq!(signed.condition("OCIRepository", &name, condition), failed);
         }
         let reference = format!("oci://{}/{APP}:{version}", host.name());
-        let message = format!("chart verification error: failed to verify {reference}: {why}");
-        let failed = told("False", "VerificationError", &message);
+        let message = format!("chart verification error: failed to verify {reference}: {reason}");
+        let failed = expected_condition("False", "VerificationError", &message);
         for condition in ["Ready", "SourceVerified"] {
             assert_eq!(signed.condition("HelmChart", &name, condition), failed);
         }
-        let built = told("True", "ChartVerificationError", &message);
+        let built = expected_condition("True", "ChartVerificationError", &message);
         assert_eq!(signed.condition("HelmChart", &name, "BuildFailed"), built);
         for kind in ["OCIRepository", "HelmChart"] {
             let object = signed.world.get(kind, &name);
             assert_eq!(object["status"]["artifact"], Value::Null, "{kind} {name}");
         }
     }
-    // Nothing of it was downloaded: manifests, and what stands in signatures.
+    // No archive was downloaded, only manifests and signatures.
     let calls = host.take_calls();
     let layers: Vec<&String> = calls
         .iter()
@@ -205,17 +205,17 @@ fn what_nobody_trusted_signed_embedded() {
         );
     }
 
-    // Signed at last: the next look finds it.
+    // A later signature is found by the next reconciliation.
     own.sign(Cosign::Bundle, host, APP, "1.0.0");
     for kind in ["OCIRepository", "HelmChart"] {
-        signed.world.look(kind, "1-0-0");
-        assert_eq!(signed.world.told(kind, "1-0-0").0, "True");
+        signed.world.reconcile(kind, "1-0-0");
+        assert_eq!(signed.world.status(kind, "1-0-0").0, "True");
         assert_eq!(signed.condition(kind, "1-0-0", "SourceVerified").0, "True");
         assert_eq!(signed.condition(kind, "1-0-0", "BuildFailed").0, "");
     }
 }
 
-/// The digest of a version's archive, which is what its manifest's layer is.
+/// Returns the digest of a version's archive, which is the layer of its manifest.
 fn charts_layer(signed: &Signed, version: &str) -> String {
     use sha2::{Digest as _, Sha256};
     let archive = format!("packed/app-{version}.tgz");
@@ -234,7 +234,7 @@ fn a_tag_that_moves_embedded() {
     let host = &signed.world.host;
     own.sign(Cosign::Bundle, host, APP, "1.0.0");
     let mut objects = vec![signed.repository()];
-    objects.extend(signed.wanted("app", "1.0.0", "own"));
+    objects.extend(signed.sources("app", "1.0.0", "own"));
     signed.world.push(&objects);
     let kinds = ["OCIRepository", "HelmChart"];
     let artifacts = kinds.map(|kind| signed.world.get(kind, "app")["status"]["artifact"].clone());
@@ -244,17 +244,17 @@ fn a_tag_that_moves_embedded() {
             .all(|artifact| artifact["digest"].is_string())
     );
 
-    // Nothing changed: the chart's signature is asked for again, and nothing is written.
+    // Nothing changed: the chart's signature is requested again, and nothing is written.
     let writes = signed.world.hub().writes();
     for kind in kinds {
-        signed.world.look(kind, "app");
+        signed.world.reconcile(kind, "app");
     }
     assert_eq!(signed.world.hub().writes(), writes);
 
-    // The tag leads to something that nobody signed: what was verified stays, and the objects say so.
+    // The tag now has an unsigned artifact: the verified one stays, and the conditions report it.
     host.retag(APP, "1.1.0", "1.0.0");
     for (kind, artifact) in kinds.iter().zip(&artifacts) {
-        signed.world.look(kind, "app");
+        signed.world.reconcile(kind, "app");
         let verified = signed.condition(kind, "app", "SourceVerified");
         assert_eq!((&*verified.0, &*verified.1), ("False", "VerificationError"));
         assert_eq!(
@@ -262,8 +262,8 @@ fn a_tag_that_moves_embedded() {
             artifact
         );
     }
-    // Without the wish, the condition goes.
-    let mut objects = signed.wanted("app", "1.0.0", "own");
+    // Without spec.verify, the condition is removed.
+    let mut objects = signed.sources("app", "1.0.0", "own");
     for object in &mut objects {
         object["spec"]
             .as_object_mut()
@@ -273,12 +273,12 @@ fn a_tag_that_moves_embedded() {
     signed.world.push(&objects);
     for kind in kinds {
         assert_eq!(signed.condition(kind, "app", "SourceVerified").0, "");
-        assert_eq!(signed.world.told(kind, "app").0, "True");
+        assert_eq!(signed.world.status(kind, "app").0, "True");
     }
 }
 
 #[test]
-fn verification_that_cannot_be_embedded() {
+fn invalid_verification_settings_embedded() {
     let signed = Signed::start();
     signed.publish("1.0.0");
     signed.world.publish("1.0.0");
@@ -291,7 +291,7 @@ fn verification_that_cannot_be_embedded() {
         source("v1", "HelmRepository", "stable", json!({"url": url})),
     ];
     for secret in ["absent", "empty", "broken"] {
-        objects.extend(signed.wanted(secret, "1.0.0", secret));
+        objects.extend(signed.sources(secret, "1.0.0", secret));
     }
     let mut indexed = chart("indexed", "app", "1.0.0", ("HelmRepository", "stable"));
     let mut tree = chart(
@@ -313,8 +313,8 @@ fn verification_that_cannot_be_embedded() {
     );
     signed.world.push(&objects);
 
-    let lead = "failed to verify the signature using provider 'cosign'";
-    for (name, why) in [
+    let prefix = "failed to verify the signature using provider 'cosign'";
+    for (name, reason) in [
         ("absent", "secrets \"absent\" not found"),
         (
             "empty",
@@ -325,7 +325,8 @@ fn verification_that_cannot_be_embedded() {
             "'a.pub' of secret 'flux-system/broken' is not PEM",
         ),
     ] {
-        let failed = told("False", "VerificationError", &format!("{lead}: {why}"));
+        let failed =
+            expected_condition("False", "VerificationError", &format!("{prefix}: {reason}"));
         for kind in ["OCIRepository", "HelmChart"] {
             assert_eq!(signed.condition(kind, name, "Ready"), failed);
             assert_eq!(signed.condition(kind, name, "SourceVerified"), failed);
@@ -344,7 +345,7 @@ fn verification_that_cannot_be_embedded() {
 }
 
 #[test]
-fn registries_that_mean_harm_embedded() {
+fn hostile_registries_embedded() {
     let signed = Signed::start();
     let own = signed.key("own", "p256");
     signed.trust("own", &[&own]);
@@ -356,24 +357,27 @@ fn registries_that_mean_harm_embedded() {
         signed.publish(version);
         own.sign(Cosign::Simple, host, APP, version);
         assert!(own.is_accepted_by_cosign(host, APP, version));
-        objects.extend(signed.wanted(&version.replace('.', "-"), version, "own"));
+        objects.extend(signed.sources(&version.replace('.', "-"), version, "own"));
     }
-    let beside = |version: &str| {
+    let signature_path = |version: &str| {
         let tag = host.digest(APP, version).replace(':', "-");
         format!("/v2/{APP}/manifests/{tag}.sig")
     };
-    // The signature's tag leads to an index; its layer has no end; the registry is out of order.
+    // The signature's tag is an index; its layer never ends; the registry fails.
     let list = json!({"schemaVersion": 2, "manifests": []}).to_string();
-    host.fault(&beside(index), Fault::Bytes(list.into_bytes()));
+    host.fault(&signature_path(index), Fault::Bytes(list.into_bytes()));
     let layer = json!({"mediaType": "x", "size": 1, "digest": format!("sha256:{}", "c".repeat(64)),
         "annotations": {"dev.cosignproject.cosign/signature": "MAA="}});
     let manifest = json!({"schemaVersion": 2, "layers": [layer]}).to_string();
-    host.fault(&beside(endless), Fault::Bytes(manifest.into_bytes()));
+    host.fault(
+        &signature_path(endless),
+        Fault::Bytes(manifest.into_bytes()),
+    );
     let blob = format!("/v2/{APP}/blobs/sha256:{}", "c".repeat(64));
     host.fault(&blob, Fault::Endless);
-    host.fault(&beside(gone), Fault::Status(500));
+    host.fault(&signature_path(gone), Fault::Status(500));
     signed.world.push(&objects);
-    for (version, why) in [
+    for (version, message_part) in [
         (index, "is an index of several artifacts"),
         (endless, "none of the 1 signatures"),
         (gone, "failed to look for signatures"),
@@ -382,7 +386,10 @@ fn registries_that_mean_harm_embedded() {
             let name = version.replace('.', "-");
             let (status, reason, message) = signed.condition(kind, &name, "Ready");
             assert_eq!((&*status, &*reason), ("False", "VerificationError"));
-            assert!(message.contains(why), "{kind} {version}: {message}");
+            assert!(
+                message.contains(message_part),
+                "{kind} {version}: {message}"
+            );
             let artifact = &signed.world.get(kind, &name)["status"]["artifact"];
             assert_eq!(artifact, &Value::Null);
         }

@@ -1,17 +1,17 @@
 //! Signatures of notation.
 
-use super::{APP, Signed, told};
+use super::{APP, Signed, expected_condition};
 use crate::charts::{SPACE, text};
 use driftless_harness::charts::sign::Signer;
 use serde_json::{Value, json};
 
-/// One artifact, its signatures, and the policy under which they are looked at.
+/// One artifact, its signatures, and the policy by which they are judged.
 struct Case {
     name: &'static str,
-    /// Each by the case's own signer or a stranger, and how.
+    /// The signatures: the signer of each, and the options of signing.
     signatures: Vec<(By, Value)>,
     policy: Value,
-    /// Whether it is verified, ignored or refused because of this.
+    /// The expected result: verified, ignored, or refused with this part of a message.
     expected: Expected,
 }
 
@@ -19,9 +19,9 @@ struct Case {
 enum By {
     /// The signer whose root is trusted.
     Own,
-    /// Somebody else with the same names.
+    /// An untrusted signer with the same names.
     Stranger,
-    /// The trusted root's, with a certificate that is over.
+    /// A signer of the trusted root with an expired certificate.
     Expired,
 }
 
@@ -29,7 +29,7 @@ enum Expected {
     Verified,
     Ignored,
     Refused(&'static str),
-    /// notation-go lets it pass; here it does not.
+    /// notation-go accepts it; driftless does not.
     RefusedHere(&'static str),
 }
 
@@ -51,8 +51,8 @@ fn case(name: &'static str, signature: Value, policy: Value, expected: Expected)
     }
 }
 
-/// A policy with another list in its statement.
-fn but(key: &str, value: Value) -> Value {
+/// Returns a policy with another list in its statement.
+fn policy_with(key: &str, value: Value) -> Value {
     let mut policy = strict();
     policy["trustPolicies"][0][key] = value;
     policy
@@ -80,27 +80,27 @@ fn cases(host: &str) -> Vec<Case> {
         policy,
         expected,
     };
-    let nobody = "the signer's certificate was not issued by a trusted authority";
+    let untrusted = "the signer's certificate was not issued by a trusted authority";
     vec![
         case("plain", plain(), strict(), Verified),
         case("lasting", json!({"lifetime": "87600h"}), strict(), Verified),
         case(
             "scoped",
             plain(),
-            but("registryScopes", json!([own_scope])),
+            policy_with("registryScopes", json!([own_scope])),
             Verified,
         ),
         case(
-            "everybody",
+            "any-identity",
             plain(),
-            but("trustedIdentities", json!(["*"])),
+            policy_with("trustedIdentities", json!(["*"])),
             Verified,
         ),
         case(
             "countersigned-later",
             plain(),
             {
-                let mut policy = but("trustStores", json!(["ca:acme", "tsa:acme"]));
+                let mut policy = policy_with("trustStores", json!(["ca:acme", "tsa:acme"]));
                 policy["trustPolicies"][0]["signatureVerification"]["verifyTimestamp"] =
                     json!("afterCertExpiry");
                 policy
@@ -110,13 +110,13 @@ fn cases(host: &str) -> Vec<Case> {
         case(
             "elsewhere",
             plain(),
-            but("registryScopes", json!([elsewhere])),
+            policy_with("registryScopes", json!([elsewhere])),
             Refused("has no statement whose registryScopes"),
         ),
         case(
             "another",
             plain(),
-            but(
+            policy_with(
                 "trustedIdentities",
                 json!(["x509.subject:C=US,ST=WA,O=Other"]),
             ),
@@ -136,24 +136,29 @@ fn cases(host: &str) -> Vec<Case> {
         case(
             "no-store",
             plain(),
-            but("trustStores", json!(["signingAuthority:acme"])),
-            Refused(nobody),
+            policy_with("trustStores", json!(["signingAuthority:acme"])),
+            Refused(untrusted),
         ),
         case(
             "countersigned",
             plain(),
-            but("trustStores", json!(["ca:acme", "tsa:acme"])),
+            policy_with("trustStores", json!(["ca:acme", "tsa:acme"])),
             Refused("the policy requires the countersignature"),
         ),
-        by("stranger", By::Stranger, strict(), Refused(nobody)),
+        by("stranger", By::Stranger, strict(), Refused(untrusted)),
         by(
             "stranger-permissive",
             By::Stranger,
             permissive(),
-            Refused(nobody),
+            Refused(untrusted),
         ),
         by("stranger-audit", By::Stranger, audit(), Ignored),
-        case("over", over(), strict(), Refused("the signature has expired")),
+        case(
+            "over",
+            over(),
+            strict(),
+            Refused("the signature has expired"),
+        ),
         case("over-permissive", over(), permissive(), Verified),
         case(
             "over-enforced",
@@ -182,10 +187,10 @@ fn cases(host: &str) -> Vec<Case> {
         case(
             "authority",
             authority.clone(),
-            but("trustStores", json!(["signingAuthority:acme"])),
+            policy_with("trustStores", json!(["signingAuthority:acme"])),
             Verified,
         ),
-        case("authority-ca", authority, strict(), Refused(nobody)),
+        case("authority-ca", authority, strict(), Refused(untrusted)),
         case("cose", json!({"format": "cose"}), strict(), Verified),
         case(
             "cose-lasting",
@@ -208,7 +213,7 @@ fn cases(host: &str) -> Vec<Case> {
         case(
             "cose-authority",
             json!({"format": "cose", "scheme": "notary.x509.signingAuthority"}),
-            but("trustStores", json!(["signingAuthority:acme"])),
+            policy_with("trustStores", json!(["signingAuthority:acme"])),
             Verified,
         ),
         case(
@@ -266,11 +271,11 @@ fn cases(host: &str) -> Vec<Case> {
 fn signatures_of_notation_embedded() {
     let signed = Signed::start();
     let host = &signed.world.host;
-    // The order of signatures is the registry's; with lists below a tag it is that of the pushes.
+    // The registry decides the order of signatures; with lists under a tag it is that of the pushes.
     let directory = signed.world.directory.path();
-    let how = json!({"kind": "p256", "organization": "Acme", "intermediate": true});
-    let own = Signer::new(directory, "own-signer", &how);
-    let stranger = Signer::new(directory, "stranger", &how);
+    let options = json!({"kind": "p256", "organization": "Acme", "intermediate": true});
+    let own = Signer::new(directory, "own-signer", &options);
+    let stranger = Signer::new(directory, "stranger", &options);
     let expired = json!({"kind": "p256", "organization": "Acme", "alone": true, "expired": "1h"});
     let expired = Signer::new(directory, "expired-signer", &expired);
 
@@ -280,7 +285,7 @@ fn signatures_of_notation_embedded() {
         let version = format!("1.{number}.0");
         signed.publish(&version);
         let mut root = &own;
-        for (by, how) in &case.signatures {
+        for (by, options) in &case.signatures {
             let signer = match by {
                 By::Own => &own,
                 By::Stranger => &stranger,
@@ -289,7 +294,7 @@ fn signatures_of_notation_embedded() {
             if *by == By::Expired {
                 root = &expired;
             }
-            signer.sign(host, APP, &version, how);
+            signer.sign(host, APP, &version, options);
         }
         let judged = root.judge(host, APP, &version, &case.policy);
         let expected = match case.expected {
@@ -306,7 +311,7 @@ fn signatures_of_notation_embedded() {
         let policy = case.policy.to_string();
         let secret = json!({"trustpolicy.json": policy, "root.crt": root.root()});
         signed.world.hub().secret(SPACE, case.name, &secret);
-        objects.extend(signed.wanted_of("notation", case.name, &version, case.name));
+        objects.extend(signed.sources_of("notation", case.name, &version, case.name));
     }
     signed.world.push(&objects);
     for (number, case) in cases.iter().enumerate() {
@@ -316,7 +321,7 @@ fn signatures_of_notation_embedded() {
     }
 }
 
-/// What stands in the status of a case's object.
+/// Checks the status of a case's object.
 fn check(signed: &Signed, kind: &str, case: &Case, version: &str) {
     let name = case.name;
     let (ready, reason, message) = signed.condition(kind, name, "Ready");
@@ -330,15 +335,18 @@ fn check(signed: &Signed, kind: &str, case: &Case, version: &str) {
                 "{kind} {name}"
             );
         }
-        Expected::Refused(why) | Expected::RefusedHere(why) => {
+        Expected::Refused(message_part) | Expected::RefusedHere(message_part) => {
             assert_eq!(
                 (&*ready, &*reason),
                 ("False", "VerificationError"),
                 "{kind} {name}"
             );
-            assert!(message.contains(why), "{kind} {name}: {message}");
+            assert!(message.contains(message_part), "{kind} {name}: {message}");
             assert_eq!(artifact, &Value::Null, "{kind} {name}");
-            assert_eq!(verified, told("False", "VerificationError", &message));
+            assert_eq!(
+                verified,
+                expected_condition("False", "VerificationError", &message)
+            );
         }
     }
     match case.expected {
@@ -347,7 +355,7 @@ fn check(signed: &Signed, kind: &str, case: &Case, version: &str) {
             ("True", "Succeeded"),
             "{kind} {name}"
         ),
-        // As in Flux, what nobody verified is not told to be verified.
+        // As in Flux, an artifact without verification has no condition SourceVerified.
         Expected::Ignored => assert_eq!(verified.0, "", "{kind} {name}"),
         _ => {}
     }
@@ -369,9 +377,9 @@ fn certificates_of_notation_embedded() {
         ));
     }
     let of = |key: &str, value: Value| {
-        let mut how = json!({"kind": "p256", "organization": "Acme"});
-        how[key] = value;
-        how
+        let mut options = json!({"kind": "p256", "organization": "Acme"});
+        options[key] = value;
+        options
     };
     cases.push(("alone".to_owned(), of("alone", json!(true)), "strict"));
     cases.push((
@@ -384,19 +392,19 @@ fn certificates_of_notation_embedded() {
         of("revocation", json!("http://127.0.0.1:9/crl")),
         "permissive",
     ));
-    for ((number, (name, how, level)), format) in cases.iter().enumerate().zip(formats) {
+    for ((number, (name, options, level)), format) in cases.iter().enumerate().zip(formats) {
         let version = format!("1.{number}.0");
         signed.publish(&version);
-        let signer = Signer::new(directory, name, how);
+        let signer = Signer::new(directory, name, options);
         signer.sign(host, APP, &version, &json!({"format": format}));
         let policy = policy(json!({"level": level}));
         let judged = signer.judge(host, APP, &version, &policy);
         assert_eq!(judged.is_ok(), name != "revocable", "{name}: {judged:?}");
         let secret = json!({"trustpolicy.json": policy.to_string(), "root.pem": signer.root()});
         signed.world.hub().secret(SPACE, name, &secret);
-        objects.extend(signed.wanted_of("notation", name, &version, name));
+        objects.extend(signed.sources_of("notation", name, &version, name));
     }
-    // What a Secret may lack.
+    // Secrets with missing or invalid entries.
     let root = Signer::new(directory, "root", &cases[0].1).root();
     let hub = signed.world.hub();
     for (name, entries) in [
@@ -415,7 +423,7 @@ fn certificates_of_notation_embedded() {
         ),
     ] {
         hub.secret(SPACE, name, &entries);
-        objects.extend(signed.wanted_of("notation", name, "1.0.0", name));
+        objects.extend(signed.sources_of("notation", name, "1.0.0", name));
     }
     signed.world.push(&objects);
     for (name, _, _) in &cases {
@@ -430,8 +438,8 @@ fn certificates_of_notation_embedded() {
             );
         }
     }
-    let lead = "failed to verify the signature using provider 'notation'";
-    for (name, why) in [
+    let prefix = "failed to verify the signature using provider 'notation'";
+    for (name, reason) in [
         (
             "no-policy",
             "'trustpolicy.json' not found in secret 'flux-system/no-policy'",
@@ -449,7 +457,8 @@ fn certificates_of_notation_embedded() {
             "secret 'flux-system/no-such-certificate': 'root.crt' is not a certificate: expected PEM (CERTIFICATE) or DER",
         ),
     ] {
-        let failed = told("False", "VerificationError", &format!("{lead}: {why}"));
+        let failed =
+            expected_condition("False", "VerificationError", &format!("{prefix}: {reason}"));
         for kind in ["OCIRepository", "HelmChart"] {
             assert_eq!(signed.condition(kind, name, "Ready"), failed);
         }
