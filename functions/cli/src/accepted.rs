@@ -1,19 +1,19 @@
-//! Flags of the real tools that change nothing here: known, so that a command line for those works as it is.
+//! Flags of kustomize, Helm and Flux that have no effect here. They are accepted, so that a command line for those tools works unchanged.
 
 use clap::builder::{BoolishValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::marker::PhantomData;
 
-/// Which flags.
+/// A set of flags for [`Accepted`].
 pub trait Flags {
-    /// Each flag; see [`switch`] and [`value`].
+    /// Returns the flags; see [`switch`] and [`value`].
     fn flags() -> Vec<Arg>;
 }
 
-/// The flags of a command that are accepted, without a value of their own.
+/// The flags of a command that are accepted and ignored: their values are not kept.
 pub struct Accepted<F>(PhantomData<F>);
 
-/// A flag that may have a value behind a `=`, such as `true`.
+/// Returns a flag that may have a Boolean value after a `=`, such as `true`.
 pub fn switch(name: &'static str) -> Arg {
     value(name, BoolishValueParser::new())
         .num_args(0..=1)
@@ -21,7 +21,7 @@ pub fn switch(name: &'static str) -> Arg {
         .default_missing_value("true")
 }
 
-/// A flag with a value that has to be a valid one.
+/// Returns a flag whose value must pass `parser`.
 pub fn value(name: &'static str, parser: impl Into<ValueParser>) -> Arg {
     Arg::new(name)
         .long(name)

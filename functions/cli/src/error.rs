@@ -1,4 +1,4 @@
-//! What a command ends with when it fails.
+//! The error of a command, with its exit code.
 
 use driftless_core::failure::Failure;
 use driftless_core::ports::{ErrorKind, PortError};
@@ -6,25 +6,25 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-/// The widest line of `--help`, in columns.
+/// The maximum width of `--help`, in columns.
 pub const WIDEST: usize = 100;
 
-/// For `--help`.
+/// The last line of every `--help`.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
-/// Why a command failed, what to do next if that is known, and the exit code.
+/// The error of a command: its message, the next step if one is known, and the exit code.
 #[derive(Debug)]
 pub struct Error {
-    /// What failed, with the object or file:line.
+    /// The message, which begins with the object or `file:line`.
     pub message: String,
-    /// What to do about it.
+    /// The next step for the user.
     pub next: Option<String>,
-    /// 1 failed, 2 wrong usage.
+    /// The exit code: 1 failed, 2 wrong usage.
     pub code: u8,
 }
 
 impl Error {
-    /// A failure.
+    /// Returns an error with exit code 1.
     pub fn new(message: impl Display) -> Self {
         Self {
             message: message.to_string(),
@@ -33,7 +33,7 @@ impl Error {
         }
     }
 
-    /// A wrong use of the command line.
+    /// Returns an error of usage, with exit code 2.
     pub fn usage(message: impl Display) -> Self {
         Self {
             code: 2,
@@ -41,7 +41,7 @@ impl Error {
         }
     }
 
-    /// A file that a flag names and that cannot be read; a wrong use of the command line where it does not exist.
+    /// Returns the error for a file of a flag that cannot be read; an error of usage if it does not exist.
     pub fn unreadable(flag: &str, file: &Path, error: &io::Error) -> Self {
         let shown = file.display();
         match error.kind() {
@@ -51,12 +51,12 @@ impl Error {
         }
     }
 
-    /// A flag of the real tool that this one does not have.
-    pub fn unsupported(flag: &str, why: &str) -> Self {
-        Self::usage(format!("{flag} is not supported: {why}")).next(format!("leave {flag} out"))
+    /// Returns the error for a flag of Flux, kustomize or Helm that driftless does not support.
+    pub fn unsupported(flag: &str, reason: &str) -> Self {
+        Self::usage(format!("{flag} is not supported: {reason}")).next(format!("leave {flag} out"))
     }
 
-    /// The same, with the server it is about, unless the message names it already.
+    /// Adds the server to the message, unless the message already names it.
     #[must_use]
     pub fn at(mut self, server: &str) -> Self {
         if !self.message.contains(server) {
@@ -65,7 +65,7 @@ impl Error {
         self
     }
 
-    /// The same, with a next step.
+    /// Sets the next step.
     #[must_use]
     pub fn next(mut self, step: impl Display) -> Self {
         self.next = Some(step.to_string());
@@ -80,7 +80,7 @@ impl From<PortError> for Error {
             ErrorKind::Unavailable => {
                 Some("check that the server can be reached from here, and try again")
             }
-            ErrorKind::Conflict => Some("somebody else changed it meanwhile: try again"),
+            ErrorKind::Conflict => Some("another writer has changed the object: try again"),
             ErrorKind::RateLimited => Some("wait, or give credentials with a higher limit"),
             _ => None,
         };

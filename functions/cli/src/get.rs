@@ -36,7 +36,7 @@ pub struct Args {
     /// All namespaces
     #[arg(short = 'A', long, global = true)]
     all_namespaces: bool,
-    /// How to print
+    /// The output format
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
     output: Format,
     /// Only objects with a condition in this state, such as ready=false
@@ -135,7 +135,7 @@ enum SourceKind {
     #[command(after_help = "Examples:
   driftless get sources bucket -A")]
     Bucket(Name),
-    /// Artifacts that others made
+    /// Artifacts of other controllers
     #[command(after_help = "Examples:
   driftless get sources external -A")]
     External(Name),
@@ -157,7 +157,7 @@ const SOURCES: [FluxKind; 6] = [
 ];
 
 impl What {
-    /// Which kinds.
+    /// Returns the kinds to list.
     fn kinds(&self) -> Vec<FluxKind> {
         match self {
             Self::All => SOURCES
@@ -178,7 +178,7 @@ impl What {
         }
     }
 
-    /// Which name; `None` for all of one kind, and for several kinds.
+    /// Returns the name of the only object to list; `None` for all objects of the kinds.
     fn name(&self) -> Option<&str> {
         use SourceKind::{All, Bucket, Chart, External, Git, Helm, Oci};
         let name = match self {
@@ -225,7 +225,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         lists.push((kind, objects));
     }
     if lists.iter().all(|(_, objects)| objects.is_empty()) {
-        return Err(nothing(&args));
+        return Err(no_objects(&args));
     }
     if let Some((kind, status)) = &args.status_selector {
         lists
@@ -247,7 +247,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     }
 }
 
-/// The objects of a kind by namespace and name. A kind that the hub does not serve has none, unless it was asked for alone.
+/// Returns the objects of a kind, sorted by namespace and name. A kind that the hub does not serve is an error if `needed`, else it has no objects.
 async fn list(
     hub: &Hub,
     kind: FluxKind,
@@ -259,9 +259,8 @@ async fn list(
         Ok(resource) => resource,
         Err(error) if error.kind == ErrorKind::NotFound && !needed => return Ok(Vec::new()),
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Err(
-                Error::new(error).next("driftless serve installs them, and so does `flux install`")
-            );
+            return Err(Error::new(error)
+                .next("install Flux's definitions with driftless serve, or with `flux install`"));
         }
         Err(error) => return Err(error.into()),
     };
@@ -270,7 +269,7 @@ async fn list(
     Ok(objects)
 }
 
-fn nothing(args: &Args) -> Error {
+fn no_objects(args: &Args) -> Error {
     let place = if args.all_namespaces {
         "any".to_owned()
     } else {
@@ -292,9 +291,7 @@ fn nothing(args: &Args) -> Error {
     } else {
         "all"
     };
-    error.next(format!(
-        "look in all namespaces: driftless get {command} -A"
-    ))
+    error.next(format!("list all namespaces: driftless get {command} -A"))
 }
 
 fn matches(object: &Object, kind: &str, status: &str) -> bool {
@@ -305,7 +302,7 @@ fn matches(object: &Object, kind: &str, status: &str) -> bool {
     found.is_some_and(|condition| condition.status.as_str().eq_ignore_ascii_case(status))
 }
 
-/// One table a kind, as Flux prints them.
+/// Renders one table for each kind, as Flux does.
 fn tables(args: &Args, lists: &[(FluxKind, Vec<Object>)]) -> String {
     let several = !args.what.is_one_kind();
     let tables = lists.iter().map(|(_, objects)| {
@@ -351,7 +348,7 @@ fn row(object: &Object, with_namespace: bool, with_kind: bool) -> Vec<String> {
         suspended.to_owned(),
         status,
     ]);
-    // A message of several lines would break the table.
+    // Line breaks in a message would break the table.
     row.push(
         shorten(&message)
             .split_whitespace()
@@ -361,7 +358,7 @@ fn row(object: &Object, with_namespace: bool, with_kind: bool) -> Vec<String> {
     row
 }
 
-/// `kustomization.kustomize.toolkit.fluxcd.io/apps`, as kubectl names objects.
+/// Returns the name of an object as kubectl prints it: `kustomization.kustomize.toolkit.fluxcd.io/apps`.
 fn resource_name(object: &Object) -> String {
     format!(
         "{}.{}/{}\n",
@@ -371,7 +368,7 @@ fn resource_name(object: &Object) -> String {
     )
 }
 
-/// The object that was named, or a list.
+/// Returns the named object, or a List.
 fn document(args: &Args, lists: Vec<(FluxKind, Vec<Object>)>) -> Value {
     let objects = lists.into_iter().flat_map(|(_, objects)| objects);
     output::document(objects.collect(), args.what.name().is_some())
@@ -402,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn table_as_flux_prints_it() {
+    fn tables_are_equal_to_those_of_flux() {
         let want = "NAME\tREVISION          \tSUSPENDED\tREADY\tMESSAGE                            \n\
                     apps\tmain@sha1:6f2c1a9e\tFalse    \tTrue \tApplied revision: main@sha1:6f2c1a9e\t\n";
         let want = want.replace(

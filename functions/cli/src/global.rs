@@ -1,32 +1,30 @@
-//! Options of many commands, which may stand before the command, as with `flux` and `kubectl`.
+//! Options of many commands, which may also come before the command, as with `flux` and `kubectl`.
 
 use crate::accepted::Flags;
 use clap::Arg;
 use std::ffi::OsString;
 
-/// The options that may stand before the command. Each command defines those that it has: here they are known, for the help of
-/// `driftless` and to be moved.
+/// The options that may come before the command. Each command defines those that it has. They are declared here for the help of `driftless`, and so that they can be moved.
 pub struct Global;
 
 impl Flags for Global {
     fn flags() -> Vec<Arg> {
         let option = |name: &'static str, value: &'static str, help: &'static str| {
             let arg = Arg::new(name).long(name).value_name(value).help(help);
-            arg.help_heading("Options before or behind the command, where it has them")
+            arg.help_heading("Options before or after the command, if the command has them")
         };
         vec![
             option("namespace", "NAME", "The namespace").short('n'),
             option("kubeconfig", "FILE", "The kubeconfig"),
             option("context", "NAME", "The kubeconfig's context"),
-            option("output", "FORMAT", "How to print").short('o'),
-            option("timeout", "DURATION", "How long to wait"),
+            option("output", "FORMAT", "The output format").short('o'),
+            option("timeout", "DURATION", "The time to wait"),
         ]
     }
 }
 
-/// Moves the options before the command behind it: the command's own parser takes or refuses them. A command line with another
-/// option before the command, or without a command, stays as it is.
-pub fn behind_the_command(line: Vec<OsString>) -> Vec<OsString> {
+/// Moves the options before the command to the place after it, where the command's own parser accepts or refuses them. A command line with another option before the command, or without a command, is returned unchanged.
+pub fn move_after_command(line: Vec<OsString>) -> Vec<OsString> {
     let flags = Global::flags();
     let mut at = 1;
     loop {
@@ -46,7 +44,7 @@ pub fn behind_the_command(line: Vec<OsString>) -> Vec<OsString> {
     line
 }
 
-/// How many words an option has with its value; `None` where it is not one of these.
+/// Returns the number of words of an option with its value; `None` if it is not one of `flags`.
 fn words(flags: &[Arg], text: &str) -> Option<usize> {
     if let Some(long) = text.strip_prefix("--") {
         let (name, value) = match long.split_once('=') {
@@ -67,7 +65,7 @@ mod tests {
 
     fn moved(line: &str) -> String {
         let line = line.split(' ').map(OsString::from).collect();
-        let moved = behind_the_command(line);
+        let moved = move_after_command(line);
         let words: Vec<&str> = moved.iter().filter_map(|word| word.to_str()).collect();
         words.join(" ")
     }
@@ -85,7 +83,7 @@ mod tests {
                 "d --timeout 1m -o json resume ks a",
                 "d resume --timeout 1m -o json ks a",
             ),
-            // clap has the word.
+            // Left to clap.
             ("d", "d"),
             ("d -n apps", "d -n apps"),
             ("d -n", "d -n"),

@@ -1,7 +1,5 @@
 //! `driftless gotemplate-vectors FILE`: renders small charts of one template each, for the corpus of templates.
-//!
-//! FILE has one JSON object a line (name, template, values, user_values, set, files); for each one comes out, on a line of
-//! its own: `{"name", "got"}`, `{"name", "got_b64"}` for what is not UTF-8, or `{"name", "error"}`.
+//! FILE has one JSON object per line (name, template, values, user_values, set, files). The output has one line for each of them: `{"name", "got"}`, `{"name", "got_b64"}` for output that is not UTF-8, or `{"name", "error"}`.
 
 use crate::error::Error;
 use crate::term;
@@ -18,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Render the vectors of a template corpus.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The vectors, one JSON object a line
+    /// The vectors, one JSON object per line
     file: PathBuf,
     /// Render as Helm 4
     #[arg(long)]
@@ -45,7 +43,7 @@ struct Set {
     arg: String,
 }
 
-/// The chart that a vector's files are laid over.
+/// The Chart.yaml of every vector that has none.
 const CHART: &str = r#"apiVersion: v2
 name: vec
 version: 0.1.0+b1
@@ -71,7 +69,7 @@ maintainers:
 pub fn run(args: &Args) -> Result<(), Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or((0, 0), |d| (d.as_secs() as i64, d.subsec_nanos()));
-    // A corpus has no secrets: the seed only has to be there.
+    // A corpus has no secrets, so a constant seed is enough.
     let entropy = [7; 32];
     let compat = if args.helm4 {
         Compat::Helm4
@@ -159,7 +157,7 @@ fn user_values(vector: &Vector, compat: Compat) -> Result<values::Table, String>
     Ok(user)
 }
 
-/// Standard base64.
+/// Encodes bytes in standard base64.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The hub a command talks to: found as kubectl finds it.
+//! The hub that a command connects to, found as kubectl finds its cluster.
 
 mod apply;
 mod kubeconfig;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 pub use apply::{apply, apply_as, resource};
 pub use kubeconfig::{access, load};
 
-/// Which hub.
+/// The flags that choose the hub.
 #[derive(clap::Args)]
 pub struct Connection {
-    /// The kubeconfig; else KUBECONFIG, else ~/.kube/config
+    /// The kubeconfig file [default: KUBECONFIG, else ~/.kube/config]
     #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig's context
@@ -27,7 +27,7 @@ pub struct Connection {
     pub context: Option<String>,
 }
 
-/// Which hub, and which namespace on it.
+/// The flags that choose the hub and a namespace on it.
 #[derive(clap::Args)]
 pub struct Scope {
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct Scope {
 }
 
 impl Connection {
-    /// Connects as the person who runs the command: where their own kubeconfig says so, its credential plugin logs in.
+    /// Connects as the user of the kubeconfig, whose credential plugin is run if it has one.
     pub async fn connect(&self) -> Result<hub::Hub, Error> {
         let text = load(self.kubeconfig.as_deref(), self.context.as_deref())?;
         let (text, plugin) = plugin::take(text)?;
@@ -53,10 +53,10 @@ impl Connection {
             Some(plugin) => Arc::new(plugin.connect(&access)?),
             None => KubeClusters::new().connect(&access, None).await?,
         };
-        // What every command asks first anyway: a wrong address or wrong credentials are told with the server's name.
+        // Every command begins with this request. Here the error of a wrong address or wrong credentials gets the server's name.
         let kind = FluxKind::Kustomization;
-        let asked = cluster.versions(kind.group(), kind.as_str()).await;
-        asked.map_err(|error| Error::from(error).at(&access.server))?;
+        let answer = cluster.versions(kind.group(), kind.as_str()).await;
+        answer.map_err(|error| Error::from(error).at(&access.server))?;
         Ok(hub::Hub {
             settings: Settings {
                 name: "hub".to_owned(),
@@ -68,7 +68,7 @@ impl Connection {
     }
 }
 
-/// An object, or why there is none.
+/// Reads an object; fails if it does not exist.
 pub async fn object(
     hub: &hub::Hub,
     kind: FluxKind,
@@ -84,7 +84,7 @@ pub async fn object(
     })
 }
 
-/// How a kind is called on the command line.
+/// Returns the name of a kind on the command line of `get`.
 pub fn command(kind: FluxKind) -> &'static str {
     match kind {
         FluxKind::GitRepository => "sources git",

@@ -1,4 +1,4 @@
-//! The `driftless` command. This file only wires: a subcommand is a file of its own.
+//! The `driftless` command. This file only dispatches; each subcommand has its own file.
 
 mod accepted;
 mod bootstrap;
@@ -34,7 +34,7 @@ use mimalloc::MiMalloc;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-/// Renders are mostly small allocations: a third of the time of a chart with the system's allocator.
+/// Rendering makes many small allocations: with the system's allocator they take a third of the time of a chart.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -79,15 +79,14 @@ enum Command {
     Serve(serve::Args),
 }
 
-/// What renders and is done: it needs no runtime and no TLS, and is over in the time that these take to start.
+/// The commands that only render: they need no runtime and no TLS, and finish in the time that these take to start.
 #[derive(Subcommand)]
 enum Render {
     Build(build::Args),
     Template(template::Args),
 }
 
-/// The command line when its first word is a [`Render`]: the options of all other commands would take as long to describe as a
-/// small kustomization takes to build.
+/// The command line of the [`Render`] commands. To declare the options of all other commands would take as long as to build a small kustomization.
 #[derive(Parser)]
 #[command(name = "driftless", version, max_term_width = error::WIDEST)]
 struct RenderCli {
@@ -129,12 +128,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the command line.
+/// Parses the command line.
 ///
 /// # Errors
-/// The exit code, where there is nothing to run: help was asked for, or the line cannot be read.
+/// The exit code, if there is nothing to run: help was requested, or the command line is not valid.
 fn command() -> Result<Command, ExitCode> {
-    let line = global::behind_the_command(std::env::args_os().collect());
+    let line = global::move_after_command(std::env::args_os().collect());
     let first = line.get(1).map(OsString::as_os_str);
     let first = first.and_then(OsStr::to_str);
     let parsed = match first.is_some_and(Render::has_subcommand) {
@@ -144,7 +143,7 @@ fn command() -> Result<Command, ExitCode> {
     parsed.map_err(|error| usage::end(&error, Cli::command(), &line))
 }
 
-/// Runs a command that talks to a cluster.
+/// Runs an asynchronous command, such as one that connects to a cluster.
 fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -158,9 +157,9 @@ fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
 mod tests {
     use super::*;
 
-    /// clap checks itself only where it is not optimised: two flags of one name, two groups of one name.
+    /// clap checks its definitions only in debug builds: two flags of one name, two groups of one name.
     #[test]
-    fn the_commands_fit_together() {
+    fn the_definitions_of_commands_are_valid() {
         Cli::command().debug_assert();
         RenderCli::command().debug_assert();
     }

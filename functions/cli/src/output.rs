@@ -1,4 +1,4 @@
-//! Objects on stdout, for programs.
+//! The output of objects on stdout, for programs.
 
 use crate::error::Error;
 use crate::term;
@@ -6,24 +6,24 @@ use clap::ValueEnum;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 
-/// What a command that changes objects writes to stdout.
+/// The flag of commands that change objects for their output on stdout.
 #[derive(clap::Args)]
 pub struct Output {
-    /// Write the objects as they are in the end to stdout
+    /// The format in which the changed objects are written to stdout
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Nothing: what happens is told on stderr
+    /// No output on stdout; progress goes to stderr
     Text,
     /// One object, or a List of several
     Json,
 }
 
 impl Output {
-    /// Writes the objects, in the form that was asked for.
+    /// Writes the objects in the format of the flag.
     pub fn print(&self, objects: Vec<Object>, named: bool) -> Result<(), Error> {
         match self.output {
             Format::Text => Ok(()),
@@ -38,7 +38,7 @@ pub fn print_json(document: &Value) -> Result<(), Error> {
     term::result(&(text + "\n"))
 }
 
-/// The object that was named, or a list.
+/// Returns the named object, or a List.
 pub fn document(objects: Vec<Object>, named: bool) -> Value {
     let mut items: Vec<Value> = objects.into_iter().map(Object::into_value).collect();
     if named && items.len() == 1 {

@@ -1,25 +1,25 @@
-//! One moving line on a terminal that says what is being done; nothing elsewhere.
+//! A spinner with a message on a terminal; nothing elsewhere.
 
 use crate::term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// How often the line moves.
+/// The interval of the animation.
 const TICK: Duration = Duration::from_millis(120);
 
-/// The line. It is gone when this is dropped.
+/// A line with a spinner and a message. It is cleared on drop.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Shows a text.
+    /// Shows the line with a message.
     pub fn new(text: impl Into<String>) -> Self {
-        // Hidden by itself when stderr is no terminal.
+        // The bar hides itself if stderr is not a terminal.
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let form = match term::colours() {
             true => "{spinner:.cyan} {wide_msg}",
             false => "{spinner} {wide_msg}",
         };
-        // A form that cannot be read would leave the bar that counts to nothing.
+        // With an invalid template the default bar stays, which has no length here.
         if let Ok(style) = ProgressStyle::with_template(form) {
             bar.set_style(style);
         }
@@ -29,7 +29,7 @@ impl Progress {
         progress
     }
 
-    /// Shows another text.
+    /// Replaces the message.
     pub fn say(&self, text: impl Into<String>) {
         let text = text.into();
         self.0.set_message(term::plain(&text).replace('\n', " "));

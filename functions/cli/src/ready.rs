@@ -1,11 +1,11 @@
-//! What an object's status says, in the few words that commands print.
+//! The parts of an object's status that commands print.
 
 use driftless_core::flux::{Conditions, FluxKind, HelmRepository};
 use driftless_manifest::Object;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// `status` and `message` of `Ready`, as `flux get` prints them.
+/// Returns `status` and `message` of the condition `Ready`, as `flux get` prints them.
 pub fn ready(object: &Object) -> (String, String) {
     if is_static(object) {
         return ("True".to_owned(), "Helm repository is Ready".to_owned());
@@ -16,13 +16,13 @@ pub fn ready(object: &Object) -> (String, String) {
     }
 }
 
-/// Whether nobody looks at the object itself: a HelmRepository that is a registry has no status.
+/// Returns whether the object is never reconciled and has no status: a HelmRepository that is a registry.
 pub fn is_static(object: &Object) -> bool {
     FluxKind::of(&object.gvk()) == Some(FluxKind::HelmRepository)
         && HelmRepository::is_static(object)
 }
 
-/// Whether the object is suspended.
+/// Returns whether the object is suspended.
 pub fn suspended(object: &Object) -> bool {
     object
         .pointer("/spec/suspend")
@@ -30,7 +30,7 @@ pub fn suspended(object: &Object) -> bool {
         .unwrap_or(false)
 }
 
-/// The revision of the kind's own field; empty when there is none yet.
+/// Returns the revision in the status, from the field of the kind; empty if there is none yet.
 pub fn revision(object: &Object) -> String {
     let fields: &[&str] = match FluxKind::of(&object.gvk()) {
         Some(FluxKind::Kustomization) => &["/status/lastAppliedRevision"],
@@ -46,7 +46,7 @@ pub fn revision(object: &Object) -> String {
         .unwrap_or_default()
 }
 
-/// A text of the object; `None` when it is not there or empty.
+/// Returns a string of the object; `None` if it is missing or empty.
 pub fn text(object: &Object, pointer: &str) -> Option<String> {
     object
         .pointer(pointer)?
@@ -55,7 +55,7 @@ pub fn text(object: &Object, pointer: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Shortens every hash of 40 to 128 digits in a text to 8, as Flux's command line does.
+/// Shortens every hash of 40 to 128 digits in a string to 8, as Flux's command line does.
 pub fn shorten(text: &str) -> String {
     static HASH: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"\b[a-f0-9]{40,128}\b").ok());

@@ -1,4 +1,4 @@
-//! `driftless reconcile`: asks for a reconciliation now, as `flux reconcile` does, and waits for it.
+//! `driftless reconcile`: requests a reconciliation now, as `flux reconcile` does, and waits for it.
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
@@ -24,9 +24,9 @@ const EXAMPLES: &str = "Examples:
   driftless reconcile helmrelease podinfo -n team-a --force
   driftless reconcile source git flux-system --timeout 1m";
 
-/// How often the object is looked at while waiting.
+/// The interval at which the object is read while the command waits for it.
 const POLL: Duration = Duration::from_millis(500);
-/// The field manager of what this command changes.
+/// The field manager of this command's changes.
 const MANAGER: &str = "driftless";
 
 /// Reconcile an object now, and wait for it
@@ -35,7 +35,7 @@ const MANAGER: &str = "driftless";
 pub struct Args {
     #[command(subcommand)]
     what: What,
-    /// How long to wait
+    /// The time to wait
     #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     timeout: Duration,
     #[command(flatten)]
@@ -71,7 +71,7 @@ enum What {
   driftless reconcile source git flux-system"
     )]
     Source(Source),
-    // The kinds of sources by themselves.
+    // The kinds of sources without `source`.
     #[command(hide = true, alias = "gitrepository")]
     Git(One),
     #[command(hide = true, alias = "ocirepository")]
@@ -86,7 +86,7 @@ enum What {
 
 #[derive(clap::Args)]
 struct WithSource {
-    /// Its source first
+    /// Reconcile its source first
     #[arg(long)]
     with_source: bool,
     #[command(flatten)]
@@ -98,7 +98,7 @@ struct Release {
     /// Install or upgrade once, even if nothing has changed
     #[arg(long)]
     force: bool,
-    /// Forget the failures so far
+    /// Reset the count of failures
     #[arg(long)]
     reset: bool,
     #[command(flatten)]
@@ -142,12 +142,12 @@ enum SourceKind {
     Bucket(One),
 }
 
-/// What is asked for.
+/// The parsed request.
 struct ReconcileRequest {
     kind: FluxKind,
     one: One,
     with_source: bool,
-    /// Annotations beside the request, with its value.
+    /// The other annotations that get the value of the request's annotation.
     more: Vec<&'static str>,
 }
 
@@ -169,7 +169,7 @@ impl From<What> for ReconcileRequest {
             What::Helmrelease(release) => Self {
                 more: [(release.force, FORCE_AT), (release.reset, RESET_AT)]
                     .into_iter()
-                    .filter_map(|(asked, name)| asked.then_some(name))
+                    .filter_map(|(is_set, name)| is_set.then_some(name))
                     .collect(),
                 ..sourced(FluxKind::HelmRelease, release.object)
             },
@@ -201,7 +201,7 @@ struct One {
     name: String,
 }
 
-/// Annotates, waits and tells.
+/// Annotates the object, waits for its reconciliation and prints the outcome.
 pub async fn run(args: Args) -> Result<(), Error> {
     let ReconcileRequest {
         kind,
@@ -224,7 +224,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     args.output.print(vec![object], true)
 }
 
-/// The sources behind an object, each after its own: a release's chart comes from one, too.
+/// Returns the sources of an object, each after its own source: the chart of a release also has one.
 async fn sources(hub: &Hub, id: &ObjectRef) -> Result<Vec<ObjectRef>, Error> {
     let (mut found, mut next) = (Vec::new(), Some(id.clone()));
     while let Some(id) = next {
@@ -236,7 +236,7 @@ async fn sources(hub: &Hub, id: &ObjectRef) -> Result<Vec<ObjectRef>, Error> {
     Ok(found)
 }
 
-/// The source of an object; `None` when it is one that has none of its own.
+/// Returns the source of an object; `None` for kinds that have none.
 fn source_of(id: &ObjectRef, object: &Object) -> Result<Option<ObjectRef>, Error> {
     let field = |at: &str, name: &str| text(object, &format!("{at}/{name}"));
     let place = match id.kind {
@@ -258,7 +258,7 @@ fn source_of(id: &ObjectRef, object: &Object) -> Result<Option<ObjectRef>, Error
             Ok(Some(ObjectRef::new(kind, &namespace, &name)))
         }
         _ => Err(Error::new(format!(
-            "{id}: its source '{kind}/{name}' cannot be reconciled"
+            "{id}: the source '{kind}/{name}' cannot be reconciled"
         ))
         .next("leave --with-source out")),
     }
@@ -266,19 +266,19 @@ fn source_of(id: &ObjectRef, object: &Object) -> Result<Option<ObjectRef>, Error
 
 /// Waits for objects of a hub until a deadline.
 pub struct Wait<'a> {
-    /// The hub.
+    /// The hub with the objects.
     pub hub: &'a Hub,
-    /// When to give up.
+    /// The time at which waiting fails.
     pub deadline: Instant,
 }
 
 impl Wait<'_> {
-    /// Asks for a reconciliation, with these annotations beside the request, and waits for its end.
+    /// Requests a reconciliation, with these additional annotations, and waits for its end.
     async fn reconcile(&self, id: &ObjectRef, more: &[&str]) -> Result<Object, Error> {
         let (kind, namespace, name) = (id.kind, id.namespace.as_str(), id.name.as_str());
         let object = hub::object(self.hub, kind, namespace, name).await?;
         if is_static(&object) {
-            term::success("a registry has no index to fetch: its charts look at it");
+            term::success("a registry has no index to fetch: the HelmCharts read it directly");
             return Ok(object);
         }
         if suspended(&object) {
@@ -306,14 +306,14 @@ impl Wait<'_> {
                 && is_settled(object)
         };
         let object = self.until(kind, namespace, name, handled).await?;
-        succeeded(kind, &object)?;
+        report_outcome(kind, &object)?;
         Ok(object)
     }
 
-    /// Polls an object until `done` says so.
+    /// Polls an object until `done` returns true.
     ///
     /// # Errors
-    /// The time is over: then the object's `Ready` says what it waits for.
+    /// Fails at the deadline, with the message of the object's `Ready`.
     pub async fn until(
         &self,
         kind: FluxKind,
@@ -330,7 +330,7 @@ impl Wait<'_> {
             let (_, message) = ready(&object);
             if Instant::now() >= self.deadline {
                 return Err(Error::new(format!("{kind} {namespace}/{name}: not reconciled in time; its status: {message}"))
-                    .next("is anybody serving this hub? See the log of driftless serve, or of the reconcile function; or give a longer --timeout"));
+                    .next("check that the hub is served: see the log of driftless serve, or of the reconcile function; or give a longer --timeout"));
             }
             progress.say(format!("{kind} {namespace}/{name}: {message}"));
             tokio::time::sleep(POLL).await;
@@ -338,8 +338,7 @@ impl Wait<'_> {
     }
 }
 
-/// Whether a reconciliation came to an end: `Ready` is known, speaks of this generation, and nothing is going on. A failure
-/// that is tried again later is an end; another object that must be ready first is not.
+/// Returns whether a reconciliation has ended: `Ready` is known and of this generation, and no reconciliation is running. A failure that is retried later is an end; a dependency that is not ready is not.
 pub fn is_settled(object: &Object) -> bool {
     let conditions = Conditions::of(object);
     let Some(ready) = conditions.ready() else {
@@ -349,21 +348,21 @@ pub fn is_settled(object: &Object) -> bool {
         .pointer("/metadata/generation")
         .and_then(Value::as_i64)
         .unwrap_or(0);
-    let going_on = conditions.get(RECONCILING).is_some_and(|reconciling| {
+    let is_running = conditions.get(RECONCILING).is_some_and(|reconciling| {
         reconciling.status == ConditionStatus::True
             && reconciling.reason != reason::PROGRESSING_WITH_RETRY
     });
     ready.status != ConditionStatus::Unknown
         && ready.observed_generation >= generation
         && ready.reason != reason::DEPENDENCY_NOT_READY
-        && !going_on
+        && !is_running
 }
 
-/// Tells the outcome as Flux does.
+/// Prints the outcome as Flux does.
 ///
 /// # Errors
-/// The object is not ready.
-pub fn succeeded(kind: FluxKind, object: &Object) -> Result<(), Error> {
+/// Fails if the object is not ready.
+pub fn report_outcome(kind: FluxKind, object: &Object) -> Result<(), Error> {
     let (status, message) = ready(object);
     if status != "True" {
         let (namespace, name) = (object.namespace(), object.name());
@@ -381,7 +380,7 @@ pub fn succeeded(kind: FluxKind, object: &Object) -> Result<(), Error> {
     Ok(())
 }
 
-/// Merges a patch into an object.
+/// Applies a merge patch to an object.
 pub async fn patch(
     hub: &Hub,
     kind: FluxKind,
@@ -403,7 +402,7 @@ pub async fn patch(
         .await?)
 }
 
-/// A kind on the command line of `reconcile`, `suspend` and `resume`.
+/// Returns the name of a kind on the command line of `reconcile`, `suspend` and `resume`.
 pub fn singular(kind: FluxKind) -> &'static str {
     match kind {
         FluxKind::GitRepository => "source git",
@@ -428,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn settled() {
+    fn a_reconciliation_is_settled_by_its_conditions() {
         let condition = |kind: &str, status: &str, generation: i64| json!({"type": kind, "status": status, "observedGeneration": generation});
         assert!(!is_settled(&object(json!([]))));
         assert!(is_settled(&object(json!([condition("Ready", "True", 2)]))));
@@ -456,10 +455,10 @@ mod tests {
     }
 
     #[test]
-    fn outcome() {
+    fn a_failed_outcome_has_the_message_of_ready() {
         let failed =
             object(json!([{"type": "Ready", "status": "False", "message": "no such directory"}]));
-        let error = succeeded(FluxKind::Kustomization, &failed).unwrap_err();
+        let error = report_outcome(FluxKind::Kustomization, &failed).unwrap_err();
         assert_eq!(
             error.message,
             "Kustomization team/apps: reconciliation failed: no such directory"

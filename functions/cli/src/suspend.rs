@@ -4,7 +4,7 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
 use crate::output::Output;
 use crate::ready::suspended;
-use crate::reconcile::{Wait, is_settled, patch, singular, succeeded};
+use crate::reconcile::{Wait, is_settled, patch, report_outcome, singular};
 use crate::term;
 use clap::Subcommand;
 use driftless_core::flux::{FluxKind, parse_duration};
@@ -40,7 +40,7 @@ pub struct SuspendArgs {
 pub struct ResumeArgs {
     #[command(subcommand)]
     what: What,
-    /// How long to wait
+    /// The time to wait
     #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     timeout: Duration,
     #[command(flatten)]
@@ -131,7 +131,7 @@ struct Which {
     /// The objects' names
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     names: Vec<String>,
-    /// All of the namespace
+    /// All objects of the kind in the namespace
     #[arg(long)]
     all: bool,
 }
@@ -153,7 +153,7 @@ impl What {
 }
 
 impl Which {
-    /// The names that were given, or all there are.
+    /// Returns the given names, or with `--all` those of all objects.
     async fn names(
         &self,
         hub: &Hub,
@@ -177,7 +177,7 @@ impl Which {
     }
 }
 
-/// Sets `spec.suspend`.
+/// Sets `spec.suspend` of each object.
 pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
     let (kind, which) = args.what.parts();
     let hub = args.scope.connection.connect().await?;
@@ -208,7 +208,7 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
     failed.end()
 }
 
-/// Takes `spec.suspend` off, then waits for each object.
+/// Removes `spec.suspend`, then waits for each object.
 pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
     let (kind, which) = args.what.parts();
     let hub = args.scope.connection.connect().await?;
@@ -227,7 +227,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
                 "resuming {} {name} in {namespace} namespace",
                 singular(kind)
             ));
-            // As Flux, the field is taken out rather than set to false.
+            // As Flux does, remove the field instead of setting it to false.
             patch(
                 &hub,
                 kind,
@@ -252,11 +252,11 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
                 })
                 .await?;
             if suspended(&object) {
-                return Err(Error::new(format!("{kind} {namespace}/{name} was suspended again meanwhile"))
-                    .next(format!("find who did: its source may say suspend: true; then driftless resume {} {name}", singular(kind))));
+                return Err(Error::new(format!("{kind} {namespace}/{name} was suspended again by another writer"))
+                    .next(format!("find the cause, such as suspend: true in its manifest in Git; then run driftless resume {} {name}", singular(kind))));
             }
             term::success(&format!("{kind} reconciliation completed"));
-            succeeded(kind, &object)?;
+            report_outcome(kind, &object)?;
             Ok(object)
         };
         objects.extend(failed.note(done.await));
@@ -265,7 +265,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
     failed.end()
 }
 
-/// What went wrong with some objects; the others go on.
+/// The errors of some objects, which do not stop the others.
 #[derive(Default)]
 struct Failed(Vec<Error>);
 

@@ -1,6 +1,6 @@
 //! Tables in the layout of Flux's command line: columns padded to their width, a tab between them.
 
-/// A table with a header; a header without rows is a line of its own.
+/// Renders a table with a header; without rows only the header.
 pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
     let header: Vec<String> = header.iter().map(|name| name.to_uppercase()).collect();
     let lines = || {
@@ -25,7 +25,7 @@ pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
             .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.chars().count())))
             .collect();
         text.push_str(&cells.join("\t"));
-        // Flux ends rows with a tab, the header without.
+        // Flux ends rows with a tab, but not the header.
         text.push_str(if std::ptr::eq(line, &header) {
             "\n"
         } else {

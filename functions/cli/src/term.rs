@@ -1,36 +1,36 @@
-//! The terminal: what is for people goes to stderr, results go to stdout, colours only where somebody looks.
+//! The terminal: messages go to stderr, results to stdout, colours only to a terminal.
 
 use crate::error::Error;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// Whether stderr is a terminal that can draw lines again.
+/// Returns whether stderr is a terminal on which lines can be redrawn.
 pub fn draws() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
 }
 
-/// Whether stderr may be coloured: a terminal, and `NO_COLOR` is not set.
+/// Returns whether stderr may be coloured: it is a terminal, and `NO_COLOR` is not set.
 pub fn colours() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The sign before a line for people.
+/// The kind of a message, shown by a sign before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// What is being done.
+    /// Something that is being done.
     Action,
-    /// What is waited for.
+    /// Something that the command waits for.
     Waiting,
-    /// What is done.
+    /// Something that was done.
     Success,
-    /// What is not.
+    /// Something that failed.
     Failure,
-    /// What is left alone.
+    /// Something that is suspended.
     Suspended,
 }
 
 impl Mark {
-    /// The sign, one column wide.
+    /// Returns the sign, which is one column wide.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Action => "►",
@@ -41,8 +41,8 @@ impl Mark {
         }
     }
 
-    /// The sign in its colour.
-    pub fn shown(self, colours: bool) -> Cow<'static, str> {
+    /// Returns the sign in its colour.
+    pub fn coloured(self, colours: bool) -> Cow<'static, str> {
         let colour = match self {
             Self::Action | Self::Waiting => "36",
             Self::Success => "32",
@@ -53,7 +53,7 @@ impl Mark {
     }
 }
 
-/// Writes a result. A reader that went away (`| head`) is no failure.
+/// Writes a result to stdout. A closed pipe (`| head`) is not an error.
 pub fn result(text: &str) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -62,7 +62,7 @@ pub fn result(text: &str) -> Result<(), Error> {
     }
 }
 
-/// `Error: …`, and `Next: …` when a step is known.
+/// Prints `Error: …`, and `Next: …` if there is a next step.
 pub fn error(error: &Error) {
     note(&paint(colours(), "31", "Error:"), &error.message);
     if let Some(step) = &error.next {
@@ -70,56 +70,55 @@ pub fn error(error: &Error) {
     }
 }
 
-/// `Next: what to do`.
+/// Prints `Next: …`.
 pub fn next(step: &str) {
     note(&paint(colours(), "36", "Next:"), step);
 }
 
-/// `► what is being done`.
+/// Prints `► …`, something that is being done.
 pub fn action(text: &str) {
     marked(Mark::Action, text);
 }
 
-/// `◎ what is waited for`.
+/// Prints `◎ …`, something that the command waits for.
 pub fn waiting(text: &str) {
     marked(Mark::Waiting, text);
 }
 
-/// `✔ what is done`.
+/// Prints `✔ …`, something that was done.
 pub fn success(text: &str) {
     marked(Mark::Success, text);
 }
 
-/// `✗ what is not`.
+/// Prints `✗ …`, something that failed.
 pub fn failure(text: &str) {
     marked(Mark::Failure, text);
 }
 
-/// A line with its mark.
+/// Prints a line with a mark.
 pub fn marked(mark: Mark, text: &str) {
-    note(&mark.shown(colours()), text);
+    note(&mark.coloured(colours()), text);
 }
 
-/// A line for people without a mark, such as a command to copy.
+/// Prints a line without a mark, such as a command to copy.
 pub fn line(text: &str) {
-    // Nobody is left to tell when stderr is gone.
+    // If stderr is closed, the error cannot be reported anywhere.
     let _ = writeln!(io::stderr().lock(), "{}", plain(text));
 }
 
 fn note(mark: &str, text: &str) {
-    // Nobody is left to tell when stderr is gone.
+    // If stderr is closed, the error cannot be reported anywhere.
     let _ = writeln!(io::stderr().lock(), "{mark} {}", plain(text));
 }
 
-/// A text without characters that a terminal obeys: messages quote what others wrote, and an escape sequence in them would
-/// move the cursor or rewrite what stands above. Ends of lines and tabs stay.
+/// Replaces the control characters of a string: messages quote foreign input, whose escape sequences could move the cursor or overwrite lines. Line ends and tabs stay.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    let obeyed = |one: char| {
+    let is_control = |one: char| {
         one.is_control() && !matches!(one, '\n' | '\t')
             || matches!(one, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    match text.contains(obeyed) {
-        true => text.replace(obeyed, "\u{fffd}").into(),
+    match text.contains(is_control) {
+        true => text.replace(is_control, "\u{fffd}").into(),
         false => text.into(),
     }
 }
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_left() {
+    fn control_characters_are_replaced() {
         assert_eq!(plain("two\n\tlines é ✔"), "two\n\tlines é ✔");
         assert_eq!(
             plain("a\u{1b}[2Jb\r\u{9b}c"),

@@ -1,4 +1,4 @@
-//! What follows a command line that cannot be read: which words would do.
+//! The next step after a command line that is not valid.
 
 use crate::term;
 use clap::Command;
@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Words of other tools: behind which command, the word, and what does that here.
+/// Commands and flags of other tools: the command before the word, the word, and its equivalent here.
 const ELSEWHERE: [(&str, &str, &str); 9] = [
     ("", "diff", "driftless build DIR | kubectl diff -f -"),
     (
@@ -32,7 +32,7 @@ const ELSEWHERE: [(&str, &str, &str); 9] = [
     (
         "",
         "uninstall",
-        "infra/README.md says how an installation is taken away",
+        "see infra/README.md for the removal of an installation",
     ),
     ("", "version", "driftless --version"),
     ("bootstrap github", "--token-auth", "--auth token"),
@@ -43,9 +43,9 @@ const ELSEWHERE: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Prints an error of the parser with the next step, or the help that was asked for, and returns the exit code.
+/// Prints an error of the parser with the next step, or the requested help, and returns the exit code.
 pub fn end(error: &Error, mut root: Command, line: &[OsString]) -> ExitCode {
-    // Nobody is left to tell when the terminal is gone.
+    // If the terminal is closed, the error cannot be reported anywhere.
     let _ = error.print();
     if let Some(next) = next(error, &mut root, line) {
         term::next(&next);
@@ -53,7 +53,7 @@ pub fn end(error: &Error, mut root: Command, line: &[OsString]) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// What to write instead.
+/// Returns the next step for an unknown command or flag.
 fn next(error: &Error, root: &mut Command, line: &[OsString]) -> Option<String> {
     let kind = match error.kind() {
         ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
@@ -68,7 +68,7 @@ fn next(error: &Error, root: &mut Command, line: &[OsString]) -> Option<String> 
     let name = word.split('=').next().unwrap_or_default();
     let known = ELSEWHERE
         .iter()
-        .find(|(behind, other, _)| *behind == names && *other == name);
+        .find(|(parent, other, _)| *parent == names && *other == name);
     if let Some((_, _, next)) = known {
         return Some((*next).to_owned());
     }
@@ -81,12 +81,12 @@ fn next(error: &Error, root: &mut Command, line: &[OsString]) -> Option<String> 
     (kind == ContextKind::InvalidSubcommand).then(|| format!("give one of: {}", below.join(", ")))
 }
 
-/// The command that a line leads to before the word that is wrong, and its name behind `driftless`.
+/// Returns the command that the words before the wrong one name, and its name without `driftless`.
 fn place<'c>(root: &'c Command, line: &[OsString], wrong: &str) -> (&'c Command, String) {
     let (mut command, mut names) = (root, Vec::new());
     let words = line.iter().skip(1).filter_map(|word| word.to_str());
     for word in words.take_while(|word| *word != wrong) {
-        // The value of an option is a word, too: one that names no command is passed over.
+        // The value of an option is also a word: skip words that are not commands.
         if let Some(below) = command.find_subcommand(word) {
             names.push(below.get_name());
             command = below;

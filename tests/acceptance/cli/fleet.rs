@@ -511,7 +511,7 @@ fn wrong_credentials_are_reported(world: &World) {
     // No other process may use the data directory of the running one.
     world
         .run(&serve)
-        .refused(1, &["another driftless serve uses", "--data"]);
+        .refused(1, &["is used by another driftless serve", "--data"]);
 }
 
 fn a_second_root_is_refused(world: &World) {
@@ -523,7 +523,7 @@ fn a_second_root_is_refused(world: &World) {
         "127.0.0.1:0",
     ];
     let words = [
-        "the hub follows another root already",
+        "the hub already follows another root",
         "https://github.com/acme/fleet",
         "--repository",
     ];
@@ -606,7 +606,7 @@ fn a_directory_is_a_source_and_the_end_is_graceful(world: &World) {
     let (code, log) = serve.end("TERM");
     assert_eq!(code, Some(0), "{log}");
     assert!(
-        log.contains(&format!("{url} is read, as the last --repository said")),
+        log.contains(&format!("{url} is read, because it was the last --repository")),
         "{log}"
     );
     assert!(

@@ -1,10 +1,10 @@
 //! `driftless bootstrap github`: sets up a fleet repository on GitHub, and the cluster that follows it.
 
-use super::{Installation, Rules, tell};
+use super::{Installation, Rules, report_registration};
 use crate::create::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, apply};
-use crate::serve::setup::{WEBHOOK_SECRET, follow, tell as tell_report};
+use crate::serve::setup::{WEBHOOK_SECRET, follow, report_changes};
 use crate::term;
 use clap::{ArgAction, ValueEnum};
 use driftless_adapters::git::{NewFile, Outcome, RepositorySetup};
@@ -27,9 +27,9 @@ const EXAMPLES: &str = "Examples:
   driftless bootstrap github --owner acme --repository fleet --path clusters/staging \\
     --name staging --webhook-url URL
 
-The repository is created where it does not exist. PATH/flux-system/gotk-sync.yaml, with the GitRepository and the Kustomization that \
-follow PATH, is committed to it, and a kustomization.yaml beside it where there is none. The cluster gets Flux's definitions, the \
-login and both objects. Running the command again changes nothing that is as it should be.
+The repository is created if it does not exist. PATH/flux-system/gotk-sync.yaml, with the GitRepository and the Kustomization that \
+follow PATH, is committed to it, and a kustomization.yaml next to it if there is none. The cluster gets Flux's definitions, the \
+login and both objects. Running the command again changes only what is missing or different.
 
 Without --name the cluster is served by `driftless serve`. With --name it becomes a hub of the installation on AWS: the environment \
 and rights are those of `driftless bootstrap --help`.
@@ -41,7 +41,7 @@ Environment:
 A classic token needs the scope repo, a fine-grained one Administration, Contents and Webhooks (read and write). With --name the \
 secret of the webhook is PREFIXgithub/webhook of Secrets Manager.";
 
-/// The variable with the token.
+/// The environment variable with the token.
 const TOKEN: &str = "GITHUB_TOKEN";
 
 /// Set up a fleet repository on GitHub, and the cluster that follows it
@@ -57,29 +57,29 @@ pub struct Args {
     /// The branch
     #[arg(long, default_value = "main", value_parser = path)]
     branch: String,
-    /// The directory in it that this cluster follows
+    /// The directory in the repository that this cluster follows
     #[arg(long, default_value = "./", value_parser = path)]
     path: String,
     /// The owner is a user
     #[arg(long)]
     personal: bool,
-    /// Whether a repository that is created is private
+    /// Create the repository as a private one
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true")]
     private: bool,
-    /// How the cluster reads the repository [default: deploy-key; with --name installation]
+    /// The credentials with which the cluster reads the repository [default: deploy-key; with --name installation]
     #[arg(long, value_enum)]
     auth: Option<Auth>,
-    /// The deploy key may write, too
+    /// Create the deploy key with write access
     #[arg(long)]
     read_write_key: bool,
-    /// Where GitHub delivers pushes: the webhook function's URL, or that of `driftless serve` with /webhook
+    /// The URL to which GitHub delivers pushes: that of the webhook function, or that of `driftless serve` with /webhook
     #[arg(long, value_name = "URL", value_parser = webhook_url)]
     webhook_url: Option<String>,
     /// The host, for GitHub Enterprise
     #[arg(long, default_value = "github.com", value_parser = plain)]
     hostname: String,
-    /// Where its API is [default: that of github.com; api/v3 of another host]
+    /// The URL of its API [default: that of github.com; api/v3 of another host]
     #[arg(long, value_name = "URL")]
     github_api: Option<String>,
     /// Register the cluster as a hub of this name with the installation on AWS
@@ -89,7 +89,7 @@ pub struct Args {
     rules: Rules,
 }
 
-/// A way to read the repository.
+/// The credentials with which the cluster reads the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Auth {
     /// A new SSH key in the Secret flux-system
@@ -100,7 +100,7 @@ enum Auth {
     Installation,
 }
 
-/// A name of an owner, a repository or a host.
+/// Parses the name of an owner, a repository or a host.
 fn plain(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     match !text.is_empty() && text.bytes().all(fits) && !text.starts_with('.') {
@@ -109,7 +109,7 @@ fn plain(text: &str) -> Result<String, String> {
     }
 }
 
-/// A path of directories, or a branch.
+/// Parses a path of directories, or a branch.
 fn path(text: &str) -> Result<String, String> {
     let trimmed = text.trim_start_matches("./").trim_matches('/');
     let is_part = |part: &str| {
@@ -132,10 +132,10 @@ fn webhook_url(text: &str) -> Result<String, String> {
 }
 
 impl Args {
-    /// Sets everything up.
+    /// Creates the repository, commits the root's manifests, and installs and registers the cluster.
     ///
     /// # Errors
-    /// GitHub's, AWS's and the cluster's; a hub that follows another root.
+    /// Fails with the errors of GitHub, AWS and the cluster, and if the hub follows another root.
     pub async fn run(&self, connection: &Connection) -> Result<(), Error> {
         let token = variable(TOKEN).ok_or_else(|| {
             Error::usage(format!("{TOKEN} is not set"))
@@ -161,11 +161,11 @@ impl Args {
         term::action(&format!("connecting to {}", self.hostname));
         let shown = format!("{}/{}", self.owner, self.repository);
         let created = setup.create(self.personal, self.private).await?;
-        told(created, &format!("repository {shown}"));
+        report(created, &format!("repository {shown}"));
         let root = self.root(auth);
         self.commit(&setup, &root).await?;
         if let Some((url, secret)) = &webhook {
-            told(setup.webhook(url, secret).await?, "webhook");
+            report(setup.webhook(url, secret).await?, "webhook");
         }
 
         let hub = match (&installation, &self.name) {
@@ -176,14 +176,14 @@ impl Args {
             }
             _ => {
                 let report = bootstrap::install(cluster.cluster.as_ref(), &SystemClock).await?;
-                tell_report(&report);
+                report_changes(&report);
                 cluster
             }
         };
         self.login(&setup, &hub, auth, &token).await?;
         follow(hub.cluster.as_ref(), &root).await?;
         match &self.name {
-            Some(_) => tell(&hub),
+            Some(_) => report_registration(&hub),
             None => term::success(&format!(
                 "{} follows {shown}; `driftless serve` reconciles it",
                 hub.access.server
@@ -220,7 +220,7 @@ impl Args {
         }
     }
 
-    /// The webhook's URL and secret, where one was asked for.
+    /// Returns the webhook's URL and secret; `None` without `--webhook-url`.
     async fn webhook_secret(
         &self,
         installation: Option<&Installation>,
@@ -242,11 +242,11 @@ impl Args {
         match secret.filter(|secret| !secret.expose().is_empty()) {
             Some(secret) => Ok(Some((url.clone(), secret))),
             None => Err(Error::new(format!("{place} is not set"))
-                .next("set it to a random text: GitHub signs deliveries with it")),
+                .next("set it to a random string: GitHub signs deliveries with it")),
         }
     }
 
-    /// Commits what is missing.
+    /// Commits the manifests of the root that are missing.
     async fn commit(&self, setup: &RepositorySetup, root: &Root) -> Result<(), Error> {
         let directory = match self.path.as_str() {
             "" => FLUX_SYSTEM.to_owned(),
@@ -259,7 +259,7 @@ impl Args {
                 text: root.manifest(),
                 unless: Vec::new(),
             },
-            // One that Flux wrote lists its controllers, too, which are left alone.
+            // A kustomization that Flux wrote also lists its controllers: it is left unchanged.
             NewFile {
                 path: format!("{directory}/kustomization.yaml"),
                 text: list.to_owned(),
@@ -279,7 +279,7 @@ impl Args {
         Ok(())
     }
 
-    /// Puts the login into the cluster.
+    /// Applies the Secret with which the cluster reads the repository; none with `--auth installation`.
     async fn login(
         &self,
         setup: &RepositorySetup,
@@ -301,7 +301,7 @@ impl Args {
         Ok(())
     }
 
-    /// The key that the cluster has already, or a new one; the repository takes it as a deploy key.
+    /// Returns the data of the Secret for SSH, with the key that the cluster already has, or a new one. Adds the key to the repository as a deploy key.
     async fn deploy_key(&self, setup: &RepositorySetup, hub: &Hub) -> Result<Value, Error> {
         let known = credentials::secret(hub, FLUX_SYSTEM, FLUX_SYSTEM).await?;
         let entry = |name: &str| {
@@ -311,13 +311,13 @@ impl Args {
         let pair = match (entry("identity"), entry(PUBLIC_KEY)) {
             (Some(private), Some(public)) => KeyPair { private, public },
             _ => KeyPair::new()
-                .map_err(|why| Error::new(format!("key pair generation failed: {why}")))?,
+                .map_err(|error| Error::new(format!("key pair generation failed: {error}")))?,
         };
         let mut hosts = setup.known_hosts(&self.hostname).await?;
         if hosts.is_empty() {
-            hosts = known_hosts::scan(&self.hostname).map_err(|why| {
+            hosts = known_hosts::scan(&self.hostname).map_err(|error| {
                 Error::new(format!(
-                    "SSH key scan for host {} failed: {why}",
+                    "SSH key scan for host {} failed: {error}",
                     self.hostname
                 ))
             })?;
@@ -329,16 +329,17 @@ impl Args {
         let added = setup
             .deploy_key(&title, &pair.public, !self.read_write_key)
             .await?;
-        told(added, "deploy key");
+        report(added, "deploy key");
         Ok(json!({"identity": pair.private, PUBLIC_KEY: pair.public, KNOWN_HOSTS: hosts}))
     }
 }
 
-fn told(outcome: Outcome, what: &str) {
+/// Prints what happened to `subject`.
+fn report(outcome: Outcome, subject: &str) {
     term::success(&match outcome {
-        Outcome::Created => format!("{what} created"),
-        Outcome::Updated => format!("{what} updated"),
-        Outcome::Unchanged => format!("{what} exists"),
+        Outcome::Created => format!("{subject} created"),
+        Outcome::Updated => format!("{subject} updated"),
+        Outcome::Unchanged => format!("{subject} exists"),
     });
 }
 

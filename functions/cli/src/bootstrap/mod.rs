@@ -17,7 +17,7 @@ use driftless_core::source::verify;
 
 const EXAMPLES: &str = "Examples:
   driftless bootstrap --name staging --repository acme/fleet --path clusters/staging
-  driftless bootstrap --name staging --kubeconfig hub.yaml   # a hub whose sources are there already
+  driftless bootstrap --name staging --kubeconfig hub.yaml   # a hub that already has its sources
   driftless bootstrap github --owner acme --repository fleet --path clusters/staging
 
 Environment:
@@ -43,14 +43,13 @@ pub struct Args {
     name: Option<String>,
     #[command(flatten)]
     rules: Rules,
-    /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own GitHub App or token. Without
-    /// it the hub's own sources are served
+    /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own GitHub App or token. Without this flag the sources that the hub already has are served
     #[arg(long, value_name = "REPOSITORY", value_parser = setup::repository)]
     repository: Option<String>,
-    /// Its branch
+    /// The branch of the fleet repository
     #[arg(long, default_value = "main", requires = "repository")]
     branch: String,
-    /// The directory in it that leads to everything else
+    /// The directory in the fleet repository that the root Kustomization applies
     #[arg(long, default_value = "./", requires = "repository")]
     path: String,
 }
@@ -60,7 +59,7 @@ enum Host {
     Github(Box<github::Args>),
 }
 
-/// The rules of a hub.
+/// The flags for the rules of a hub.
 #[derive(clap::Args)]
 pub struct Rules {
     /// The service account of objects that name none
@@ -75,7 +74,7 @@ pub struct Rules {
     /// Refuse references to other namespaces
     #[arg(long)]
     no_cross_namespace_refs: bool,
-    /// Apply the controllers that a gotk-components.yaml brings, too
+    /// Also apply the controllers of a gotk-components.yaml
     #[arg(long)]
     keep_controllers: bool,
     /// Accept insecure-skip-tls-verify in kubeconfigs
@@ -88,7 +87,7 @@ pub struct Rules {
     #[arg(long)]
     allow_remote_bases: bool,
     /// NAMESPACE=OWNER/NAME (or NAMESPACE=HOST/OWNER/NAME) of a Git repository that this namespace may read with the
-    /// installation's own GitHub App or token; * stands for any text in NAMESPACE, OWNER and NAME, as in 'team-a=acme/*'
+    /// installation's own GitHub App or token; * matches any string in NAMESPACE, OWNER and NAME, as in 'team-a=acme/*'
     #[arg(long, value_name = "REPOSITORY", value_parser = grant)]
     allow_installation_repository: Vec<String>,
     /// NAMESPACE/NAME of a bucket that this namespace may read with the installation's own AWS role
@@ -113,7 +112,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// As the registry keeps them, for a hub with this fleet repository.
+    /// Returns the settings for the registration of a hub with this fleet repository.
     pub fn settings(&self, name: &str, root: Option<&str>) -> Settings {
         Settings {
             name: name.to_owned(),
@@ -135,18 +134,18 @@ impl Rules {
                 certificate_authority: self.capsule_proxy_ca.clone(),
             }),
             root_repository: root.map(str::to_owned),
-            // Those of Flux's feature gates have no flags.
+            // The settings of Flux's feature gates have no flags.
             ..Settings::default()
         }
     }
 }
 
-/// A grant that can be read.
+/// Checks that a grant can be parsed, and returns it unchanged.
 fn grant(text: &str) -> Result<String, String> {
     Grant::parse(text).map(|_| text.to_owned())
 }
 
-/// The address of a proxy, which gets tokens: https alone.
+/// Parses the URL of a proxy. Only https, because the proxy receives tokens.
 fn proxy(text: &str) -> Result<String, String> {
     match text.strip_prefix("https://") {
         Some(host) if !host.is_empty() && !host.contains(['@', ' ', '"']) => {
@@ -156,21 +155,21 @@ fn proxy(text: &str) -> Result<String, String> {
     }
 }
 
-/// The text of a certificate authority.
+/// Reads a file with a certificate authority.
 fn authority(file: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     match text.contains("-----BEGIN CERTIFICATE-----") {
         true => Ok(text),
-        false => Err("it has no certificate in PEM".to_owned()),
+        false => Err("the file has no PEM certificate".to_owned()),
     }
 }
 
-/// The text of a trusted root that can be used.
+/// Reads a trusted root, and checks that it can be used.
 fn trusted_root(file: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     match verify::check_trusted_root(text.as_bytes()) {
         Ok(()) => Ok(text),
-        Err(what) => Err(format!("it {what}")),
+        Err(problem) => Err(format!("the file {problem}")),
     }
 }
 
@@ -188,10 +187,10 @@ impl Args {
     async fn register(self, name: &str) -> Result<(), Error> {
         let is_directory = |url: &String| repository::directory(url).is_some();
         if self.repository.as_ref().is_some_and(is_directory) {
-            return Err(
-                Error::usage("--repository: a function on AWS reads no local directory")
-                    .next("give OWNER/NAME, or use driftless serve"),
-            );
+            return Err(Error::usage(
+                "--repository: the functions on AWS cannot read a local directory",
+            )
+            .next("give OWNER/NAME, or use driftless serve"));
         }
         let settings = self.rules.settings(name, self.repository.as_deref());
         let installation = Installation::from_env()?;
@@ -205,14 +204,14 @@ impl Args {
             };
             follow(hub.cluster.as_ref(), &root).await?;
         }
-        tell(&hub);
+        report_registration(&hub);
         Ok(())
     }
 }
 
-fn tell(hub: &Hub) {
+fn report_registration(hub: &Hub) {
     term::success(&format!(
-        "hub {} at {} is registered; the timer looks at it within a minute",
+        "hub {} at {} is registered; the timer reconciles it within a minute",
         hub.settings.name, hub.access.server
     ));
 }
@@ -239,7 +238,7 @@ impl Installation {
             connection.kubeconfig.as_deref(),
             connection.context.as_deref(),
         )?;
-        // A kubeconfig that a function cannot use is not stored.
+        // Check first, so that a kubeconfig that the functions cannot use is not stored.
         access(&kubeconfig)?;
         let name = &settings.name;
         let secrets = self.secrets().await;
@@ -249,7 +248,7 @@ impl Installation {
         let ports = config::aws_ports(&self.0).await?;
         if hub::register(&ports, settings).await? == Registered::Restored {
             term::failure(&format!(
-                "the registration of hub {name} was damaged: it has the settings of this command's flags now"
+                "hub {name}: the registration was damaged, and now has the settings of this command's flags"
             ));
         }
         let hub = hub::connect(&ports, name).await?;

@@ -1,4 +1,4 @@
-//! `helmCharts`: rendered by the Helm engine, as Helm 3 does.
+//! The `helmCharts` of kustomizations, rendered by the Helm engine as Helm 3 does.
 
 use crate::error::Error;
 use crate::template::Release;
@@ -7,7 +7,7 @@ use driftless_helm::{Compat, OutputFilter, template_text};
 use driftless_kustomize::{ChartCall, Charts};
 use std::path::PathBuf;
 
-/// The charts below a root of the disk.
+/// The charts below a directory of the disk.
 pub struct DiskCharts {
     pub root: PathBuf,
 }

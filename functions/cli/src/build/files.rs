@@ -1,7 +1,6 @@
-//! The files of a build, read from the disk when they are asked for.
+//! The files of a build, read from the disk on demand.
 //!
-//! The engine renders a tree in memory. A directory may lie in a repository of any size, so the tree starts with what the
-//! kustomizations name, and grows by what a build asked for and did not find, until a build asks for nothing new.
+//! The engine renders a tree in memory. The directory may be in a repository of any size. So the tree starts with the files that the kustomizations name, and grows by what a build requested and did not find, until a build requests nothing new.
 
 use super::charts::DiskCharts;
 use super::remote::Client;
@@ -14,31 +13,31 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes of all files of a build: as many as the engine reads.
+/// The maximum size of all files of a build, in bytes; the engine's own limit.
 const FILES_LIMIT: u64 = 64 << 20;
-/// Words that are looked for before the first build. What is named behind them is found by the builds.
+/// The maximum number of words that are looked up before the first build. The builds find what later words name.
 const MAX_WORDS: usize = 100_000;
-/// Links in one path, as Linux allows.
+/// The maximum number of links in one path; Linux's limit.
 const MAX_LINKS: usize = 40;
 
-/// A directory in a root.
+/// A directory below a root directory.
 pub struct BuildRoot {
-    /// The root, absolute, links followed.
+    /// The absolute path of the root, with links resolved.
     pub root: PathBuf,
-    /// The directory below it.
+    /// The path of the directory from the root.
     pub dir: TreePath,
 }
 
 impl BuildRoot {
-    /// A directory in the Git work tree around it, or in the working directory, or else in the disk.
+    /// Finds the root of a directory: its Git work tree, or else the working directory if that contains it, or else `/`.
     pub fn of(dir: &Path) -> Result<Self, Error> {
         let real = dir.canonicalize().map_err(|error| {
-            let why = match error.kind() {
-                io::ErrorKind::NotFound => "it does not exist".to_owned(),
+            let reason = match error.kind() {
+                io::ErrorKind::NotFound => "no such file or directory".to_owned(),
                 _ => error.to_string(),
             };
             Error::new(format!(
-                "must build at a directory: '{}': {why}",
+                "must build at a directory: '{}': {reason}",
                 dir.display()
             ))
         })?;
@@ -68,7 +67,7 @@ impl BuildRoot {
         )
     }
 
-    /// The same directory in the root of the disk.
+    /// Returns the same directory with `/` as its root.
     pub fn of_the_disk(&self) -> Result<Self, Error> {
         Self::below(PathBuf::from("/"), &self.root.join(self.dir.as_str()))
     }
@@ -85,28 +84,28 @@ impl BuildRoot {
     }
 }
 
-/// Why a build failed.
+/// The error of a build.
 pub enum BuildError {
-    /// The engine's reason.
+    /// An error of the engine.
     Engine(driftless_kustomize::Error),
     /// A file that cannot be read from the disk.
     Disk(Error),
 }
 
 impl BuildError {
-    /// Whether a path or link led out of the root.
+    /// Returns whether a path or link led out of the root.
     pub fn leaves_the_tree(&self) -> bool {
         matches!(self, Self::Engine(error) if matches!(error.kind, ErrorKind::Read(ReadError::Path(_))))
     }
 
-    /// For the user, with a next step where one is known.
+    /// Converts to an error for the user, with a next step if one is known.
     pub fn into_error(self, place: &BuildRoot) -> Error {
         let error = match self {
             Self::Disk(error) => return error,
             Self::Engine(error) => error,
         };
         let text = match &error.file {
-            // The root's own name says more than a dot.
+            // The name of the root is clearer than a dot.
             Some(file) if file.is_root() => {
                 Error::new(format!("{}: {}", place.root.display(), error.kind))
             }
@@ -114,7 +113,7 @@ impl BuildError {
         };
         let directory = place.root.join(place.dir.as_str());
         match error.kind {
-            // The directory exists, and has no file that the engine was given.
+            // The directory exists, but the tree of the engine has no file in it.
             ErrorKind::Read(ReadError::Missing(missing)) if missing == place.dir => {
                 Error::new(format!("{}: {}", directory.display(), ErrorKind::NoKustomization))
                     .next("write a kustomization.yaml, or build another directory")
@@ -136,28 +135,28 @@ pub struct Files<'r> {
     root: PathBuf,
     remote: Option<&'r Client>,
     tree: FileTree,
-    /// Directories that exist on the disk.
+    /// The directories that are known to exist on the disk.
     directories: HashSet<TreePath>,
-    /// Paths that were looked for already.
-    asked: HashSet<TreePath>,
-    /// Bytes of the files in the tree.
+    /// The paths that were already looked up on the disk.
+    looked_up: HashSet<TreePath>,
+    /// The size of the files in the tree, in bytes.
     bytes: u64,
 }
 
 impl<'r> Files<'r> {
-    /// No file yet. With a client, what stands on other hosts is fetched.
+    /// Starts with an empty tree. With a client, remote bases and files are fetched.
     pub fn new(root: PathBuf, remote: Option<&'r Client>) -> Self {
         Self {
             root,
             remote,
             tree: FileTree::new(),
             directories: HashSet::new(),
-            asked: HashSet::new(),
+            looked_up: HashSet::new(),
             bytes: 0,
         }
     }
 
-    /// Renders a directory.
+    /// Renders a directory, and reads the files for it.
     pub fn build(&mut self, dir: &TreePath, options: &Options) -> Result<Vec<Value>, BuildError> {
         self.guess(dir).map_err(BuildError::Disk)?;
         let charts = DiskCharts {
@@ -177,7 +176,7 @@ impl<'r> Files<'r> {
             for path in missed.cloned().collect::<Vec<_>>() {
                 grown |= self.look(&path).map_err(BuildError::Disk)?;
             }
-            // A build that missed something is not to be believed, even if it came to an end.
+            // The result of a build that missed a file may be wrong, even if the build succeeded.
             if grown {
                 continue;
             }
@@ -194,8 +193,7 @@ impl<'r> Files<'r> {
         }
     }
 
-    /// Reads the kustomization of a directory and whatever its words name, and so on from there. A word too many costs a look
-    /// at the disk, a missed file one more build.
+    /// Reads the kustomization of a directory and all files that its words may name, recursively. A word that is not a path costs one lookup on the disk, a missed file one more build.
     fn guess(&mut self, dir: &TreePath) -> Result<(), Error> {
         let mut directories = vec![dir.clone()];
         let mut done = HashSet::new();
@@ -218,7 +216,7 @@ impl<'r> Files<'r> {
                     let Ok(path) = directory.join(word) else {
                         continue;
                     };
-                    // A file that is too large is refused when a build asks for it: the word may be none of its names.
+                    // A file that is too large is refused when a build requests it: the word may not mean this file.
                     if !directory.is_within(&path) && !self.is_too_large(&path) {
                         self.look(&path)?;
                         directories.extend(self.directories.get(&path).cloned());
@@ -238,16 +236,16 @@ impl<'r> Files<'r> {
         self.bytes.saturating_add(bytes) <= FILES_LIMIT
     }
 
-    /// Reads what stands at a path. Returns whether the tree has grown by it.
+    /// Reads the file or link at a path into the tree. Returns whether the tree has grown.
     fn look(&mut self, path: &TreePath) -> Result<bool, Error> {
         let before = self.tree.index().len();
-        if self.asked.insert(path.clone()) {
+        if self.looked_up.insert(path.clone()) {
             self.walk(path)?;
         }
         Ok(self.tree.index().len() > before)
     }
 
-    /// Goes down a path part by part, and takes every link on the way and the file at its end into the tree.
+    /// Follows a path part by part, and adds each link on the way and the file at its end to the tree.
     fn walk(&mut self, path: &TreePath) -> Result<(), Error> {
         let mut todo: Vec<String> = path.parts().rev().map(str::to_owned).collect();
         let mut at = TreePath::root();
@@ -276,7 +274,7 @@ impl<'r> Files<'r> {
                         .content(&next)
                         .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
                     let target = target.unwrap_or_default();
-                    // The engine refuses both, and says so.
+                    // The engine refuses both with an error.
                     if links > MAX_LINKS || target.starts_with('/') {
                         return Ok(());
                     }
@@ -294,14 +292,14 @@ impl<'r> Files<'r> {
         self.show(&at)
     }
 
-    /// Takes a file or link from the disk, or notes a directory. Returns whether something stands there.
+    /// Adds a file or link of the disk to the tree, or records that a directory exists. Returns whether the path exists.
     fn take(&mut self, path: &TreePath) -> Result<bool, Error> {
         let disk = self.root.join(path.as_str());
         let failed = |error: io::Error| Error::new(format!("read {}: {error}", disk.display()));
         let meta = match fs::symlink_metadata(&disk) {
             Ok(meta) => meta,
             Err(error) => {
-                return nothing_there(&error)
+                return is_missing(&error)
                     .then_some(false)
                     .ok_or_else(|| failed(error));
             }
@@ -319,12 +317,12 @@ impl<'r> Files<'r> {
             )
         } else if !kind.is_file() {
             return Err(Error::new(format!(
-                "read {}: it is not a regular file",
+                "read {}: not a regular file",
                 disk.display()
             )));
         } else if !self.has_room(meta.len()) {
             return Err(Error::new(format!(
-                "read {}: the files that the kustomizations name have more than {FILES_LIMIT} bytes: the limit of one build",
+                "read {}: the files that the kustomizations name are larger than {FILES_LIMIT} bytes, the limit of one build",
                 disk.display()
             )));
         } else {
@@ -337,7 +335,7 @@ impl<'r> Files<'r> {
         Ok(true)
     }
 
-    /// A link's target as the tree has it: an absolute one that stays below the root is made relative.
+    /// Returns the target of a link for the tree: an absolute target below the root is made relative.
     fn target(&self, link: &TreePath, target: &Path) -> String {
         match target.strip_prefix(&self.root) {
             Ok(rest) if target.is_absolute() => {
@@ -348,7 +346,7 @@ impl<'r> Files<'r> {
         }
     }
 
-    /// A tree has only directories with something in them: takes the kustomization of a directory in, or any other file.
+    /// Makes a directory exist in the tree, which has only directories with files: adds its kustomization, or any other file.
     fn show(&mut self, dir: &TreePath) -> Result<(), Error> {
         if self.tree.index().is_dir(dir) {
             return Ok(());
@@ -382,8 +380,8 @@ impl<'r> Files<'r> {
     }
 }
 
-/// Nothing stands at a path when it, or what it goes through, does not exist, or when its name is no file's name.
-fn nothing_there(error: &io::Error) -> bool {
+/// Returns whether an error means that nothing exists at a path: it, or one of its parents, does not exist, or the name is not valid for a file.
+fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound
@@ -393,7 +391,7 @@ fn nothing_there(error: &io::Error) -> bool {
     )
 }
 
-/// The words of a line that may be paths: `- base`, `path: x.yaml`, `files: [key=a.txt]`.
+/// Returns the words of a line that may be paths: `- base`, `path: x.yaml`, `files: [key=a.txt]`.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let line = line.split(" #").next().unwrap_or_default();
     line.split(|at: char| at.is_whitespace() || "'\",[]{}=".contains(at))

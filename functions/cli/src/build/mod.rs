@@ -1,4 +1,4 @@
-//! `driftless build`: what `kustomize build` does, with its flags.
+//! `driftless build`: a replacement of `kustomize build`, with its flags.
 
 mod charts;
 mod files;
@@ -18,38 +18,37 @@ const EXAMPLES: &str = "Examples:
   driftless build                        # the directory you are in
   driftless build overlays/production
   driftless build overlays/production -o out.yaml
-  driftless build overlays/production -o out/   # a file an object, into a directory that exists
+  driftless build overlays/production -o out/   # one file for each object, into an existing directory
 
-Bases may be anywhere on the disk. Remote bases and files are fetched with --allow-remote: repositories of GitHub (with GITHUB_TOKEN \
-where it is set) at the reference that the entry names, files by HTTP. Remote charts, function containers, exec and Go plugins are \
+Bases may be anywhere on the disk. Remote bases and files are fetched with --allow-remote: repositories of GitHub (with GITHUB_TOKEN if it is set) at the reference that the entry names, files by HTTP. Remote charts, function containers, exec and Go plugins are \
 refused.";
 
 /// Render a directory with a kustomization, as `kustomize build` does
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// The directory
+    /// The directory with the kustomization
     #[arg(value_name = "DIR", default_value = ".")]
     dir: String,
-    /// Write to this file, or one file an object into this directory
+    /// Write to this file, or one file for each object into this directory
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Which files a kustomization may name
+    /// The files that a kustomization may name
     #[arg(long, value_enum, default_value_t = Restrictor::RootOnly)]
     load_restrictor: Restrictor,
-    /// The order of the objects; a kustomization's sortOptions come first
+    /// The order of the objects; a kustomization's sortOptions take precedence
     #[arg(long, value_enum)]
     reorder: Option<Order>,
     /// Fetch the remote bases and files that kustomizations name
     #[arg(long)]
     allow_remote: bool,
-    /// Where GitHub's API is, for repositories of GitHub Enterprise: HOST=URL
+    /// The URL of GitHub's API, for repositories of GitHub Enterprise: HOST=URL
     #[arg(long, value_name = "HOST=URL", requires = "allow_remote", value_parser = remote::host)]
     github_api: Option<(String, String)>,
     /// Allow helmCharts: charts of the repository, rendered as Helm 3 does
     #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     enable_helm: bool,
-    /// Kubernetes' version for charts whose entry names none
+    /// The version of Kubernetes for charts whose entry names none
     #[arg(long, value_name = "VERSION")]
     helm_kube_version: Option<String>,
     /// API versions for charts whose entry names none
@@ -61,15 +60,15 @@ pub struct Args {
     #[command(flatten)]
     refused: Refused,
     #[command(flatten)]
-    _accepted: Accepted<OfMessages>,
+    _accepted: Accepted<DebugFlags>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Restrictor {
-    /// Those in or below its directory
+    /// Only files in or below its directory
     #[value(name = "LoadRestrictionsRootOnly")]
     RootOnly,
-    /// Any
+    /// Any file
     #[value(name = "LoadRestrictionsNone")]
     None,
 }
@@ -78,11 +77,11 @@ enum Restrictor {
 enum Order {
     /// Namespaces, definitions and so on first, webhooks last
     Legacy,
-    /// As the resources are read
+    /// The order in which the resources are read
     None,
 }
 
-/// kustomize's flags for what driftless leaves out: known, so that the refusal can say why.
+/// Flags of kustomize for features that driftless does not have. They are declared, so that the error can give the reason.
 #[derive(clap::Args)]
 struct Refused {
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -103,38 +102,39 @@ struct Refused {
     helm_command: Option<PathBuf>,
 }
 
-/// kustomize's flags for what it tells of its own work.
-struct OfMessages;
+/// Flags of kustomize for its debug output.
+struct DebugFlags;
 
-impl Flags for OfMessages {
+impl Flags for DebugFlags {
     fn flags() -> Vec<Arg> {
         vec![switch("helm-debug"), switch("stack-trace")]
     }
 }
 
 impl Refused {
-    /// The first flag that asks for something driftless does not do, and why it does not.
+    /// Returns the first given flag that driftless does not support, and the reason.
     fn first(&self) -> Option<(&'static str, &'static str)> {
         const PLUGINS: &str = "driftless runs no plugins, programs or containers";
         const CONTAINERS: &str = "driftless runs no function containers";
-        const HELM: &str = "driftless runs no program for charts, it renders them as Helm 3 does";
-        // A path to Helm 3 asks for what is done anyway.
+        const HELM: &str =
+            "driftless renders charts itself, as Helm 3 does, and runs no program for it";
+        // Helm 3 is allowed: its result is the same.
         let names_another = |command: &PathBuf| {
             let name = command.file_name().and_then(OsStr::to_str);
             !matches!(name, Some("helm" | "helm3"))
         };
-        let asked = |flag: Option<bool>| flag == Some(true);
+        let is_on = |flag: Option<bool>| flag == Some(true);
         let flags = [
             (
                 "--enable-alpha-plugins",
-                asked(self.enable_alpha_plugins),
+                is_on(self.enable_alpha_plugins),
                 PLUGINS,
             ),
-            ("--enable-exec", asked(self.enable_exec), PLUGINS),
-            ("--as-current-user", asked(self.as_current_user), CONTAINERS),
+            ("--enable-exec", is_on(self.enable_exec), PLUGINS),
+            ("--as-current-user", is_on(self.as_current_user), CONTAINERS),
             ("--env", !self.env.is_empty(), CONTAINERS),
             ("--mount", !self.mount.is_empty(), CONTAINERS),
-            ("--network", asked(self.network), CONTAINERS),
+            ("--network", is_on(self.network), CONTAINERS),
             ("--network-name", self.network_name.is_some(), CONTAINERS),
             (
                 "--helm-command",
@@ -144,19 +144,19 @@ impl Refused {
         ];
         flags
             .into_iter()
-            .find(|(_, asked, _)| *asked)
-            .map(|(flag, _, why)| (flag, why))
+            .find(|(_, is_given, _)| *is_given)
+            .map(|(flag, _, reason)| (flag, reason))
     }
 }
 
 /// Renders, and writes to stdout or to `--output`.
 pub fn run(args: &Args) -> Result<(), Error> {
-    if let Some((flag, why)) = args.refused.first() {
-        return Err(Error::unsupported(flag, why));
+    if let Some((flag, reason)) = args.refused.first() {
+        return Err(Error::unsupported(flag, reason));
     }
     if args.dir.contains("://") || args.dir.starts_with("git@") {
         return Err(Error::new(format!(
-            "'{}' is remote: only directories of this machine are built",
+            "'{}' is remote, and only local directories can be built",
             args.dir
         ))
         .next("clone the repository, and build the directory in it"));
@@ -190,7 +190,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
 }
 
-/// Builds in the repository around the directory, and in the whole disk if the directory asks for more.
+/// Builds with the Git repository of the directory as the root, and again with `/` as the root if the kustomizations lead out of it.
 fn render(
     dir: &Path,
     options: &Options,

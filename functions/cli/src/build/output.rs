@@ -1,4 +1,4 @@
-//! Writes built objects into a file, or a file each.
+//! Writes built objects into one file, or into one file for each object.
 
 use crate::error::Error;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The built-in kinds that live outside of namespaces. Kinds that are not known count as namespaced, as in kustomize.
+/// The built-in kinds that are cluster-scoped. Unknown kinds count as namespaced, as in kustomize.
 const CLUSTER_SCOPED: [&str; 26] = [
     "/ComponentStatus",
     "/Namespace",
@@ -36,13 +36,12 @@ const CLUSTER_SCOPED: [&str; 26] = [
     "storage.k8s.io/StorageClass",
 ];
 
-/// Writes everything into one file.
+/// Writes all objects into one file.
 pub fn file(path: &Path, documents: &[Value]) -> Result<(), Error> {
     write(path, documents)
 }
 
-/// Writes one file an object, under kustomize's names: `group_version_kind_name.yaml` in lower case, with the namespace
-/// before it when there is more than one.
+/// Writes one file for each object, with kustomize's names: `group_version_kind_name.yaml` in lower case, with the namespace first if there is more than one.
 pub fn directory(path: &Path, documents: &[Value]) -> Result<(), Error> {
     let namespaces: BTreeSet<&str> = documents.iter().filter_map(namespace).collect();
     for document in documents {
@@ -57,7 +56,7 @@ pub fn directory(path: &Path, documents: &[Value]) -> Result<(), Error> {
         let file = format!("{}.yaml", parts.join("_").to_lowercase());
         if file.contains('/') {
             return Err(Error::new(format!(
-                "{kind} {name}: its name is not a valid file name"
+                "{kind} {name}: the name is not a valid file name"
             )));
         }
         write(&path.join(file), std::slice::from_ref(document))?;
@@ -77,7 +76,7 @@ fn group_and_version(document: &Value) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// The namespace an object goes to; `None` for cluster-scoped kinds.
+/// Returns the namespace of an object; `None` for cluster-scoped kinds.
 fn namespace(document: &Value) -> Option<&str> {
     let kind = format!(
         "{}/{}",

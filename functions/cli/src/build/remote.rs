@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// `HOST=URL`.
+/// Parses `HOST=URL`.
 pub fn host(text: &str) -> Result<(String, String), String> {
-    let (host, url) = text.split_once('=').ok_or("it is not HOST=URL")?;
+    let (host, url) = text.split_once('=').ok_or("expected HOST=URL")?;
     Ok((host.to_owned(), url.to_owned()))
 }
 
-/// What fetches.
+/// A client that fetches remote bases and files.
 pub struct Client {
     runtime: Runtime,
     git: GitRouter,
@@ -26,17 +26,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// With `GITHUB_TOKEN` for repositories of the host whose API is named, or else of GitHub.
+    /// Creates a client with the credentials of [`git`].
     ///
     /// # Errors
-    /// No runtime, or an address that is none.
+    /// Fails if the runtime cannot be started, or the URL of the API is not valid.
     pub fn new(api: Option<&(String, String)>) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
         let runtime = runtime.map_err(|error| Error::new(format!("start: {error}")))?;
         let git = {
-            // The client starts its worker in the runtime.
+            // The Git client starts its worker in the runtime.
             let _inside = runtime.enter();
             git(api)?
         };
@@ -47,10 +47,10 @@ impl Client {
         })
     }
 
-    /// Fetches something and puts it into the tree. `fetched` is how much was fetched before.
+    /// Fetches a remote base or file into the tree. `fetched` is the number of earlier fetches of this build.
     ///
     /// # Errors
-    /// No such thing, no access, or too much.
+    /// Fails if it does not exist, cannot be accessed, or is one too many.
     pub fn fetch(&self, wanted: &Remote, tree: &mut FileTree, fetched: usize) -> Result<(), Error> {
         if fetched >= MAX_REMOTES {
             return Err(Error::new(format!(
@@ -59,7 +59,7 @@ impl Client {
         }
         let hosts = Hosts {
             git: &self.git,
-            // The user's own token, and the user's own files.
+            // The command runs with the user's own token, on the user's own files.
             auth: &|_| GitAuth::Installation,
             files: &self.files,
             allow_local: true,
@@ -69,11 +69,10 @@ impl Client {
     }
 }
 
-/// Repositories of GitHub, with `GITHUB_TOKEN` for those of the host whose API is named, or else of github.com. A runtime must be
-/// there.
+/// Creates a client for Git repositories. `GITHUB_TOKEN` is used for the host of `api`, or for github.com without one. Must be called in a runtime.
 ///
 /// # Errors
-/// An address that is none.
+/// Fails if the URL of the API is not valid.
 pub fn git(api: Option<&(String, String)>) -> Result<GitRouter, Error> {
     let (mut addresses, mut key) = (Addresses::default(), "github/token".to_owned());
     if let Some((host, url)) = api {

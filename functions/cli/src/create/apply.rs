@@ -1,7 +1,7 @@
-//! Applying objects to a hub, and waiting for them.
+//! Applies objects to a hub, and waits until they are ready.
 
 use super::Common;
-use super::object::{End, Made};
+use super::object::{End, NewObject};
 use super::secret::Secret;
 use crate::error::Error;
 use crate::hub::{apply_as, resource};
@@ -17,26 +17,26 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often an object is looked at while waiting.
+/// The interval at which an object is read while the command waits for it.
 const POLL: Duration = Duration::from_millis(500);
 
-/// A hub on which objects are made, and until when they have to be ready.
+/// A hub on which objects are created, with the deadline for their readiness.
 pub struct Hub {
     hub: hub::Hub,
     deadline: Instant,
 }
 
-/// Whether an object was there before.
+/// The effect of an apply on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It was not.
+    /// The object did not exist.
     Created,
-    /// It was.
+    /// The object existed.
     Updated,
 }
 
 impl Hub {
-    /// Connects as the person who runs the command.
+    /// Connects as the user of the kubeconfig.
     pub async fn connect(common: &Common) -> Result<Self, Error> {
         let deadline = Instant::now() + common.timeout.0;
         let hub = common.connection.connect().await?;
@@ -46,23 +46,23 @@ impl Hub {
     /// Applies an object, and waits until it is ready.
     ///
     /// # Errors
-    /// The cluster's, a failure that the object tells of, or that the time is over.
-    pub async fn finish(&self, made: Made) -> Result<(), Error> {
-        let noun = made.noun;
+    /// Fails with the errors of the cluster, if the object is stalled, and at the deadline.
+    pub async fn finish(&self, new: NewObject) -> Result<(), Error> {
+        let noun = new.noun;
         term::action(&format!("applying {noun}"));
-        let (resource, object, change) = self.apply(made.object).await?;
+        let (resource, object, change) = self.apply(new.object).await?;
         let verb = match change {
             Change::Created => "created",
             Change::Updated => "updated",
         };
         term::success(&format!("{noun} {verb}"));
-        if made.end == End::Stored {
+        if new.end == End::Stored {
             term::success(&format!("{noun} {} is ready", object.name()));
             return Ok(());
         }
         term::waiting(&format!("waiting for {noun} reconciliation"));
         let object = self.until_ready(&resource, &object).await?;
-        match made.end {
+        match new.end {
             End::Fetched => {
                 term::success(&format!("{noun} reconciliation completed"));
                 term::success(&format!("fetched revision: {}", revision(&object)));
@@ -76,22 +76,21 @@ impl Hub {
         Ok(())
     }
 
-    /// Applies the Secret of an object that follows.
+    /// Applies the Secret of a source, before the source. `content` describes it in messages.
     ///
     /// # Errors
-    /// The cluster's.
-    pub async fn store(&self, secret: Secret, what: &str) -> Result<(), Error> {
-        term::action(&format!("applying secret with {what}"));
+    /// Fails with the errors of the cluster.
+    pub async fn store(&self, secret: Secret, content: &str) -> Result<(), Error> {
+        term::action(&format!("applying secret with {content}"));
         self.apply(secret.stored()).await?;
         term::success("authentication configured");
         Ok(())
     }
 
-    /// Applies an object by server-side apply. What others set becomes ours where we set it, too; an object that was suspended
-    /// is resumed, as `flux create` does by writing the whole spec.
+    /// Applies an object by server-side apply. Takes over the fields of other managers that the object sets; an object that was suspended is resumed, as `flux create` does by writing the whole spec.
     ///
     /// # Errors
-    /// The cluster's, or that it does not serve the kind.
+    /// Fails with the errors of the cluster, and if it does not serve the kind.
     pub async fn apply(&self, object: Value) -> Result<(Resource, Object, Change), Error> {
         let mut object = Object::new(object).map_err(Error::new)?;
         let resource = self.resource(&object.gvk()).await?;
@@ -105,17 +104,17 @@ impl Hub {
             spec.insert("suspend".to_owned(), json!(false));
         }
         if let Some(live) = live.as_ref().filter(|live| live.kind() == "Secret") {
-            keeps_type(live, &object)?;
+            check_type(live, &object)?;
         }
         let replaced = live.as_ref().is_some_and(|live| {
             let role = "/roleRef";
             live.pointer(role) != object.pointer(role)
         });
         if replaced {
-            // The API server changes no role of a binding.
-            let how = Delete::default();
+            // The role of a binding is immutable: delete the binding first.
+            let options = Delete::default();
             cluster
-                .delete(&resource, object.namespace(), object.name(), &how)
+                .delete(&resource, object.namespace(), object.name(), &options)
                 .await?;
         }
         let object = apply_as(cluster, &resource, &object, false).await?;
@@ -136,7 +135,7 @@ impl Hub {
         })
     }
 
-    /// Polls an object until its `Ready` is true for what was applied.
+    /// Polls an object until `Ready` is true for the generation that was applied.
     async fn until_ready(&self, resource: &Resource, object: &Object) -> Result<Object, Error> {
         let (namespace, name) = (object.namespace(), object.name());
         let shown = format!("{} {namespace}/{name}", object.kind());
@@ -155,7 +154,7 @@ impl Hub {
             }
             if Instant::now() >= self.deadline {
                 return Err(Error::new(format!("{shown}: not ready in time; its status: {message}"))
-                    .next("is anybody serving this hub? See the log of driftless serve, or of the reconcile function; or give a longer --timeout"));
+                    .next("check that the hub is served: see the log of driftless serve, or of the reconcile function; or give a longer --timeout"));
             }
             progress.say(format!("{shown}: {message}"));
             tokio::time::sleep(POLL).await;
@@ -163,19 +162,19 @@ impl Hub {
     }
 }
 
-/// Whether a Secret stays of its type: the API server changes none.
+/// Checks that a Secret keeps its type, which is immutable.
 ///
 /// # Errors
-/// It would not.
-fn keeps_type(live: &Object, object: &Object) -> Result<(), Error> {
-    let of = |secret: &Object| text(secret, "/type").unwrap_or_else(|| "Opaque".to_owned());
-    let (was, is) = (of(live), of(object));
+/// Fails if the types differ.
+fn check_type(live: &Object, object: &Object) -> Result<(), Error> {
+    let type_of = |secret: &Object| text(secret, "/type").unwrap_or_else(|| "Opaque".to_owned());
+    let (was, is) = (type_of(live), type_of(object));
     if was == is {
         return Ok(());
     }
     let (namespace, name) = (live.namespace(), live.name());
     Err(Error::new(format!(
-        "Secret {namespace}/{name} is of the type {was}, which cannot be changed to {is}"
+        "Secret {namespace}/{name}: the type {was} cannot be changed to {is}"
     ))
     .next("delete it first, or choose another name"))
 }

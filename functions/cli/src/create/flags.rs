@@ -1,18 +1,18 @@
-//! Values of flags as Flux 2.9's command line parses them.
+//! The values of flags, parsed as the command line of Flux 2.9 parses them.
 
 use driftless_core::flux::parse_duration;
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A list as one value of a flag: texts with commas between them, in quotes where they have commas themselves.
+/// A list as one value of a flag: items separated by commas, in quotes if they contain commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List(Vec<String>);
 
 impl FromStr for List {
     type Err = String;
 
-    /// As Go's `encoding/csv` parses one record.
+    /// Parses the list as Go's `encoding/csv` parses one record.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut items = Vec::new();
         let mut rest = text;
@@ -33,20 +33,22 @@ impl FromStr for List {
     }
 }
 
-/// An item without quotes, and what stands behind its comma.
+/// Splits off an item without quotes; the rest is what follows its comma.
 fn plain_item(text: &str) -> Result<(String, Option<&str>), String> {
     let (item, after) = match text.split_once(',') {
         Some((item, after)) => (item, Some(after)),
         None => (text, None),
     };
     match item {
-        _ if item.contains('"') => Err(format!("'{item}' has a quote inside: quote all of it")),
-        _ if item.contains('\n') => Err("a line break must stand in quotes".to_owned()),
+        _ if item.contains('"') => Err(format!(
+            "'{item}' contains a quote: quote the whole item, and double the quote"
+        )),
+        _ if item.contains('\n') => Err("an item with a line break must be quoted".to_owned()),
         _ => Ok((item.to_owned(), after)),
     }
 }
 
-/// An item whose opening quote is read, and what stands behind its comma.
+/// Splits off an item whose opening quote was already read; the rest is what follows its comma.
 fn quoted_item(text: &str) -> Result<(String, Option<&str>), String> {
     let mut item = String::new();
     let mut rest = text;
@@ -68,7 +70,7 @@ fn quoted_item(text: &str) -> Result<(String, Option<&str>), String> {
     }
 }
 
-/// All items of a flag that may be repeated.
+/// Returns all items of a flag that may be repeated.
 pub fn items(lists: &[List]) -> Vec<&str> {
     lists
         .iter()
@@ -76,22 +78,22 @@ pub fn items(lists: &[List]) -> Vec<&str> {
         .collect()
 }
 
-/// `spec.ignore` of paths; `None` where there are none.
+/// Returns `spec.ignore` for these paths; `None` without paths.
 pub fn ignore(lists: &[List]) -> Option<Value> {
     let paths = items(lists);
     (!paths.is_empty()).then(|| paths.join("\n").into())
 }
 
-/// A switch's value, as Go's `strconv.ParseBool` parses it.
+/// Parses a Boolean value as Go's `strconv.ParseBool` does.
 pub fn switch(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err("it is neither true nor false".to_owned()),
+        _ => Err("expected true or false".to_owned()),
     }
 }
 
-/// A time in the form in which Flux's objects have it, that of Go's `Duration.String`, and as a number.
+/// A duration; as a `Value` it has the format of Go's `Duration.String`, as in Flux's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time(pub Duration);
 
@@ -125,7 +127,7 @@ impl From<Time> for Value {
     }
 }
 
-/// `count / unit` with as many digits behind the point as it has.
+/// Formats `count / unit` as a decimal number, without trailing zeros.
 fn fraction(count: u128, unit: u128) -> String {
     let (whole, rest) = (count / unit, count % unit);
     if rest == 0 {
@@ -137,25 +139,25 @@ fn fraction(count: u128, unit: u128) -> String {
 }
 
 impl Time {
-    /// `None` for no time at all, which says that the flag was not given.
-    pub fn given(self) -> Option<Value> {
+    /// Returns `None` for zero, which means that the flag was not given.
+    pub fn nonzero(self) -> Option<Value> {
         (!self.0.is_zero()).then(|| self.into())
     }
 }
 
-/// Another object, as a flag names it.
+/// A reference to another object in the value of a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Its kind; empty where the flag names none.
+    /// The kind of the object; empty if the flag names none.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Its namespace; empty where the flag names none.
+    /// The namespace of the object; empty if the flag names none.
     pub namespace: String,
 }
 
 impl Reference {
-    /// `[<kind>/]<name>`.
+    /// Parses `[<kind>/]<name>`.
     pub fn local(text: &str) -> Self {
         let (kind, name) = match text.split('/').collect::<Vec<_>>()[..] {
             [kind, name] => (kind, name),
@@ -168,7 +170,7 @@ impl Reference {
         }
     }
 
-    /// `[<kind>/]<name>[.<namespace>]`.
+    /// Parses `[<kind>/]<name>[.<namespace>]`.
     pub fn any(text: &str) -> Self {
         let mut reference = Self::local(text);
         if let Some((name, namespace)) = reference.name.rsplit_once('.') {
@@ -177,7 +179,7 @@ impl Reference {
         reference
     }
 
-    /// As the field of an object has it: what is empty is left out.
+    /// Returns the reference as a field of an object; an empty namespace is left out.
     pub fn value(&self) -> Value {
         let mut value = Map::new();
         value.insert("kind".to_owned(), self.kind.as_str().into());
@@ -192,7 +194,7 @@ impl Reference {
 const KUSTOMIZATION_SOURCES: [&str; 3] = ["OCIRepository", "GitRepository", "Bucket"];
 const CHART_SOURCES: [&str; 3] = ["HelmRepository", "GitRepository", "Bucket"];
 
-/// The source of a Kustomization; without a kind a GitRepository.
+/// Parses the source of a Kustomization; without a kind it is a GitRepository.
 pub fn kustomization_source(text: &str) -> Result<Reference, String> {
     let mut source = Reference::any(text);
     if text.trim().is_empty() {
@@ -210,16 +212,16 @@ pub fn kustomization_source(text: &str) -> Result<Reference, String> {
         }
         source.kind = "GitRepository".to_owned();
     }
-    source.kind = known("source kind", &source.kind, &KUSTOMIZATION_SOURCES)?;
+    source.kind = parse_kind("source kind", &source.kind, &KUSTOMIZATION_SOURCES)?;
     Ok(source)
 }
 
-/// The source of a chart, in any namespace.
+/// Parses the source of a chart, in any namespace.
 pub fn chart_source(text: &str) -> Result<Reference, String> {
     chart(text, Reference::any(text))
 }
 
-/// The source of a chart, in the namespace of the object itself.
+/// Parses the source of a chart in the namespace of the object that refers to it.
 pub fn local_chart_source(text: &str) -> Result<Reference, String> {
     chart(text, Reference::local(text))
 }
@@ -230,22 +232,22 @@ fn chart(text: &str, mut source: Reference) -> Result<Reference, String> {
             "invalid helm chart source '{text}', must be in format <kind>/<name>"
         ));
     }
-    source.kind = known("source kind", &source.kind, &CHART_SOURCES)?;
+    source.kind = parse_kind("source kind", &source.kind, &CHART_SOURCES)?;
     Ok(source)
 }
 
-/// A kind in its own spelling, however the flag spells it.
-pub fn known(what: &str, kind: &str, kinds: &[&str]) -> Result<String, String> {
+/// Returns a kind in its correct spelling; the flag may use another case. `subject` names the flag's value in the error.
+pub fn parse_kind(subject: &str, kind: &str, kinds: &[&str]) -> Result<String, String> {
     let found = kinds.iter().find(|known| known.eq_ignore_ascii_case(kind));
     found.map(|known| (*known).to_owned()).ok_or_else(|| {
         format!(
-            "{what} '{kind}' is not supported, must be one of: {}",
+            "{subject} '{kind}' is not supported, must be one of: {}",
             kinds.join(", ")
         )
     })
 }
 
-/// A path in a repository: `./` and what is below, without `..` and empty parts.
+/// Normalizes a path in a repository: it begins with `./` and has no `..` and no empty parts.
 pub fn safe_path(text: &str) -> Result<String, String> {
     let mut parts = Vec::new();
     for part in text.trim().split('/') {
@@ -260,7 +262,7 @@ pub fn safe_path(text: &str) -> Result<String, String> {
     Ok(format!("./{}", parts.join("/")))
 }
 
-/// `dependsOn` of `[<namespace>/]<name>[@<expression>]`. Flux 2.9 drops the expression; it is kept out here with an error.
+/// Returns `dependsOn` for items `[<namespace>/]<name>[@<expression>]`. Flux 2.9 drops the expression; here it is an error.
 pub fn depends_on(lists: &[List]) -> Result<Option<Value>, String> {
     let dependency = |text: &str| {
         if text.contains('@') {
@@ -278,21 +280,21 @@ pub fn depends_on(lists: &[List]) -> Result<Option<Value>, String> {
     found.map(|found| (!found.is_empty()).then(|| found.into()))
 }
 
-/// A text that is not empty: Flux takes an empty one for a flag that was not given.
-pub trait Given {
-    /// The text, if there is one.
-    fn given(&self) -> Option<&str>;
+/// A flag whose empty value means that it was not given, as in Flux.
+pub trait NonEmpty {
+    /// Returns the value if it is not empty.
+    fn non_empty(&self) -> Option<&str>;
 }
 
-impl Given for Option<String> {
-    fn given(&self) -> Option<&str> {
+impl NonEmpty for Option<String> {
+    fn non_empty(&self) -> Option<&str> {
         self.as_deref().filter(|text| !text.is_empty())
     }
 }
 
-/// `{"name": NAME}` where a name was given.
+/// Returns `{"name": NAME}` if a name was given.
 pub fn name_of(flag: &Option<String>) -> Option<Value> {
-    flag.given().map(|name| json!({ "name": name }))
+    flag.non_empty().map(|name| json!({ "name": name }))
 }
 
 #[cfg(test)]

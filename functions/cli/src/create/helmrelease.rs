@@ -1,7 +1,7 @@
 //! `driftless create helmrelease`.
 
-use super::flags::{self, Given as _, List, Reference, Time, items};
-use super::object::{End, Fields, Made, object};
+use super::flags::{self, List, NonEmpty as _, Reference, Time, items};
+use super::object::{End, Fields, NewObject, object};
 use super::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;
@@ -19,9 +19,9 @@ const EXAMPLES: &str = "Examples:
   driftless create helmrelease podinfo --source HelmRepository/podinfo --chart podinfo \\
     --values-from Secret/values --export";
 
-/// What values may come from.
+/// The kinds that values may come from.
 const VALUES_FROM: [&str; 2] = ["Secret", "ConfigMap"];
-/// What a chart may be taken from as it is.
+/// The kinds that `chartRef` may refer to.
 const CHART_REFS: [&str; 2] = ["OCIRepository", "HelmChart"];
 
 /// Create or update a HelmRelease
@@ -42,7 +42,7 @@ pub struct Args {
     /// The chart itself, in place of --source and --chart: KIND/NAME[.NAMESPACE] of an OCIRepository or HelmChart
     #[arg(long, value_name = "SOURCE")]
     chart_ref: Option<String>,
-    /// How often a new version of the chart is looked for
+    /// The interval at which new versions of the chart are checked for
     #[arg(
         long,
         value_name = "DURATION",
@@ -50,7 +50,7 @@ pub struct Args {
         hide_default_value = true
     )]
     chart_interval: Time,
-    /// When a chart is packaged anew: ChartVersion or Revision
+    /// The change after which the chart is packaged again: ChartVersion or Revision
     #[arg(long, value_name = "STRATEGY", default_value = "ChartVersion", value_parser = ["ChartVersion", "Revision"])]
     reconcile_strategy: String,
     /// The release's name
@@ -78,7 +78,7 @@ pub struct Args {
     /// Objects with values under the key values.yaml: Secret/NAME or ConfigMap/NAME
     #[arg(long, value_name = "OBJECTS")]
     values_from: Vec<List>,
-    /// What an upgrade does with the chart's definitions: Skip, Create or CreateReplace
+    /// The policy of upgrades for the chart's definitions: Skip, Create or CreateReplace
     #[arg(long, value_name = "POLICY", value_parser = ["Skip", "Create", "CreateReplace"])]
     crds: Option<String>,
     /// The Secret with the kubeconfig of a remote cluster
@@ -87,33 +87,33 @@ pub struct Args {
 }
 
 impl Args {
-    /// The object.
+    /// Returns the HelmRelease.
     ///
     /// # Errors
-    /// Flags that are not valid, or do not fit together.
-    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+    /// Fails for flags that are not valid or exclude each other.
+    pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
         let mut spec = Fields::default();
         self.set_chart(&mut spec)?;
         let metadata = common.metadata(&self.named)?;
-        let target = self.target_namespace.given();
+        let target = self.target_namespace.non_empty();
         spec.set("interval", common.interval)
-            .set("releaseName", self.release_name.given())
+            .set("releaseName", self.release_name.non_empty())
             .set("targetNamespace", target)
             .set(
                 "storageNamespace",
-                self.storage_namespace.given().or(target),
+                self.storage_namespace.non_empty().or(target),
             )
             .set(
                 "dependsOn",
                 flags::depends_on(&self.depends_on).map_err(Error::usage)?,
             )
-            .set("serviceAccountName", self.service_account.given());
+            .set("serviceAccountName", self.service_account.non_empty());
         if let Some(name) = flags::name_of(&self.kubeconfig_secret_ref) {
             spec.set("kubeConfig", json!({ "secretRef": name }));
         }
         let mut install = Fields::default();
         install.flag("createNamespace", self.create_target_namespace);
-        if let Some(policy) = self.crds.given() {
+        if let Some(policy) = self.crds.non_empty() {
             install.set("crds", "Create");
             spec.set("upgrade", json!({ "crds": policy }));
         }
@@ -122,7 +122,7 @@ impl Args {
         }
         spec.set("values", self.values()?)
             .set("valuesFrom", self.values_from()?);
-        Ok(Made {
+        Ok(NewObject {
             object: object("helm.toolkit.fluxcd.io/v2", "HelmRelease", metadata, spec),
             noun: "HelmRelease",
             end: End::Applied,
@@ -130,14 +130,14 @@ impl Args {
     }
 
     fn set_chart(&self, spec: &mut Fields) -> Result<(), Error> {
-        let chart = match (self.chart.given(), self.chart_ref.given()) {
+        let chart = match (self.chart.non_empty(), self.chart_ref.non_empty()) {
             (None, None) => {
                 return Err(Error::usage("chart or chart-ref is required")
                     .next("add --chart NAME with --source KIND/NAME, or --chart-ref KIND/NAME"));
             }
             (Some(_), Some(_)) => {
-                let what = "cannot use --chart in combination with --chart-ref";
-                return Err(Error::usage(what));
+                let message = "cannot use --chart in combination with --chart-ref";
+                return Err(Error::usage(message));
             }
             (None, Some(text)) => {
                 spec.set("chartRef", self.chart_ref(text)?);
@@ -145,31 +145,31 @@ impl Args {
             }
             (Some(chart), None) => chart,
         };
-        // Flux makes an object with an empty reference, which the API server refuses.
+        // Flux writes an object with an empty reference, which the API server refuses.
         let Some(source) = &self.source else {
             return Err(Error::usage("--chart: chart source is required").next("add --source"));
         };
         let mut inner = Fields::default();
         inner
             .set("chart", chart)
-            .set("version", self.chart_version.given())
+            .set("version", self.chart_version.non_empty())
             .set("sourceRef", source.value())
             .set("reconcileStrategy", self.reconcile_strategy.as_str())
-            .set("interval", self.chart_interval.given());
+            .set("interval", self.chart_interval.nonzero());
         spec.set("chart", json!({ "spec": Value::from(inner) }));
         Ok(())
     }
 
-    /// A chart as it is; flags that choose one in a source would be lost.
+    /// Returns `chartRef`. Flags that choose a chart in a source would be ignored, and are refused.
     fn chart_ref(&self, text: &str) -> Result<Value, Error> {
         for (flag, given) in [
             ("--source", self.source.is_some()),
-            ("--chart-version", self.chart_version.given().is_some()),
-            ("--chart-interval", self.chart_interval.given().is_some()),
+            ("--chart-version", self.chart_version.non_empty().is_some()),
+            ("--chart-interval", self.chart_interval.nonzero().is_some()),
         ] {
             if given {
-                let what = format!("cannot use {flag} in combination with --chart-ref");
-                return Err(Error::usage(what));
+                let message = format!("cannot use {flag} in combination with --chart-ref");
+                return Err(Error::usage(message));
             }
         }
         let reference = Reference::any(text);
@@ -183,7 +183,7 @@ impl Args {
         }
     }
 
-    /// The values of all files, merged; `None` without files.
+    /// Returns the merged values of all files; `None` without files.
     fn values(&self) -> Result<Option<Value>, Error> {
         let files = items(&self.values);
         if files.is_empty() {
@@ -191,7 +191,8 @@ impl Args {
         }
         let mut table = Table::new();
         for file in files {
-            let wrong = |why| Error::new(format!("reading values from {file} failed: {why}"));
+            let failed =
+                |reason| Error::new(format!("reading values from {file} failed: {reason}"));
             let text = std::fs::read(file).map_err(|error| {
                 let unreadable = Error::unreadable("--values", Path::new(file), &error);
                 let message = format!("reading values from {file} failed: {}", unreadable.message);
@@ -201,7 +202,7 @@ impl Args {
                 }
             })?;
             let more = values::read(&text, file, Compat::Helm3)
-                .map_err(|error| wrong(error.to_string()))?;
+                .map_err(|error| failed(error.to_string()))?;
             table = values::merge(table, more);
         }
         Ok(Some(numbers(Value::Object(table))))
@@ -215,7 +216,7 @@ impl Args {
                     "invalid Kubernetes object reference '{text}', must be in format <kind>/<name>"
                 )));
             }
-            let kind = flags::known("reference kind", &reference.kind, &VALUES_FROM);
+            let kind = flags::parse_kind("reference kind", &reference.kind, &VALUES_FROM);
             let kind = kind.map_err(Error::usage)?;
             Ok(json!({"kind": kind, "name": reference.name}))
         };
@@ -225,7 +226,7 @@ impl Args {
     }
 }
 
-/// Numbers as they are behind Go's `float64` and JSON: whole ones are integers again, as far as they have no exponent.
+/// Converts numbers as Go's `float64` and JSON do: whole numbers become integers, unless they are written with an exponent.
 fn numbers(value: Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().map_or(Value::Number(number), whole),

@@ -1,7 +1,7 @@
 //! `driftless create kustomization`.
 
-use super::flags::{self, Given as _, List, Reference, Time, items};
-use super::object::{End, Fields, Made, object};
+use super::flags::{self, List, NonEmpty as _, Reference, Time, items};
+use super::object::{End, Fields, NewObject, object};
 use super::{Common, Named};
 use crate::accepted::{Accepted, Flags, value};
 use crate::error::{EXIT_CODES, Error};
@@ -17,7 +17,7 @@ const EXAMPLES: &str = "Examples:
   driftless create kustomization apps --source fleet --path ./apps --decryption-provider sops \\
     --decryption-secret age --export";
 
-/// What a health check may be of.
+/// The kinds that a health check may refer to.
 const CHECKED: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "HelmRelease"];
 
 /// Create or update a Kustomization
@@ -32,18 +32,18 @@ pub struct Args {
     /// The directory in the source
     #[arg(long, default_value = "./", value_parser = flags::safe_path)]
     path: String,
-    /// Delete objects that are not in the source any more
+    /// Delete objects that are no longer in the source
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
         default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     prune: bool,
-    /// Wait for all objects to be ready
+    /// Wait until all objects are ready
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
         default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     wait: bool,
     /// Objects to be ready, as KIND/NAME.NAMESPACE of a Deployment, DaemonSet, StatefulSet or HelmRelease; not used with --wait
     #[arg(long, value_name = "OBJECTS")]
     health_check: Vec<List>,
-    /// How long to wait for objects to be ready
+    /// The timeout for objects to become ready
     #[arg(long, value_name = "DURATION", default_value = "2m")]
     health_check_timeout: Time,
     /// Kustomizations that must be ready first: [NAMESPACE/]NAME
@@ -52,7 +52,7 @@ pub struct Args {
     /// The service account that applies the objects
     #[arg(long, value_name = "NAME")]
     service_account: Option<String>,
-    /// What decrypts files: sops
+    /// The provider that decrypts files: sops
     #[arg(long, value_name = "PROVIDER", value_parser = ["sops"])]
     decryption_provider: Option<String>,
     /// The Secret with the keys that decrypt files; needs --decryption-provider
@@ -64,7 +64,7 @@ pub struct Args {
     /// The Secret with the kubeconfig of a remote cluster
     #[arg(long, value_name = "NAME")]
     kubeconfig_secret_ref: Option<String>,
-    /// How soon a failed reconciliation is tried again
+    /// The interval at which a failed reconciliation is retried
     #[arg(
         long,
         value_name = "DURATION",
@@ -76,7 +76,7 @@ pub struct Args {
     _accepted: Accepted<Deprecated>,
 }
 
-/// Flags that Flux has still, and uses for nothing.
+/// Flags that Flux still accepts, and ignores.
 struct Deprecated;
 
 impl Flags for Deprecated {
@@ -86,11 +86,11 @@ impl Flags for Deprecated {
 }
 
 impl Args {
-    /// The object.
+    /// Returns the Kustomization.
     ///
     /// # Errors
-    /// Flags that are not valid, or do not fit together.
-    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+    /// Fails for flags that are not valid or exclude each other.
+    pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
         let Some(source) = &self.source else {
             return Err(Error::usage("source is required")
                 .next("add --source [KIND/]NAME, such as --source GitRepository/fleet"));
@@ -101,7 +101,7 @@ impl Args {
             .set("path", self.path.as_str())
             .set("prune", self.prune)
             .set("sourceRef", source.value())
-            .set("targetNamespace", self.target_namespace.given())
+            .set("targetNamespace", self.target_namespace.non_empty())
             .set(
                 "dependsOn",
                 flags::depends_on(&self.depends_on).map_err(Error::usage)?,
@@ -119,10 +119,10 @@ impl Args {
             let checks: Result<Vec<Value>, Error> = checks.into_iter().map(check).collect();
             spec.set("healthChecks", checks?);
         }
-        spec.set("serviceAccountName", self.service_account.given());
+        spec.set("serviceAccountName", self.service_account.non_empty());
         spec.set("decryption", self.decryption()?);
-        spec.set("retryInterval", self.retry_interval.given());
-        Ok(Made {
+        spec.set("retryInterval", self.retry_interval.nonzero());
+        Ok(NewObject {
             object: object(
                 "kustomize.toolkit.fluxcd.io/v1",
                 "Kustomization",
@@ -134,10 +134,10 @@ impl Args {
         })
     }
 
-    /// Flux leaves a Secret out that comes without a provider.
+    /// Returns `decryption`. A Secret without a provider is an error; Flux drops it.
     fn decryption(&self) -> Result<Option<Value>, Error> {
         let secret = flags::name_of(&self.decryption_secret);
-        let Some(provider) = self.decryption_provider.given() else {
+        let Some(provider) = self.decryption_provider.non_empty() else {
             return match secret {
                 None => Ok(None),
                 Some(_) => Err(
@@ -154,12 +154,12 @@ impl Args {
     }
 }
 
-/// `KIND/NAME.NAMESPACE` as a health check.
+/// Parses the health check `KIND/NAME.NAMESPACE`.
 fn check(text: &str) -> Result<Value, Error> {
     let wrong = || {
-        let what =
+        let message =
             format!("invalid health check '{text}' must be in the format 'kind/name.namespace'");
-        Error::usage(what)
+        Error::usage(message)
     };
     let [kind, name] = text.split('/').collect::<Vec<_>>()[..] else {
         return Err(wrong());

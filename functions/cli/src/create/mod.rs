@@ -1,4 +1,4 @@
-//! `driftless create`: makes Flux's objects, as `flux create` 2.9 does.
+//! `driftless create`: creates Flux's objects, as `flux create` 2.9 does.
 
 mod apply;
 mod flags;
@@ -18,7 +18,7 @@ use crate::term;
 use apply::Hub;
 use clap::{ArgAction, Subcommand};
 use flags::{List, Time};
-use object::Made;
+use object::NewObject;
 use serde_json::{Map, Value};
 
 pub use secret::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
     --interval 10m
   driftless create kustomization apps --source fleet --path ./apps --prune --export > apps.yaml";
 
-/// Create or update objects of Flux, and wait for them
+/// Create or update Flux objects, and wait until they are ready
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), args_override_self = true)]
 pub struct Args {
@@ -39,7 +39,7 @@ pub struct Args {
     common: Common,
 }
 
-/// The flags of all commands.
+/// The flags of all subcommands.
 #[derive(clap::Args)]
 struct Common {
     #[command(flatten)]
@@ -53,25 +53,25 @@ struct Common {
         default_value = "flux-system"
     )]
     namespace: String,
-    /// How often the object is reconciled
+    /// The interval at which the object is reconciled
     #[arg(long, global = true, value_name = "DURATION", default_value = "1m")]
     interval: Time,
-    /// Write the objects to stdout as YAML, and ask no cluster
+    /// Write the objects to stdout as YAML, without a cluster
     #[arg(long, global = true, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     export: bool,
-    /// How long to wait
+    /// The time to wait
     #[arg(long, global = true, value_name = "DURATION", default_value = "5m")]
     timeout: Time,
 }
 
-/// What every object has of its own.
+/// The name and labels of an object.
 #[derive(clap::Args)]
 struct Named {
     /// The object's name
     #[arg(value_parser = names::object_name)]
     name: String,
-    /// Labels of the object: KEY=VALUE, several with commas between them
+    /// Labels of the object: KEY=VALUE, separated by commas
     #[arg(long = "label", value_name = "LABELS")]
     labels: Vec<List>,
 }
@@ -91,35 +91,35 @@ enum What {
 }
 
 impl Common {
-    /// `metadata` of an object.
+    /// Returns the `metadata` of an object.
     fn metadata(&self, named: &Named) -> Result<Map<String, Value>, Error> {
         let labels = names::labels(&named.labels)?;
         Ok(object::metadata(&named.name, &self.namespace, labels))
     }
 
-    /// Writes an object, or applies it and waits for it.
-    async fn finish(&self, made: Made) -> Result<(), Error> {
-        match self.export(&made.object)? {
+    /// Writes an object with `--export`, or applies it and waits until it is ready.
+    async fn finish(&self, new: NewObject) -> Result<(), Error> {
+        match self.export(&new.object)? {
             true => Ok(()),
-            false => Hub::connect(self).await?.finish(made).await,
+            false => Hub::connect(self).await?.finish(new).await,
         }
     }
 
-    /// Writes an object with `--export`: whether it did. One that driftless does not serve is written with a warning.
+    /// Writes an object with `--export`, and returns whether it did. An object that driftless does not serve is written with a warning.
     ///
     /// # Errors
-    /// Without `--export`, an object that driftless does not serve: before anything is made of it or of its Secret.
+    /// Without `--export`, fails for an object that driftless does not serve, before it or its Secret is created.
     fn export(&self, object: &Value) -> Result<bool, Error> {
-        let refused = served::refused(object);
+        let unserved = served::unserved(object);
         if self.export {
-            if let Some(why) = refused {
-                term::failure(&format!("not served: {why}"));
+            if let Some(reason) = unserved {
+                term::failure(&format!("not served: {reason}"));
             }
             return object::export(object).map(|()| true);
         }
-        match refused {
+        match unserved {
             None => Ok(false),
-            Some(why) => Err(Error::usage(why).next(
+            Some(reason) => Err(Error::usage(reason).next(
                 "write the object with --export, for a cluster where Flux's own controllers serve it",
             )),
         }
@@ -132,11 +132,11 @@ pub async fn run(args: Args) -> Result<(), Error> {
     match args.what {
         What::Tenant(args) => args.run(common).await,
         What::Source(args) => args.run(common).await,
-        What::Kustomization(args) => common.finish(args.made(common)?).await,
-        What::Helmrelease(args) => common.finish(args.made(common)?).await,
+        What::Kustomization(args) => common.finish(args.build(common)?).await,
+        What::Helmrelease(args) => common.finish(args.build(common)?).await,
         What::Secret(args) => args.run(common).await,
-        What::Receiver(args) => common.export(&args.made(common)?).map(drop),
-        What::Alert(args) => common.export(&args.made(common)?).map(drop),
-        What::AlertProvider(args) => common.export(&args.made(common)?).map(drop),
+        What::Receiver(args) => common.export(&args.build(common)?).map(drop),
+        What::Alert(args) => common.export(&args.build(common)?).map(drop),
+        What::AlertProvider(args) => common.export(&args.build(common)?).map(drop),
     }
 }

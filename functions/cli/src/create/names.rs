@@ -1,16 +1,16 @@
-//! Names and labels, as Kubernetes' API machinery checks them.
+//! The checks of names and labels, equal to those of Kubernetes' API machinery.
 
 use crate::error::Error;
 use serde_json::{Map, Value};
 
 use super::flags::{List, items};
 
-/// The longest name or label's value.
+/// The maximum length of a name and of a label's value, in bytes.
 const LONGEST: usize = 63;
-/// The longest prefix of a label's key.
+/// The maximum length of the prefix of a label's key, in bytes.
 const LONGEST_PREFIX: usize = 253;
 
-/// The name of what is created, a label of RFC 1123. Flux 2.9 refuses a name of one character, which Kubernetes takes.
+/// Checks the name of a new object, a label of RFC 1123. Flux 2.9 refuses a name of one character, which Kubernetes accepts.
 pub fn object_name(name: &str) -> Result<String, String> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
@@ -27,28 +27,29 @@ pub fn object_name(name: &str) -> Result<String, String> {
     }
 }
 
-/// The labels of `key=value` pairs; a later pair of the same key wins.
+/// Parses labels from `key=value` pairs; of two pairs with the same key the later wins.
 pub fn labels(lists: &[List]) -> Result<Map<String, Value>, Error> {
     let mut labels = Map::new();
     for pair in items(lists) {
         let [key, value] = pair.split('=').collect::<Vec<_>>()[..] else {
-            let what = format!("invalid label format '{pair}', must be key=value");
-            return Err(Error::usage(what));
+            let message = format!("invalid label format '{pair}', must be key=value");
+            return Err(Error::usage(message));
         };
-        qualified(key).map_err(|why| Error::usage(format!("invalid label '{key}': {why}")))?;
+        qualified(key)
+            .map_err(|reason| Error::usage(format!("invalid label '{key}': {reason}")))?;
         if !value.is_empty() {
-            let wrong = |why| Error::usage(format!("invalid label value '{value}': {why}"));
-            part(value).map_err(wrong)?;
+            let invalid = |reason| Error::usage(format!("invalid label value '{value}': {reason}"));
+            part(value).map_err(invalid)?;
         }
         labels.insert(key.to_owned(), value.into());
     }
     Ok(labels)
 }
 
-/// Whether a text is a qualified name: `[prefix/]name`.
+/// Checks that a string is a qualified name: `[prefix/]name`.
 ///
 /// # Errors
-/// What it has to be.
+/// The requirement that the string does not meet.
 pub fn qualified(text: &str) -> Result<(), String> {
     match text.split('/').collect::<Vec<_>>()[..] {
         [name] => part(name),
@@ -56,7 +57,7 @@ pub fn qualified(text: &str) -> Result<(), String> {
             subdomain(prefix)?;
             part(name)
         }
-        _ => Err("a name has at most one '/', behind a DNS subdomain".to_owned()),
+        _ => Err("a name may have at most one '/', after a DNS subdomain".to_owned()),
     }
 }
 

@@ -1,13 +1,13 @@
 //! `driftless create receiver`, `alert` and `alert-provider`: objects of Flux's notification controller, which driftless does not
 //! serve.
 
-use super::flags::{self, Given as _, List, Reference, items};
+use super::flags::{self, List, NonEmpty as _, Reference, items};
 use super::object::{Fields, object};
 use super::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use serde_json::{Value, json};
 
-/// Types of receivers.
+/// The types of receivers.
 pub const SENDERS: [&str; 12] = [
     "generic",
     "generic-hmac",
@@ -35,13 +35,13 @@ const PROVIDER: &str = "Examples:
   driftless create alert-provider github --type github --address https://github.com/acme/fleet \\
     --secret-ref github-token --export";
 
-/// Write a Receiver of webhooks, which driftless does not serve: with --export
+/// Write a Receiver of webhooks with --export (driftless does not serve Receivers)
 #[derive(clap::Args)]
 #[command(after_help = format!("{RECEIVER}\n\n{EXIT_CODES}"))]
 pub struct Receiver {
     #[command(flatten)]
     named: Named,
-    /// Who sends the webhooks
+    /// The type of the sender
     #[arg(long, value_parser = SENDERS)]
     r#type: Option<String>,
     /// The Secret with the token
@@ -55,7 +55,7 @@ pub struct Receiver {
     resource: Vec<List>,
 }
 
-/// Write an Alert, which driftless does not serve: with --export
+/// Write an Alert with --export (driftless does not serve Alerts)
 #[derive(clap::Args)]
 #[command(after_help = format!("{ALERT}\n\n{EXIT_CODES}"))]
 pub struct Alert {
@@ -72,7 +72,7 @@ pub struct Alert {
     event_source: Vec<List>,
 }
 
-/// Write a Provider, to which alerts are sent and which driftless does not serve: with --export
+/// Write a Provider, to which alerts are sent, with --export (driftless does not serve Providers)
 #[derive(clap::Args)]
 #[command(after_help = format!("{PROVIDER}\n\n{EXIT_CODES}"))]
 pub struct Provider {
@@ -95,7 +95,7 @@ pub struct Provider {
     secret_ref: Option<String>,
 }
 
-/// The objects that a flag names.
+/// Parses the objects that a flag names; `none` is the error for an empty list.
 fn objects(
     lists: &[List],
     none: &str,
@@ -117,12 +117,12 @@ fn objects(
 }
 
 impl Receiver {
-    /// The object.
+    /// Returns the object.
     ///
     /// # Errors
-    /// Flags that are not valid or absent.
-    pub fn made(&self, common: &Common) -> Result<Value, Error> {
-        let Some(of) = self.r#type.given() else {
+    /// Fails for flags that are not valid or missing.
+    pub fn build(&self, common: &Common) -> Result<Value, Error> {
+        let Some(kind) = self.r#type.non_empty() else {
             return Err(
                 Error::usage("Receiver type is required").next("add --type, such as --type github")
             );
@@ -135,7 +135,7 @@ impl Receiver {
         let metadata = common.metadata(&self.named)?;
         let events = items(&self.event);
         let mut spec = Fields::default();
-        spec.set("type", of)
+        spec.set("type", kind)
             .set("events", (!events.is_empty()).then(|| json!(events)))
             .set("resources", resources)
             .set("secretRef", secret);
@@ -149,11 +149,11 @@ impl Receiver {
 }
 
 impl Alert {
-    /// The object.
+    /// Returns the object.
     ///
     /// # Errors
-    /// Flags that are not valid or absent.
-    pub fn made(&self, common: &Common) -> Result<Value, Error> {
+    /// Fails for flags that are not valid or missing.
+    pub fn build(&self, common: &Common) -> Result<Value, Error> {
         let Some(provider) = flags::name_of(&self.provider_ref) else {
             return Err(Error::usage("provider ref is required").next("add --provider-ref NAME"));
         };
@@ -162,7 +162,7 @@ impl Alert {
         let metadata = common.metadata(&self.named)?;
         let mut spec = Fields::default();
         spec.set("providerRef", provider)
-            .set("eventSeverity", self.event_severity.given())
+            .set("eventSeverity", self.event_severity.non_empty())
             .set("eventSources", sources);
         Ok(object(
             "notification.toolkit.fluxcd.io/v1beta3",
@@ -174,22 +174,22 @@ impl Alert {
 }
 
 impl Provider {
-    /// The object.
+    /// Returns the object.
     ///
     /// # Errors
-    /// Flags that are not valid or absent.
-    pub fn made(&self, common: &Common) -> Result<Value, Error> {
-        let Some(of) = self.r#type.given() else {
+    /// Fails for flags that are not valid or missing.
+    pub fn build(&self, common: &Common) -> Result<Value, Error> {
+        let Some(kind) = self.r#type.non_empty() else {
             return Err(
                 Error::usage("Provider type is required").next("add --type, such as --type slack")
             );
         };
         let metadata = common.metadata(&self.named)?;
         let mut spec = Fields::default();
-        spec.set("type", of)
-            .set("channel", self.channel.given())
-            .set("username", self.username.given())
-            .set("address", self.address.given())
+        spec.set("type", kind)
+            .set("channel", self.channel.non_empty())
+            .set("username", self.username.non_empty())
+            .set("address", self.address.non_empty())
             .set("secretRef", flags::name_of(&self.secret_ref));
         Ok(object(
             "notification.toolkit.fluxcd.io/v1beta3",

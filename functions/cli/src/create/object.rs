@@ -1,28 +1,28 @@
-//! Objects as Flux 2.9's command line makes and writes them.
+//! Objects in the form in which the command line of Flux 2.9 writes them.
 
 use crate::error::Error;
 use crate::term;
 use driftless_manifest::yaml;
 use serde_json::{Map, Value, json};
 
-/// What a command makes.
-pub struct Made {
-    /// The object.
+/// An object that a command creates.
+pub struct NewObject {
+    /// The object itself.
     pub object: Value,
-    /// What it is called in messages.
+    /// The name of its kind in messages.
     pub noun: &'static str,
-    /// When it is done.
+    /// The state that the command waits for.
     pub end: End,
 }
 
-/// When an object that was applied is done.
+/// The state of an applied object that a command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// A source: it is ready and has an artifact.
+    /// A source that is ready and has an artifact.
     Fetched,
-    /// It is ready, and says what it applied.
+    /// An object that is ready and has applied a revision.
     Applied,
-    /// At once: nobody reconciles it.
+    /// An object that is stored: nothing reconciles it.
     Stored,
 }
 
@@ -31,7 +31,7 @@ pub enum End {
 pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Sets a field, if there is a value: null is none.
+    /// Sets a field, unless the value is null.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) -> &mut Self {
         let value = value.into();
         if !value.is_null() {
@@ -40,12 +40,12 @@ impl Fields {
         self
     }
 
-    /// Sets a field where it is true.
+    /// Sets a field to true, or leaves it out.
     pub fn flag(&mut self, name: &str, value: bool) -> &mut Self {
         self.set(name, value.then_some(Value::Bool(true)))
     }
 
-    /// Whether nothing is set.
+    /// Returns whether no field is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -57,7 +57,7 @@ impl From<Fields> for Value {
     }
 }
 
-/// `metadata`; without a namespace for objects of the whole cluster.
+/// Returns `metadata`; an empty namespace, as of cluster-scoped objects, is left out.
 pub fn metadata(name: &str, namespace: &str, labels: Map<String, Value>) -> Map<String, Value> {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), name.into());
@@ -70,12 +70,12 @@ pub fn metadata(name: &str, namespace: &str, labels: Map<String, Value>) -> Map<
     metadata
 }
 
-/// An object with a spec.
+/// Returns an object with these metadata and spec.
 pub fn object(api_version: &str, kind: &str, metadata: Map<String, Value>, spec: Fields) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": Value::from(spec)})
 }
 
-/// Writes an object to stdout as a document of its own.
+/// Writes an object to stdout as a separate YAML document.
 pub fn export(object: &Value) -> Result<(), Error> {
     term::result(&format!("---\n{}\n", yaml::to_string(object).trim()))
 }

@@ -1,4 +1,4 @@
-//! What Flux's command line can make and driftless does not serve.
+//! Objects that Flux's command line can create and driftless does not serve.
 
 use driftless_core::flux::{
     Bucket, FluxKind, GitRepository, HelmChart, OCIRepository, ObjectRef, Source, SourceSpec,
@@ -7,11 +7,11 @@ use driftless_core::repository;
 use driftless_manifest::Object;
 use serde_json::Value;
 
-/// Why an object would not be served, as its status on a hub would say; `None` where it would be.
-pub fn refused(object: &Value) -> Option<String> {
+/// Returns the reason why an object would not be served, the same as in its status on a hub; `None` if it would be served.
+pub fn unserved(object: &Value) -> Option<String> {
     let object = Object::new(object.clone()).ok()?;
     let id = ObjectRef::of(&object)?;
-    let why = match id.kind {
+    let reason = match id.kind {
         FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => Some(
             "the kind is not supported by this version of driftless: nothing is done for such an object"
                 .to_owned(),
@@ -26,13 +26,13 @@ pub fn refused(object: &Value) -> Option<String> {
         FluxKind::HelmChart => read(object, HelmChart::unsupported),
         _ => None,
     };
-    why.map(|why| format!("{id}: {why}"))
+    reason.map(|reason| format!("{id}: {reason}"))
 }
 
-/// What is not served of a source. One that cannot be read is left to the API server, which names the field.
+/// Returns the reason why a source is not served. `None` for a source that cannot be parsed: the API server reports the field.
 fn read<S: SourceSpec>(
     object: Object,
-    refused: impl Fn(&Source<S>) -> Option<String>,
+    unsupported: impl Fn(&Source<S>) -> Option<String>,
 ) -> Option<String> {
-    refused(&Source::from_object(object).ok()?)
+    unsupported(&Source::from_object(object).ok()?)
 }

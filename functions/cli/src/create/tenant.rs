@@ -1,7 +1,7 @@
 //! `driftless create tenant`: namespaces, service accounts and role bindings.
 
 use super::apply::Hub;
-use super::flags::{self, Given as _, List, items};
+use super::flags::{self, List, NonEmpty as _, items};
 use super::object;
 use super::{Common, names};
 use crate::error::{EXIT_CODES, Error};
@@ -14,7 +14,7 @@ const EXAMPLES: &str = "Examples:
   driftless create tenant dev-team --with-namespace frontend,backend --cluster-role edit \\
     --export > dev-team.yaml";
 
-/// The label of everything that a tenant has.
+/// The label of all objects of a tenant.
 const TENANT: &str = "toolkit.fluxcd.io/tenant";
 const CLUSTER_ADMIN: &str = "cluster-admin";
 
@@ -33,7 +33,7 @@ pub struct Args {
     /// The tenant's service account [default: the tenant's name]
     #[arg(long, value_name = "NAME")]
     with_service_account: Option<String>,
-    /// Do not create the namespaces: they are there
+    /// Do not create the namespaces, because they exist
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
         default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     skip_namespace: bool,
@@ -58,10 +58,10 @@ impl Args {
         Ok(())
     }
 
-    /// The objects, with what they are called.
+    /// Returns the objects, with the names of their kinds in messages.
     ///
     /// # Errors
-    /// Flags that are not valid.
+    /// Fails for flags that are not valid.
     fn objects(&self) -> Result<Vec<(&'static str, Value)>, Error> {
         let tenant = self.named.name.as_str();
         if self.cluster_role.is_empty() {
@@ -73,15 +73,15 @@ impl Args {
                 Error::usage("with-namespace is required").next("add --with-namespace NAME")
             );
         }
-        let account = self.with_service_account.given().unwrap_or(tenant);
+        let account = self.with_service_account.non_empty().unwrap_or(tenant);
         let labels = names::labels(&self.named.labels)?;
-        let valid = |what: &str, name: &str| {
-            let wrong = |why| Error::usage(format!("invalid {what} '{name}': {why}"));
-            names::qualified(name).map_err(wrong)
+        let check = |kind: &str, name: &str| {
+            let invalid = |reason| Error::usage(format!("invalid {kind} '{name}': {reason}"));
+            names::qualified(name).map_err(invalid)
         };
         for namespace in &namespaces {
-            valid("namespace", namespace)?;
-            valid("service-account name", account)?;
+            check("namespace", namespace)?;
+            check("service-account name", account)?;
         }
         let tenant = Tenant {
             account,
@@ -94,7 +94,7 @@ impl Args {
     }
 }
 
-/// A tenant: what it has in each of its namespaces.
+/// A tenant, with the objects of each of its namespaces.
 pub struct Tenant<'a> {
     name: &'a str,
     namespaces: &'a [&'a str],
@@ -105,7 +105,7 @@ pub struct Tenant<'a> {
 }
 
 impl<'a> Tenant<'a> {
-    /// A tenant that administers its namespaces, by the service account of its name.
+    /// Returns a tenant whose service account, of the same name, is an administrator of its namespaces.
     pub fn administrator(name: &'a str, namespaces: &'a [&'a str]) -> Self {
         Self {
             name,
@@ -117,7 +117,7 @@ impl<'a> Tenant<'a> {
         }
     }
 
-    /// The objects, with what they are called.
+    /// Returns the objects, with the names of their kinds in messages.
     pub fn objects(&self) -> Vec<(&'static str, Value)> {
         let mut labels = self.labels.clone();
         labels.insert(TENANT.to_owned(), self.name.into());

@@ -38,7 +38,7 @@ impl Line {
         let text = term::plain(&self.text).replace(['\n', '\t'], " ");
         let texts = wrap(&text, first, width - width_of(next));
         let row = |(at, text): (usize, String)| match (at, self.mark) {
-            (0, Some(mark)) => format!("{prefix}{} {text}", mark.shown(colours)),
+            (0, Some(mark)) => format!("{prefix}{} {text}", mark.coloured(colours)),
             (0, None) => format!("{prefix}{text}"),
             _ => format!("{next}{text}"),
         };

@@ -125,7 +125,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     };
     let done = tokio::select! {
         done = show.run() => done,
-        () = end.asked() => Ok(()),
+        () = end.wait() => Ok(()),
     };
     timer.abort();
     shared.queue.close();

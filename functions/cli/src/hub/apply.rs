@@ -5,13 +5,13 @@ use driftless_core::ports::{Apply, Cluster, Resource};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 
-/// The field manager of what commands apply.
+/// The field manager of all commands.
 const MANAGER: &str = "driftless";
 
-/// The resource of a kind.
+/// Returns the resource of a kind.
 ///
 /// # Errors
-/// The cluster's, or that it does not serve the kind.
+/// Fails with the errors of the cluster, and if it does not serve the kind.
 pub async fn resource(cluster: &dyn Cluster, gvk: &Gvk) -> Result<Resource, Error> {
     let found = cluster.resource(gvk).await?;
     found.ok_or_else(|| {
@@ -20,28 +20,28 @@ pub async fn resource(cluster: &dyn Cluster, gvk: &Gvk) -> Result<Resource, Erro
     })
 }
 
-/// Applies an object whose resource is known. What others set becomes ours where we set it, too.
+/// Applies an object whose resource is known. Takes over the fields of other managers that the object sets.
 ///
 /// # Errors
-/// The cluster's.
+/// Fails with the errors of the cluster.
 pub async fn apply_as(
     cluster: &dyn Cluster,
     resource: &Resource,
     object: &Object,
     dry_run: bool,
 ) -> Result<Object, Error> {
-    let how = Apply {
+    let options = Apply {
         manager: MANAGER,
         force: true,
         dry_run,
     };
-    Ok(cluster.apply(resource, object, how).await?)
+    Ok(cluster.apply(resource, object, options).await?)
 }
 
-/// Applies an object; with `dry_run` the answer alone is of interest.
+/// Applies an object, and returns the API server's answer; with `dry_run` nothing is stored.
 ///
 /// # Errors
-/// The cluster's, or that it does not serve the kind.
+/// Fails with the errors of the cluster, and if it does not serve the kind.
 pub async fn apply(cluster: &dyn Cluster, object: Value, dry_run: bool) -> Result<Object, Error> {
     let object = Object::new(object).map_err(Error::new)?;
     let resource = resource(cluster, &object.gvk()).await?;

@@ -1,4 +1,4 @@
-//! kubeconfig files of the operator, merged as kubectl merges them, then read by the core's strict parser.
+//! Kubeconfig files of the operator, merged as kubectl merges them, and then parsed by the core's strict parser.
 
 use crate::error::Error;
 use driftless_core::kubeconfig::{self, Options};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The variable with the files of kubeconfigs.
+/// The environment variable with the kubeconfig files.
 const VARIABLE: &str = "KUBECONFIG";
 const LISTS: [&str; 3] = ["clusters", "contexts", "users"];
 const FILE_FIELDS: [&str; 4] = [
@@ -18,7 +18,7 @@ const FILE_FIELDS: [&str; 4] = [
     "tokenFile",
 ];
 
-/// A kubeconfig without references to files, with `context` (or its own current context) chosen.
+/// Reads and merges the kubeconfig files, selects `context` (the default is their current context), and replaces references to files by the contents.
 pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Error> {
     let files = match given {
         Some(file) => vec![file.to_owned()],
@@ -29,7 +29,7 @@ pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Erro
         match (fs::read(file), given) {
             (Ok(text), _) => merge(&mut merged, &text, file)?,
             (Err(error), Some(_)) => return Err(Error::unreadable("--kubeconfig", file, &error)),
-            // As kubectl: of several default files, those that are there count.
+            // As kubectl, skip those of the default files that do not exist.
             (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => {}
             (Err(error), None) => {
                 return Err(Error::new(format!("read {}: {error}", file.display())));
@@ -42,15 +42,15 @@ pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Erro
     if let Some(context) = context {
         merged.insert("current-context".to_owned(), context.into());
     }
-    has_context(&merged, &files)?;
+    check_context(&merged, &files)?;
     let text = yaml::to_string(&Value::Object(merged));
     kubeconfig::inline_files(text.as_bytes(), |file| {
         fs::read(file).map_err(|error| format!("{file}: {error}"))
     })
-    .map_err(|error| refused(&error))
+    .map_err(|error| with_next_step(&error))
 }
 
-/// Why there is no kubeconfig: which files were looked for.
+/// Returns the error for a missing kubeconfig, with the files that were tried.
 fn not_found(files: &[PathBuf]) -> Error {
     let next = "give --kubeconfig FILE, or set KUBECONFIG to a file that exists";
     let files: Vec<String> = files
@@ -65,31 +65,31 @@ fn not_found(files: &[PathBuf]) -> Error {
     Error::new(message).next(next)
 }
 
-/// Refuses a current context that is not there, and says which are.
-fn has_context(merged: &Map<String, Value>, files: &[PathBuf]) -> Result<(), Error> {
+/// Checks that the current context exists. The error lists the contexts.
+fn check_context(merged: &Map<String, Value>, files: &[PathBuf]) -> Result<(), Error> {
     let entries = merged.get("contexts").and_then(Value::as_array);
     let names = entries.into_iter().flatten();
     let names: Vec<&str> = names.filter_map(|entry| entry["name"].as_str()).collect();
     let current = merged.get("current-context").and_then(Value::as_str);
-    let what = match current.unwrap_or_default() {
+    let problem = match current.unwrap_or_default() {
         current if names.contains(&current) => return Ok(()),
-        "" => "no context is current".to_owned(),
-        current => format!("there is no context '{current}'"),
+        "" => "current-context is not set".to_owned(),
+        current => format!("context '{current}' does not exist"),
     };
     let files: Vec<String> = files
         .iter()
         .map(|file| file.display().to_string())
         .collect();
     let next = match names.as_slice() {
-        [] => "give --kubeconfig FILE: this one has no contexts".to_owned(),
+        [] => "give another file with --kubeconfig: this one has no contexts".to_owned(),
         names => format!("give --context NAME, one of: {}", names.join(", ")),
     };
-    Err(Error::new(format!("kubeconfig {}: {what}", files.join(":"))).next(next))
+    Err(Error::new(format!("kubeconfig {}: {problem}", files.join(":"))).next(next))
 }
 
-/// Where a kubeconfig from [`load`] leads.
+/// Parses a kubeconfig from [`load`].
 pub fn access(text: &[u8]) -> Result<Access, Error> {
-    // What the operator's own kubeconfig says about its own cluster is the operator's decision, as with kubectl.
+    // The operator is trusted to allow these settings for their own cluster, as with kubectl.
     kubeconfig::parse(
         text,
         &Options {
@@ -97,22 +97,22 @@ pub fn access(text: &[u8]) -> Result<Access, Error> {
             allow_local: true,
         },
     )
-    .map_err(|error| refused(&error))
+    .map_err(|error| with_next_step(&error))
 }
 
-fn refused(error: &kubeconfig::KubeconfigError) -> Error {
-    let refused = Error::new(error);
+fn with_next_step(error: &kubeconfig::KubeconfigError) -> Error {
+    let result = Error::new(error);
     let text = error.to_string();
     if text.contains("exec") || text.contains("auth-provider") {
-        return refused.next("write a kubeconfig with a token (kubectl create token NAME) or a client certificate, and give it with --kubeconfig: what serves a hub runs no program to log in");
+        return result.next("write a kubeconfig with a token (kubectl create token NAME) or a client certificate, and give it with --kubeconfig: driftless serve and the functions run no credential plugin");
     }
     if text.contains("current-context") {
-        return refused.next("give --context NAME");
+        return result.next("give --context NAME");
     }
-    refused
+    result
 }
 
-/// `KUBECONFIG`'s files, or `~/.kube/config`.
+/// Returns the files of `KUBECONFIG`, or `~/.kube/config`.
 fn default_files() -> Vec<PathBuf> {
     match std::env::var_os(VARIABLE).filter(|list| !list.is_empty()) {
         Some(list) => std::env::split_paths(&list)
@@ -125,8 +125,7 @@ fn default_files() -> Vec<PathBuf> {
     }
 }
 
-/// The one document of a kubeconfig. Why there is none is not told: the parser's own words may quote the text, which has
-/// credentials in it.
+/// Parses the single document of a kubeconfig. The parser's error is dropped, because it may quote the file, which has credentials.
 pub fn document(text: &[u8]) -> Option<Map<String, Value>> {
     let limits = yaml::Limits::default();
     let mut documents = yaml::documents(text, "kubeconfig", yaml::Dialect::V2, &limits).ok()?;
@@ -136,18 +135,18 @@ pub fn document(text: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Adds a file: of two entries with one name, and of two current contexts, the first counts.
+/// Merges a file: of two entries with the same name, and of two current contexts, the first wins.
 fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<(), Error> {
     let Some(config) = document(text) else {
-        let what = "is not a kubeconfig: expected a single YAML document with a map";
-        return Err(Error::new(format!("{} {what}", file.display())));
+        let problem = "is not a kubeconfig: expected a single YAML document with a map";
+        return Err(Error::new(format!("{} {problem}", file.display())));
     };
     if !matches!(
         config.get("kind").map(Value::as_str),
         None | Some(Some("Config" | ""))
     ) {
-        let what = "is not a kubeconfig: its kind is not Config";
-        return Err(Error::new(format!("{} {what}", file.display())));
+        let problem = "is not a kubeconfig: its kind is not Config";
+        return Err(Error::new(format!("{} {problem}", file.display())));
     }
     let directory = file.parent().unwrap_or(Path::new(""));
     for (key, mut value) in config {
@@ -170,8 +169,7 @@ fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<()
     Ok(())
 }
 
-/// Makes the files that an entry names relative to nothing but the disk; a program that is named without a directory is looked for
-/// in PATH.
+/// Makes the file names of an entry absolute or relative to the working directory. A plugin without a directory stays unchanged: it is searched in PATH.
 fn locate(item: &mut Value, directory: &Path) {
     if let Some(Value::String(command)) = item.pointer_mut("/user/exec/command")
         && command.contains('/')

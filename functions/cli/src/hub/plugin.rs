@@ -1,4 +1,4 @@
-//! The credential plugin of a person's own kubeconfig: taken out of it, so that the strict parser reads the rest.
+//! The credential plugin of the user's own kubeconfig, which is removed from it, so that the strict parser accepts the rest.
 
 use super::kubeconfig::document;
 use crate::error::Error;
@@ -6,9 +6,9 @@ use driftless_adapters::cluster::Plugin;
 use driftless_manifest::yaml;
 use serde_json::{Map, Value};
 
-/// The extension of a cluster's entry that is for its plugin.
+/// The extension of a cluster's entry with the settings of the plugin.
 const SETTINGS: &str = "client.authentication.k8s.io/exec";
-/// Other ways to log in, that a user may have instead.
+/// The fields of the other credentials that a user may have instead.
 const OTHERS: [&str; 5] = [
     "token",
     "username",
@@ -17,11 +17,11 @@ const OTHERS: [&str; 5] = [
     "client-key-data",
 ];
 
-/// A kubeconfig from [`super::load`] without the credential plugin of its user, and the plugin. Only for a command that a person
-/// runs with their own kubeconfig: the plugin is a program.
+/// Removes the credential plugin of the user from a kubeconfig of [`super::load`]. Returns the rest and the plugin. Only for commands that run with the user's own kubeconfig, because the plugin is a program.
 pub fn take(text: Vec<u8>) -> Result<(Vec<u8>, Option<Plugin>), Error> {
-    let refuse = |what: &str| Error::new(format!("kubeconfig: {what}"));
-    let mut config = document(&text).ok_or_else(|| refuse("it is not a YAML document"))?;
+    let refuse = |problem: &str| Error::new(format!("kubeconfig: {problem}"));
+    let mut config =
+        document(&text).ok_or_else(|| refuse("expected a single YAML document with a map"))?;
     let current = config.get("current-context").cloned().unwrap_or_default();
     let context =
         entry(&mut config, "contexts", "context", &current).map(|context| context.clone());
@@ -52,7 +52,7 @@ pub fn take(text: Vec<u8>) -> Result<(Vec<u8>, Option<Plugin>), Error> {
     ))
 }
 
-/// The first entry of a name.
+/// Returns the first entry of a list with this name.
 fn entry<'a>(
     config: &'a mut Map<String, Value>,
     list: &str,
@@ -64,7 +64,7 @@ fn entry<'a>(
     item.get_mut(entry)?.as_object_mut()
 }
 
-/// What a cluster's entry has for the plugin.
+/// Returns the settings of the plugin in a cluster's entry.
 fn settings(cluster: &mut Map<String, Value>) -> Option<Value> {
     let extensions = cluster.get("extensions")?.as_array()?;
     let found = extensions.iter().find(|one| one["name"] == SETTINGS)?;

@@ -1,4 +1,4 @@
-//! The files of a checkout, changed in memory and written at once.
+//! The files of a checkout, which are changed in memory and then written together.
 
 use crate::error::Error;
 use similar::TextDiff;
@@ -6,29 +6,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What belongs to the layout, at the top of the repository.
+/// The file with the name of the environment, at the top of the repository.
 pub const ENV_NAME: &str = "ENV_NAME";
+/// The directories of the layout, at the top of the repository.
 const DIRECTORIES: [&str; 3] = ["clusters", "infra", "tenants"];
-/// Directories in each other.
+/// The maximum depth of nested directories.
 const DEPTH: usize = 32;
 
-/// A checkout as it is, and as it is to be.
+/// The files of a checkout before and after the changes.
 pub struct Checkout {
     root: PathBuf,
     before: BTreeMap<String, Vec<u8>>,
     files: BTreeMap<String, Vec<u8>>,
 }
 
-/// A file that changes.
+/// The change of a file.
 pub struct Change {
-    /// Its path in the repository.
+    /// The path of the file in the repository.
     pub path: String,
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
 }
 
 impl Change {
-    /// What happens to it.
+    /// Returns the kind of the change: created, removed or changed.
     pub fn word(&self) -> &'static str {
         match (&self.before, &self.after) {
             (None, _) => "created",
@@ -37,7 +38,7 @@ impl Change {
         }
     }
 
-    /// A unified diff.
+    /// Returns the change as a unified diff.
     pub fn diff(&self) -> String {
         let text = |content: &Option<Vec<u8>>| {
             String::from_utf8_lossy(content.as_deref().unwrap_or_default()).into_owned()
@@ -58,7 +59,7 @@ impl Checkout {
     /// Reads the files of the layout.
     ///
     /// # Errors
-    /// A directory or file that cannot be read.
+    /// Fails for a directory or file that cannot be read.
     pub fn read(root: &Path) -> Result<Self, Error> {
         if !root.is_dir() {
             return Err(Error::new(format!("{} is not a directory", root.display()))
@@ -79,10 +80,10 @@ impl Checkout {
         })
     }
 
-    /// The text of a file; `None` where it does not exist.
+    /// Returns the content of a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// A file that is not UTF-8.
+    /// Fails for a file that is not UTF-8.
     pub fn text(&self, path: &str) -> Result<Option<String>, Error> {
         let Some(content) = self.files.get(path) else {
             return Ok(None);
@@ -92,31 +93,31 @@ impl Checkout {
             .map_err(|_| Error::new(format!("{path}: the file is not UTF-8")))
     }
 
-    /// Whether there is a file.
+    /// Returns whether the file exists.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
 
-    /// The files below a directory, by their paths from it, sorted.
+    /// Returns the sorted paths, from the directory, of all files below it.
     pub fn below(&self, directory: &str) -> impl Iterator<Item = &str> {
         let prefix = format!("{directory}/");
         let paths = self.files.keys();
         paths.filter_map(move |path| path.strip_prefix(&prefix))
     }
 
-    /// The names of the directories in a directory, sorted.
+    /// Returns the sorted names of the directories in a directory.
     pub fn directories(&self, directory: &str) -> BTreeSet<String> {
         self.below(directory)
             .filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()))
             .collect()
     }
 
-    /// Writes a file, whatever it was.
+    /// Creates a file or replaces its content.
     pub fn put(&mut self, path: impl Into<String>, text: impl Into<String>) {
         self.files.insert(path.into(), text.into().into_bytes());
     }
 
-    /// Writes a file where it does not exist.
+    /// Creates a file, unless it exists.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
         let text: String = text.into();
         self.files
@@ -124,7 +125,7 @@ impl Checkout {
             .or_insert_with(|| text.into_bytes());
     }
 
-    /// Removes a directory. Whether there was one.
+    /// Removes a directory. Returns whether it existed.
     pub fn remove_directory(&mut self, directory: &str) -> bool {
         let prefix = format!("{directory}/");
         let count = self.files.len();
@@ -132,7 +133,7 @@ impl Checkout {
         self.files.len() < count
     }
 
-    /// What is different, in order of path.
+    /// Returns the changes, sorted by path.
     pub fn changes(&self) -> Vec<Change> {
         let paths: BTreeSet<&String> = self.before.keys().chain(self.files.keys()).collect();
         let change = |path: &String| Change {
@@ -144,17 +145,18 @@ impl Checkout {
         all.filter(|change| change.before != change.after).collect()
     }
 
-    /// Writes all changes. When one cannot be written, those before it are taken back.
+    /// Writes all changes. If one fails, those before it are undone.
     ///
     /// # Errors
-    /// A file that cannot be written or removed.
+    /// Fails for a file that cannot be written or removed.
     pub fn write(&self, changes: &[Change]) -> Result<(), Error> {
         for (at, change) in changes.iter().enumerate() {
             if let Err(error) = self.set(&change.path, change.after.as_deref()) {
                 let mut message = format!("{}: {error}", self.root.join(&change.path).display());
                 for done in &changes[..at] {
                     if let Err(error) = self.set(&done.path, done.before.as_deref()) {
-                        message.push_str(&format!("; {} is changed: {error}", done.path));
+                        message
+                            .push_str(&format!("; {} could not be restored: {error}", done.path));
                     }
                 }
                 return Err(
@@ -176,7 +178,7 @@ impl Checkout {
             }
             None => {
                 fs::remove_file(&file)?;
-                // Git knows no empty directories; one that is not empty stays.
+                // Git has no empty directories. A directory that is not empty stays.
                 let directories = Path::new(path).ancestors().skip(1);
                 for directory in directories.filter(|directory| !directory.as_os_str().is_empty()) {
                     if fs::remove_dir(self.root.join(directory)).is_err() {
@@ -201,7 +203,7 @@ fn walk(
     }
     if depth == 0 {
         return Err(Error::new(format!(
-            "{path}: more than {DEPTH} directories in each other"
+            "{path}: more than {DEPTH} nested directories"
         )));
     }
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -216,7 +218,7 @@ fn walk(
             walk(&entry.path(), &path, depth - 1, files)?;
         } else if kind.is_symlink() {
             return Err(Error::new(format!(
-                "{path} is a symbolic link, which the layout does not have"
+                "{path}: symbolic links are not supported in this layout"
             ))
             .next("replace it by a file"));
         } else {

@@ -1,4 +1,4 @@
-//! Clusters of the fleet, on the branch that all environments share.
+//! The clusters of the fleet, on the branch that all environments share.
 
 use super::checkout::{Checkout, ENV_NAME};
 use super::environment;
@@ -11,12 +11,12 @@ use driftless_core::flux::FLUX_SYSTEM;
 /// Checks that the branch is the one that all environments share.
 ///
 /// # Errors
-/// The branch is an environment.
-fn is_shared(checkout: &Checkout) -> Result<(), Error> {
+/// Fails if the branch is an environment.
+fn check_shared(checkout: &Checkout) -> Result<(), Error> {
     match checkout.text(ENV_NAME)? {
         None => Ok(()),
         Some(name) => Err(Error::new(format!(
-            "the branch is the environment {}, where driftless env adds and removes clusters",
+            "the branch is the environment {}, whose clusters are added and removed with driftless env",
             name.trim()
         ))
         .next("switch to the branch that all environments share, such as main")),
@@ -26,9 +26,9 @@ fn is_shared(checkout: &Checkout) -> Result<(), Error> {
 /// Adds a cluster, or a group of clusters.
 ///
 /// # Errors
-/// The branch is an environment.
+/// Fails if the branch is an environment.
 pub fn add(checkout: &mut Checkout, api: Api, name: &str) -> Result<(), Error> {
-    is_shared(checkout)?;
+    check_shared(checkout)?;
     let path = format!("./infra/{name}");
     let infra = api.fleet("infrastructure", FLUX_SYSTEM, "10m0s", &path, None);
     checkout.add(format!("clusters/{name}/infra.yaml"), infra);
@@ -37,17 +37,17 @@ pub fn add(checkout: &mut Checkout, api: Api, name: &str) -> Result<(), Error> {
     resources::create(checkout, &format!("infra/{name}"), base)
 }
 
-/// Adds a remote cluster of a hub. Where its kubeconfig has to be.
+/// Adds a remote cluster of a hub. Returns the places of the Secret with its kubeconfig.
 ///
 /// # Errors
-/// The branch is an environment, or the hub is not known.
+/// Fails if the branch is an environment, or the hub is not known.
 pub fn add_remote(
     checkout: &mut Checkout,
     api: Api,
     hub: &str,
     remote: &str,
 ) -> Result<Vec<SecretPlace>, Error> {
-    is_shared(checkout)?;
+    check_shared(checkout)?;
     let directory = environment::infrastructure(checkout, api, hub, remote, FLUX_SYSTEM)?;
     resources::create(checkout, &directory, kustomization(&["infra.yaml"]))?;
     resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
@@ -57,11 +57,11 @@ pub fn add_remote(
     }])
 }
 
-/// Removes a cluster, or `HUB/NAME`.
+/// Removes a cluster, or the remote cluster `HUB/NAME`.
 ///
 /// # Errors
-/// The branch is an environment, the cluster is not known; files that cannot be edited.
+/// Fails if the branch is an environment or the cluster is not known, and for files that cannot be edited.
 pub fn remove(checkout: &mut Checkout, name: &str) -> Result<(), Error> {
-    is_shared(checkout)?;
+    check_shared(checkout)?;
     environment::remove(checkout, name, &["clusters", "infra"])
 }

@@ -1,7 +1,6 @@
-//! YAML files edited in place: comments, order, quotes and ends of lines of everything else stay.
+//! Edits of YAML files in place: comments, order, quotes and line ends of everything else stay.
 //!
-//! An edit changes lines of the text, and the result is read again. Where it differs from the file in anything but what was
-//! asked for, the edit is refused, and the file stays as it is.
+//! An edit changes lines of the file, and the result is parsed again. If anything else differs than the requested change, the edit is refused, and the file stays unchanged.
 
 use crate::error::Error;
 use driftless_manifest::yaml::{self, Comment, Dialect, Limits, Node, NodeKind, ScalarStyle};
@@ -9,32 +8,32 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// An object of a file, by its kind and name.
+/// The kind and name of an object in a file.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: &'a str,
-    /// Its name.
+    /// The name of the object.
     pub name: &'a str,
 }
 
-/// Keys from the top of an object to a field, and the field's text.
+/// The keys from the top of an object to a field, and the new value of the field.
 pub type Field<'a> = (&'a [&'a str], &'a str);
 
-/// A file as it was read.
+/// A parsed file.
 pub struct File<'t> {
     path: &'t str,
     text: &'t str,
-    /// Its documents.
+    /// The documents of the file.
     pub documents: Vec<Node>,
     comments: Vec<Comment>,
 }
 
 impl<'t> File<'t> {
-    /// Reads a text.
+    /// Parses a file.
     ///
     /// # Errors
-    /// It is not YAML.
+    /// Fails if it is not valid YAML.
     pub fn read(path: &'t str, text: &'t str) -> Result<Self, Error> {
         let read = yaml::parse_with_comments(text.as_bytes(), path, &Limits::default());
         let (documents, comments) = read.map_err(Error::new)?;
@@ -46,16 +45,16 @@ impl<'t> File<'t> {
         })
     }
 
-    /// Lets the comment of a line go, with what it is about.
+    /// Allows the edit to remove the comment of a line, because its content is removed.
     pub fn without_comment(mut self, line: usize) -> Self {
         self.comments.retain(|comment| comment.line != line);
         self
     }
 
-    /// The place of an object among the documents.
+    /// Returns the index of an object's document.
     ///
     /// # Errors
-    /// It is not in the file.
+    /// Fails if the object is not in the file.
     pub fn find(&self, target: Target<'_>) -> Result<usize, Error> {
         let Target { kind, name } = target;
         let is = |document: &Node| {
@@ -64,35 +63,32 @@ impl<'t> File<'t> {
                 && metadata.and_then(|metadata| text_of(metadata, "name")) == Some(name)
         };
         self.documents.iter().position(is).ok_or_else(|| {
-            Error::new(format!(
-                "{}: expected {kind} '{name}', which is not in the file",
-                self.path
-            ))
-            .next("put it back, or make the change by hand")
+            Error::new(format!("{}: {kind} '{name}' is not in the file", self.path))
+                .next("restore it, or make the change by hand")
         })
     }
 
-    /// The documents as values.
+    /// Returns the documents as values.
     ///
     /// # Errors
-    /// A document that JSON cannot hold.
+    /// Fails for a document that cannot be represented in JSON.
     pub fn values(&self) -> Result<Vec<Value>, Error> {
         let value = |node| yaml::node_to_value(node, self.path, Dialect::V2).map_err(Error::new);
         self.documents.iter().map(value).collect()
     }
 
-    /// The edited text, if it says what is wanted and has all comments.
+    /// Returns the edited file if its documents are `want` and it has all comments. `action` describes the edit in the error.
     ///
     /// # Errors
-    /// The file is written in a way that the edit does not fit.
-    pub fn becomes(
+    /// Fails if the file is formatted in a way that the edit does not support.
+    pub fn check_edit(
         &self,
         edited: Option<String>,
         want: &[Value],
         line: usize,
-        what: &str,
+        action: &str,
     ) -> Result<String, Error> {
-        let is_kept = |text: &String| {
+        let is_correct = |text: &String| {
             let Ok(file) = File::read(self.path, text) else {
                 return false;
             };
@@ -105,20 +101,20 @@ impl<'t> File<'t> {
             file.values().is_ok_and(|values| values == want)
                 && texts(&file.comments) == texts(&self.comments)
         };
-        edited.filter(is_kept).ok_or_else(|| {
+        edited.filter(is_correct).ok_or_else(|| {
             Error::new(format!(
-                "{}:{line}: cannot {what} without changing more of the file",
+                "{}:{line}: cannot {action} without other changes to the file",
                 self.path
             ))
-            .next(format!("{what} by hand, and run the command again"))
+            .next(format!("{action} by hand, and run the command again"))
         })
     }
 }
 
-/// Sets fields of an object in a text; fields that have their values already stay as they are written.
+/// Sets fields of an object in a file; fields that already have the value stay unchanged.
 ///
 /// # Errors
-/// The text is not YAML, the object is not in it, or a field is written in a way that cannot be edited.
+/// Fails if the file is not valid YAML, the object is not in it, or a field is formatted in a way that cannot be edited.
 pub fn set(
     path: &str,
     text: &str,
@@ -150,11 +146,11 @@ fn set_one(
     let document = &file.documents[at];
     let edited = match assign(&mut want[at], field, value) {
         true if want == before => return Ok(text.to_owned()),
-        true => written(&file, document, field, value),
+        true => with_field(&file, document, field, value),
         false => None,
     };
-    let what = match value.contains('\n') {
-        true => format!("set {} to its new text", field.join(".")),
+    let action = match value.contains('\n') {
+        true => format!("set {} to its new value", field.join(".")),
         false => format!("set {} to '{value}'", field.join(".")),
     };
     let mut place = document;
@@ -162,10 +158,10 @@ fn set_one(
     while let Some(next) = deeper.next().and_then(|key| place.get(key)) {
         place = next;
     }
-    file.becomes(edited, &want, place.line, &what)
+    file.check_edit(edited, &want, place.line, &action)
 }
 
-/// Sets a field of a value. Whether everything on the way to it is a map.
+/// Sets a field of a value. Returns false if a parent of the field is not a map.
 fn assign(value: &mut Value, field: &[&str], text: &str) -> bool {
     let [key, rest @ ..] = field else {
         *value = text.into();
@@ -191,24 +187,24 @@ fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n (Node, Node)> {
     }
 }
 
-/// The text with a field set; `None` where the way it is written is not known.
-fn written(file: &File<'_>, document: &Node, field: &[&str], value: &str) -> Option<String> {
+/// Returns the file with a field set; `None` if its formatting is not supported.
+fn with_field(file: &File<'_>, document: &Node, field: &[&str], value: &str) -> Option<String> {
     let (mut key, mut node) = (None, document);
     for (depth, name) in field.iter().enumerate() {
         let Some((next_key, next)) = entry(node, name) else {
-            return inserted(file.text, key, node, &field[depth..], value);
+            return with_new_field(file.text, key, node, &field[depth..], value);
         };
         (key, node) = (Some(next_key), next);
     }
     let in_line = match value.contains('\n') {
         true => None,
-        false => replaced_in_line(file.text, node, value),
+        false => with_value_in_line(file.text, node, value),
     };
-    in_line.or_else(|| replaced(file.text, key?, node, value))
+    in_line.or_else(|| with_entry(file.text, key?, node, value))
 }
 
-/// A new field, as the first below its parent.
-fn inserted(
+/// Inserts a field as the first of its parent.
+fn with_new_field(
     text: &str,
     parent: Option<&Node>,
     map: &Node,
@@ -237,7 +233,7 @@ fn inserted(
     Some(lines.into_text())
 }
 
-/// The lines of a value, with an indentation.
+/// Returns the indented lines of a value.
 fn indented(value: &Value, indent: usize) -> Vec<String> {
     let text = yaml::to_string(value);
     let line = |line: &str| match line.is_empty() {
@@ -247,8 +243,8 @@ fn indented(value: &Value, indent: usize) -> Vec<String> {
     text.lines().map(line).collect()
 }
 
-/// A scalar that is written in one line, replaced in it with the same quotes.
-fn replaced_in_line(text: &str, node: &Node, value: &str) -> Option<String> {
+/// Replaces a scalar of a single line, with the same quotes.
+fn with_value_in_line(text: &str, node: &Node, value: &str) -> Option<String> {
     let NodeKind::Scalar { text: old, style } = &node.kind else {
         return None;
     };
@@ -261,10 +257,10 @@ fn replaced_in_line(text: &str, node: &Node, value: &str) -> Option<String> {
             (old.len(), yaml::to_string(&json!(value)).trim().to_owned())
         }
         ScalarStyle::SingleQuoted => (
-            quoted(rest, '\'')?,
+            quoted_length(rest, '\'')?,
             format!("'{}'", value.replace('\'', "''")),
         ),
-        ScalarStyle::DoubleQuoted => (quoted(rest, '"')?, json!(value).to_string()),
+        ScalarStyle::DoubleQuoted => (quoted_length(rest, '"')?, json!(value).to_string()),
         _ => return None,
     };
     let new = format!("{before}{new}{}", rest.get(length..)?);
@@ -272,8 +268,8 @@ fn replaced_in_line(text: &str, node: &Node, value: &str) -> Option<String> {
     Some(lines.into_text())
 }
 
-/// The length of a quoted text that a line begins with.
-fn quoted(text: &str, quote: char) -> Option<usize> {
+/// Returns the length in bytes of the quoted string that a line begins with.
+fn quoted_length(text: &str, quote: char) -> Option<usize> {
     let mut chars = text.char_indices().peekable();
     chars.next().filter(|(_, first)| *first == quote)?;
     while let Some((at, one)) = chars.next() {
@@ -290,8 +286,8 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// A scalar of several lines, or one that becomes that: its whole entry is written anew.
-fn replaced(text: &str, key: &Node, node: &Node, value: &str) -> Option<String> {
+/// Replaces a whole entry, whose old or new value is a scalar of several lines.
+fn with_entry(text: &str, key: &Node, node: &Node, value: &str) -> Option<String> {
     let mut lines = Lines::of(text);
     if !matches!(node.kind, NodeKind::Scalar { .. }) || !lines.is_indent(key) {
         return None;
@@ -315,14 +311,14 @@ fn replaced(text: &str, key: &Node, node: &Node, value: &str) -> Option<String> 
     Some(lines.into_text())
 }
 
-/// The lines of a text, with their ends.
+/// The lines of a file, with their line ends.
 pub struct Lines<'t> {
     lines: Vec<Cow<'t, str>>,
     end: &'static str,
 }
 
 impl<'t> Lines<'t> {
-    /// Splits a text.
+    /// Splits a file into lines.
     pub fn of(text: &'t str) -> Self {
         let lines: Vec<_> = text.split_inclusive('\n').map(Cow::Borrowed).collect();
         let is_crlf = lines.first().is_some_and(|line| line.ends_with("\r\n"));
@@ -330,13 +326,13 @@ impl<'t> Lines<'t> {
         Self { lines, end }
     }
 
-    /// A line without its end, by its number from 1.
+    /// Returns a line without its line end. Numbers start at 1.
     pub fn get(&self, number: usize) -> Option<&str> {
         let line = self.lines.get(number.checked_sub(1)?)?;
         Some(line.trim_end_matches(['\r', '\n']))
     }
 
-    /// Whether a node is the first on its line.
+    /// Returns whether only spaces precede a node on its line.
     pub fn is_indent(&self, node: &Node) -> bool {
         let before = self
             .get(node.line)
@@ -344,7 +340,7 @@ impl<'t> Lines<'t> {
         before.is_some_and(|mut before| before.all(|one| one == ' '))
     }
 
-    /// Puts lines in place of others, which are counted from 0.
+    /// Replaces a range of lines, which are counted from 0.
     pub fn replace(&mut self, range: Range<usize>, new: Vec<String>) {
         self.close();
         let ending = self.end;
@@ -354,7 +350,7 @@ impl<'t> Lines<'t> {
         drop(self.lines.splice(at..end, new));
     }
 
-    /// Ends the last line.
+    /// Adds a missing line end to the last line.
     fn close(&mut self) {
         if let Some(last) = self.lines.last_mut()
             && !last.ends_with('\n')
@@ -363,7 +359,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The text.
+    /// Returns the content of the file.
     pub fn into_text(self) -> String {
         self.lines.concat()
     }
@@ -402,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_already_is_not_touched() {
+    fn fields_with_the_same_value_stay_unchanged() {
         let fields: [Field<'_>; 1] = [(&["spec", "ref", "branch"], "dev")];
         assert_eq!(after(SOURCE, &fields).unwrap(), SOURCE);
         let text = SOURCE.trim_end();
@@ -422,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_several_lines_are_replaced() {
+    fn values_of_several_lines_are_replaced() {
         let text = "kind: GitRepository\nmetadata: {name: shop, labels: {a: b}}\nstringData:\n  value: |\n    one\n\n    two\n\n  # of ours\n  other: x\n";
         let fields: [Field<'_>; 1] = [(&["stringData", "value"], "three\nfour\n")];
         let want = text.replace("    one\n\n    two\n", "    three\n    four\n");
@@ -430,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn unsupported_formatting_is_refused() {
         let fields: [Field<'_>; 1] = [(&["spec", "ref", "branch"], "qa")];
         for (spec, words) in [
             (
@@ -451,7 +447,7 @@ mod tests {
         let message = after(&SOURCE.replace("shop", "news"), &fields).unwrap_err();
         assert_eq!(
             message,
-            "sync.yaml: expected GitRepository 'shop', which is not in the file"
+            "sync.yaml: GitRepository 'shop' is not in the file"
         );
     }
 }

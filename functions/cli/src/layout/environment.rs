@@ -1,4 +1,4 @@
-//! Environments, and their clusters.
+//! Environments and their clusters.
 
 use super::checkout::{Checkout, ENV_NAME};
 use super::kubeconfig::SecretPlace;
@@ -17,10 +17,10 @@ const SYNC: &str = "clusters/base/sync.yaml";
 pub struct Environment(String);
 
 impl Environment {
-    /// Reads it.
+    /// Reads the environment of the branch.
     ///
     /// # Errors
-    /// The branch is not an environment.
+    /// Fails if the branch is not an environment.
     pub fn of(checkout: &Checkout) -> Result<Self, Error> {
         let text = checkout.text(ENV_NAME)?;
         let name = text
@@ -28,30 +28,32 @@ impl Environment {
             .map(str::trim)
             .filter(|name| !name.is_empty());
         match name {
-            Some(name) => Ok(Self(
-                super::name(name).map_err(|why| Error::new(format!("{ENV_NAME}: {why}")))?,
-            )),
+            Some(name) => {
+                Ok(Self(super::name(name).map_err(|error| {
+                    Error::new(format!("{ENV_NAME}: {error}"))
+                })?))
+            }
             None => Err(Error::new(format!(
-                "there is no file {ENV_NAME}: the branch is not an environment"
+                "the branch is not an environment: the file {ENV_NAME} does not exist"
             ))
             .next("switch to the environment's branch, or run driftless env init NAME")),
         }
     }
 
-    /// Its name, which is its branch.
+    /// Returns the name of the environment, which is also its branch.
     pub fn name(&self) -> &str {
         &self.0
     }
 
-    /// The namespace of its own objects on each hub.
+    /// Returns the namespace of the environment's own objects on each hub.
     pub fn namespace(&self) -> String {
         format!("{}-{FLUX_SYSTEM}", self.0)
     }
 
-    /// The URL of its repository.
+    /// Returns the URL of the fleet repository.
     ///
     /// # Errors
-    /// Its source cannot be read.
+    /// Fails if the source of the environment cannot be parsed.
     pub fn url(checkout: &Checkout) -> Result<Option<String>, Error> {
         match checkout.text(SYNC)? {
             Some(text) => source::url(SYNC, &text),
@@ -59,25 +61,25 @@ impl Environment {
         }
     }
 
-    /// The namespace of a tenant.
+    /// Returns the namespace of a tenant.
     pub fn of_tenant(&self, tenant: &str) -> String {
         format!("{}-{tenant}", self.0)
     }
 
-    /// The release environment beside it.
+    /// Returns a release environment of this environment.
     pub fn release(&self, name: &str) -> Self {
         Self(format!("{}-{name}", self.0))
     }
 }
 
-/// Its hubs.
+/// Returns the names of the hubs.
 pub fn hubs(checkout: &Checkout) -> BTreeSet<String> {
     let mut hubs = checkout.directories("clusters");
     hubs.remove("base");
     hubs
 }
 
-/// The remote clusters of a hub. Beside them, its directory may have that of `flux bootstrap`.
+/// Returns the names of the remote clusters of a hub. Its directory may also have the directory of `flux bootstrap`.
 pub fn remotes(checkout: &Checkout, hub: &str) -> BTreeSet<String> {
     let mut remotes = checkout.directories(&format!("clusters/{hub}"));
     remotes.remove(FLUX_SYSTEM);
@@ -87,7 +89,7 @@ pub fn remotes(checkout: &Checkout, hub: &str) -> BTreeSet<String> {
 /// Makes the branch an environment.
 ///
 /// # Errors
-/// No URL is given, and none is known.
+/// Fails if no URL is given, and none is known.
 pub fn init(
     checkout: &mut Checkout,
     api: Api,
@@ -113,7 +115,7 @@ pub fn init(
     let before = checkout.text(ENV_NAME)?;
     let before = before.as_deref().map(str::trim);
     if before != Some(name) {
-        // How the repository is read is the same for all environments: the login, the interval and the rest stay.
+        // All environments read the same repository: the login, the interval and the other fields stay.
         let sync = match (before, checkout.text(SYNC)?) {
             (Some(before), Some(text)) => {
                 let earlier = Environment(before.to_owned()).namespace();
@@ -139,7 +141,7 @@ pub fn init(
 /// Adds a hub.
 ///
 /// # Errors
-/// The branch is not an environment; files that cannot be edited.
+/// Fails if the branch is not an environment, and for files that cannot be edited.
 pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), Error> {
     let environment = Environment::of(checkout)?;
     let space = environment.namespace();
@@ -166,10 +168,10 @@ pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), E
     Ok(())
 }
 
-/// Adds a remote cluster. Where its kubeconfig has to be.
+/// Adds a remote cluster. Returns the places of the Secret with its kubeconfig.
 ///
 /// # Errors
-/// The branch is not an environment, the hub is not known; files that cannot be edited.
+/// Fails if the branch is not an environment or the hub is not known, and for files that cannot be edited.
 pub fn add_remote(
     checkout: &mut Checkout,
     api: Api,
@@ -187,7 +189,7 @@ pub fn add_remote(
     let list = kustomization(&["infra.yaml", "tenants.yaml"]);
     let list = format!("{list}namespace: {space}\n");
     resources::create(checkout, &directory, list)?;
-    // The scripts apply this directory by kubectl; here the hub follows it.
+    // The scripts apply this directory with kubectl; here the hub follows it.
     resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
     resources::create(checkout, &tenants, kustomization(&[]))?;
     let mut secrets = vec![SecretPlace {
@@ -208,10 +210,10 @@ pub fn add_remote(
     Ok(secrets)
 }
 
-/// Adds the infrastructure of a remote cluster, and its Kustomization to the directory that is returned.
+/// Adds the infrastructure of a remote cluster. Returns the directory with its Kustomization.
 ///
 /// # Errors
-/// The hub is not known, or has the remote cluster's name; files that cannot be edited.
+/// Fails if the hub is not known or has the name of the remote cluster, and for files that cannot be edited.
 pub fn infrastructure(
     checkout: &mut Checkout,
     api: Api,
@@ -219,7 +221,7 @@ pub fn infrastructure(
     remote: &str,
     space: &str,
 ) -> Result<String, Error> {
-    known(checkout, hub)?;
+    check_hub(checkout, hub)?;
     if hub == remote {
         return Err(Error::usage(format!(
             "the remote cluster cannot have the name of its hub, '{hub}': their directories would be the same for the applications"
@@ -235,10 +237,10 @@ pub fn infrastructure(
     Ok(directory)
 }
 
-/// Removes a hub, or `HUB/NAME`.
+/// Removes a hub, or the remote cluster `HUB/NAME`.
 ///
 /// # Errors
-/// The branch is not an environment, the cluster is not known; files that cannot be edited.
+/// Fails if the branch is not an environment or the cluster is not known, and for files that cannot be edited.
 pub fn remove_cluster(checkout: &mut Checkout, name: &str) -> Result<(), Error> {
     Environment::of(checkout)?;
     remove(checkout, name, &["clusters", "infra", "tenants"])
@@ -247,7 +249,7 @@ pub fn remove_cluster(checkout: &mut Checkout, name: &str) -> Result<(), Error> 
 /// Removes a cluster's directories.
 ///
 /// # Errors
-/// The cluster is not known; files that cannot be edited.
+/// Fails if the cluster is not known, and for files that cannot be edited.
 pub fn remove(checkout: &mut Checkout, name: &str, tops: &[&str]) -> Result<(), Error> {
     let mut found = false;
     for top in tops {
@@ -267,21 +269,21 @@ pub fn remove(checkout: &mut Checkout, name: &str, tops: &[&str]) -> Result<(), 
     let Some((hub, _)) = remote else {
         return Err(not_found("cluster", name, "hubs", hubs(checkout)));
     };
-    known(checkout, hub)?;
-    let of = format!("remote clusters of {hub}");
+    check_hub(checkout, hub)?;
+    let list = format!("remote clusters of {hub}");
     Err(not_found(
         "remote cluster",
         name,
-        &of,
+        &list,
         remotes(checkout, hub),
     ))
 }
 
-/// Checks that a hub is there.
+/// Checks that a hub exists.
 ///
 /// # Errors
-/// It is not.
-pub fn known(checkout: &Checkout, hub: &str) -> Result<(), Error> {
+/// Fails if it does not.
+fn check_hub(checkout: &Checkout, hub: &str) -> Result<(), Error> {
     let hubs = hubs(checkout);
     if hubs.contains(hub) {
         return Ok(());
@@ -290,12 +292,14 @@ pub fn known(checkout: &Checkout, hub: &str) -> Result<(), Error> {
     Err(not_found("hub", hub, "hubs", hubs).next(next))
 }
 
-/// An error that lists what there is.
-pub fn not_found(what: &str, name: &str, of: &str, known: BTreeSet<String>) -> Error {
+/// Returns the error for a name that does not exist, with the existing names. `kind` and `list` name one and all of them in the message.
+pub fn not_found(kind: &str, name: &str, list: &str, known: BTreeSet<String>) -> Error {
     let known = match known.is_empty() {
         true => "none".to_owned(),
         false => known.into_iter().collect::<Vec<_>>().join(", "),
     };
-    Error::new(format!("{what} '{name}' is not found; known {of}: {known}"))
-        .next("correct the name")
+    Error::new(format!(
+        "{kind} '{name}' does not exist; the {list} are: {known}"
+    ))
+    .next("correct the name")
 }

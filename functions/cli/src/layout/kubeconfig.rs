@@ -1,4 +1,4 @@
-//! The kubeconfig of a remote cluster: a Secret on the hub, in the namespaces whose objects use it.
+//! The kubeconfig of a remote cluster, in a Secret on the hub in each namespace whose objects use it.
 
 use super::checkout::Checkout;
 use super::edit::{self, Field, File, Target};
@@ -11,46 +11,46 @@ use driftless_core::hub::Hub;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The file with the Secret, where it is in Git.
+/// The file with the Secret, if it is in Git.
 const FILE: &str = "kubeconfig.yaml";
 
-/// The kubeconfig of a remote cluster, and where it goes.
+/// The flags for the kubeconfig of a remote cluster and its destination.
 #[derive(clap::Args)]
 pub struct Kubeconfig {
     /// The kubeconfig that leads to the remote cluster
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
-    /// Apply the Secret to the hub, as the repository's scripts do: it is not in Git
+    /// Apply the Secret to the hub, as the repository's scripts do, and do not write it into Git
     #[arg(long, conflicts_with = "plain")]
     apply: bool,
     /// The hub's context of KUBECONFIG or ~/.kube/config, for --apply
     #[arg(long, value_name = "NAME", requires = "apply")]
     context: Option<String>,
-    /// Write the Secret into the checkout without encryption: whoever reads the repository administers the cluster
+    /// Write the Secret into the checkout without encryption: anyone who can read the repository can administer the cluster
     #[arg(long)]
     plain: bool,
 }
 
-/// Where a Secret has to be.
+/// The place of a Secret.
 #[derive(Clone, Debug)]
 pub struct SecretPlace {
-    /// Its namespace on the hub.
+    /// The namespace of the Secret on the hub.
     pub namespace: String,
-    /// The directory whose kustomization brings it, where it is in Git.
+    /// The directory whose kustomization includes the Secret, if it is in Git.
     pub directory: String,
 }
 
-/// Secrets that are to be applied to the hub.
+/// Secrets that must still be applied to the hub.
 pub struct Unapplied {
     context: Option<String>,
     secrets: Vec<Value>,
 }
 
 impl Kubeconfig {
-    /// Writes the Secrets into the checkout, or keeps them to be applied.
+    /// Writes the Secrets into the checkout, or returns them to be applied.
     ///
     /// # Errors
-    /// A kubeconfig that cannot be read or used by driftless; nobody said where it goes.
+    /// Fails for a kubeconfig that cannot be read or used by driftless, and without a destination.
     pub fn write(
         &self,
         checkout: &mut Checkout,
@@ -58,8 +58,8 @@ impl Kubeconfig {
         places: &[SecretPlace],
     ) -> Result<Unapplied, Error> {
         if !self.apply && !self.plain {
-            return Err(Error::usage("where does the kubeconfig go? It is not written into Git unasked")
-                .next("--apply puts the Secret on the hub; encrypt it with sops yourself, or give --plain, to keep it in Git"));
+            return Err(Error::usage("--apply or --plain is required: they choose the destination of the kubeconfig")
+                .next("--apply applies the Secret to the hub; --plain writes it into Git without encryption; to keep it encrypted in Git, write the file yourself with sops"));
         }
         let shown = self.kubeconfig.display();
         let text = std::fs::read(&self.kubeconfig)
@@ -82,10 +82,10 @@ impl Kubeconfig {
     }
 }
 
-/// Copies the Secret of a remote cluster that is in Git to the namespace of a new tenant.
+/// Copies the Secret of a remote cluster, if it is in Git, to the namespace of a new tenant.
 ///
 /// # Errors
-/// Files that cannot be edited.
+/// Fails for files that cannot be edited.
 pub fn copy(
     checkout: &mut Checkout,
     from: &str,
@@ -118,7 +118,7 @@ pub fn copy(
     }
 }
 
-/// Writes the Secret, or the kubeconfig into the one that is there.
+/// Writes the Secret, or replaces the kubeconfig in an existing one.
 fn put(checkout: &mut Checkout, place: &SecretPlace, secret: &Value) -> Result<(), Error> {
     let path = format!("{}/{FILE}", place.directory);
     let new = match checkout.text(&path)? {
@@ -129,15 +129,15 @@ fn put(checkout: &mut Checkout, place: &SecretPlace, secret: &Value) -> Result<(
     resources::add(checkout, &place.directory, &[], FILE, At::End)
 }
 
-/// The text of a Secret with another kubeconfig.
+/// Returns the file of a Secret with another kubeconfig.
 ///
 /// # Errors
-/// It is encrypted, or is not the Secret that was written here.
+/// Fails if the Secret is encrypted, or is not the one of this remote cluster.
 fn with_kubeconfig(path: &str, old: &str, secret: &Value) -> Result<String, Error> {
     let documents = File::read(path, old)?.values()?;
     if documents.iter().any(|document| !document["sops"].is_null()) {
         return Err(Error::new(format!(
-            "{path}: the Secret is encrypted by SOPS: the kubeconfig is not written over it"
+            "{path}: the Secret is encrypted with SOPS, so its kubeconfig cannot be replaced"
         ))
         .next(format!(
             "edit it with sops {path}, or delete the file and run the command again"
@@ -161,10 +161,10 @@ fn secret(remote: &str, namespace: &str, kubeconfig: &str) -> Value {
 }
 
 impl Unapplied {
-    /// Applies the Secrets to the hub, with their namespaces where they are missing. A dry run only says which these are.
+    /// Applies the Secrets and their namespaces to the hub. A dry run only prints their names.
     ///
     /// # Errors
-    /// The cluster's.
+    /// Fails with the errors of the cluster.
     pub async fn apply(&self, dry_run: bool) -> Result<(), Error> {
         if self.secrets.is_empty() {
             return Ok(());

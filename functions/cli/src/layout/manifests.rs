@@ -1,17 +1,17 @@
-//! The texts of the files.
+//! The contents of the files that the commands write.
 
 use super::resources::kustomization;
 use crate::create::Tenant;
 use driftless_manifest::yaml;
 use serde_json::{Value, json};
 
-/// The generation of Flux's API.
+/// The generation of Flux's API in new files.
 #[derive(Clone, Copy, Debug)]
 pub struct Api {
     is_old: bool,
 }
 
-/// The URL of a Git repository.
+/// Parses the URL of a Git repository.
 pub fn url(text: &str) -> Result<String, String> {
     let is_plain = !text.chars().any(|c| c.is_whitespace() || c.is_control());
     let is_known = ["https://", "http://", "ssh://"].iter().any(|scheme| {
@@ -26,7 +26,7 @@ pub fn url(text: &str) -> Result<String, String> {
     }
 }
 
-/// A branch, by the rules of `git check-ref-format` that matter in YAML and in a path.
+/// Parses the name of a branch, with those rules of `git check-ref-format` that matter in YAML and in a path.
 pub fn branch(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
     let is_valid = !text.is_empty()
@@ -38,13 +38,14 @@ pub fn branch(text: &str) -> Result<String, String> {
     match is_valid {
         true => Ok(text.to_owned()),
         false => Err(
-            "expected the name of a branch: letters, digits, '-', '_', '.', '+' and '/'".to_owned(),
+            "expected the name of a branch, of letters, digits, '-', '_', '.', '+' and '/'"
+                .to_owned(),
         ),
     }
 }
 
 impl Api {
-    /// The newest one, or that of the scripts.
+    /// Returns the newest generation, or that of the scripts.
     pub fn new(is_old: bool) -> Self {
         Self { is_old }
     }
@@ -56,7 +57,7 @@ impl Api {
         )
     }
 
-    /// A GitRepository that follows a branch.
+    /// Returns a GitRepository that follows a branch.
     pub fn git(self, name: &str, namespace: &str, url: &str, branch: &str) -> String {
         text(
             &json!({"apiVersion": self.version("source"), "kind": "GitRepository",
@@ -65,7 +66,7 @@ impl Api {
         )
     }
 
-    /// A Kustomization of the fleet repository.
+    /// Returns a Kustomization of the fleet repository.
     pub fn fleet(
         self,
         name: &str,
@@ -87,7 +88,7 @@ impl Api {
         text(&object)
     }
 
-    /// The Kustomization of an application.
+    /// Returns the Kustomization of an application.
     pub fn app(self, app: &str, tenant: &str, namespace: &str, source: &str) -> String {
         text(
             &json!({"apiVersion": self.version("kustomize"), "kind": "Kustomization",
@@ -98,8 +99,7 @@ impl Api {
         )
     }
 
-    /// The patch of an application for a cluster, in the API version of the application's own file: a patch in another version
-    /// would find nothing.
+    /// Returns the patch of an application for a cluster, in the API version of the application's own file, because a patch of another version would match nothing.
     pub fn app_patch(
         self,
         app: &str,
@@ -118,7 +118,7 @@ impl Api {
         text(&object)
     }
 
-    /// The kustomization with such a patch.
+    /// Returns the kustomization with the patch of [`Api::app_patch`].
     pub fn app_overlay(self, base: &str, remote: Option<&str>) -> String {
         let patches = match self.is_old {
             true => "patchesStrategicMerge:\n- sync-patch.yaml\n",
@@ -133,17 +133,17 @@ fn kubeconfig_of(remote: &str) -> Value {
     json!({"secretRef": {"name": format!("{remote}-kubeconfig")}})
 }
 
-/// A document.
+/// Returns an object as a YAML document.
 pub fn text(object: &Value) -> String {
     yaml::to_string(object)
 }
 
-/// A namespace.
+/// Returns a Namespace.
 pub fn namespace(name: &str) -> String {
     text(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
 }
 
-/// What `flux create tenant NAME --with-namespace NAMESPACE --export` writes.
+/// Returns the output of `flux create tenant NAME --with-namespace NAMESPACE --export`.
 pub fn tenant(name: &str, namespace: &str) -> String {
     let namespaces = [namespace];
     let objects = Tenant::administrator(name, &namespaces).objects();

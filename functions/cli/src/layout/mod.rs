@@ -1,14 +1,11 @@
 //! Commands that edit the checkout of a fleet repository in which an environment is a branch: clusters, remote clusters, tenants,
 //! applications and releases.
 //!
-//! Directories, files and objects are those of the scripts of microsoft/multicluster-gitops (utils/*.sh, commit 644821b), in the newest
-//! API versions, or with `--api-compat` in the scripts' own. What the scripts write to a cluster (Secrets of kubeconfigs) goes where
-//! the flags say; everything else is left to Git.
-//!
-//! On purpose different: an environment's source follows the branch of its name (the script's follows `ENV-flux-system`); the
-//! kustomization of a hub lists its remote clusters, whose directories the script applies by kubectl; the namespace in the directory of a
+//! Directories, files and objects are those of the scripts of microsoft/multicluster-gitops (utils/*.sh, commit 644821b), in the newest API versions, or with `--api-compat` in those of the scripts. The flags choose the destination of what the scripts write to a cluster (Secrets of kubeconfigs); everything else is left to Git.
+//! Intentional differences: an environment's source follows the branch of its name (the script's follows `ENV-flux-system`); the
+//! kustomization of a hub lists its remote clusters, whose directories the script applies with kubectl; the namespace in the directory of a
 //! remote cluster is the environment's (the script's is always `dev-flux-system`); `infra/base` has a kustomization from the start;
-//! adding a remote cluster leaves the infrastructure of its hub as it is.
+//! adding a remote cluster does not change the infrastructure of its hub.
 
 mod checkout;
 mod cluster;
@@ -33,7 +30,7 @@ use next::Next;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What every such command takes.
+/// The flags of all commands of this module.
 #[derive(clap::Args)]
 struct Common {
     /// The checkout
@@ -45,7 +42,7 @@ struct Common {
     /// Write the API versions of the scripts of microsoft/multicluster-gitops (v1beta1), for Flux before 2.0
     #[arg(long, global = true)]
     api_compat: bool,
-    /// How to print what was changed
+    /// The output format of the list of changes
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
@@ -58,7 +55,7 @@ enum Format {
     Json,
 }
 
-/// A remote cluster to add.
+/// The arguments of `add-remote`.
 #[derive(clap::Args)]
 struct AddRemote {
     /// The hub
@@ -71,10 +68,10 @@ struct AddRemote {
     kubeconfig: Kubeconfig,
 }
 
-/// A cluster to remove.
+/// The arguments of `remove-cluster`.
 #[derive(clap::Args)]
 struct RemoveCluster {
-    /// NAME or HUB/NAME
+    /// NAME of a cluster, or HUB/NAME of a remote cluster
     #[arg(value_parser = cluster_name)]
     name: String,
 }
@@ -105,11 +102,11 @@ enum Fleet {
         /// The cluster's name
         #[arg(value_parser = name)]
         name: String,
-        /// The group whose directories it uses instead of its own
+        /// The group whose directories the cluster uses instead of its own
         #[arg(long, value_parser = name)]
         group: Option<String>,
     },
-    /// Add a remote cluster, which a hub's objects are applied to: clusters/HUB/NAME and infra/HUB/clusters/NAME
+    /// Add a remote cluster, to which objects of a hub are applied: clusters/HUB/NAME and infra/HUB/clusters/NAME
     #[command(after_help = "Examples:
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply")]
     AddRemote(AddRemote),
@@ -144,7 +141,7 @@ enum Env {
   git checkout -b qa && driftless env init qa
   driftless env init dev --repo https://github.com/acme/fleet")]
     Init {
-        /// The environment's name, which is its branch
+        /// The name of the environment and of its branch
         #[arg(value_parser = name)]
         name: String,
         /// The fleet repository's URL [default: that of clusters/base/sync.yaml]
@@ -195,7 +192,7 @@ enum Tenant {
         /// The URL of the repository with the tenant's manifests
         #[arg(long, value_name = "URL", value_parser = manifests::url)]
         repo: String,
-        /// Its branch for this environment
+        /// The branch of the tenant's repository for this environment
         #[arg(long, value_parser = manifests::branch)]
         branch: String,
     },
@@ -229,7 +226,7 @@ enum App {
     },
 }
 
-/// Add release environments of a tenant, beside the environment's own
+/// Add release environments of a tenant, in addition to the environment itself
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:
   driftless release-env add shop 1-0-x --repo https://github.com/acme/shop-manifests \\
@@ -259,16 +256,16 @@ enum ReleaseEnv {
         /// The URL of the repository with the tenant's manifests
         #[arg(long, value_name = "URL", value_parser = manifests::url)]
         repo: String,
-        /// Its branch for this release
+        /// The branch of the tenant's repository for this release
         #[arg(long, value_parser = manifests::branch)]
         branch: String,
     },
 }
 
-/// Directories of the layout, whose names nothing else may have.
+/// The reserved names of directories of the layout.
 const DIRECTORIES: [&str; 3] = ["base", "clusters", "releases"];
 
-/// The name of a cluster, tenant, application or environment: it becomes a part of namespaces.
+/// Parses the name of a cluster, tenant, application or environment, which becomes a part of namespaces.
 fn name(text: &str) -> Result<String, String> {
     if DIRECTORIES.contains(&text) {
         return Err(format!("'{text}' is a directory of the layout"));
@@ -291,7 +288,7 @@ fn cluster_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Runs `fleet`.
+/// Runs the subcommands of `driftless fleet`.
 pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
     let dir = args.common.dir.clone();
     let (mut checkout, api) = args.common.open()?;
@@ -316,7 +313,7 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
     args.common.finish(&checkout, &next)
 }
 
-/// Runs `env`.
+/// Runs the subcommands of `driftless env`.
 pub async fn env(args: EnvArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let mut next = Vec::new();
@@ -342,7 +339,7 @@ pub async fn env(args: EnvArgs) -> Result<(), Error> {
     args.common.finish(&checkout, &next)
 }
 
-/// Runs `tenant`.
+/// Runs the subcommands of `driftless tenant`.
 pub fn tenant(args: &TenantArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let Tenant::Add { name, repo, branch } = &args.what;
@@ -350,7 +347,7 @@ pub fn tenant(args: &TenantArgs) -> Result<(), Error> {
     args.common.finish(&checkout, &[])
 }
 
-/// Runs `app`.
+/// Runs the subcommands of `driftless app`.
 pub fn app(args: &AppArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let App::Add { tenant, name } = &args.what;
@@ -358,7 +355,7 @@ pub fn app(args: &AppArgs) -> Result<(), Error> {
     args.common.finish(&checkout, &[])
 }
 
-/// Runs `release-env`.
+/// Runs the subcommands of `driftless release-env`.
 pub fn release_env(args: &ReleaseEnvArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let ReleaseEnv::Add {
@@ -376,7 +373,7 @@ impl Common {
         Ok((Checkout::read(&self.dir)?, Api::new(self.api_compat)))
     }
 
-    /// Writes the changes, or prints them, and says what comes next.
+    /// Writes the changes, or prints them as a diff, and prints the next steps.
     fn finish(&self, checkout: &Checkout, next: &[Next]) -> Result<(), Error> {
         let changes = checkout.changes();
         if self.dry_run {
@@ -403,7 +400,7 @@ impl Common {
         if !changes.is_empty() && !self.dry_run {
             term::action(match next {
                 [] => "commit and push: the clusters follow the repository",
-                _ => "commit and push, and start the cluster's following",
+                _ => "commit and push, and make the cluster follow the repository",
             });
         }
         if !self.dry_run {

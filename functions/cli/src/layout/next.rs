@@ -1,35 +1,34 @@
-//! What starts the following of a cluster that was added: nothing follows a new directory by itself.
+//! The commands that make a hub follow the directory of a new cluster, which does not happen automatically.
 
 use super::checkout::Checkout;
 use super::environment::Environment;
 use crate::error::Error;
 use std::path::Path;
 
-/// A command to run next.
+/// A command for the user to run next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// When it is the one to run.
+    /// The hub for which the command is right.
     pub when: &'static str,
-    /// The command.
+    /// The command line to run.
     pub command: String,
 }
 
-/// For a cluster of the branch that all environments share.
+/// Returns the command for a cluster on the branch that all environments share.
 pub fn of_shared(dir: &Path, directory: &str) -> Vec<Next> {
     let repository = crate::fleet::origin_of(dir).unwrap_or_else(|| "OWNER/NAME".to_owned());
     vec![Next {
-        when: "a hub that driftless serve is to serve",
+        when: "a hub for driftless serve",
         command: format!(
             "driftless serve --repository {repository} --branch main --path clusters/{directory}"
         ),
     }]
 }
 
-/// For a cluster of an environment. A hub has one root: where it is another branch, the objects of the environment are applied by
-/// hand once, as the scripts do, and follow the environment's branch from then on.
+/// Returns the commands for a cluster of an environment. A hub has one root: if that is another branch, the objects of the environment are applied once by hand, as the scripts do, and follow the environment's branch from then on.
 ///
 /// # Errors
-/// The branch is not an environment, or its source cannot be read.
+/// Fails if the branch is not an environment, or its source cannot be parsed.
 pub fn of_environment(checkout: &Checkout, dir: &Path, hub: &str) -> Result<Vec<Next>, Error> {
     let environment = Environment::of(checkout)?;
     let branch = environment.name();
@@ -38,13 +37,13 @@ pub fn of_environment(checkout: &Checkout, dir: &Path, hub: &str) -> Result<Vec<
     let url = url.as_deref().unwrap_or("URL");
     Ok(vec![
         Next {
-            when: "a hub that follows no other branch",
+            when: "a hub without another root",
             command: format!(
                 "driftless serve --repository {url} --branch {branch} --path {directory}"
             ),
         },
         Next {
-            when: "a hub that follows another branch already, such as main, which stays its root",
+            when: "a hub whose root is another branch, such as main, and stays that",
             command: format!(
                 "driftless build {} | kubectl apply -f -",
                 quoted(&dir.join(directory))
@@ -53,7 +52,7 @@ pub fn of_environment(checkout: &Checkout, dir: &Path, hub: &str) -> Result<Vec<
     ])
 }
 
-/// A path as a shell reads it.
+/// Quotes a path for a shell, if needed.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let text = text.trim_start_matches("./");

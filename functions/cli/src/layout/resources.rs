@@ -1,4 +1,4 @@
-//! The `resources` of a directory's kustomization, edited in place: comments, order and layout of everything else stay.
+//! Edits of the `resources` of a directory's kustomization, in place: comments, order and formatting of everything else stay.
 
 use super::checkout::Checkout;
 use super::edit::{File, Lines};
@@ -8,19 +8,19 @@ use driftless_manifest::yaml::{Node, NodeKind};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Where an entry goes.
+/// The position of a new entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// Behind all others, as `kustomize edit add resource` puts it.
+    /// After all others, as with `kustomize edit add resource`.
     End,
-    /// In order of name, behind entries that lead out of the directory, as `kustomize create --autodetect` puts it.
+    /// Sorted by name, after entries that lead out of the directory, as with `kustomize create --autodetect`.
     Name,
 }
 
-/// The kustomization of a directory, by whichever of its names it has.
+/// Returns the path of a directory's kustomization, under any of the three names.
 ///
 /// # Errors
-/// The directory has more than one.
+/// Fails if the directory has more than one.
 pub fn file(checkout: &Checkout, directory: &str) -> Result<Option<String>, Error> {
     let is_there = |name: &&&str| checkout.has(&format!("{directory}/{name}"));
     let found: Vec<&str> = FILE_NAMES.iter().filter(is_there).copied().collect();
@@ -28,17 +28,17 @@ pub fn file(checkout: &Checkout, directory: &str) -> Result<Option<String>, Erro
         [] => Ok(None),
         [name] => Ok(Some(format!("{directory}/{name}"))),
         many => {
-            let why = ErrorKind::ManyKustomizations(many.join(", "));
-            Err(Error::new(format!("{directory}: {why}"))
-                .next("move what is needed into one of them, and delete the others"))
+            let error = ErrorKind::ManyKustomizations(many.join(", "));
+            Err(Error::new(format!("{directory}: {error}"))
+                .next("merge them into one of these files, and delete the others"))
         }
     }
 }
 
-/// Writes the kustomization of a directory that has none.
+/// Creates the kustomization of a directory that has none.
 ///
 /// # Errors
-/// The directory has more than one.
+/// Fails if the directory has more than one.
 pub fn create(checkout: &mut Checkout, directory: &str, text: String) -> Result<(), Error> {
     if file(checkout, directory)?.is_none() {
         checkout.put(format!("{directory}/{}", FILE_NAMES[0]), text);
@@ -47,13 +47,10 @@ pub fn create(checkout: &mut Checkout, directory: &str, text: String) -> Result<
 }
 
 /// Adds an entry to the kustomization of a directory.
-///
-/// Where there is none and the directory needs `first`, one is created that lists `first` and all that is in the directory. Where there
-/// is none and `first` is empty, Flux takes everything in the directory, the entry included: it stays so, unless the directory has
-/// nothing else.
+/// Without a kustomization, and with `first`, one is created that lists `first` and everything in the directory. With an empty `first` Flux applies everything in the directory, including the entry, so no kustomization is created, unless the directory has nothing else.
 ///
 /// # Errors
-/// A kustomization that cannot be read, or whose `resources` is not a block list; a directory with more than one.
+/// Fails for a kustomization that cannot be parsed or whose `resources` is not a block list, and for a directory with more than one.
 pub fn add(
     checkout: &mut Checkout,
     directory: &str,
@@ -63,7 +60,7 @@ pub fn add(
 ) -> Result<(), Error> {
     if let Some(path) = file(checkout, directory)? {
         let text = checkout.text(&path)?.unwrap_or_default();
-        let text = inserted(&text, &path, entry, at)?;
+        let text = with_entry(&text, &path, entry, at)?;
         checkout.put(path, text);
         return Ok(());
     }
@@ -82,7 +79,7 @@ pub fn add(
     Ok(())
 }
 
-/// What Flux takes from a directory without a kustomization: directories that have one, and the other manifests.
+/// Returns what Flux applies from a directory without a kustomization: directories with a kustomization, and all other manifests.
 fn detected(checkout: &Checkout, directory: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in checkout.below(directory) {
@@ -102,23 +99,23 @@ fn detected(checkout: &Checkout, directory: &str) -> BTreeSet<String> {
     found
 }
 
-/// Removes an entry from the kustomization of a directory. Whether it was there.
+/// Removes an entry from the kustomization of a directory. Returns whether it was there.
 ///
 /// # Errors
-/// A kustomization that cannot be read or edited; a directory with more than one.
+/// Fails for a kustomization that cannot be parsed or edited, and for a directory with more than one.
 pub fn remove(checkout: &mut Checkout, directory: &str, entry: &str) -> Result<bool, Error> {
     let Some(path) = file(checkout, directory)? else {
         return Ok(false);
     };
     let text = checkout.text(&path)?.unwrap_or_default();
-    let Some(text) = removed(&text, &path, entry)? else {
+    let Some(text) = without_entry(&text, &path, entry)? else {
         return Ok(false);
     };
     checkout.put(path, text);
     Ok(true)
 }
 
-fn removed(text: &str, path: &str, entry: &str) -> Result<Option<String>, Error> {
+fn without_entry(text: &str, path: &str, entry: &str) -> Result<Option<String>, Error> {
     let file = File::read(path, text)?;
     let Some((key, items)) = file.documents.first().and_then(entries) else {
         return Ok(None);
@@ -147,12 +144,12 @@ fn removed(text: &str, path: &str, entry: &str) -> Result<Option<String>, Error>
     if let Some(Value::Array(list)) = want.get_mut(0).map(|first| &mut first[RESOURCES]) {
         list.remove(at);
     }
-    let what = format!("remove '{entry}' from resources");
+    let action = format!("remove '{entry}' from resources");
     let file = file.without_comment(line);
-    file.becomes(edited, &want, line, &what).map(Some)
+    file.check_edit(edited, &want, line, &action).map(Some)
 }
 
-/// A kustomization as `kustomize create` writes it.
+/// Returns a kustomization in the format of `kustomize create`.
 pub fn kustomization(resources: &[&str]) -> String {
     let mut text = String::from(
         "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:",
@@ -167,10 +164,9 @@ pub fn kustomization(resources: &[&str]) -> String {
     text + "\n"
 }
 
-/// The field.
 const RESOURCES: &str = "resources";
 
-/// The list of a kustomization, with its key.
+/// Returns the node of the key `resources` and its items.
 fn entries(document: &Node) -> Option<(&Node, &[Node])> {
     let NodeKind::Map(pairs) = &document.kind else {
         return None;
@@ -186,19 +182,22 @@ fn entries(document: &Node) -> Option<(&Node, &[Node])> {
 }
 
 fn position(items: &[Node], entry: &str) -> Option<usize> {
-    let is_same = |item: &Node| item.text().is_some_and(|text| plain(text) == plain(entry));
+    let is_same = |item: &Node| {
+        item.text()
+            .is_some_and(|text| normalize(text) == normalize(entry))
+    };
     items.iter().position(is_same)
 }
 
-/// An entry without what makes no difference.
-fn plain(entry: &str) -> &str {
+/// Normalizes an entry for a comparison.
+fn normalize(entry: &str) -> &str {
     entry.trim_start_matches("./").trim_end_matches('/')
 }
 
-fn inserted(text: &str, path: &str, entry: &str, at: At) -> Result<String, Error> {
+fn with_entry(text: &str, path: &str, entry: &str, at: At) -> Result<String, Error> {
     let file = File::read(path, text)?;
-    let refused = |line: usize, what: &str| {
-        Error::new(format!("{path}:{line}: {what}"))
+    let refused = |line: usize, problem: &str| {
+        Error::new(format!("{path}:{line}: {problem}"))
             .next(format!("add '{entry}' to resources by hand"))
     };
     let Some(document) = file.documents.first() else {
@@ -219,13 +218,13 @@ fn inserted(text: &str, path: &str, entry: &str, at: At) -> Result<String, Error
             end..end,
             vec![format!("{RESOURCES}:"), format!("- {entry}")],
         );
-        let what = format!("add resources with '{entry}'");
-        return file.becomes(Some(lines.into_text()), &want, end, &what);
+        let action = format!("add resources with '{entry}'");
+        return file.check_edit(Some(lines.into_text()), &want, end, &action);
     };
     if position(items, entry).is_some() {
         return Ok(text.to_owned());
     }
-    let what = format!("add '{entry}' to resources");
+    let action = format!("add '{entry}' to resources");
     let Some(first) = items.first() else {
         // `resources:` or `resources: []`
         want[0][RESOURCES] = json!([entry]);
@@ -237,14 +236,14 @@ fn inserted(text: &str, path: &str, entry: &str, at: At) -> Result<String, Error
         let indent = " ".repeat(key.column - 1);
         let new = vec![new, format!("{indent}- {entry}")];
         lines.replace(key.line - 1..key.line, new);
-        return file.becomes(Some(lines.into_text()), &want, key.line, &what);
+        return file.check_edit(Some(lines.into_text()), &want, key.line, &action);
     };
     let line = lines.get(first.line).unwrap_or_default();
     let indent = &line[..line.len() - line.trim_start().len()];
     if !line.trim_start().starts_with("- ") {
         return Err(refused(
             first.line,
-            "resources is not a list of lines that begin with '- '",
+            "resources is not a list in block style, with lines that begin with '- '",
         ));
     }
     let before = |item: &Node| {
@@ -261,7 +260,7 @@ fn inserted(text: &str, path: &str, entry: &str, at: At) -> Result<String, Error
         list.insert(after.map_or(0, |at| at + 1), entry.into());
     }
     lines.replace(line..line, vec![new]);
-    file.becomes(Some(lines.into_text()), &want, first.line, &what)
+    file.check_edit(Some(lines.into_text()), &want, first.line, &action)
 }
 
 #[cfg(test)]
@@ -269,11 +268,11 @@ mod tests {
     use super::*;
 
     fn after(text: &str, entry: &str, at: At) -> Result<String, String> {
-        inserted(text, "kustomization.yaml", entry, at).map_err(|error| error.message)
+        with_entry(text, "kustomization.yaml", entry, at).map_err(|error| error.message)
     }
 
     #[test]
-    fn entries_go_to_their_place_and_comments_stay() {
+    fn entries_are_added_and_comments_stay() {
         let text = "# ours\nkind: Kustomization\nresources:\n  # the base\n  - ../../base/shop # first\n  - cart\n  - pay # last\nnamespace: x";
         for (entry, at, line) in [
             (
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_are_empty_or_in_another_form() {
+    fn empty_lists_are_filled_and_flow_lists_refused() {
         for text in [
             "kind: K\nresources: []\n",
             "kind: K\nresources:\n",
@@ -306,14 +305,14 @@ mod tests {
         }
         assert_eq!(
             after("resources: [b]\n", "a", At::End).unwrap_err(),
-            "kustomization.yaml:1: resources is not a list of lines that begin with '- '"
+            "kustomization.yaml:1: resources is not a list in block style, with lines that begin with '- '"
         );
         assert!(after("resources: {}\n", "a", At::End).is_err());
         assert!(after("- a\n", "a", At::End).is_err());
     }
 
     #[test]
-    fn comments_and_ends_of_lines_stay() {
+    fn comments_and_line_ends_stay() {
         for (text, want) in [
             ("resources: [] # none\n", "resources: # none\n- a\n"),
             ("resources: # none\n", "resources: # none\n- a\n"),
@@ -335,9 +334,10 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_removed_with_their_lines_alone() {
-        let without =
-            |text: &str| removed(text, "kustomization.yaml", "a").map_err(|error| error.message);
+    fn entries_are_removed_with_only_their_lines() {
+        let without = |text: &str| {
+            without_entry(text, "kustomization.yaml", "a").map_err(|error| error.message)
+        };
         for (text, want) in [
             (
                 "resources: # ours\n- a\nnamespace: x\n",

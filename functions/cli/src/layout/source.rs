@@ -6,26 +6,26 @@ use super::manifests::{self, Api};
 use crate::error::Error;
 
 const KIND: &str = "GitRepository";
-/// Fields of `spec.ref` that come before a branch.
+/// The fields of `spec.ref` that take precedence over a branch.
 const PINS: [&str; 4] = ["name", "commit", "semver", "tag"];
 
-/// What a GitRepository is to follow.
+/// A GitRepository that follows a branch.
 pub struct Source<'a> {
-    /// Its name.
+    /// The name of the object.
     pub name: &'a str,
-    /// Its namespace.
+    /// The namespace of the object.
     pub namespace: &'a str,
     /// The repository's URL.
     pub url: &'a str,
-    /// The branch.
+    /// The branch that it follows.
     pub branch: &'a str,
 }
 
 impl Source<'_> {
-    /// Writes the object, or sets URL and branch of the one that is in the file.
+    /// Writes the object, or sets the URL and branch of the existing one.
     ///
     /// # Errors
-    /// The file does not have the object, or has it in a form that cannot be edited; it follows a tag, a commit or the like.
+    /// Fails if the file does not have the object, the object cannot be edited, or follows for example a tag or a commit.
     pub fn put(&self, checkout: &mut Checkout, api: Api, path: &str) -> Result<(), Error> {
         let text = match checkout.text(path)? {
             Some(text) => self.set(path, &text, self.name, &[])?,
@@ -35,10 +35,10 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The text of a file that has the object under an earlier name, with this one's name, namespace, URL and branch.
+    /// Returns a file that has the object with an earlier name, with the name, namespace, URL and branch of this one.
     ///
     /// # Errors
-    /// As [`Source::put`].
+    /// Fails as [`Source::put`] does.
     pub fn renamed(&self, path: &str, text: &str, earlier: &str) -> Result<String, Error> {
         let more: [Field<'_>; 2] = [
             (&["metadata", "namespace"], self.namespace),
@@ -60,7 +60,7 @@ impl Source<'_> {
         {
             let line = node.line;
             return Err(Error::new(format!(
-                "{path}:{line}: spec.ref.{pin} of {KIND} '{name}' comes before a branch: the branch '{}' would not be followed",
+                "{path}:{line}: spec.ref.{pin} of {KIND} '{name}' takes precedence over a branch: the branch '{}' would not be followed",
                 self.branch
             ))
             .next(format!("remove spec.ref.{pin} from the file, and run the command again")));
@@ -74,10 +74,10 @@ impl Source<'_> {
     }
 }
 
-/// The URL of the first GitRepository in a file.
+/// Returns the URL of the first GitRepository in a file.
 ///
 /// # Errors
-/// The file is not YAML.
+/// Fails if the file is not valid YAML.
 pub fn url(path: &str, text: &str) -> Result<Option<String>, Error> {
     let file = File::read(path, text)?;
     let documents = file.documents.iter();

@@ -13,19 +13,19 @@ use driftless_core::flux::FLUX_SYSTEM;
 /// A cluster of an environment.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
-    /// The hub.
+    /// The name of the hub.
     pub hub: &'a str,
-    /// The remote cluster of it.
+    /// The name of the remote cluster; `None` for the hub itself.
     pub remote: Option<&'a str>,
 }
 
 impl<'a> Place<'a> {
-    /// A hub.
+    /// Returns the place of a hub.
     pub fn hub(hub: &'a str) -> Self {
         Self { hub, remote: None }
     }
 
-    /// The directory of its tenants.
+    /// Returns the directory of the tenants of the cluster.
     fn tenants(self) -> String {
         match self.remote {
             Some(remote) => format!("tenants/{}/clusters/{remote}", self.hub),
@@ -33,7 +33,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The way to `tenants/base` from the directory of a tenant.
+    /// Returns the path of `tenants/base` from the directory of a tenant.
     fn base(self) -> &'static str {
         match self.remote {
             Some(_) => "../../../../base",
@@ -45,7 +45,7 @@ impl<'a> Place<'a> {
 /// Adds a tenant to every cluster.
 ///
 /// # Errors
-/// The branch is not an environment; files that cannot be edited.
+/// Fails if the branch is not an environment, and for files that cannot be edited.
 pub fn add(
     checkout: &mut Checkout,
     api: Api,
@@ -55,7 +55,7 @@ pub fn add(
 ) -> Result<(), Error> {
     let environment = Environment::of(checkout)?;
     let space = environment.of_tenant(tenant);
-    is_free(checkout, &environment, tenant, None)?;
+    check_namespace(checkout, &environment, tenant, None)?;
     let base = format!("tenants/base/{tenant}");
     checkout.add(
         format!("{base}/rbac.yaml"),
@@ -84,11 +84,11 @@ pub fn add(
     })
 }
 
-/// Checks that the namespace of a tenant, or of its release environment, is that of nothing else.
+/// Checks that the namespace of a tenant, or of its release environment, is not used otherwise.
 ///
 /// # Errors
-/// It is another one's.
-fn is_free(
+/// Fails if it is used.
+fn check_namespace(
     checkout: &Checkout,
     environment: &Environment,
     tenant: &str,
@@ -99,9 +99,9 @@ fn is_free(
         None => environment.of_tenant(tenant),
     };
     let space = space_of(tenant, release);
-    let taken = |by: String| {
+    let taken = |user: String| {
         Err(Error::usage(format!(
-            "the namespace would be {space}, which is that of {by}"
+            "the namespace would be {space}, which is the namespace of {user}"
         ))
         .next("choose another name"))
     };
@@ -126,10 +126,10 @@ fn is_free(
 /// Adds an application to every cluster.
 ///
 /// # Errors
-/// The branch is not an environment, the tenant is not known; files that cannot be edited.
+/// Fails if the branch is not an environment or the tenant is not known, and for files that cannot be edited.
 pub fn add_app(checkout: &mut Checkout, api: Api, tenant: &str, app: &str) -> Result<(), Error> {
     let environment = Environment::of(checkout)?;
-    known(checkout, tenant)?;
+    check_tenant(checkout, tenant)?;
     let base = format!("tenants/base/{tenant}/{app}");
     let source = format!("{tenant}-manifests");
     let sync = api.app(app, tenant, &environment.of_tenant(tenant), &source);
@@ -143,7 +143,7 @@ pub fn add_app(checkout: &mut Checkout, api: Api, tenant: &str, app: &str) -> Re
 /// Adds a release environment.
 ///
 /// # Errors
-/// The branch is not an environment, the tenant is not known; files that cannot be edited.
+/// Fails if the branch is not an environment or the tenant is not known, and for files that cannot be edited.
 pub fn add_release(
     checkout: &mut Checkout,
     api: Api,
@@ -153,8 +153,8 @@ pub fn add_release(
     branch: &str,
 ) -> Result<(), Error> {
     let environment = Environment::of(checkout)?;
-    known(checkout, tenant)?;
-    is_free(checkout, &environment, tenant, Some(release))?;
+    check_tenant(checkout, tenant)?;
+    check_namespace(checkout, &environment, tenant, Some(release))?;
     let space = environment.release(release).of_tenant(tenant);
     let base = format!("tenants/base/{tenant}");
     let directory = format!("{base}/releases/{release}");
@@ -189,7 +189,7 @@ pub fn add_release(
 /// Adds a tenant with its applications to one cluster.
 ///
 /// # Errors
-/// Files that cannot be edited.
+/// Fails for files that cannot be edited.
 pub fn overlay(
     checkout: &mut Checkout,
     api: Api,
@@ -203,7 +203,7 @@ pub fn overlay(
     for app in apps(checkout, tenant) {
         add_overlay_of_app(checkout, api, environment, place, tenant, &app)?;
     }
-    // The scripts append on hubs, and write the list of a remote cluster anew in order of name.
+    // The scripts append on hubs, and rewrite the list of a remote cluster sorted by name.
     let at = match place.remote {
         Some(_) => At::Name,
         None => At::End,
@@ -235,10 +235,10 @@ fn add_overlay_of_app(
     resources::add(checkout, &directory, &[&base], app, At::Name)
 }
 
-/// The API version of the Kustomization in a file.
+/// Returns the API version of the Kustomization in a file.
 ///
 /// # Errors
-/// The file is not YAML.
+/// Fails if the file is not valid YAML.
 fn version_of(path: &str, text: &str) -> Result<Option<String>, Error> {
     let file = File::read(path, text)?;
     let mut documents = file.documents.iter();
@@ -272,7 +272,7 @@ fn each_cluster(
     Ok(())
 }
 
-fn known(checkout: &Checkout, tenant: &str) -> Result<(), Error> {
+fn check_tenant(checkout: &Checkout, tenant: &str) -> Result<(), Error> {
     let tenants = checkout.directories("tenants/base");
     if tenants.contains(tenant) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Bodies of strangers: bounded in bytes, in time and in how slowly they may come.
+//! Reads untrusted request bodies, with limits for their size, their time and their speed.
 
 use axum::body::{Body, Bytes};
 use futures::StreamExt as _;
@@ -6,28 +6,29 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-/// How long a body may take in all.
+/// The maximum time of a body.
 const TIME: Duration = Duration::from_secs(10);
-/// How long it may take to get going.
+/// The time after which the speed of a body is checked first.
 const START: Duration = Duration::from_secs(2);
-/// How often its speed is looked at afterwards, and how many bytes must have come since.
+/// The interval of the later checks of the speed.
 const SPAN: Duration = Duration::from_secs(1);
-const LEAST: usize = 8 << 10;
-/// What every body may have, whatever others have: nearly all deliveries are smaller.
-const OWN: usize = 64 << 10;
-/// What all bodies may have beside that, in KiB.
+/// The minimum number of bytes between two checks.
+const MIN_BYTES: usize = 8 << 10;
+/// The size up to which a body needs none of the shared memory, in bytes; nearly all deliveries are smaller.
+const UNSHARED: usize = 64 << 10;
+/// The memory that all bodies share in addition, in KiB.
 const SHARED: usize = 100 << 10;
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
-    /// It has more bytes than it may have.
+    /// The body is larger than allowed.
     TooLarge,
-    /// It came too slowly.
+    /// The body arrived too slowly.
     Slow,
-    /// Large bodies of others took all the room.
+    /// Other large bodies use all the shared memory.
     NoRoom,
-    /// The connection ended, or it is not the body that its head announced.
+    /// The connection ended, or the body does not match its headers.
     Broken,
 }
 
@@ -40,35 +41,38 @@ impl Default for Room {
     }
 }
 
-/// A body, and its part of the room.
+/// A body, and its permits for shared memory.
 #[derive(Debug)]
 pub struct Read<'a> {
-    /// The bytes.
+    /// The content of the body.
     pub bytes: Vec<u8>,
     _room: Option<SemaphorePermit<'a>>,
 }
 
 impl Room {
-    /// Reads a body of at most `most` bytes.
-    pub async fn read(&self, body: Body, most: usize) -> Result<Read<'_>, Unread> {
-        let mut coming = Coming::new(body);
+    /// Reads a body of at most `limit` bytes.
+    pub async fn read(&self, body: Body, limit: usize) -> Result<Read<'_>, Unread> {
+        let mut incoming = Incoming::new(body);
         let (mut bytes, mut room) = (Vec::new(), None::<SemaphorePermit<'_>>);
-        while let Some(more) = coming.next().await? {
+        while let Some(more) = incoming.next().await? {
             let size = bytes.len() + more.len();
-            if size > most {
+            if size > limit {
                 return Err(Unread::TooLarge);
             }
             let held = room.as_ref().map_or(0, SemaphorePermit::num_permits);
-            let lacking = size.saturating_sub(OWN).div_ceil(1024).saturating_sub(held);
+            let lacking = size
+                .saturating_sub(UNSHARED)
+                .div_ceil(1024)
+                .saturating_sub(held);
             if lacking > 0 {
-                let taken = self.take(lacking, &mut coming).await?;
+                let taken = self.take(lacking, &mut incoming).await?;
                 match &mut room {
                     Some(room) => room.merge(taken),
                     None => room = Some(taken),
                 }
             }
             if bytes.capacity() < size {
-                // Not twice as much as there is: this is not counted.
+                // Do not double the capacity: the unused part is not counted.
                 bytes.reserve_exact(more.len().max(bytes.len() / 4));
             }
             bytes.extend_from_slice(&more);
@@ -76,23 +80,27 @@ impl Room {
         Ok(Read { bytes, _room: room })
     }
 
-    /// Takes so many KiB of the room, waiting for them as long as the body may take.
-    async fn take(&self, kib: usize, coming: &mut Coming) -> Result<SemaphorePermit<'_>, Unread> {
+    /// Takes this many KiB of the shared memory, and waits for them until the deadline of the body.
+    async fn take(
+        &self,
+        kib: usize,
+        incoming: &mut Incoming,
+    ) -> Result<SemaphorePermit<'_>, Unread> {
         let kib = u32::try_from(kib).map_err(|_| Unread::TooLarge)?;
         if let Ok(taken) = self.0.try_acquire_many(kib) {
             return Ok(taken);
         }
-        let taken = timeout_at(coming.end, self.0.acquire_many(kib)).await;
-        coming.had_to_wait();
+        let taken = timeout_at(incoming.end, self.0.acquire_many(kib)).await;
+        incoming.restart_check();
         // The semaphore is never closed.
         taken.ok().and_then(Result::ok).ok_or(Unread::NoRoom)
     }
 }
 
-/// Reads a body that is refused already, keeping nothing: a sender that is cut off never sees the answer.
-pub async fn discard(body: Body, most: usize) {
-    let (mut coming, mut left) = (Coming::new(body), most);
-    while let Ok(Some(bytes)) = coming.next().await {
+/// Reads and drops a body that is already refused: a client whose connection is closed while it sends never sees the answer.
+pub async fn discard(body: Body, limit: usize) {
+    let (mut incoming, mut left) = (Incoming::new(body), limit);
+    while let Ok(Some(bytes)) = incoming.next().await {
         match left.checked_sub(bytes.len()) {
             Some(less) => left = less,
             None => break,
@@ -100,50 +108,50 @@ pub async fn discard(body: Body, most: usize) {
     }
 }
 
-/// A body whose speed is looked at.
-struct Coming {
+/// A body whose speed is checked.
+struct Incoming {
     frames: axum::body::BodyDataStream,
-    /// When it must be whole.
+    /// The deadline of the body.
     end: Instant,
-    /// When its speed is looked at next.
-    look: Instant,
-    /// What came since the last look.
-    came: usize,
+    /// The time of the next check of the speed.
+    next_check: Instant,
+    /// The number of bytes since the last check.
+    received: usize,
 }
 
-impl Coming {
+impl Incoming {
     fn new(body: Body) -> Self {
         let now = Instant::now();
         Self {
             frames: body.into_data_stream(),
             end: now + TIME,
-            look: now + START,
-            came: 0,
+            next_check: now + START,
+            received: 0,
         }
     }
 
-    /// The next bytes; none at the end.
+    /// Returns the next bytes; `None` at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
         loop {
             let now = Instant::now();
-            if now >= self.end || (now >= self.look && self.came < LEAST) {
+            if now >= self.end || (now >= self.next_check && self.received < MIN_BYTES) {
                 return Err(Unread::Slow);
             }
-            if now >= self.look {
-                (self.look, self.came) = (now + SPAN, 0);
+            if now >= self.next_check {
+                (self.next_check, self.received) = (now + SPAN, 0);
             }
-            // When neither comes in time, the next round says what that means.
-            if let Ok(frame) = timeout_at(self.look.min(self.end), self.frames.next()).await {
+            // After a timeout the next iteration checks which limit was reached.
+            if let Ok(frame) = timeout_at(self.next_check.min(self.end), self.frames.next()).await {
                 let frame = frame.transpose().map_err(|_| Unread::Broken)?;
-                self.came += frame.as_ref().map_or(0, Bytes::len);
+                self.received += frame.as_ref().map_or(0, Bytes::len);
                 return Ok(frame);
             }
         }
     }
 
-    /// We let its sender wait: that is not its slowness.
-    fn had_to_wait(&mut self) {
-        (self.look, self.came) = (Instant::now() + SPAN, 0);
+    /// Starts a new check of the speed: the sender was not slow, but had to wait for memory.
+    fn restart_check(&mut self) {
+        (self.next_check, self.received) = (Instant::now() + SPAN, 0);
     }
 }
 
@@ -153,7 +161,7 @@ mod tests {
     use futures::stream;
     use std::io;
 
-    /// A body that sends `size` bytes each `pause`.
+    /// Returns a body that sends `size` bytes after each `pause`.
     fn drip(size: usize, pause: Duration, count: usize) -> Body {
         let frames = stream::iter(0..count).then(move |_| async move {
             tokio::time::sleep(pause).await;
@@ -162,9 +170,9 @@ mod tests {
         Body::from_stream(frames)
     }
 
-    async fn read(body: Body, most: usize) -> Result<usize, Unread> {
+    async fn read(body: Body, limit: usize) -> Result<usize, Unread> {
         let room = Room::default();
-        room.read(body, most).await.map(|read| read.bytes.len())
+        room.read(body, limit).await.map(|read| read.bytes.len())
     }
 
     #[tokio::test(start_paused = true)]
@@ -185,7 +193,7 @@ mod tests {
             Err(Unread::Slow)
         );
         assert_eq!(started.elapsed(), START + SPAN);
-        // Fast enough, and for ever.
+        // Fast enough, but endless.
         let started = Instant::now();
         assert_eq!(
             read(drip(8 << 10, millis(500), 1000), 25 << 20).await,
@@ -197,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_is_no_larger_than_it_may_be() {
+    async fn a_body_above_the_limit_is_refused() {
         assert_eq!(
             read(Body::from(vec![0; 10]), 9).await,
             Err(Unread::TooLarge)
@@ -211,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn large_bodies_share_their_room_and_small_ones_have_their_own() {
+    async fn large_bodies_share_memory_and_small_ones_need_none_of_it() {
         let room = Room::default();
         let large = || drip(25 << 20, Duration::ZERO, 1);
         let mut held = Vec::new();
@@ -222,7 +230,11 @@ mod tests {
             room.read(large(), 25 << 20).await.unwrap_err(),
             Unread::NoRoom
         );
-        assert!(room.read(Body::from(vec![0; OWN]), 25 << 20).await.is_ok());
+        assert!(
+            room.read(Body::from(vec![0; UNSHARED]), 25 << 20)
+                .await
+                .is_ok()
+        );
         held.pop();
         assert!(room.read(large(), 25 << 20).await.is_ok());
     }

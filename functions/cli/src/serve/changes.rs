@@ -1,4 +1,4 @@
-//! Notices what people change on the hub, so that a sweep follows at once and not at the timer's next tick.
+//! Detects changes of users on the hub, so that a sweep follows at once and not at the next tick of the timer.
 
 use driftless_core::flux::{FluxKind, REQUESTED_AT};
 use driftless_core::hub;
@@ -6,13 +6,13 @@ use driftless_core::ports::Ports;
 use driftless_manifest::Object;
 use std::collections::BTreeSet;
 
-/// What the hub looked like the last time.
+/// The versions of the hub's objects at the last check.
 pub struct ChangeDetector {
     hub: String,
     seen: Option<BTreeSet<ObjectVersion>>,
 }
 
-/// What changes when a person changes an object, and stays when its status is written.
+/// The fields of an object that change with its spec or a request, but not with its status.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ObjectVersion {
     uid: String,
@@ -22,7 +22,7 @@ struct ObjectVersion {
 }
 
 impl ChangeDetector {
-    /// A hub that was not looked at yet.
+    /// Returns a detector for a hub that was not checked yet.
     pub fn new(hub: &str) -> Self {
         Self {
             hub: hub.to_owned(),
@@ -30,8 +30,7 @@ impl ChangeDetector {
         }
     }
 
-    /// Whether anything was changed since the last look; the first look finds everything changed. A hub that cannot be
-    /// read tells nothing: the timer's sweep says why.
+    /// Returns whether anything has changed since the last check; true at the first check. False for a hub that cannot be read: the timer's sweep logs the reason.
     pub async fn changed(&mut self, ports: &Ports) -> bool {
         match object_versions(ports, &self.hub).await {
             Ok(marks) => {
@@ -40,8 +39,8 @@ impl ChangeDetector {
                 self.seen = marks;
                 changed
             }
-            Err(why) => {
-                tracing::debug!(hub = self.hub, "not looked at: {why}");
+            Err(error) => {
+                tracing::debug!(hub = self.hub, "cannot check for changes: {error}");
                 false
             }
         }
@@ -79,7 +78,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_status_is_no_change() {
+    fn a_new_status_is_not_a_change() {
         let marked = |metadata: Value, status: Value| {
             let object = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
                 "metadata": metadata, "status": status});

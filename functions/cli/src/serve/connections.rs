@@ -1,7 +1,6 @@
-//! Connections: how many there may be, and which one has to go when there are too many.
+//! The HTTP server with a limit of connections, and the choice of the connection to close when there are too many.
 //!
-//! Each connection carries one request. Whoever has not sent a whole request yet holds a place and nothing else, so the one
-//! that has been at it longest gives its place to the next: a sender that takes its time keeps nobody else waiting.
+//! Each connection carries one request. When all places are taken, the connection whose request has been incomplete for the longest time is closed for the next one, so that slow senders cannot block others.
 
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
@@ -18,17 +17,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tower::ServiceExt as _;
 
-/// How many connections there may be at one time.
+/// The limits of simultaneous connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
-    /// In all.
+    /// The maximum number of all connections.
     pub all: usize,
-    /// Of one remote address, which for IPv6 is a network of 64 bits.
+    /// The maximum number from one remote address, which for IPv6 is a /64 network.
     pub of_one: usize,
 }
 
 impl Default for Places {
-    /// Below the number of files that a process may open nearly everywhere.
+    /// Returns limits below the usual limit of open files of a process.
     fn default() -> Self {
         Self {
             all: 512,
@@ -37,14 +36,14 @@ impl Default for Places {
     }
 }
 
-/// How long the head of a request may take.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Bytes that are read ahead for a connection: the most of a request's head, too.
+/// The timeout of the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The size of the read buffer of a connection in bytes, which is also the maximum size of the headers.
 const READ_AHEAD: usize = 64 << 10;
-/// How long to wait when the process can open no more files.
-const NO_FILES: Duration = Duration::from_millis(100);
+/// The delay after a failed accept, for example because the process has too many open files.
+const ACCEPT_DELAY: Duration = Duration::from_millis(100);
 
-/// Whose request it is, for handlers.
+/// The client of a request, for handlers.
 #[derive(Clone)]
 pub struct Caller {
     /// The remote address.
@@ -53,16 +52,16 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Says that the request is whole: from now on it is our turn, and the connection stays.
-    pub fn has_sent(&self) {
-        self.place.book.is_served(self.place.number);
+    /// Records that the request is complete: from now on the connection is not closed for another one.
+    pub fn request_complete(&self) {
+        self.place.book.set_served(self.place.number);
     }
 }
 
-/// Counts what became of who came when there was no place: `replaced` another one, or `refused`.
+/// Counts connections that came when all places were taken, by result: `replaced` another one, or `refused`.
 pub type Count = Arc<dyn Fn(&'static str) + Send + Sync>;
 
-/// Serves until `stop` ends, then lets requests end that are whole.
+/// Serves until `stop` ends, and then until the complete requests are answered.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -75,7 +74,7 @@ pub async fn serve(
         count,
         connections: Mutex::default(),
     });
-    // Ends every connection when it is dropped.
+    // Dropping the set ends all connections.
     let mut tasks = JoinSet::new();
     tokio::pin!(stop);
     loop {
@@ -93,13 +92,13 @@ pub async fn serve(
                         place: Arc::new(place),
                     };
                     let task = tasks.spawn(connection(stream, router.clone(), caller));
-                    book.runs_as(number, task);
+                    book.set_task(number, task);
                 }
             }
-            Err(error) if is_of_the_client(&error) => {}
+            Err(error) if is_client_error(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
-                tokio::time::sleep(NO_FILES).await;
+                tokio::time::sleep(ACCEPT_DELAY).await;
             }
         }
     }
@@ -108,8 +107,8 @@ pub async fn serve(
     while tasks.join_next().await.is_some() {}
 }
 
-/// A client that went away between its connection and our look at it.
-fn is_of_the_client(error: &std::io::Error) -> bool {
+/// Returns whether the client closed the connection before it was accepted.
+fn is_client_error(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(
         error.kind(),
@@ -117,14 +116,14 @@ fn is_of_the_client(error: &std::io::Error) -> bool {
     )
 }
 
-/// One request and its answer.
+/// Serves the one request of a connection.
 async fn connection(stream: TcpStream, router: Router, caller: Caller) {
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, caller) = (router.clone(), caller.clone());
         async move {
             let mut request = request.map(Body::new);
             if request.body().is_end_stream() {
-                caller.has_sent();
+                caller.request_complete();
             }
             request.extensions_mut().insert(caller);
             router.oneshot(request).await
@@ -132,7 +131,7 @@ async fn connection(stream: TcpStream, router: Router, caller: Caller) {
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(READ_AHEAD)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
@@ -142,11 +141,11 @@ async fn connection(stream: TcpStream, router: Router, caller: Caller) {
     }
 }
 
-/// Who is connected.
+/// The open connections.
 struct Book {
     places: Places,
     count: Count,
-    /// By number: the oldest first.
+    /// The connections by number; the lowest is the oldest.
     connections: Mutex<Connections>,
 }
 
@@ -158,12 +157,12 @@ struct Connections {
 
 struct Known {
     origin: IpAddr,
-    /// Its request is whole.
+    /// True if the request is complete.
     served: bool,
     task: Option<AbortHandle>,
 }
 
-/// A connection's entry in the book, taken out when it is dropped.
+/// The entry of a connection in the book, which is removed on drop.
 struct Slot {
     number: u64,
     book: Arc<Book>,
@@ -182,7 +181,7 @@ impl Book {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a new connection a place; none when everybody is being served who could go for it.
+    /// Gives a place to a new connection, if needed that of another one; `None` if all candidates are being served.
     fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<Slot> {
         let origin = origin(address.ip());
         let mut connections = self.lock();
@@ -194,9 +193,9 @@ impl Book {
             None
         };
         if let Some(crowd) = crowd {
-            let gone = connections.end_oldest(crowd);
-            (self.count)(if gone { "replaced" } else { "refused" });
-            if !gone {
+            let is_replaced = connections.end_oldest(crowd);
+            (self.count)(if is_replaced { "replaced" } else { "refused" });
+            if !is_replaced {
                 return None;
             }
         }
@@ -214,19 +213,19 @@ impl Book {
         })
     }
 
-    fn runs_as(&self, number: u64, task: AbortHandle) {
+    fn set_task(&self, number: u64, task: AbortHandle) {
         if let Some(known) = self.lock().known.get_mut(&number) {
             known.task = Some(task);
         }
     }
 
-    fn is_served(&self, number: u64) {
+    fn set_served(&self, number: u64) {
         if let Some(known) = self.lock().known.get_mut(&number) {
             known.served = true;
         }
     }
 
-    /// Ends whoever has not sent a whole request yet.
+    /// Closes all connections without a complete request.
     fn end_unserved(&self) {
         let connections = self.lock();
         let waiting = connections.known.values().filter(|known| !known.served);
@@ -242,7 +241,7 @@ impl Connections {
         same.count()
     }
 
-    /// The origin with the most connections.
+    /// Returns the origin with the most connections.
     fn largest(&self) -> Option<IpAddr> {
         let mut crowds: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for known in self.known.values() {
@@ -252,7 +251,7 @@ impl Connections {
         largest.map(|(origin, _)| origin)
     }
 
-    /// Ends the oldest connection of an origin whose request is not whole yet; returns whether there was one.
+    /// Closes the oldest connection of an origin whose request is incomplete; returns whether there was one.
     fn end_oldest(&mut self, origin: IpAddr) -> bool {
         let mut waiting = self.known.iter();
         let oldest = waiting.find(|(_, known)| known.origin == origin && !known.served);
@@ -267,7 +266,7 @@ impl Connections {
     }
 }
 
-/// Who counts as one: an address, and for IPv6 the network that one customer has.
+/// Returns the unit of the limit: an IPv4 address, or the /64 network of an IPv6 address, which one customer usually has.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
@@ -296,41 +295,41 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_the_crowd_goes() {
+    fn the_oldest_connection_of_the_largest_origin_is_closed() {
         let book = book(4, 3);
         let admit = |address: &str| book.admit(from(address));
-        let held: Vec<_> = ["10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.1"]
+        let slots: Vec<_> = ["10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.1"]
             .iter()
             .map(|address| admit(address).unwrap())
             .collect();
-        // One more of an address that has three: its oldest goes.
+        // A fourth connection of one address: its oldest is closed.
         let fifth = admit("10.0.0.1").unwrap();
         assert_eq!(numbers(&book), [2, 3, 4, 5]);
-        // One more of another: the oldest of the largest crowd goes, not that of others.
+        // A connection of another address: the oldest of the largest origin is closed.
         let sixth = admit("10.0.0.3").unwrap();
         assert_eq!(numbers(&book), [2, 4, 5, 6]);
-        drop((held, fifth));
+        drop((slots, fifth));
         assert_eq!(numbers(&book), [6]);
         drop(sixth);
         assert_eq!(numbers(&book), [0; 0]);
     }
 
     #[test]
-    fn who_is_served_stays() {
+    fn a_served_connection_is_not_closed() {
         let book = book(4, 2);
         let admit = |address: &str| book.admit(from(address));
         let (first, second) = (admit("::1").unwrap(), admit("::1").unwrap());
-        book.is_served(first.number);
+        book.set_served(first.number);
         let third = admit("::1").unwrap();
         assert_eq!(numbers(&book), [1, 3]);
-        book.is_served(third.number);
+        book.set_served(third.number);
         assert!(admit("::1").is_none());
         assert!(admit("127.0.0.1").is_some());
         drop(second);
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one() {
+    fn an_ipv6_network_is_one_origin() {
         let book = book(4, 1);
         let first = book.admit(from("2001:db8::1")).unwrap();
         let _second = book.admit(from("2001:db8::2")).unwrap();

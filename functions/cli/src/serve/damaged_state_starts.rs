@@ -1,11 +1,11 @@
-//! A state directory as a power loss or a person leaves it: whatever of it is damaged, `serve` starts and the fleet converges.
+//! Tests with a damaged state directory, as after a power loss or a user's mistake: `serve` starts and the fleet converges.
 
 use super::testing::{Site, files};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What becomes of a file.
+/// The damage of a file.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Empty,
@@ -22,7 +22,7 @@ impl Damage {
         match self {
             Self::Empty => fs::write(file, b"").unwrap(),
             Self::Half => fs::write(file, &content[..content.len() / 2]).unwrap(),
-            // Of the same length: only a look at the bytes tells.
+            // Of the same length, so that only the content shows the damage.
             Self::Garbage => fs::write(file, vec![0xa5; content.len().max(7)]).unwrap(),
             Self::Directory => {
                 fs::remove_file(file).unwrap();
@@ -33,7 +33,7 @@ impl Damage {
     }
 }
 
-/// The version that is not this one. There are two, so that an old artifact becomes the newest again.
+/// Returns the other of two versions. There are only two, so that an old artifact becomes the newest again.
 fn other(version: &str) -> &'static str {
     match version {
         "one" => "two",
@@ -41,7 +41,7 @@ fn other(version: &str) -> &'static str {
     }
 }
 
-/// A site that was served for a while, and its version.
+/// Returns a site that was served for some time, and its version.
 async fn served() -> (Site, &'static str) {
     let site = Site::new("one").await;
     for version in ["one", "two", "one"] {
@@ -58,22 +58,22 @@ async fn served() -> (Site, &'static str) {
     (site, "one")
 }
 
-/// Starts, lets everything be looked at, pushes another version and waits for it.
-async fn recovers(site: &Site, version: &'static str, what: &str) -> &'static str {
+/// Starts, waits until everything is reconciled, pushes another version and waits for it.
+async fn recovers(site: &Site, version: &'static str, damage: &str) -> &'static str {
     let serving = match site.serve().await {
         Ok(serving) => serving,
-        Err(error) => panic!("{what}: serve does not start: {}", error.message),
+        Err(error) => panic!("{damage}: serve does not start: {}", error.message),
     };
     serving.rest().await;
-    serving.converges(version, what).await;
+    serving.converges(version, damage).await;
     let next = other(version);
     serving.push(next).await;
-    serving.converges(next, what).await;
+    serving.converges(next, damage).await;
     serving.end().await;
     next
 }
 
-/// The parts of a state directory, such as `blobs/hubs`; of `locks`, which are all alike, only one file.
+/// Returns the files of a state directory, but only one of `locks`, which are all alike.
 fn records(site: &Site) -> Vec<PathBuf> {
     let root = site.state();
     let all = files(&root).into_iter();
@@ -86,7 +86,7 @@ fn records(site: &Site) -> Vec<PathBuf> {
     .collect()
 }
 
-/// The first parts of the keys whose blobs are below a directory.
+/// Returns the first parts of the keys of the blobs below a directory.
 fn kinds(root: &Path) -> BTreeSet<String> {
     let kind = |file: &PathBuf| {
         let mut parts = file.iter().skip_while(|part| *part != "blobs");
@@ -112,11 +112,11 @@ async fn each_file_in_turn() {
     }
     for damage in Damage::ALL {
         for file in records(&site) {
-            // What an earlier round set aside need not be back.
+            // A file that an earlier iteration moved to `damaged` may be missing.
             if file.is_file() {
                 damage.make(&file);
-                let what = format!("{damage:?} {}", file.display());
-                version = recovers(&site, version, &what).await;
+                let description = format!("{damage:?} {}", file.display());
+                version = recovers(&site, version, &description).await;
             }
         }
     }
@@ -152,7 +152,7 @@ async fn a_file_in_the_place_of_each_directory() {
         .filter(|directory| directory.starts_with(&root) && *directory != root)
         .collect();
     for directory in directories {
-        // One that was replaced may have lost this one, which may never be needed again.
+        // An earlier replacement may have removed this directory, and it may not be needed again.
         if !directory.is_dir() {
             continue;
         }
@@ -168,13 +168,13 @@ async fn a_file_in_the_place_of_each_directory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_at_all_is_an_error_and_stays() {
+async fn an_unreadable_file_is_an_error_and_stays() {
     let (site, _) = served().await;
     let hub = site.state().join("blobs/hubs/hub.json.blob");
     fs::remove_file(&hub).unwrap();
     std::os::unix::fs::symlink(&hub, &hub).unwrap();
     let Err(error) = site.serve().await else {
-        panic!("it starts, and does not say that a record cannot be read")
+        panic!("serve starts without an error for an unreadable record")
     };
     assert!(
         error.message.contains("blobs/hubs/hub.json.blob"),
@@ -185,7 +185,7 @@ async fn what_cannot_be_read_at_all_is_an_error_and_stays() {
 }
 
 #[test]
-fn the_lock_is_made_anew() {
+fn a_damaged_lock_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("lock")).unwrap();
     assert!(super::data::open(Some(directory.path()), "hub", "https://hub").is_ok());

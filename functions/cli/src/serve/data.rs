@@ -1,4 +1,4 @@
-//! The directory in place of the bucket: which one, for one process alone, and what of it must not outlive a process.
+//! The directory that replaces the bucket: its place, its lock, and the removal of what must not outlive a process.
 
 use crate::error::Error;
 use crate::term;
@@ -11,14 +11,13 @@ use std::{env, fs};
 
 /// A directory that no other process uses.
 pub struct Data {
-    /// The directory.
+    /// The path of the directory.
     pub directory: PathBuf,
-    /// Locked as long as it is open.
+    /// The lock file, which is locked while it is open.
     _lock: File,
 }
 
-/// Opens `given`, else a directory of this hub in the user's state directory, else a temporary one. A hub is its name and its
-/// server: the state of one cluster says nothing about another.
+/// Opens `given`, else a directory of this hub in the user's state directory, else a temporary directory. The path has the hub's name and its server, because the state of one cluster is not valid for another.
 pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Error> {
     let directory = match (given, state()) {
         (Some(given), _) => given.to_owned(),
@@ -29,7 +28,8 @@ pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Erro
         (None, None) => env::temp_dir().join(format!("driftless-{}", std::process::id())),
     };
     let shown = directory.display();
-    fs::create_dir_all(&directory).map_err(|error| Error::new(format!("make {shown}: {error}")))?;
+    fs::create_dir_all(&directory)
+        .map_err(|error| Error::new(format!("create {shown}: {error}")))?;
     let file = directory.join("lock");
     let opened = match file.is_dir() {
         true => set_aside(&directory, &file).and_then(|()| File::create(&file)),
@@ -37,8 +37,10 @@ pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Erro
     };
     let lock = opened.map_err(|error| Error::new(format!("{shown}/lock: {error}")))?;
     lock.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => Error::new(format!("another driftless serve uses {shown}"))
-            .next("end it, or give another directory with --data"),
+        TryLockError::WouldBlock => {
+            Error::new(format!("{shown} is used by another driftless serve"))
+                .next("end it, or give another directory with --data")
+        }
         TryLockError::Error(error) => Error::new(format!("lock {shown}/lock: {error}")),
     })?;
     term::success(&format!("artifacts and state are kept in {shown}"));
@@ -48,7 +50,7 @@ pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Erro
     })
 }
 
-/// The user's directory for state.
+/// Returns the user's directory for state.
 fn state() -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
     let given = env::var_os("XDG_STATE_HOME")
@@ -61,7 +63,7 @@ fn state() -> Option<PathBuf> {
     })
 }
 
-/// Forgets what an earlier process left behind: nothing is in the queue now, and nobody works.
+/// Deletes what is only valid in one process, such as leases: the queue of a new process is empty, and nothing runs.
 pub async fn forget(ports: &Ports) -> PortResult<()> {
     for prefix in VOLATILE_PREFIXES {
         for BlobEntry { key, .. } in ports.blobs.list(prefix).await? {
@@ -80,7 +82,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let first = open(Some(directory.path()), "hub", "https://hub").unwrap();
         let Err(error) = open(Some(directory.path()), "hub", "https://hub") else {
-            unreachable!("opened twice")
+            unreachable!("opened by two processes")
         };
         assert!(
             error.message.contains("another driftless serve"),

@@ -1,13 +1,10 @@
-//! What nothing refers to any more leaves the state directory. On AWS the bucket's own rules do that.
+//! Deletes unused artifacts and notes from the state directory. On AWS the lifecycle rules of the bucket do this.
 //!
 //! ```text
 //! status.artifact of the hub's objects ──▶ artifacts/HASH.*
 //! commits/…, charts/… ─────────────────▶ artifacts/HASH.*
 //! ```
-//!
-//! A step that runs may have read a note, and be about to write the artifact's name into a status. So a note goes when no
-//! status has had its artifact for a while that is longer than any step, and an artifact when there has been neither status
-//! nor note for such a while. Whoever stores an artifact or a note again makes its file young again, and it stays.
+//! A running step may have read a note, and write the artifact's name into a status later. So a note is deleted when no status has had its artifact for a time longer than any step, and an artifact when neither a status nor a note has referred to it for such a time. To store an artifact or a note again renews the time of its file, and it stays.
 
 use driftless_adapters::local::DirectoryBlobs;
 use driftless_core::failure::Failure;
@@ -20,16 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How often to look.
+/// The interval of collections.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// How long something stays that nothing refers to.
+/// The time for which unused files are kept.
 const KEPT: Duration = Duration::from_secs(3600);
-/// How long a note of who waits stays: who still waits writes it again every minute.
+/// The time for which the note of a waiting object is kept; an object that still waits renews it every minute.
 const WAITS: Duration = Duration::from_secs(24 * 3600);
-/// Notes of which artifact something became.
+/// The prefixes of notes that map a commit or chart to its artifact.
 const NOTES: [&str; 2] = ["commits/", "charts/"];
 
-/// Starts to collect, from one interval on.
+/// Starts the collection, first after one interval.
 pub fn timer(ports: Ports, store: DirectoryBlobs, hub: String) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut garbage = Garbage::new(store);
@@ -37,22 +34,22 @@ pub fn timer(ports: Ports, store: DirectoryBlobs, hub: String) -> JoinHandle<()>
             tokio::time::sleep(INTERVAL).await;
             match garbage.collect(&ports, &hub).await {
                 Ok(0) => {}
-                Ok(count) => tracing::info!(count, "removed what nothing refers to any more"),
-                // What cannot be read refers to anything: nothing is removed.
-                Err(failure) => tracing::warn!("garbage not collected: {failure}"),
+                Ok(count) => tracing::info!(count, "deleted unused artifacts and notes"),
+                // An object that cannot be read may refer to anything, so nothing is deleted.
+                Err(failure) => tracing::warn!("unused artifacts and notes not deleted: {failure}"),
             }
         }
     })
 }
 
-/// What was found without a reference, and when it was found so first.
+/// The unused keys, with the time at which they were first found unused.
 pub struct Garbage {
     store: DirectoryBlobs,
     since: BTreeMap<String, Duration>,
 }
 
 impl Garbage {
-    /// Nothing was found yet.
+    /// Starts without unused keys.
     pub fn new(store: DirectoryBlobs) -> Self {
         Self {
             store,
@@ -60,10 +57,10 @@ impl Garbage {
         }
     }
 
-    /// Looks once, and removes what has had no reference for long enough; returns how much that was.
+    /// Deletes what has been unused for long enough; returns the number of deleted files.
     ///
     /// # Errors
-    /// The hub's objects or the directory cannot be read: nothing is removed then.
+    /// Fails if the hub's objects or the directory cannot be read; nothing is deleted then.
     pub async fn collect(&mut self, ports: &Ports, hub: &str) -> Result<usize, Failure> {
         let unused = self.unused(ports, hub).await?;
         let now = ports.clock.now();
@@ -81,7 +78,7 @@ impl Garbage {
         Ok(removed)
     }
 
-    /// The notes whose artifact no status has, or that is gone; the artifacts of which there is neither status nor note.
+    /// Returns the notes whose artifact is in no status or does not exist, and the artifacts that are in no status and no note.
     async fn unused(&self, ports: &Ports, hub: &str) -> Result<BTreeSet<String>, Failure> {
         let artifacts = self.store.list("artifacts/").await?;
         let stored: BTreeSet<&str> = artifacts.iter().map(|entry| name(&entry.key)).collect();
@@ -107,7 +104,7 @@ impl Garbage {
     }
 }
 
-/// The artifacts in the status of the hub's objects.
+/// Returns the artifacts in the status of the hub's objects.
 async fn in_status(ports: &Ports, hub: &str) -> Result<BTreeSet<String>, Failure> {
     let hub = hub::connect(ports, hub).await?;
     let mut used = BTreeSet::new();
@@ -123,7 +120,7 @@ fn artifact_of(object: &Object) -> Option<String> {
     Some(name(path).to_owned())
 }
 
-/// An artifact's name without what its files end with: `artifacts/HASH` of `artifacts/HASH.tar.gz`.
+/// Returns the name of an artifact without the extensions of its files: `artifacts/HASH` of `artifacts/HASH.tar.gz`.
 fn name(key: &str) -> &str {
     key.split('.').next().unwrap_or(key)
 }
@@ -136,7 +133,7 @@ mod tests {
     use std::path::Path;
     use std::time::SystemTime;
 
-    /// Makes every file older than anything is kept.
+    /// Makes every file older than the longest time for which files are kept.
     fn age(state: &Path) {
         let long_ago = SystemTime::now() - 2 * WAITS;
         for file in files(&state.join("blobs")) {
@@ -151,10 +148,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nothing_refers_to_goes_and_what_is_used_stays() {
+    async fn unused_files_are_deleted_and_used_files_stay() {
         let site = Site::new("one").await;
         let Ok(serving) = site.serve().await else {
-            unreachable!("it does not start")
+            unreachable!("serve does not start")
         };
         serving.rest().await;
         let store = DirectoryBlobs::open(&site.state()).unwrap();
@@ -180,7 +177,7 @@ mod tests {
         assert_eq!(
             keys(&store, "commits/").await.len(),
             2,
-            "it may be read by now"
+            "a step may still read the note"
         );
         age(&site.state());
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -188,12 +185,12 @@ mod tests {
         assert_eq!(
             keys(&store, "commits/").await.len(),
             1,
-            "the note goes first"
+            "the note is deleted first"
         );
         assert_eq!(
             keys(&store, "artifacts/").await,
             all,
-            "who read it may use it yet"
+            "a step that has read the note may still use the artifact"
         );
         collect().await;
         age(&site.state());
@@ -207,7 +204,7 @@ mod tests {
         );
         assert_eq!(keys(&store, "charts/").await, charts);
 
-        // A hub that cannot be read refers to everything.
+        // A hub that cannot be read may refer to everything.
         age(&site.state());
         assert!(garbage.collect(&ports, "another").await.is_err());
         serving.push("one").await;
@@ -217,10 +214,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_stored_again_stays() {
+    async fn a_file_that_was_stored_again_stays() {
         let site = Site::new("one").await;
         let Ok(serving) = site.serve().await else {
-            unreachable!("it does not start")
+            unreachable!("serve does not start")
         };
         serving.rest().await;
         let ports = serving.shared.ports.clone();

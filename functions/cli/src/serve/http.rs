@@ -1,4 +1,4 @@
-//! The HTTP side: GitHub's webhook for the world; metrics, objects and the sweep for the own machine.
+//! The HTTP routes: the webhook and metrics for all clients, objects and the sweep for this machine only.
 
 use super::body::{Room, Unread, discard};
 use super::connections::Caller;
@@ -20,7 +20,7 @@ use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// GitHub sends no payload above 25 MB.
+/// GitHub's limit of a payload is 25 MB.
 const ENTRANCE: Entrance = Entrance {
     max_body: 25 << 20,
     secret: WEBHOOK_SECRET_PLACE,
@@ -34,7 +34,7 @@ struct Site {
 
 type Sited = State<Arc<Site>>;
 
-/// Every path. Requests carry a [`Caller`].
+/// Returns the routes. Requests must carry a [`Caller`].
 pub fn router(shared: Arc<Shared>, hub: String) -> Router {
     let site = Arc::new(Site {
         shared,
@@ -51,20 +51,20 @@ pub fn router(shared: Arc<Shared>, hub: String) -> Router {
 }
 
 impl Site {
-    /// Counts an answer.
+    /// Counts an answer in the metrics.
     fn counted(&self, path: &'static str, answer: Response) -> Response {
         self.shared.metrics.request(path, answer.status().as_u16());
         answer
     }
 }
 
-/// Why a delivery was not taken in.
+/// The reason why a delivery was refused.
 enum Refused {
-    /// The core's reason.
+    /// A refusal of the core.
     Delivery(Refusal),
-    /// The body came too slowly: 408.
+    /// The body arrived too slowly: 408.
     Slow,
-    /// There is no room for a body of its size: 503.
+    /// There is no memory for a body of this size: 503.
     NoRoom,
 }
 
@@ -81,8 +81,8 @@ impl From<Unread> for Refused {
             Unread::Slow => Self::Slow,
             Unread::NoRoom => Self::NoRoom,
             Unread::Broken => {
-                let what = "the body could not be read".to_owned();
-                Refusal::Malformed("webhook".to_owned(), what).into()
+                let problem = "the body could not be read".to_owned();
+                Refusal::Malformed("webhook".to_owned(), problem).into()
             }
         }
     }
@@ -97,17 +97,17 @@ impl Refused {
         }
     }
 
-    /// What the log says.
+    /// Returns the reason for the log.
     fn reason(&self) -> String {
         match self {
             Self::Delivery(refusal) => refusal.to_string(),
-            Self::Slow => "the body came too slowly".to_owned(),
-            Self::NoRoom => "other large bodies are read, try again".to_owned(),
+            Self::Slow => "the body arrived too slowly".to_owned(),
+            Self::NoRoom => "too many large bodies are being read, try again".to_owned(),
         }
     }
 
-    /// What the sender is told: a stranger learns nothing of the inside.
-    fn told(&self) -> String {
+    /// Returns the reason for the sender, which must not reveal internals.
+    fn public_reason(&self) -> String {
         match self {
             Self::Delivery(Refusal::Unavailable(_)) => "not queued, try again".to_owned(),
             other => other.reason(),
@@ -122,12 +122,12 @@ async fn webhook(
     request: Request,
 ) -> Response {
     let answer = match receive(&site, &caller, &headers, request.into_body()).await {
-        Ok(answer) => answered(&answer).into_response(),
+        Ok(answer) => response(&answer).into_response(),
         Err(refused) => {
             let status = refused.status();
             tracing::warn!(status, "webhook refused: {}", refused.reason());
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (status, Json(json!({"error": refused.told()}))).into_response()
+            (status, Json(json!({"error": refused.public_reason()}))).into_response()
         }
     };
     site.counted("/webhook", answer)
@@ -151,7 +151,7 @@ async fn receive(
         return Err(Unread::TooLarge.into());
     }
     let body = site.room.read(body, ENTRANCE.max_body).await?;
-    caller.has_sent();
+    caller.request_complete();
     let delivery = Delivery {
         header: &text,
         body: &body.bytes,
@@ -159,10 +159,10 @@ async fn receive(
     Ok(webhook::receive(&site.shared.ports, &ENTRANCE, delivery).await?)
 }
 
-fn answered(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
+fn response(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
     let (status, body) = match answer {
         DeliveryResult::Pong => (StatusCode::OK, json!({"queued": [], "note": "pong"})),
-        DeliveryResult::Ignored(why) => (StatusCode::OK, json!({"queued": [], "note": why})),
+        DeliveryResult::Ignored(reason) => (StatusCode::OK, json!({"queued": [], "note": reason})),
         DeliveryResult::Queued(requests) => {
             let names: Vec<String> = requests
                 .iter()
@@ -189,11 +189,11 @@ async fn objects(
     Extension(caller): Extension<Caller>,
     parts: Parts,
 ) -> Response {
-    let answer = match local::why_not(&caller.address, &parts) {
-        Some(why) => forbidden(&why),
+    let answer = match local::foreign_reason(&caller.address, &parts) {
+        Some(reason) => forbidden(&reason),
         None => match list(&site).await {
             Ok(objects) => Json(objects).into_response(),
-            Err(why) => unavailable(&why),
+            Err(reason) => unavailable(&reason),
         },
     };
     site.counted("/api/objects", answer)
@@ -212,7 +212,7 @@ async fn list(site: &Site) -> Result<Vec<Value>, String> {
     Ok(all)
 }
 
-/// One object in a few words.
+/// Returns the fields of an object for `GET /api/objects`.
 fn summary(object: &Object) -> Value {
     let conditions = Conditions::of(object);
     let ready = conditions.ready();
@@ -227,32 +227,38 @@ fn summary(object: &Object) -> Value {
 }
 
 async fn sweep(State(site): Sited, Extension(caller): Extension<Caller>, parts: Parts) -> Response {
-    let answer = match local::why_not(&caller.address, &parts) {
-        Some(why) => forbidden(&why),
+    let answer = match local::foreign_reason(&caller.address, &parts) {
+        Some(reason) => forbidden(&reason),
         None => match site.shared.sweep().await {
             Ok(reports) => {
-                Json(json!({"hubs": reports.iter().map(swept).collect::<Vec<_>>()})).into_response()
+                Json(json!({"hubs": reports.iter().map(sweep_summary).collect::<Vec<_>>()}))
+                    .into_response()
             }
-            Err(why) => unavailable(&why),
+            Err(reason) => unavailable(&reason),
         },
     };
     site.counted("/sweep", answer)
 }
 
-fn swept(report: &Report) -> Value {
+fn sweep_summary(report: &Report) -> Value {
     let queued = report.queued.iter();
     let queued: Vec<String> = queued.map(|one| one.object.to_string()).collect();
     let error = report.failure.as_ref().map(ToString::to_string);
     json!({"hub": report.hub, "queued": queued, "error": error})
 }
 
-fn forbidden(why: &str) -> Response {
-    let error = format!("this path answers only the machine that driftless runs on: {why}");
+fn forbidden(reason: &str) -> Response {
+    let error =
+        format!("this path is only for requests from the machine that driftless runs on: {reason}");
     (StatusCode::FORBIDDEN, Json(json!({"error": error}))).into_response()
 }
 
-fn unavailable(why: &str) -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"error": why}))).into_response()
+fn unavailable(error: &str) -> Response {
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        Json(json!({"error": error})),
+    )
+        .into_response()
 }
 
 #[cfg(test)]
@@ -260,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn summaries() {
+    fn a_summary_has_the_ready_condition() {
         let object = Object::new(
             json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"namespace": "team", "name": "apps", "generation": 2},

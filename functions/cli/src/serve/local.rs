@@ -1,5 +1,4 @@
-//! Whether a request comes from this machine itself: neither from another one, nor through a proxy on this one, nor from a
-//! web page that a browser on this one shows.
+//! The check that a request comes from this machine itself: not from another machine, not through a proxy on this machine, and not from a web page in a browser on this machine.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Version, header};
@@ -20,39 +19,41 @@ const PROXIED: [&str; 12] = [
     "x-envoy-external-address",
     "cdn-loop",
 ];
-/// What the names of others begin with.
+/// The prefixes of other headers that proxies add.
 const PROXIED_PREFIXES: [&str; 2] = ["x-forwarded", "cf-"];
 
-/// Why a request may be of somebody else; none when it comes from this machine.
-pub fn why_not(caller: &SocketAddr, parts: &Parts) -> Option<String> {
+/// Returns the reason why a request may come from elsewhere; `None` if it comes from this machine.
+pub fn foreign_reason(caller: &SocketAddr, parts: &Parts) -> Option<String> {
     let address = caller.ip().to_canonical();
     if !address.is_loopback() {
         return Some(format!("the request came from {address}"));
     }
-    if let Some(name) = proxied(&parts.headers) {
+    if let Some(name) = proxy_header(&parts.headers) {
         return Some(format!(
-            "the header {name} says that a proxy passed the request on"
+            "the request has the header {name}, so a proxy has forwarded it"
         ));
     }
     if parts.version < Version::HTTP_11 {
-        return Some("the request is one of HTTP/1.0, as proxies send them".to_owned());
+        return Some("the request uses HTTP/1.0, as proxies do".to_owned());
     }
     if !names_this_machine(parts) {
-        let what =
+        let reason =
             "the Host header does not name this machine: expected localhost or a loopback address";
-        return Some(what.to_owned());
+        return Some(reason.to_owned());
     }
     if parts.headers.contains_key(header::ORIGIN) {
-        return Some("the Origin header says that a web page sent the request".to_owned());
+        return Some("the request has an Origin header, so a web page has sent it".to_owned());
     }
     let site = parts.headers.get("sec-fetch-site");
     if site.is_some_and(|site| site != "none" && site != "same-origin") {
-        return Some("the header Sec-Fetch-Site says that a web page sent the request".to_owned());
+        return Some(
+            "the request has the header Sec-Fetch-Site, so a web page has sent it".to_owned(),
+        );
     }
     None
 }
 
-fn proxied(headers: &HeaderMap) -> Option<&str> {
+fn proxy_header(headers: &HeaderMap) -> Option<&str> {
     let mut names = headers.keys().map(header::HeaderName::as_str);
     names.find(|name| {
         PROXIED.contains(name)
@@ -62,8 +63,7 @@ fn proxied(headers: &HeaderMap) -> Option<&str> {
     })
 }
 
-/// Whether the one Host header, and the address when it has a host, are those of the machine itself: a name that was made to
-/// lead here is a stranger's.
+/// Checks whether the single Host header, and the host of an absolute URI, are this machine. Other names are refused, because anyone can make a DNS name that resolves to a loopback address.
 fn names_this_machine(parts: &Parts) -> bool {
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -76,7 +76,7 @@ fn names_this_machine(parts: &Parts) -> bool {
         .is_none_or(|authority| is_this_machine(authority.as_str()))
 }
 
-/// Whether `HOST` or `HOST:PORT` is a loopback address or `localhost`.
+/// Checks whether `HOST` or `HOST:PORT` is a loopback address or `localhost`.
 fn is_this_machine(authority: &str) -> bool {
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map(|(host, _)| host),
@@ -103,8 +103,8 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    fn why(caller: &str, headers: &[(&str, &str)]) -> Option<String> {
-        why_not(&caller.parse().unwrap(), &parts(headers))
+    fn reason(caller: &str, headers: &[(&str, &str)]) -> Option<String> {
+        foreign_reason(&caller.parse().unwrap(), &parts(headers))
     }
 
     #[test]
@@ -117,15 +117,15 @@ mod tests {
                 "[::1]:9292",
                 "127.1.2.3",
             ] {
-                assert_eq!(why(caller, &[("host", host)]), None, "{caller} {host}");
+                assert_eq!(reason(caller, &[("host", host)]), None, "{caller} {host}");
             }
         }
-        let why = why("10.0.0.1:5000", &[("host", "localhost")]).unwrap();
-        assert!(why.contains("10.0.0.1"), "{why}");
+        let message = reason("10.0.0.1:5000", &[("host", "localhost")]).unwrap();
+        assert!(message.contains("10.0.0.1"), "{message}");
     }
 
     #[test]
-    fn what_a_proxy_passed_on_is_refused_by_the_header_that_says_so() {
+    fn forwarded_requests_are_refused_with_the_header_of_the_proxy() {
         for name in [
             "Forwarded",
             "X-Forwarded-For",
@@ -139,19 +139,19 @@ mod tests {
             "True-Client-IP",
             "Via",
         ] {
-            let why = why("127.0.0.1:5000", &[("host", "localhost"), (name, "")]).unwrap();
-            assert!(why.contains(&name.to_lowercase()), "{name}: {why}");
+            let message = reason("127.0.0.1:5000", &[("host", "localhost"), (name, "")]).unwrap();
+            assert!(message.contains(&name.to_lowercase()), "{name}: {message}");
         }
         let (mut old, caller) = (
             parts(&[("host", "localhost")]),
             "127.0.0.1:1".parse().unwrap(),
         );
         old.version = Version::HTTP_10;
-        assert!(why_not(&caller, &old).unwrap().contains("HTTP/1.0"));
+        assert!(foreign_reason(&caller, &old).unwrap().contains("HTTP/1.0"));
     }
 
     #[test]
-    fn names_that_were_made_to_lead_here_and_web_pages_are_refused() {
+    fn foreign_host_names_and_web_pages_are_refused() {
         let local = "127.0.0.1:5000";
         for hosts in [
             &[][..],
@@ -162,19 +162,19 @@ mod tests {
             &[("host", "")],
             &[("host", "localhost"), ("host", "evil.example")],
         ] {
-            let why = why(local, hosts).unwrap();
-            assert!(why.contains("Host"), "{hosts:?}: {why}");
+            let message = reason(local, hosts).unwrap();
+            assert!(message.contains("Host"), "{hosts:?}: {message}");
         }
         for (name, value) in [
             ("Origin", "https://evil.example"),
             ("Origin", "null"),
             ("Sec-Fetch-Site", "cross-site"),
         ] {
-            let why = why(local, &[("host", "localhost"), (name, value)]).unwrap();
-            assert!(why.contains(name), "{why}");
+            let message = reason(local, &[("host", "localhost"), (name, value)]).unwrap();
+            assert!(message.contains(name), "{message}");
         }
         let absolute = Request::builder().uri("http://evil.example/api/objects");
         let absolute = absolute.header("host", "localhost").body(()).unwrap();
-        assert!(why_not(&local.parse().unwrap(), &absolute.into_parts().0).is_some());
+        assert!(foreign_reason(&local.parse().unwrap(), &absolute.into_parts().0).is_some());
     }
 }

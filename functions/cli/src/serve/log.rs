@@ -1,4 +1,4 @@
-//! Logs on stderr: lines for people on a terminal, JSON for machines.
+//! The log on stderr: text on a terminal, JSON otherwise.
 
 use crate::error::Error;
 use crate::term;
@@ -6,40 +6,39 @@ use clap::ValueEnum;
 use std::io::{self, IsTerminal as _};
 use tracing_subscriber::EnvFilter;
 
-/// The variable with the levels, such as `info` or `driftless_core=debug`.
+/// The environment variable with the levels, such as `info` or `driftless_core=debug`.
 const LEVELS: &str = "DRIFTLESS_LOG";
-/// What is logged where the variable says nothing else: the client of API servers logs each failure without the server's name, and
-/// its caller logs it with the object.
+/// The default levels. The log of kube_client is off: it logs each failure without the server's name, and its caller logs the same failure with the object.
 const DEFAULT: &str = "info,kube_client=off";
 
-/// The form of the log.
+/// The format of the log.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Text on a terminal, JSON otherwise
     Auto,
-    /// A line for people
+    /// A line of text
     Text,
-    /// A JSON object a line
+    /// A JSON object per line
     Json,
 }
 
-/// Starts logging when the environment asks for it: for a command that draws on the terminal. Whether it did.
+/// Starts logging if the environment variable is set, for a command that draws on the terminal. Returns whether it did.
 pub fn start_if_asked() -> Result<bool, Error> {
-    let asked = std::env::var_os(LEVELS).is_some_and(|levels| !levels.is_empty());
-    if asked {
+    let is_set = std::env::var_os(LEVELS).is_some_and(|levels| !levels.is_empty());
+    if is_set {
         start(Format::Auto)?;
     }
-    Ok(asked)
+    Ok(is_set)
 }
 
-/// The variable's levels come after the defaults, and win over them.
+/// Adds the levels of the variable after the defaults, over which they take precedence.
 fn filter(levels: &str) -> Result<EnvFilter, Error> {
     EnvFilter::try_new(format!("{DEFAULT},{levels}")).map_err(|error| {
         Error::usage(format!("{LEVELS}: {error}")).next("give a level such as info or debug")
     })
 }
 
-/// Starts logging.
+/// Starts logging with the levels of the environment variable.
 pub fn start(format: Format) -> Result<(), Error> {
     let levels = std::env::var(LEVELS)
         .ok()

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What was counted so far.
+/// The counters of the process.
 #[derive(Default)]
 pub struct Metrics {
     state: Mutex<State>,
@@ -13,15 +13,15 @@ pub struct Metrics {
 
 #[derive(Default)]
 struct State {
-    /// By kind and result.
+    /// The number of steps by kind and result.
     steps: BTreeMap<(&'static str, &'static str), u64>,
-    /// By kind: how many, and seconds in all.
+    /// The number of steps and their total time in seconds, by kind.
     seconds: BTreeMap<&'static str, (u64, f64)>,
-    /// By path and status.
+    /// The number of requests by path and status.
     requests: BTreeMap<(&'static str, u16), u64>,
-    /// By result.
+    /// The number of sweeps by result.
     sweeps: BTreeMap<&'static str, u64>,
-    /// Connections for which there was no place, by what became of it.
+    /// The number of connections that came when all places were taken, by result.
     crowded: BTreeMap<&'static str, u64>,
 }
 
@@ -30,7 +30,7 @@ impl Metrics {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A step came to an end.
+    /// Counts a step that has ended.
     pub fn step(&self, kind: &'static str, result: &'static str, took: Duration) {
         let mut state = self.lock();
         *state.steps.entry((kind, result)).or_default() += 1;
@@ -39,22 +39,22 @@ impl Metrics {
         *seconds += took.as_secs_f64();
     }
 
-    /// A request was answered.
+    /// Counts an answered request.
     pub fn request(&self, path: &'static str, status: u16) {
         *self.lock().requests.entry((path, status)).or_default() += 1;
     }
 
-    /// A connection came when there was no place for it.
+    /// Counts a connection that came when all places were taken.
     pub fn crowded(&self, result: &'static str) {
         *self.lock().crowded.entry(result).or_default() += 1;
     }
 
-    /// A sweep came to an end.
+    /// Counts a sweep that has ended.
     pub fn sweep(&self, result: &'static str) {
         *self.lock().sweeps.entry(result).or_default() += 1;
     }
 
-    /// Everything, as `GET /metrics` answers it.
+    /// Renders all metrics for `GET /metrics`.
     pub fn render(&self, queue: usize) -> String {
         let state = self.lock();
         let mut text = String::new();
@@ -74,7 +74,7 @@ impl Metrics {
             &mut text,
             "driftless_step_seconds",
             "summary",
-            "How long steps took, by kind of object.",
+            "Duration of steps, by kind of object.",
         );
         for (kind, (count, seconds)) in &state.seconds {
             let _ = writeln!(
@@ -114,7 +114,7 @@ impl Metrics {
             &mut text,
             "driftless_http_crowded_connections_total",
             "counter",
-            "Connections that came when all places were taken, by whether they replaced another one or were refused.",
+            "Connections that came when all places were taken, by result: replaced another one, or refused.",
         );
         for (result, count) in &state.crowded {
             let _ = writeln!(

@@ -31,7 +31,7 @@ use worker::Shared;
 const EXAMPLES: &str = "Examples:
   driftless serve --repository acme/fleet --path clusters/staging
   driftless serve --repository file:///home/me/fleet --branch main --path clusters/dev
-  driftless serve --kubeconfig hub.yaml        # a hub whose sources are there already
+  driftless serve --kubeconfig hub.yaml        # a hub that already has its sources
 
 Environment:
   DRIFTLESS_WEBHOOK_SECRET      the secret of GitHub's webhook
@@ -40,13 +40,13 @@ Environment:
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
   DRIFTLESS_LOG                 the log's level, such as info or driftless_core=debug
 
-A hub at a loopback address, such as kind's and k3d's, may have remote clusters at loopback addresses without \
---allow-local-clusters. What is changed on the hub is seen within two seconds.
+A hub at a loopback address, such as one of kind or k3d, may have remote clusters at loopback addresses without \
+--allow-local-clusters. Changes on the hub are detected within two seconds.
 
-POST /webhook takes GitHub's deliveries; GET /healthz and GET /metrics answer everybody; GET /api/objects and POST /sweep \
-answer this machine alone.";
+POST /webhook receives GitHub's deliveries; GET /healthz and GET /metrics are for all clients; GET /api/objects and POST /sweep \
+are only for this machine.";
 
-/// How long steps that run may take when the process is asked to end.
+/// The time that running steps have to finish after a signal.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Serve a hub from this process, without any controller in the cluster
@@ -55,17 +55,16 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Args {
     #[command(flatten)]
     connection: Connection,
-    /// The fleet repository: OWNER/NAME of GitHub, a URL, or file:///PATH. It is read with GITHUB_TOKEN or the GitHub App. Without
-    /// it the hub's own sources are served
+    /// The fleet repository: OWNER/NAME of GitHub, a URL, or file:///PATH. It is read with GITHUB_TOKEN or the GitHub App. Without this flag the sources that the hub already has are served
     #[arg(long, value_name = "REPOSITORY", value_parser = setup::repository)]
     repository: Option<String>,
-    /// Its branch
+    /// The branch of the fleet repository
     #[arg(long, default_value = "main", requires = "repository")]
     branch: String,
-    /// The directory in it that leads to everything else
+    /// The directory in the fleet repository that the root Kustomization applies
     #[arg(long, default_value = "./", requires = "repository")]
     path: String,
-    /// Where to listen
+    /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9292")]
     listen: SocketAddr,
     /// The address of GitHub's API, for GitHub Enterprise
@@ -74,18 +73,18 @@ pub struct Args {
     /// The hub's name
     #[arg(long, default_value = "default")]
     name: String,
-    /// Where artifacts and state are kept
+    /// The directory for artifacts and state
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     #[command(flatten)]
     rules: crate::bootstrap::Rules,
-    /// How many steps run at a time
+    /// The number of steps that run at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
-    /// How often to look for what is due
+    /// The interval of sweeps, which find what is due
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     sweep_interval: Duration,
-    /// The form of the log
+    /// The format of the log
     #[arg(long, value_enum, default_value_t = log::Format::Auto)]
     log_format: log::Format,
 }
@@ -93,7 +92,7 @@ pub struct Args {
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: Args) -> Result<(), Error> {
     if args.sweep_interval < Duration::from_secs(1) {
-        return Err(Error::usage("--sweep-interval is below 1s"));
+        return Err(Error::usage("--sweep-interval: the minimum is 1s"));
     }
     log::start(args.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -105,7 +104,7 @@ pub fn run(args: Args) -> Result<(), Error> {
 }
 
 async fn serve(args: &Args) -> Result<(), Error> {
-    // Before anything is changed in the cluster.
+    // Listen first: a failure must not leave changes in the cluster.
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Error::new(format!("listen on {}: {error}", args.listen))
             .next("give another address with --listen")
@@ -117,10 +116,10 @@ async fn serve(args: &Args) -> Result<(), Error> {
         queue: installation.queue,
         metrics: metrics::Metrics::default(),
     });
-    // Before anybody is told that it can be ended.
+    // Handle signals before the messages that announce the server.
     let mut end = End::new()?;
     announce(args, address, &installation.server);
-    // Locked until the end.
+    // Keeps the directory locked until the end.
     let _data = installation.data;
 
     let workers = worker::workers(&shared, usize::from(args.workers));
@@ -136,17 +135,17 @@ async fn serve(args: &Args) -> Result<(), Error> {
         count,
         connections::Places::default(),
         async {
-            // Asked to stop, or the sender is gone: the end in both cases.
+            // Stop on a message, and also if the sender is dropped.
             stopped.await.unwrap_or_default();
         },
     );
     let mut server = tokio::spawn(server);
     tokio::select! {
-        () = end.asked() => {}
-        done = &mut server => return Err(Error::new(format!("the server ended: {done:?}"))),
+        () = end.wait() => {}
+        done = &mut server => return Err(Error::new(format!("the HTTP server failed: {done:?}"))),
     }
     tracing::info!(
-        "ending: steps that run may take {} s more; the same again ends at once",
+        "stopping: running steps have {} s to finish; a second signal stops at once",
         GRACE.as_secs()
     );
     timer.abort();
@@ -156,49 +155,48 @@ async fn serve(args: &Args) -> Result<(), Error> {
     let rest = futures::future::join(server, futures::future::join_all(workers));
     tokio::select! {
         rest = tokio::time::timeout(GRACE, rest) => match rest {
-            Ok((Ok(()), _)) => tracing::info!("ended"),
-            Ok((served, _)) => tracing::warn!("the server did not end well: {served:?}"),
-            Err(_) => tracing::warn!("steps still ran: the next start repeats them"),
+            Ok((Ok(()), _)) => tracing::info!("stopped"),
+            Ok((served, _)) => tracing::warn!("the server failed while stopping: {served:?}"),
+            Err(_) => tracing::warn!("stopped with running steps: the next start repeats them"),
         },
-        () = end.asked() => tracing::warn!("ended at once: the next start repeats what was cut off"),
+        () = end.wait() => tracing::warn!("stopped at once: the next start repeats interrupted steps"),
     }
     Ok(())
 }
 
-/// Says what is served, for people.
+/// Prints what is served.
 fn announce(args: &Args, address: SocketAddr, server: &str) {
-    let what = match &args.repository {
+    let sources = match &args.repository {
         Some(url) => format!("{url} ({} of branch {})", args.path, args.branch),
-        None => "the sources that are on it".to_owned(),
+        None => "the sources of the hub".to_owned(),
     };
-    term::success(&format!("serving hub {} at {server}: {what}", args.name));
+    term::success(&format!("serving hub {} at {server}: {sources}", args.name));
     term::success(&format!(
         "webhook: http://{address}/webhook (content type application/json, the push event)"
     ));
     if let Some(variable) = setup::unused_login(args) {
         term::failure(&format!(
-            "{variable} is set, and no repository is named that is read with it: give --repository, or \
+            "{variable} is set, but no repository is read with it: give --repository, or \
              --allow-installation-repository flux-system=OWNER/NAME"
         ));
     }
     if std::env::var_os(setup::WEBHOOK_SECRET).is_none_or(|secret| secret.is_empty()) {
-        let why = "webhooks are refused until it is set; the timer looks every";
         term::failure(&format!(
-            "{} is not set: {why} {} s",
+            "{} is not set: webhooks are refused, and changes are only found by the sweep every {} s",
             setup::WEBHOOK_SECRET,
             args.sweep_interval.as_secs()
         ));
     }
 }
 
-/// SIGINT and SIGTERM.
+/// The signals SIGINT and SIGTERM.
 pub struct End {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 impl End {
-    /// Takes them from the process.
+    /// Installs the handlers of the signals.
     pub fn new() -> Result<Self, Error> {
         let signal =
             |kind| signal(kind).map_err(|error| Error::new(format!("wait for signals: {error}")));
@@ -208,8 +206,8 @@ impl End {
         })
     }
 
-    /// Waits for one.
-    pub async fn asked(&mut self) {
+    /// Waits for a signal.
+    pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -1,4 +1,4 @@
-//! What a process needs before it serves: ports of this machine, the hub's definitions and root, the hub's registration.
+//! The start of a process: its ports, the hub's definitions and root, and the hub's registration.
 
 use super::Args;
 use super::data::{self, Data};
@@ -17,12 +17,12 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The variable with the webhook's secret.
+/// The environment variable with the webhook's secret.
 pub const WEBHOOK_SECRET: &str = "DRIFTLESS_WEBHOOK_SECRET";
-/// Where the webhook's secret is set, as an operator reads it.
+/// The place of the webhook's secret, for messages.
 pub const WEBHOOK_SECRET_PLACE: &str =
     "the environment variable DRIFTLESS_WEBHOOK_SECRET of driftless serve";
-/// Where the store keeps what the last `--repository` was.
+/// The key of the last `--repository` in the store.
 const REPOSITORY: &str = "serve/repository.json";
 const TOKEN: &str = "GITHUB_TOKEN";
 const APP_ID: &str = "DRIFTLESS_GITHUB_APP_ID";
@@ -30,19 +30,19 @@ const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
 
 /// A hub that is ready to be served.
 pub struct Installation {
-    /// The ports.
+    /// The ports of the process.
     pub ports: Ports,
-    /// The queue of `ports`, from the other side.
+    /// The receiving end of the queue of `ports`.
     pub queue: LocalQueue,
     /// The hub's address.
     pub server: String,
-    /// The directory of `ports`.
+    /// The directory with the state of `ports`.
     pub data: Data,
-    /// The store in it.
+    /// The store in the directory.
     pub store: DirectoryBlobs,
 }
 
-/// The URL of `--repository`.
+/// Parses `--repository` to a URL.
 pub fn repository(text: &str) -> Result<String, String> {
     if let Some(path) = directory(text) {
         return Ok(directory_url(path));
@@ -64,14 +64,14 @@ pub fn repository(text: &str) -> Result<String, String> {
     }
 }
 
-/// Makes the ports, installs what the hub lacks and registers it.
+/// Creates the ports, registers the hub, and installs what it lacks.
 pub async fn start(args: &Args) -> Result<Installation, Error> {
     let kubeconfig = load(
         args.connection.kubeconfig.as_deref(),
         args.connection.context.as_deref(),
     )?;
     let mut settings = args.rules.settings(&args.name, args.repository.as_deref());
-    // A hub on this machine: its remote clusters are on this machine, too.
+    // The remote clusters of a hub on this machine are probably also on this machine.
     let server = access(&kubeconfig)?.server;
     settings.allow_local_clusters |= is_loopback(&server);
     let data = data::open(args.data.as_deref(), &args.name, &server)?;
@@ -99,7 +99,7 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     })
 }
 
-/// Takes up a hub with the state that an earlier process left behind, or with none: registers it and installs what it lacks.
+/// Registers a hub, with or without the state of an earlier process, and installs what it lacks.
 pub async fn begin(ports: &Ports, settings: &Settings) -> Result<Hub, Error> {
     data::forget(ports).await?;
     hub::register(ports, settings).await?;
@@ -108,30 +108,29 @@ pub async fn begin(ports: &Ports, settings: &Settings) -> Result<Hub, Error> {
     Ok(hub)
 }
 
-/// Installs what a hub needs, and says so.
+/// Installs what a hub lacks, and prints it.
 pub async fn install(hub: &Hub, ports: &Ports) -> Result<(), Error> {
     let report = bootstrap::install(hub.cluster.as_ref(), ports.clock.as_ref()).await;
-    tell(&report.map_err(|error| Error::from(error).at(&hub.access.server))?);
+    report_changes(&report.map_err(|error| Error::from(error).at(&hub.access.server))?);
     Ok(())
 }
 
-/// Creates the root source and Kustomization when they are missing.
+/// Creates the root source and Kustomization if they are missing. Fails if the hub has another root.
 pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
     let report = bootstrap::create_root(cluster, root).await?;
-    tell(&report);
+    report_changes(&report);
     if report.different.is_empty() {
         return Ok(());
     }
-    let why = report.different.join("; ");
-    Err(
-        Error::new(format!("the hub follows another root already: {why}")).next(
-            "leave --repository out to serve what is there, or delete the objects that differ",
-        ),
-    )
+    let differences = report.different.join("; ");
+    Err(Error::new(format!(
+        "the hub already follows another root: {differences}"
+    ))
+    .next("leave --repository out to serve the existing root, or delete the objects that differ"))
 }
 
-/// Says what was made or changed on the hub.
-pub fn tell(report: &Report) {
+/// Prints what was created or changed on the hub.
+pub fn report_changes(report: &Report) {
     for made in &report.made {
         term::success(&format!("created {made}"));
     }
@@ -139,12 +138,11 @@ pub fn tell(report: &Report) {
         term::success(&format!("updated {updated}"));
     }
     for kept in &report.kept {
-        term::waiting(&format!("left as it is: {kept}"));
+        term::waiting(&format!("left unchanged: {kept}"));
     }
 }
 
-/// The directory that may be read as a repository: the one that `--repository` names, or named at the last start that was given
-/// one. Objects on the hub may name any directory, and are not believed.
+/// Returns the directory that may be read as a repository: that of `--repository`, or of the last start with that flag. Objects on the hub could name any directory, and are not trusted.
 async fn local_repository(
     store: &DirectoryBlobs,
     given: Option<&str>,
@@ -159,23 +157,23 @@ async fn local_repository(
     };
     let shown = directory.display();
     if !directory.is_dir() {
-        let what = format!("file://{shown}, the last --repository, is not there any more");
-        term::failure(&what);
+        let message = format!("file://{shown}, the last --repository, no longer exists");
+        term::failure(&message);
         return Ok(None);
     }
     term::success(&format!(
-        "file://{shown} is read, as the last --repository said"
+        "file://{shown} is read, because it was the last --repository"
     ));
     Ok(Some(directory))
 }
 
-/// Keeps what `--repository` was for starts without it.
+/// Stores `--repository` for later starts without it.
 async fn remember_repository(store: &DirectoryBlobs, url: &str) -> Result<(), Error> {
     state::write(store, REPOSITORY, &url, Precondition::None).await?;
     Ok(())
 }
 
-/// GitHub's API; of the repositories in directories only this one.
+/// Returns the options of the ports: GitHub's API, the secrets, and `directory` as the only local repository.
 fn options(
     args: &Args,
     data: &Path,
@@ -195,7 +193,7 @@ fn options(
     })
 }
 
-/// The variable with a login of the installation's own that reads nothing, because no repository was named for it.
+/// Returns the environment variable with GitHub credentials that are not used, because no repository is named for them.
 pub fn unused_login(args: &Args) -> Option<&'static str> {
     let settings = args.rules.settings(&args.name, args.repository.as_deref());
     let is_named =
@@ -207,7 +205,7 @@ pub fn unused_login(args: &Args) -> Option<&'static str> {
     }
 }
 
-/// Whether a server's address is this machine's own.
+/// Returns whether the address of a server is a loopback address.
 fn is_loopback(server: &str) -> bool {
     let host = server
         .parse::<axum::http::Uri>()
@@ -221,7 +219,7 @@ fn is_loopback(server: &str) -> bool {
             .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
-/// The host that the installation's credentials are for.
+/// Returns the host of the installation's credentials.
 fn host(url: &str) -> &str {
     let authority = url
         .split_once("://")
@@ -232,7 +230,7 @@ fn host(url: &str) -> &str {
         .unwrap_or("github.com")
 }
 
-/// The secrets of one process, from its environment.
+/// Returns the secrets of the process, from its environment.
 fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>, Error> {
     let variable = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
     let mut secrets = BTreeMap::from([(format!("hubs/{}", args.name), Secret::new(kubeconfig))]);
@@ -253,7 +251,7 @@ fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>,
         (None, None) => {}
         _ => {
             return Err(Error::usage(format!(
-                "{APP_ID} and {APP_KEY_FILE} belong together: one of them is not set"
+                "{APP_ID} and {APP_KEY_FILE} must be set together: one of them is not set"
             )));
         }
     }
@@ -268,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_machine() {
+    fn loopback_servers_are_recognized() {
         for server in [
             "https://127.0.0.1:6443",
             "https://localhost:6443",
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_is_read_as_long_as_no_other_repository_is_given() {
+    async fn a_local_repository_is_read_until_another_one_is_given() {
         let home = tempfile::tempdir().unwrap();
         let store = DirectoryBlobs::open(&home.path().join("state")).unwrap();
         let fleet = home.path().join("fleet");
@@ -309,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories() {
+    fn repositories_are_parsed_to_urls() {
         assert_eq!(
             repository("acme/fleet").unwrap(),
             "https://github.com/acme/fleet"

@@ -1,5 +1,4 @@
-//! `driftless serve` in a test: its workers, timer and state directory, over a hub in this process, a fleet in a directory and a
-//! chart repository in memory. Time is virtual: a wait costs nothing.
+//! `driftless serve` in tests: its workers, timer and state directory, with a hub in this process, a fleet in a directory and a chart repository in memory. Time is virtual, so waiting takes no time.
 
 use super::metrics::Metrics;
 use super::setup;
@@ -32,10 +31,10 @@ use tokio::time::Instant;
 const HUB: &str = "hub";
 const FLEET: &str = "https://github.com/acme/fleet";
 const CHARTS: &str = "https://charts.example.com";
-/// How long anything may take, in virtual time.
-const PATIENCE: Duration = Duration::from_secs(1800);
+/// The timeout of every wait, in virtual time.
+const TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// The fleet's files, of which two have a version in them.
+/// The files of the fleet, two of which contain a version.
 const FILES: [(&str, &str); 5] = [
     (
         "hub/kustomization.yaml",
@@ -93,7 +92,7 @@ spec:
     ),
 ];
 
-/// Time as tokio has it, so that it moves when nobody works.
+/// The clock of tokio, which advances when all tasks are idle.
 struct TokioClock {
     start: Instant,
     nonces: AtomicU64,
@@ -157,7 +156,7 @@ impl Repository {
     }
 }
 
-fn unasked<T>() -> PortResult<T> {
+fn unused<T>() -> PortResult<T> {
     unreachable!("no registry is used")
 }
 
@@ -184,30 +183,30 @@ impl Charts for Repository {
     }
 
     async fn tags(&self, _: &str, _: &Connection) -> PortResult<Vec<String>> {
-        unasked()
+        unused()
     }
 
     async fn manifest(&self, _: &str, _: &str, _: &Connection) -> PortResult<Manifest> {
-        unasked()
+        unused()
     }
 
     async fn referrers(&self, _: &str, _: &str, _: &Connection) -> PortResult<Vec<Referrer>> {
-        unasked()
+        unused()
     }
 
     async fn layer(&self, _: &str, _: &Layer, _: &Connection, _: u64) -> PortResult<Bytes> {
-        unasked()
+        unused()
     }
 }
 
-/// A cluster, a fleet and a state directory, whether somebody serves them or not.
+/// A cluster, a fleet and a state directory, which may be served or not.
 pub struct Site {
     world: World,
     home: tempfile::TempDir,
 }
 
 impl Site {
-    /// The fleet with that version in it, and a cluster with Flux's definitions and the root.
+    /// Creates the fleet with this version, and a cluster with Flux's definitions and the root.
     pub async fn new(version: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("fleet");
@@ -243,12 +242,12 @@ impl Site {
         Self { world, home }
     }
 
-    /// The state directory.
+    /// Returns the state directory.
     pub fn state(&self) -> PathBuf {
         self.home.path().join("state")
     }
 
-    /// Serves it.
+    /// Starts serving the site.
     pub async fn serve(&self) -> Result<Serving<'_>, Error> {
         let queue = LocalQueue::new(1000);
         let ports = Ports {
@@ -275,8 +274,8 @@ impl Site {
         })
     }
 
-    /// What stands in the way of a whole fleet of that version.
-    async fn lacks(&self, version: &str) -> Option<String> {
+    /// Returns the first difference from a ready fleet of this version.
+    async fn difference(&self, version: &str) -> Option<String> {
         let Ok(rows) = self.world.snapshot().await else {
             unreachable!("the hub does not answer")
         };
@@ -312,13 +311,13 @@ impl Site {
 /// A running `serve`.
 pub struct Serving<'a> {
     site: &'a Site,
-    /// What its workers work with.
+    /// The ports and the queue of its workers.
     pub shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Serving<'_> {
-    /// Puts another version into the fleet, as a push that a webhook tells of.
+    /// Writes another version into the fleet, and queues its source as a webhook does.
     pub async fn push(&self, version: &str) {
         write(&self.site.home.path().join("fleet"), version);
         let ports = &self.shared.ports;
@@ -333,7 +332,7 @@ impl Serving<'_> {
         ports.queue.send(requests).await.unwrap();
     }
 
-    /// Waits until nothing is in work or due.
+    /// Waits until nothing is running or due.
     pub async fn rest(&self) {
         tokio::time::sleep(Duration::from_secs(5)).await;
         while !self.shared.queue.is_quiet() {
@@ -341,16 +340,16 @@ impl Serving<'_> {
         }
     }
 
-    /// Waits until all of the fleet is there, in this version.
-    pub async fn converges(&self, version: &str, what: &str) {
-        let end = Instant::now() + PATIENCE;
-        while let Some(lacking) = self.site.lacks(version).await {
-            assert!(Instant::now() < end, "{what}: {lacking}");
+    /// Waits until the whole fleet is ready in this version; `context` describes the failure.
+    pub async fn converges(&self, version: &str, context: &str) {
+        let end = Instant::now() + TIMEOUT;
+        while let Some(difference) = self.site.difference(version).await {
+            assert!(Instant::now() < end, "{context}: {difference}");
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
     }
 
-    /// Ends it, as a signal does.
+    /// Stops serving, as a signal does.
     pub async fn end(mut self) {
         if let Some(timer) = self.tasks.pop() {
             timer.abort();
@@ -374,7 +373,7 @@ fn write(directory: &Path, version: &str) {
     }
 }
 
-/// Every file below a directory, in order.
+/// Returns every file below a directory, sorted.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> = fs::read_dir(directory)
         .unwrap()

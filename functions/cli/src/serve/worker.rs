@@ -1,4 +1,4 @@
-//! What goes on in the background: workers take steps from the queue, a timer sweeps.
+//! The background tasks: workers run the steps of the queue, a timer sweeps.
 
 use super::changes::ChangeDetector;
 use super::metrics::Metrics;
@@ -16,23 +16,23 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// How long a step may wait for health before it puts itself back.
+/// The time that a step may wait for health before it requeues itself.
 const WAIT_BUDGET: Duration = Duration::from_secs(5);
-/// How long a step may take at all, as in a function.
-const LONGEST: Duration = Duration::from_secs(120);
-/// When a step that could not even be ended properly, or a sweep that failed as a whole, is tried again.
-const AGAIN: Duration = Duration::from_secs(10);
+/// The timeout of a step, the same as in a function.
+const STEP_TIMEOUT: Duration = Duration::from_secs(120);
+/// The delay before a step that ended with an error, a panic or a timeout, or a sweep that failed as a whole, is retried.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// How often the hub's objects are looked at for what people changed.
-const LOOK: Duration = Duration::from_secs(2);
+/// The interval at which the hub's objects are checked for changes of users.
+const CHANGE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What workers, the timer and the server share.
+/// The state that workers, the timer and the server share.
 pub struct Shared {
-    /// The ports.
+    /// The ports of the process.
     pub ports: Ports,
-    /// The queue of `ports`, from the other side.
+    /// The receiving end of the queue of `ports`.
     pub queue: LocalQueue,
-    /// What was counted.
+    /// The counters of the process.
     pub metrics: Metrics,
 }
 
@@ -49,60 +49,60 @@ pub fn workers(shared: &Arc<Shared>, count: usize) -> Vec<JoinHandle<()>> {
     (0..count).map(worker).collect()
 }
 
-/// Starts the timer: a sweep now, one after each interval, and one when somebody changed the hubs' objects.
+/// Starts the timer: a sweep now, one after each interval, and one after each change of a hub's objects by a user.
 pub fn timer(shared: &Arc<Shared>, hubs: &[&str], interval: Duration) -> JoinHandle<()> {
     let shared = shared.clone();
-    let mut looks_at: Vec<ChangeDetector> =
+    let mut detectors: Vec<ChangeDetector> =
         hubs.iter().map(|hub| ChangeDetector::new(hub)).collect();
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(interval);
-        let mut looks = tokio::time::interval(LOOK.min(interval));
-        for timer in [&mut ticks, &mut looks] {
+        let mut checks = tokio::time::interval(CHANGE_INTERVAL.min(interval));
+        for timer in [&mut ticks, &mut checks] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         loop {
             let due = tokio::select! {
                 _ = ticks.tick() => true,
-                _ = looks.tick() => changed(&mut looks_at, &shared.ports).await,
+                _ = checks.tick() => changed(&mut detectors, &shared.ports).await,
             };
             if due {
                 shared.capsule().await;
             }
-            // The sweep has logged why it failed. It is not left alone for a whole interval.
+            // The sweep has logged its error. Retry it before the end of the interval.
             if due && shared.sweep().await.is_err() {
-                ticks.reset_after(AGAIN.min(interval));
+                ticks.reset_after(RETRY_DELAY.min(interval));
             }
         }
     })
 }
 
-/// Whether anything was changed on one of the hubs. Each of them is looked at.
-async fn changed(looks: &mut [ChangeDetector], ports: &Ports) -> bool {
+/// Checks all hubs, and returns whether anything has changed on one of them.
+async fn changed(detectors: &mut [ChangeDetector], ports: &Ports) -> bool {
     let mut any = false;
-    for look in looks {
-        any |= look.changed(ports).await;
+    for detector in detectors {
+        any |= detector.changed(ports).await;
     }
     any
 }
 
 impl Shared {
-    /// Runs one step. Nothing that goes wrong in it ends the worker.
+    /// Runs one step. No error or panic of the step ends the worker.
     async fn work(&self, work: Work) {
         let request = work.request();
         let kind = request.object.kind.as_str();
         let start = Instant::now();
         let step = AssertUnwindSafe(run(&self.ports, request)).catch_unwind();
-        let result = match tokio::time::timeout(LONGEST, step).await {
+        let result = match tokio::time::timeout(STEP_TIMEOUT, step).await {
             Ok(Ok(Ok(Outcome {
                 is_skipped: true, ..
             }))) => "skipped",
             Ok(Ok(Ok(Outcome { failure: None, .. }))) => "done",
-            // The step has logged it, and the object's status says it.
+            // The step has logged the failure and written it into the object's status.
             Ok(Ok(Ok(Outcome {
                 failure: Some(_), ..
             }))) => "failed",
             Ok(Ok(Err(error))) => {
-                tracing::error!(object = %request.object, "step not ended: {error}");
+                tracing::error!(object = %request.object, "step did not finish: {error}");
                 "error"
             }
             Ok(Err(_)) => {
@@ -110,39 +110,41 @@ impl Shared {
                 "panic"
             }
             Err(_) => {
-                tracing::error!(object = %request.object, "step took longer than {} s", LONGEST.as_secs());
+                tracing::error!(object = %request.object, "step took longer than {} s", STEP_TIMEOUT.as_secs());
                 "timeout"
             }
         };
         self.metrics.step(kind, result, start.elapsed());
-        // As somebody who asks: the message itself is used up.
+        // Queue a new request: the message itself is already consumed.
         let again = Request {
             token: None,
             ..request.clone()
         };
         if matches!(result, "error" | "panic" | "timeout")
-            && let Err(error) = self.queue.send(vec![(again, AGAIN)]).await
+            && let Err(error) = self.queue.send(vec![(again, RETRY_DELAY)]).await
         {
-            tracing::warn!(object = %request.object, "not queued again, the timer will find it: {error}");
+            tracing::warn!(object = %request.object, "not queued again, the next sweep will find it: {error}");
         }
     }
 
-    /// Gives owners of Capsule's Tenants their kubeconfigs. What fails is logged, and tried again at the next tick.
+    /// Creates the kubeconfigs of owners of Capsule's Tenants. A failure is logged, and retried at the next tick.
     async fn capsule(&self) {
-        let look = AssertUnwindSafe(owners(&self.ports)).catch_unwind().await;
-        match look {
+        let done = AssertUnwindSafe(owners(&self.ports)).catch_unwind().await;
+        match done {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::error!("capsule: {error}"),
-            Err(_) => tracing::error!("the look at Capsule's Tenants panicked: this is a bug"),
+            Err(_) => tracing::error!("capsule: the step panicked: this is a bug"),
         }
     }
 
     /// Sweeps every hub.
     ///
     /// # Errors
-    /// The registry cannot be read; the text says why.
+    /// Fails if the registry cannot be read, or the sweep panicked.
     pub async fn sweep(&self) -> Result<Vec<sweep::Report>, String> {
-        let swept = AssertUnwindSafe(swept(&self.ports)).catch_unwind().await;
+        let swept = AssertUnwindSafe(sweep_all(&self.ports))
+            .catch_unwind()
+            .await;
         let swept = swept.unwrap_or_else(|_| {
             let text = "the sweep panicked: this is a bug".to_owned();
             Err(driftless_core::ports::PortError::new(
@@ -165,17 +167,17 @@ impl Shared {
     }
 }
 
-/// The step as one boxed future: its many parts are too much for the compiler to see that it may move between threads.
+/// Boxes the future of a step: it has too many parts for the compiler to prove that it is `Send`.
 fn run<'a>(ports: &'a Ports, request: &'a Request) -> BoxFuture<'a, Result<Outcome>> {
     Box::pin(step::run(ports, request, WAIT_BUDGET))
 }
 
-/// The look at owners of Capsule's Tenants, likewise.
+/// Boxes the future of the Capsule step.
 fn owners(ports: &Ports) -> BoxFuture<'_, Result<Vec<capsule::Report>>> {
     Box::pin(capsule::run(ports))
 }
 
-/// The sweep, likewise.
-fn swept(ports: &Ports) -> BoxFuture<'_, Result<Vec<sweep::Report>>> {
+/// Boxes the future of the sweep.
+fn sweep_all(ports: &Ports) -> BoxFuture<'_, Result<Vec<sweep::Report>>> {
     Box::pin(sweep::sweep(ports))
 }

@@ -1,4 +1,4 @@
-//! A chart on the disk -> its files.
+//! Loads a chart from the disk.
 
 use crate::error::Error;
 use driftless_helm::{Chart, ChartFile, Compat, IgnoreRules, LoadLimits};
@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Loads a directory or a .tgz.
+/// Loads a chart from a directory or a .tgz file.
 pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
     let limits = LoadLimits::of(compat);
     let name = path.display().to_string();
     if name.contains("://") {
         return Err(Error::new(format!(
-            "chart '{name}' is remote: no repository and no registry is asked"
+            "chart '{name}' is remote, and only local charts can be rendered"
         ))
         .next("download it with helm pull, and name the directory or the .tgz file"));
     }
@@ -41,7 +41,7 @@ pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
     Chart::from_files(walk.files, compat, &limits).map_err(Error::new)
 }
 
-/// Directories that are nested; links may point back.
+/// The maximum depth of nested directories; links may form a cycle.
 const MAX_DEPTH: usize = 64;
 
 struct Walk {
@@ -52,7 +52,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Reads a directory in order of name; links are followed, as Helm does.
+    /// Reads a directory, sorted by name. Links are followed, as in Helm.
     fn directory(&mut self, directory: &Path, inside: &str, depth: usize) -> Result<(), Error> {
         let fail = |error: &dyn std::fmt::Display| {
             Error::new(format!("read '{}': {error}", directory.display()))

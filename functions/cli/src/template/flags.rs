@@ -1,4 +1,4 @@
-//! Helm's other flags: those that ask for something driftless does not do, and those that change nothing in what is rendered.
+//! Other flags of Helm: those for features that driftless does not have, and those without an effect on the output.
 
 use crate::accepted::{Flags, switch, value};
 use crate::error::Error;
@@ -6,7 +6,7 @@ use clap::Arg;
 use clap::builder::ValueParser;
 use driftless_core::flux::parse_duration;
 
-/// Helm's flags for what driftless leaves out: known, so that the refusal can say why.
+/// Flags of Helm for features that driftless does not have. They are declared, so that the error can give the reason.
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct Refused {
@@ -27,11 +27,15 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Fails with the first flag that asks for something driftless does not do, and why it does not.
+    /// Fails for the first given flag that driftless does not support, with the reason.
     pub fn check(&self) -> Result<(), Error> {
-        const REMOTE: &str = "driftless template asks no repository";
+        const REMOTE: &str = "driftless template connects to no repository";
         let flags = [
-            ("--validate", self.validate, "it asks no cluster"),
+            (
+                "--validate",
+                self.validate,
+                "driftless template connects to no cluster",
+            ),
             (
                 "--post-renderer",
                 self.post_renderer.is_some(),
@@ -39,11 +43,15 @@ impl Refused {
             ),
             ("--repo", self.repo.is_some(), REMOTE),
             ("--dependency-update", self.dependency_update, REMOTE),
-            ("--verify", self.verify, "it reads no keyring"),
+            (
+                "--verify",
+                self.verify,
+                "driftless template reads no keyring",
+            ),
             (
                 "--enable-dns",
                 self.enable_dns,
-                "templates reach no network",
+                "templates have no network access",
             ),
             (
                 "--name-template",
@@ -51,16 +59,15 @@ impl Refused {
                 "give the name itself",
             ),
         ];
-        match flags.into_iter().find(|(_, asked, _)| *asked) {
-            Some((flag, _, why)) => Err(Error::unsupported(flag, why)),
+        match flags.into_iter().find(|(_, is_given, _)| *is_given) {
+            Some((flag, _, reason)) => Err(Error::unsupported(flag, reason)),
             None => Ok(()),
         }
     }
 }
 
-/// Helm's flags for the installation of a release, for clusters and for repositories: without an effect, as in `helm template` of
-/// a chart on this machine. That has one version, whatever `--version` says.
-pub struct OfInstallation;
+/// Flags of Helm for the installation of a release, for clusters and for repositories. They have no effect, as in `helm template` for a local chart, which has only one version, so that `--version` does not matter.
+pub struct InstallationFlags;
 
 const SWITCHES: [&str; 13] = [
     "atomic",
@@ -79,7 +86,7 @@ const SWITCHES: [&str; 13] = [
 ];
 const TEXTS: [&str; 4] = ["description", "kube-context", "kubeconfig", "version"];
 
-impl Flags for OfInstallation {
+impl Flags for InstallationFlags {
     fn flags() -> Vec<Arg> {
         let text = |name| value(name, ValueParser::string());
         let mut all: Vec<Arg> = SWITCHES.into_iter().map(switch).collect();
@@ -94,20 +101,20 @@ impl Flags for OfInstallation {
     }
 }
 
-/// `--wait`, as a switch or with a strategy of Helm 4.
+/// Parses `--wait`, a switch or a strategy of Helm 4.
 fn wait(text: &str) -> Result<String, String> {
     match text {
         "true" | "false" | "watcher" | "hookOnly" | "legacy" => Ok(text.to_owned()),
-        "ordered" => Err("resource groups are not rendered in an order of their own".to_owned()),
+        "ordered" => Err("the order of resource groups is not supported".to_owned()),
         _ => Err("expected watcher, hookOnly, legacy, true or false".to_owned()),
     }
 }
 
-/// `--dry-run`: whatever it says, nothing is installed.
+/// Parses `--dry-run`. Nothing is ever installed.
 fn dry_run(text: &str) -> Result<String, String> {
     match text {
         "client" | "none" | "true" | "false" => Ok(text.to_owned()),
-        "server" => Err("driftless template asks no cluster".to_owned()),
+        "server" => Err("driftless template connects to no cluster".to_owned()),
         _ => Err("expected client, none, true or false".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! `driftless template`: what `helm template` does, with its flags.
+//! `driftless template`: a replacement of `helm template`, with its flags.
 
 mod chart;
 mod flags;
@@ -17,17 +17,17 @@ const EXAMPLES: &str = "Examples:
   driftless template my-release chart-1.2.3.tgz -f values.yaml --set image.tag=1.2
   driftless template my-release ./chart --kube-version 1.34.0 --helm4
 
-Charts are directories or .tgz files of this machine; a repository is not asked, and no cluster. Helm's flags for an installation, \
-such as --wait, --timeout, --atomic or --create-namespace, are accepted and change nothing.";
+Charts are local directories or .tgz files; the command connects to no repository and no cluster. Helm's flags for an installation, \
+such as --wait, --timeout, --atomic or --create-namespace, are accepted and have no effect.";
 
 /// Render a chart, as `helm template` does
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// The release's name (left out: release-name), and the chart's directory or .tgz
+    /// The release's name [default: release-name], and the chart's directory or .tgz file
     #[arg(value_name = "[NAME] CHART", num_args = 1..=2, required = true)]
     name_and_chart: Vec<String>,
-    /// Render as Helm 4 does, not as Helm 3
+    /// Render as Helm 4 instead of Helm 3
     #[arg(long)]
     helm4: bool,
     /// The release's namespace
@@ -35,13 +35,13 @@ pub struct Args {
     namespace: String,
     #[command(flatten)]
     values: values::Args,
-    /// Kubernetes' version, for .Capabilities.KubeVersion
+    /// The version of Kubernetes, for .Capabilities.KubeVersion
     #[arg(long, value_name = "VERSION")]
     kube_version: Option<String>,
     /// More API versions for .Capabilities.APIVersions
     #[arg(short, long, value_name = "VERSION", value_delimiter = ',')]
     api_versions: Vec<String>,
-    /// Set .Release.IsUpgrade, not .Release.IsInstall
+    /// Set .Release.IsUpgrade instead of .Release.IsInstall
     #[arg(long)]
     is_upgrade: bool,
     /// Do not check the values against the charts' schemas
@@ -49,20 +49,20 @@ pub struct Args {
     skip_schema_validation: bool,
     #[command(flatten)]
     shown: print::Args,
-    /// Leave the name out, as without a name; not together with one
+    /// Use the default name; excludes a name
     #[arg(short, long)]
     generate_name: bool,
     #[command(flatten)]
     refused: flags::Refused,
     #[command(flatten)]
-    _accepted: Accepted<flags::OfInstallation>,
+    _accepted: Accepted<flags::InstallationFlags>,
 }
 
 /// Renders, and writes to stdout or to `--output-dir`.
 pub fn run(args: &Args) -> Result<(), Error> {
     args.refused.check()?;
     let (name, path) = match args.name_and_chart.as_slice() {
-        // Helm's words. With --generate-name, too, `helm template` takes the name that it has for a release without one.
+        // Helm's message. Also with --generate-name, `helm template` uses the default name.
         [_, _] if args.generate_name => {
             return Err(Error::usage(
                 "cannot set --generate-name and also specify a name",
@@ -95,9 +95,9 @@ fn render(args: &Args, name: &str, path: &Path) -> Result<Rendered, Error> {
     .render()
 }
 
-/// A chart of this machine, and what it is to become.
+/// A local chart, with the settings of the release to render.
 pub struct Release<'r> {
-    /// A directory or a .tgz.
+    /// The directory or .tgz file of the chart.
     pub chart: &'r Path,
     pub name: &'r str,
     pub namespace: &'r str,
@@ -110,7 +110,7 @@ pub struct Release<'r> {
 }
 
 impl Release<'_> {
-    /// Renders it without a cluster.
+    /// Renders the release without a cluster.
     pub fn render(&self) -> Result<Rendered, Error> {
         release_name(self.name)?;
         let chart = chart::load(self.chart, self.compat)?;
@@ -131,7 +131,7 @@ impl Release<'_> {
         let done = driftless_helm::render(&chart, &self.values, &options, self.check_schema);
         match done.map_err(Error::new)? {
             Outcome::Done(rendered) => Ok(*rendered),
-            Outcome::Needs(_) => Err(Error::new("the chart asks for objects of a cluster")),
+            Outcome::Needs(_) => Err(Error::new("the chart needs objects of a cluster")),
         }
     }
 
@@ -149,7 +149,7 @@ impl Release<'_> {
     }
 }
 
-/// Helm's rule for a release's name.
+/// Checks the name of a release by Helm's rule.
 fn release_name(name: &str) -> Result<(), Error> {
     let label = |part: &str| {
         let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
@@ -162,7 +162,7 @@ fn release_name(name: &str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::usage(
-        "the release's name must be lower-case letters, digits, '-' and '.', at most 53 of them",
+        "the release's name must consist of at most 53 lower-case letters, digits, '-' and '.'",
     ))
 }
 
@@ -181,11 +181,11 @@ fn entropy() -> Result<[u8; 32], Error> {
     Ok(seed)
 }
 
-/// The text of a file; `-` is stdin.
+/// Reads a file; `-` is stdin.
 fn read(path: &str) -> Result<Vec<u8>, Error> {
     if path.contains("://") {
         return Err(Error::new(format!(
-            "'{path}' is remote: only files of this machine are read"
+            "'{path}' is remote, and only local files can be read"
         ))
         .next("download it, and name the file"));
     }

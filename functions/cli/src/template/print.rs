@@ -1,4 +1,4 @@
-//! What is shown of a rendered chart, and where.
+//! The output of a rendered chart, on stdout or into a directory.
 
 use crate::error::Error;
 use crate::term;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Print the files under crds/ too
+    /// Also print the files under crds/
     #[arg(long)]
     include_crds: bool,
     /// Leave hooks out
@@ -20,18 +20,18 @@ pub struct Args {
     /// Leave tests out
     #[arg(long)]
     skip_tests: bool,
-    /// Only what these templates rendered: templates/x.yaml, or a pattern
+    /// Print only these templates: templates/x.yaml, or a pattern
     #[arg(short, long, value_name = "TEMPLATE")]
     show_only: Vec<String>,
-    /// Write a file a template into this directory
+    /// Write one file for each template into this directory
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Put the release's name between --output-dir and the files
+    /// Write into a subdirectory of --output-dir with the release's name
     #[arg(long)]
     release_name: bool,
 }
 
-/// Prints, or writes to the directory.
+/// Prints the manifests, or writes them to the directory.
 pub fn all(rendered: &Rendered, release: &str, args: &Args) -> Result<(), Error> {
     let shown = OutputFilter {
         include_crds: args.include_crds,

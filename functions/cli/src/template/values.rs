@@ -1,4 +1,4 @@
-//! `-f` and the `--set` flags.
+//! The values of `-f` and of the `--set` flags.
 
 use super::read;
 use crate::error::Error;
@@ -18,7 +18,7 @@ pub struct Args {
     files: Vec<String>,
     #[arg(long, value_name = "KEY=VALUE", help = "A value: a.b=1,c[0]=x")]
     set: Vec<String>,
-    /// A value that is a text, whatever it looks like
+    /// A value that is always a string
     #[arg(long, value_name = "KEY=TEXT")]
     set_string: Vec<String>,
     /// A value from a file
@@ -27,13 +27,13 @@ pub struct Args {
     /// A value in JSON
     #[arg(long, value_name = "KEY=JSON")]
     set_json: Vec<String>,
-    /// A text that is taken as it stands
+    /// A literal string, without escapes
     #[arg(long, value_name = "KEY=TEXT")]
     set_literal: Vec<String>,
 }
 
 impl Args {
-    /// The values of all flags, in Helm's order: files, JSON, values, texts, files' texts, literals.
+    /// Reads and merges the values of all flags, in Helm's order: files, JSON, values, strings, contents of files, literals.
     pub fn read(&self, compat: Compat) -> Result<Table, Error> {
         let mut table = Table::new();
         for file in &self.files {

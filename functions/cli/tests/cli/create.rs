@@ -335,7 +335,7 @@ fn secrets_are_stored() {
     other.refused(
         1,
         &[
-            "Secret flux-system/registry is of the type kubernetes.io/dockerconfigjson",
+            "Secret flux-system/registry: the type kubernetes.io/dockerconfigjson",
             "cannot be changed to Opaque",
         ],
     );
@@ -372,7 +372,7 @@ fn logins_of_sources_are_stored_before_them() {
     let asked = server.run(&fleet);
     asked.refused(
         1,
-        &["deploy key: ecdsa-sha2-nistp384 ", "aborting", "--silent"],
+        &["deploy key: ecdsa-sha2-nistp384 ", "aborted", "--silent"],
     );
     let silent = server.run(&format!("{fleet} --silent"));
     silent.refused(

@@ -232,11 +232,11 @@ fn a_process_that_serves_says_where_and_logs_lines() {
         assert_eq!(ended.code, Some(0), "{}", ended.text);
         for part in [
             "✔ serving hub default at https://127.0.0.1:",
-            ": the sources that are on it\n",
+            ": the sources of the hub\n",
             "✔ webhook: http://127.0.0.1:",
             "/webhook (content type application/json, the push event)\n",
-            "webhooks are refused until it is set; the timer looks every 60 s\n",
-            " INFO ended",
+            "webhooks are refused, and changes are only found by the sweep every 60 s\n",
+            " INFO stopped",
         ] {
             assert!(
                 ended.text.contains(part),

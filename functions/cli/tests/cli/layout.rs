@@ -155,15 +155,15 @@ fn what_was_added_can_be_removed() {
     for (name, words) in [
         (
             "asia",
-            "cluster 'asia' is not found; known hubs: america, pacific",
+            "cluster 'asia' does not exist; the hubs are: america, pacific",
         ),
         (
             "asia/north",
-            "hub 'asia' is not found; known hubs: america, pacific",
+            "hub 'asia' does not exist; the hubs are: america, pacific",
         ),
         (
             "america/north",
-            "remote cluster 'america/north' is not found; known remote clusters of america: south",
+            "remote cluster 'america/north' does not exist; the remote clusters of america are: south",
         ),
     ] {
         let done = checkout.run(&format!("env remove-cluster {name}"));
@@ -253,7 +253,7 @@ fn bad_input_changes_no_file() {
         (
             "app add nobody cart",
             1,
-            "tenant 'nobody' is not found; known tenants: news, shop",
+            "tenant 'nobody' does not exist; the tenants are: news, shop",
         ),
         ("app add shop Cart", 2, "lowercase RFC 1123 label"),
         (
@@ -284,7 +284,7 @@ fn bad_input_changes_no_file() {
         (
             "env add-remote nowhere x --kubeconfig edge.conf --plain",
             1,
-            "hub 'nowhere' is not found; known hubs: america, pacific",
+            "hub 'nowhere' does not exist; the hubs are: america, pacific",
         ),
         (
             "env add-remote america x --kubeconfig edge.conf",
@@ -315,12 +315,12 @@ fn bad_input_changes_no_file() {
         (
             "tenant add x-flux-system --repo https://a.example/b --branch dev",
             2,
-            "the namespace would be dev-x-flux-system, which is that of the objects of an environment",
+            "the namespace would be dev-x-flux-system, which is the namespace of the objects of an environment",
         ),
         (
             "tenant add 1-0-x-shop --repo https://a.example/b --branch dev",
             2,
-            "the namespace would be dev-1-0-x-shop, which is that of the release environment 1-0-x of shop",
+            "the namespace would be dev-1-0-x-shop, which is the namespace of the release environment 1-0-x of shop",
         ),
         ("env add-cluster releases", 2, "a directory of the layout"),
         (
@@ -346,7 +346,7 @@ fn bad_input_changes_no_file() {
     }
     let empty = Checkout::new();
     let done = empty.run("env add-cluster x");
-    done.refused(1, &["there is no file ENV_NAME", "driftless env init NAME"]);
+    done.refused(1, &["the file ENV_NAME does not exist", "driftless env init NAME"]);
     assert!(empty.files().is_empty());
 }
 
@@ -543,7 +543,7 @@ fn commands_keep_what_people_wrote() {
     let line = "tenant add shop --repo https://github.com/acme/shop --branch dev";
     let words = [
         "git-manifests.yaml:",
-        "spec.ref.tag of GitRepository 'shop-manifests' comes before a branch",
+        "spec.ref.tag of GitRepository 'shop-manifests' takes precedence over a branch",
     ];
     let before = checkout.files();
     checkout.run(line).refused(1, &words);

@@ -50,7 +50,7 @@ fn wrong_usage_is_2() {
         (&["serve", "--listen", "nowhere"], "--listen"),
         (
             &["serve", "--sweep-interval", "1ms"],
-            "--sweep-interval is below 1s",
+            "--sweep-interval: the minimum is 1s",
         ),
         (&["serve", "--workers", "0"], "--workers"),
         (
@@ -110,12 +110,12 @@ fn a_context_that_is_not_there() {
     done.refused(
         1,
         &[
-            "config: there is no context 'production'",
+            "config: context 'production' does not exist",
             "give --context NAME, one of: dev, c",
         ],
     );
     let done = with(&more.replace("current-context: c", ""), &["get", "all"]);
-    done.refused(1, &["config: no context is current", "one of: dev, c"]);
+    done.refused(1, &["config: current-context is not set", "one of: dev, c"]);
     let none = "apiVersion: v1\nkind: Config\ncurrent-context: c\n";
     with(none, &["get", "all"]).refused(1, &["no context 'c'", "this one has no contexts"]);
 }

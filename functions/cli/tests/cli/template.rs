@@ -207,7 +207,7 @@ fn flags_of_an_installation_change_nothing() {
         assert_eq!(done.ok(), plain, "{flags:?}");
     }
     for (flag, words) in [
-        ("--dry-run=server", "driftless template asks no cluster"),
+        ("--dry-run=server", "driftless template connects to no cluster"),
         ("--dry-run=later", "expected client, none, true or false"),
         ("--wait=ordered", "resource groups are not rendered"),
         ("--timeout=5", "--timeout"),
@@ -240,8 +240,8 @@ fn a_generated_name_is_the_one_that_helm_takes_for_templates() {
 #[test]
 fn what_driftless_leaves_out_says_why() {
     for (flags, words) in [
-        (&["--repo", "https://x"][..], "asks no repository"),
-        (&["--validate"], "asks no cluster"),
+        (&["--repo", "https://x"][..], "connects to no repository"),
+        (&["--validate"], "connects to no cluster"),
         (&["--enable-dns"], "no network"),
         (&["--post-renderer", "cat"], "--post-renderer"),
         (&["-f", "https://x/values.yaml"], "is remote"),

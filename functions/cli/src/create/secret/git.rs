@@ -1,8 +1,8 @@
-//! `driftless create secret git`, and the logins that `create source git` makes.
+//! `driftless create secret git`, and the logins of `create source git`.
 
 use super::key::{Algorithm, Curve, KeyPair};
 use super::{Secret, known_hosts, read};
-use crate::create::flags::Given as _;
+use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 use driftless_helm::scheme_and_host;
@@ -17,14 +17,14 @@ const EXAMPLES: &str = "Examples:
   driftless create secret git fleet-login --url ssh://git@git.example.com:2222/fleet \\
     --known-hosts-file ./known_hosts
 
-For SSH a key is made, unless --private-key-file gives one: add the deploy key that is shown to the repository. The server is asked \
-for its key, unless --known-hosts-file gives it: compare it with the one that the host publishes.";
+For SSH a new key is generated, unless --private-key-file gives one: add the printed deploy key to the repository. The key of the \
+server is read from the server, unless --known-hosts-file gives it: compare it with the one that the host publishes.";
 
-/// The key of a Secret under which the keys of servers are.
+/// The key of a Secret for the keys of SSH servers.
 pub const KNOWN_HOSTS: &str = "known_hosts";
-/// The key of a Secret under which the public key is.
+/// The key of a Secret for the public key.
 pub const PUBLIC_KEY: &str = "identity.pub";
-/// What a Secret of a Git repository holds, in messages.
+/// The content of a Secret of a Git repository, for messages.
 pub const CREDENTIALS: &str = "repository credentials";
 
 /// Create or update a Secret for a Git repository
@@ -41,12 +41,12 @@ pub struct Args {
     /// The file with the certificates of authorities
     #[arg(long, value_name = "FILE")]
     ca_crt_file: Option<String>,
-    /// A token in place of a user's name and password
+    /// A token instead of a user's name and password
     #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     bearer_token: Option<String>,
 }
 
-/// The flags of a login.
+/// The flags for credentials of a Git repository.
 #[derive(clap::Args)]
 pub struct Login {
     /// The user's name, for HTTP
@@ -64,26 +64,26 @@ pub struct Login {
     /// The curve of a new ECDSA key [default: p384]
     #[arg(long, value_enum)]
     ssh_ecdsa_curve: Option<Curve>,
-    /// The file with a private key, in place of a new one
+    /// The file with a private key, instead of a new key
     #[arg(long, value_name = "FILE")]
     private_key_file: Option<String>,
-    /// The file with the server's keys, as in ~/.ssh/known_hosts, in place of asking the server
+    /// The file with the server's keys, in the format of ~/.ssh/known_hosts, instead of those that the server sends
     #[arg(long, value_name = "FILE")]
     known_hosts_file: Option<String>,
 }
 
-/// Sizes that Flux takes.
+/// Parses the size of an RSA key, with the limits of Flux.
 fn bits(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(bits) if bits < 1024 => Err("RSA key bit size must be at least 1024".to_owned()),
         Ok(bits) if bits % 8 != 0 => Err("RSA key bit size must be a multiple of 8".to_owned()),
         Ok(bits) if bits > 16_384 => Err("RSA key bit size must be at most 16384".to_owned()),
         Ok(bits) => Ok(bits),
-        Err(_) => Err("it is not a number".to_owned()),
+        Err(_) => Err("expected a number".to_owned()),
     }
 }
 
-/// An address that cannot be one of a repository: what one looks like.
+/// Returns the error for an address that is not valid for a repository, with the expected formats.
 fn address(message: String) -> Error {
     Error::usage(message).next(
         "give --url https://HOST/OWNER/NAME, or ssh://git@HOST/OWNER/NAME for git@HOST:OWNER/NAME",
@@ -92,24 +92,24 @@ fn address(message: String) -> Error {
 
 /// The address of a Git repository.
 pub struct Remote {
-    /// `ssh`, `http` or `https`.
+    /// The scheme: `ssh`, `http` or `https`.
     pub scheme: String,
-    /// The host, with its port where the address has one.
+    /// The host, with its port if the address has one.
     pub host: String,
 }
 
 impl Remote {
-    /// The address of `--url`.
+    /// Parses the value of `--url`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Fails if the address is missing or not valid.
     pub fn parse(url: Option<&str>) -> Result<Self, Error> {
         let Some(url) = url else {
             return Err(Error::usage("url is required").next("add --url URL, such as --url https://github.com/acme/fleet or ssh://git@github.com/acme/fleet"));
         };
         let parsed = scheme_and_host(url);
         let (scheme, host) =
-            parsed.map_err(|why| address(format!("git URL parse failed: {why}")))?;
+            parsed.map_err(|error| address(format!("git URL parse failed: {error}")))?;
         if !["ssh", "http", "https"].contains(&scheme.as_str()) {
             return Err(address(format!(
                 "git URL scheme '{scheme}' not supported, can be: ssh, http and https"
@@ -121,45 +121,45 @@ impl Remote {
         Ok(Self { scheme, host })
     }
 
-    /// Whether it is reached by SSH.
+    /// Returns whether the repository is accessed over SSH.
     pub fn is_ssh(&self) -> bool {
         self.scheme == "ssh"
     }
 }
 
 impl Args {
-    /// The Secret.
+    /// Returns the Secret.
     ///
     /// # Errors
-    /// Flags that are not valid or do not fit together, files that cannot be read, a server that tells no key.
+    /// Fails for flags that are not valid or exclude each other, files that cannot be read, and a server that sends no key.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
-        let remote = Remote::parse(self.url.given())?;
+        let remote = Remote::parse(self.url.non_empty())?;
         let labels = names::labels(&self.named.labels)?;
         let secret = Secret::new(&self.named.name, common, labels);
-        let token = self.bearer_token.given();
+        let token = self.bearer_token.non_empty();
         if !remote.is_ssh() && token.is_none() && !self.login.is_complete() {
             return Err(Error::usage(
                 "for Git over HTTP/S the username and password, or a bearer token is required",
             ));
         }
-        let authorities = ("--ca-crt-file", self.ca_crt_file.given());
+        let authorities = ("--ca-crt-file", self.ca_crt_file.non_empty());
         self.login.fill(secret, &remote, authorities, token)
     }
 }
 
 impl Login {
     fn is_complete(&self) -> bool {
-        self.username.given().is_some() && self.password.given().is_some()
+        self.username.non_empty().is_some() && self.password.non_empty().is_some()
     }
 
-    /// Whether anything of it was given.
+    /// Returns whether any credentials were given.
     pub fn is_given(&self) -> bool {
-        self.username.given().is_some()
-            || self.password.given().is_some()
+        self.username.non_empty().is_some()
+            || self.password.non_empty().is_some()
             || self.ssh_flag().is_some()
     }
 
-    /// The first flag that SSH alone takes.
+    /// Returns the first given flag that is only for SSH.
     fn ssh_flag(&self) -> Option<&'static str> {
         let flags = [
             ("--ssh-key-algorithm", self.ssh_key_algorithm.is_some()),
@@ -167,11 +167,11 @@ impl Login {
             ("--ssh-ecdsa-curve", self.ssh_ecdsa_curve.is_some()),
             (
                 "--private-key-file",
-                self.private_key_file.given().is_some(),
+                self.private_key_file.non_empty().is_some(),
             ),
             (
                 "--known-hosts-file",
-                self.known_hosts_file.given().is_some(),
+                self.known_hosts_file.non_empty().is_some(),
             ),
         ];
         flags
@@ -179,11 +179,10 @@ impl Login {
             .find_map(|(flag, given)| given.then_some(flag))
     }
 
-    /// Puts the login into a Secret; over HTTP it may stay empty.
+    /// Adds the credentials to a Secret, which stays empty over HTTP without credentials.
     ///
     /// # Errors
-    /// Flags that do not fit together (Flux leaves what is too much out without a word), files that cannot be read, a server that
-    /// tells no key.
+    /// Fails for flags that exclude each other (Flux ignores the superfluous ones silently), files that cannot be read, and a server that sends no key.
     pub fn fill(
         &self,
         secret: Secret,
@@ -194,17 +193,17 @@ impl Login {
         match remote.is_ssh() {
             true => {
                 for (flag, given) in [
-                    ("--username", self.username.given().is_some()),
+                    ("--username", self.username.non_empty().is_some()),
                     ("--bearer-token", token.is_some()),
                 ] {
                     if given {
-                        let what = format!("{flag} is not supported for Git over SSH");
-                        return Err(Error::usage(what));
+                        let message = format!("{flag} is not supported for Git over SSH");
+                        return Err(Error::usage(message));
                     }
                 }
                 if authorities.1.is_some() {
-                    let what = "specifying a CA file is not supported for Git over SSH";
-                    return Err(Error::usage(what));
+                    let message = "specifying a CA file is not supported for Git over SSH";
+                    return Err(Error::usage(message));
                 }
                 self.fill_ssh(secret, remote)
             }
@@ -219,10 +218,10 @@ impl Login {
         token: Option<&str>,
     ) -> Result<Secret, Error> {
         if let Some(flag) = self.ssh_flag() {
-            let what = format!("{flag} is not supported for Git over HTTP/S");
-            return Err(Error::usage(what));
+            let message = format!("{flag} is not supported for Git over HTTP/S");
+            return Err(Error::usage(message));
         }
-        match (self.username.given(), self.password.given(), token) {
+        match (self.username.non_empty(), self.password.non_empty(), token) {
             (None, None, None) => {}
             (Some(username), Some(password), None) => {
                 secret.set("username", username).set("password", password);
@@ -231,12 +230,12 @@ impl Login {
                 secret.set("bearerToken", token);
             }
             (_, _, Some(_)) => {
-                let what = "user credentials and bearer token cannot be used together";
-                return Err(Error::usage(what));
+                let message = "user credentials and bearer token cannot be used together";
+                return Err(Error::usage(message));
             }
             _ => {
-                let what = "--username and --password are given together";
-                return Err(Error::usage(what));
+                let message = "--username and --password must be given together";
+                return Err(Error::usage(message));
             }
         }
         if let Some(file) = authorities {
@@ -246,12 +245,13 @@ impl Login {
     }
 
     fn fill_ssh(&self, mut secret: Secret, remote: &Remote) -> Result<Secret, Error> {
-        let password = self.password.given();
-        let pair = match self.private_key_file.given() {
+        let password = self.password.non_empty();
+        let pair = match self.private_key_file.non_empty() {
             Some(file) => {
                 let text = read("--private-key-file", file)?;
                 let loaded = KeyPair::load(text, password.is_some());
-                loaded.map_err(|why| Error::new(format!("--private-key-file: {file}: {why}")))?
+                loaded
+                    .map_err(|reason| Error::new(format!("--private-key-file: {file}: {reason}")))?
             }
             None if password.is_some() => {
                 return Err(Error::usage("--password: a new key has no password")
@@ -259,16 +259,17 @@ impl Login {
             }
             None => self.new_pair()?,
         };
-        let hosts = match self.known_hosts_file.given() {
+        let hosts = match self.known_hosts_file.non_empty() {
             Some(file) => {
                 let text = read("--known-hosts-file", file)?;
-                known_hosts::check(&text, &remote.host)
-                    .map_err(|why| Error::new(format!("--known-hosts-file: {file}: {why}")))?;
+                known_hosts::check(&text, &remote.host).map_err(|reason| {
+                    Error::new(format!("--known-hosts-file: {file}: {reason}"))
+                })?;
                 text
             }
-            None => known_hosts::scan(&remote.host).map_err(|why| {
-                let what = format!("SSH key scan for host {} failed: {why}", remote.host);
-                Error::new(what).next("give the server's keys with --known-hosts-file")
+            None => known_hosts::scan(&remote.host).map_err(|reason| {
+                let message = format!("SSH key scan for host {} failed: {reason}", remote.host);
+                Error::new(message).next("give the server's keys with --known-hosts-file")
             })?,
         };
         secret
@@ -283,7 +284,7 @@ impl Login {
 
     fn new_pair(&self) -> Result<KeyPair, Error> {
         let algorithm = self.ssh_key_algorithm.unwrap_or(Algorithm::Ecdsa);
-        for (flag, given, of) in [
+        for (flag, given, for_algorithm) in [
             (
                 "--ssh-rsa-bits",
                 self.ssh_rsa_bits.is_some(),
@@ -295,13 +296,13 @@ impl Login {
                 Algorithm::Ecdsa,
             ),
         ] {
-            if given && of != algorithm {
-                let what = format!("{flag} is not supported for this --ssh-key-algorithm");
-                return Err(Error::usage(what));
+            if given && for_algorithm != algorithm {
+                let message = format!("{flag} is not supported for this --ssh-key-algorithm");
+                return Err(Error::usage(message));
             }
         }
         let curve = self.ssh_ecdsa_curve.unwrap_or(Curve::P384);
         KeyPair::generate(algorithm, curve, self.ssh_rsa_bits.unwrap_or(2048))
-            .map_err(|why| Error::new(format!("key pair generation failed: {why}")))
+            .map_err(|reason| Error::new(format!("key pair generation failed: {reason}")))
     }
 }

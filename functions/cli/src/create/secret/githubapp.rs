@@ -1,7 +1,7 @@
 //! `driftless create secret githubapp`.
 
 use super::{Secret, read};
-use crate::create::flags::Given as _;
+use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 
@@ -29,29 +29,29 @@ pub struct Args {
     /// The file with the app's private key
     #[arg(long, value_name = "FILE")]
     app_private_key: Option<String>,
-    /// Where the API of GitHub Enterprise is
+    /// The URL of the API of GitHub Enterprise
     #[arg(long, value_name = "URL")]
     app_base_url: Option<String>,
 }
 
 impl Args {
-    /// The Secret.
+    /// Returns the Secret.
     ///
     /// # Errors
-    /// Flags that are absent or do not fit together, or a file that cannot be read.
+    /// Fails for flags that are missing or exclude each other, and for a file that cannot be read.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
-        let Some(file) = self.app_private_key.given() else {
+        let Some(file) = self.app_private_key.non_empty() else {
             return Err(Error::usage("--app-private-key is required"));
         };
         let key = read("--app-private-key", file)?;
-        let Some(id) = self.app_id.given() else {
+        let Some(id) = self.app_id.non_empty() else {
             return Err(Error::usage("githubAppID is required").next("add --app-id"));
         };
         let installation = [
             ("githubAppInstallationOwner", &self.app_installation_owner),
             ("githubAppInstallationID", &self.app_installation_id),
         ];
-        let installation = installation.map(|(key, flag)| (key, flag.given()));
+        let installation = installation.map(|(key, flag)| (key, flag.non_empty()));
         let ([(key_of, Some(value)), (_, None)] | [(_, None), (key_of, Some(value))]) =
             installation
         else {
@@ -60,14 +60,14 @@ impl Args {
             )
             .next("add --app-installation-owner or --app-installation-id"));
         };
-        // Flux leaves the labels out.
+        // Flux drops the labels.
         let labels = names::labels(&self.named.labels)?;
-        let mut secret = Secret::new(&self.named.name, common, labels).of("Opaque");
+        let mut secret = Secret::new(&self.named.name, common, labels).with_type("Opaque");
         secret
             .set("githubAppID", id)
             .set("githubAppPrivateKey", key)
             .set(key_of, value);
-        if let Some(url) = self.app_base_url.given() {
+        if let Some(url) = self.app_base_url.non_empty() {
             secret.set("githubAppBaseURL", url);
         }
         Ok(secret)

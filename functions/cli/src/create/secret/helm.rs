@@ -2,7 +2,7 @@
 
 use super::tls::{self, Files, TlsFlags};
 use super::{Secret, read};
-use crate::create::flags::Given as _;
+use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 
@@ -29,22 +29,22 @@ pub struct Args {
 }
 
 impl Args {
-    /// The Secret.
+    /// Returns the Secret.
     ///
     /// # Errors
-    /// Files that cannot be read, and flags that do not fit together.
+    /// Fails for files that cannot be read, and for flags that exclude each other.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let labels = names::labels(&self.named.labels)?;
         let secret = Secret::new(&self.named.name, common, labels);
-        let login = (self.username.given(), self.password.given());
+        let login = (self.username.non_empty(), self.password.non_empty());
         fill(secret, login, &self.tls.files())
     }
 }
 
-/// Puts a login or certificates into a Secret; without any it stays as it is.
+/// Adds a login or certificates to a Secret, which stays unchanged without any.
 ///
 /// # Errors
-/// Files that cannot be read, and flags that do not fit together: Flux drops a login beside a certificate.
+/// Fails for files that cannot be read, and for flags that exclude each other: Flux drops a login that is given with a certificate.
 pub fn fill(
     secret: Secret,
     login: (Option<&str>, Option<&str>),
@@ -55,11 +55,11 @@ pub fn fill(
         (None, None) if !pair && files.authorities.is_none() => Ok(secret),
         (None, None) => tls::fill(secret, files),
         _ if pair => {
-            let what = "a client certificate and a user's login cannot be used together";
-            Err(Error::usage(what))
+            let message = "a client certificate and a user's login cannot be used together";
+            Err(Error::usage(message))
         }
         (Some(username), Some(password)) => {
-            let mut secret = secret.of("kubernetes.io/basic-auth");
+            let mut secret = secret.with_type("kubernetes.io/basic-auth");
             secret.set("username", username).set("password", password);
             if let Some(file) = files.authorities {
                 secret.set("ca.crt", read("the CA certificates", file)?);

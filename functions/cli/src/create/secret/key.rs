@@ -1,4 +1,4 @@
-//! Keys for SSH: new ones as Flux 2.9 makes them (PKCS #8 in PEM), and those of files.
+//! Keys for SSH: new keys in the format of Flux 2.9 (PKCS #8 in PEM), and keys of files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -35,30 +35,30 @@ pub enum Curve {
     P521,
 }
 
-/// Both keys as texts.
+/// A private key and its public key.
 #[derive(Debug)]
 pub struct KeyPair {
-    /// PEM.
+    /// The private key in PEM.
     pub private: String,
-    /// A line of `authorized_keys`.
+    /// The public key as a line of `authorized_keys`.
     pub public: String,
 }
 
 type Result<T> = std::result::Result<T, String>;
 
 impl KeyPair {
-    /// A new key as Flux makes it where nothing else is said: ECDSA on P-384.
+    /// Generates a key with the defaults of Flux: ECDSA on P-384.
     ///
     /// # Errors
-    /// Those of [`KeyPair::generate`].
+    /// Fails as [`KeyPair::generate`] does.
     pub fn new() -> Result<Self> {
         Self::generate(Algorithm::Ecdsa, Curve::P384, 0)
     }
 
-    /// A new key.
+    /// Generates a key; `bits` is the size of an RSA key.
     ///
     /// # Errors
-    /// The machine has no random numbers.
+    /// Fails if the system has no random numbers.
     pub fn generate(algorithm: Algorithm, curve: Curve, bits: usize) -> Result<Self> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| error.to_string())?;
@@ -75,7 +75,7 @@ impl KeyPair {
                 let mut secret = [0; 32];
                 random.fill_bytes(&mut secret);
                 let key = SigningKey::from_bytes(&secret);
-                // As Go writes it: without the public key.
+                // Without the public key, as Go writes it.
                 let bytes = KeypairBytes {
                     secret_key: key.to_bytes(),
                     public_key: None,
@@ -96,22 +96,21 @@ impl KeyPair {
             }
         };
         let private = private.map_err(failed)?;
-        Ok(Self::of(private.to_string(), &blob))
+        Ok(Self::from_blob(private.to_string(), &blob))
     }
 
-    /// The key of a file; whether it has a password is told beforehand. Where it has one only OpenSSH's own form is taken, whose
-    /// public key can be read without it: the password is not tried.
+    /// Parses the key of a file. With `has_password` the key must be encrypted in OpenSSH's own format, because there the public key can be read without the password, which is not tried.
     ///
     /// # Errors
-    /// What is wrong with the file.
-    pub fn load(text: String, password: bool) -> Result<Self> {
+    /// Fails if the key is not valid or supported, or `has_password` is wrong.
+    pub fn load(text: String, has_password: bool) -> Result<Self> {
         let label = label(&text)?;
         let blob = match label {
-            "OPENSSH PRIVATE KEY" => openssh_blob(&text, password)?,
+            "OPENSSH PRIVATE KEY" => openssh_blob(&text, has_password)?,
             "ENCRYPTED PRIVATE KEY" => return Err(convert("a password in PKCS #8")),
             _ if text.contains("Proc-Type:") => return Err(convert("a password in PEM")),
-            _ if password => {
-                return Err("the key has no password, leave --password out".to_owned());
+            _ if has_password => {
+                return Err("the key has no password: leave --password out".to_owned());
             }
             "RSA PRIVATE KEY" => {
                 let key =
@@ -122,34 +121,37 @@ impl KeyPair {
             "PRIVATE KEY" => pkcs8_blob(&text)?,
             _ => return Err(format!("'{label}' is not a private key for SSH")),
         };
-        Ok(Self::of(text, &blob))
+        Ok(Self::from_blob(text, &blob))
     }
 
-    fn of(private: String, blob: &[u8]) -> Self {
-        // A blob begins with the name of its type.
+    /// `blob` is the public key in SSH's binary format.
+    fn from_blob(private: String, blob: &[u8]) -> Self {
+        // The blob begins with the name of its type.
         let length = blob.get(..4).map_or(0, |length| {
             length
                 .iter()
                 .fold(0, |all, byte| all << 8 | usize::from(*byte))
         });
-        let of = String::from_utf8_lossy(blob.get(4..4 + length).unwrap_or_default());
-        let public = format!("{of} {}\n", STANDARD.encode(blob));
+        let key_type = String::from_utf8_lossy(blob.get(4..4 + length).unwrap_or_default());
+        let public = format!("{key_type} {}\n", STANDARD.encode(blob));
         Self { private, public }
     }
 }
 
-fn convert(what: &str) -> String {
-    format!("a key with {what} is not supported: ssh-keygen -p -f FILE writes it in OpenSSH's form")
+fn convert(feature: &str) -> String {
+    format!(
+        "a key with {feature} is not supported: convert it to OpenSSH's format with ssh-keygen -p -f FILE"
+    )
 }
 
-/// The label of a PEM text.
+/// Returns the label of a PEM file.
 fn label(text: &str) -> Result<&str> {
     let label = text
         .split_once("-----BEGIN ")
         .and_then(|(_, rest)| rest.split_once("-----"));
     label
         .map(|(label, _)| label)
-        .ok_or_else(|| "no private key in PEM is found".to_owned())
+        .ok_or_else(|| "the file has no private key in PEM".to_owned())
 }
 
 fn pkcs8_blob(text: &str) -> Result<Vec<u8>> {
@@ -168,7 +170,7 @@ fn pkcs8_blob(text: &str) -> Result<Vec<u8>> {
     if let Ok(key) = p521::SecretKey::from_pkcs8_pem(text) {
         return Ok(p521_blob(&key));
     }
-    Err("it is not a valid RSA, ECDSA or Ed25519 key".to_owned())
+    Err("not a valid RSA, ECDSA or Ed25519 key".to_owned())
 }
 
 fn ec_blob(text: &str) -> Result<Vec<u8>> {
@@ -181,12 +183,12 @@ fn ec_blob(text: &str) -> Result<Vec<u8>> {
     if let Ok(key) = p521::SecretKey::from_sec1_pem(text) {
         return Ok(p521_blob(&key));
     }
-    Err("it is not a valid ECDSA key of P-256, P-384 or P-521".to_owned())
+    Err("not a valid ECDSA key of P-256, P-384 or P-521".to_owned())
 }
 
-/// The public key in a file of OpenSSH's own form (PROTOCOL.key): it stands before the private one, as plain text.
-fn openssh_blob(text: &str, password: bool) -> Result<Vec<u8>> {
-    let wrong = || "it is not a valid key in OpenSSH's form".to_owned();
+/// Returns the public key in a file of OpenSSH's own format (PROTOCOL.key), which is unencrypted and before the private key.
+fn openssh_blob(text: &str, has_password: bool) -> Result<Vec<u8>> {
+    let invalid = || "not a valid key in OpenSSH's format".to_owned();
     let body: String = text
         .lines()
         .map(str::trim)
@@ -194,27 +196,27 @@ fn openssh_blob(text: &str, password: bool) -> Result<Vec<u8>> {
         .skip(1)
         .take_while(|line| !line.starts_with("-----END"))
         .collect();
-    let bytes = STANDARD.decode(body).map_err(|_| wrong())?;
+    let bytes = STANDARD.decode(body).map_err(|_| invalid())?;
     let mut rest = bytes
         .strip_prefix(b"openssh-key-v1\0".as_slice())
-        .ok_or_else(wrong)?;
+        .ok_or_else(invalid)?;
     let mut next = || take(&mut rest);
-    let cipher = next().ok_or_else(wrong)?;
-    next().and_then(|_| next()).ok_or_else(wrong)?;
-    match (cipher == b"none", password) {
-        (true, true) => return Err("the key has no password, leave --password out".to_owned()),
+    let cipher = next().ok_or_else(invalid)?;
+    next().and_then(|_| next()).ok_or_else(invalid)?;
+    match (cipher == b"none", has_password) {
+        (true, true) => return Err("the key has no password: leave --password out".to_owned()),
         (false, false) => return Err("the key has a password: give it with --password".to_owned()),
         _ => {}
     }
-    // How many keys follow: always one.
+    // The number of keys is always one.
     if rest.get(..4) != Some(&[0, 0, 0, 1]) {
-        return Err(wrong());
+        return Err(invalid());
     }
     rest = &rest[4..];
-    take(&mut rest).map(<[u8]>::to_vec).ok_or_else(wrong)
+    take(&mut rest).map(<[u8]>::to_vec).ok_or_else(invalid)
 }
 
-/// Takes a length and as many bytes.
+/// Splits off a string of SSH: its length, and then its bytes.
 pub fn take<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -223,7 +225,7 @@ pub fn take<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(taken)
 }
 
-/// Writes parts, each behind its length.
+/// Writes strings of SSH: each part after its length.
 pub fn write(parts: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     for part in parts {
@@ -234,7 +236,7 @@ pub fn write(parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// A positive number as SSH has it: with a zero before a highest bit that is set.
+/// Encodes a positive number for SSH: with a leading zero byte if the highest bit is set.
 pub fn number(mut bytes: &[u8]) -> Vec<u8> {
     while let [0, rest @ ..] = bytes {
         bytes = rest;
@@ -256,8 +258,8 @@ fn ed25519_blob(key: &SigningKey) -> Vec<u8> {
 }
 
 fn ecdsa_blob(curve: &str, point: &[u8]) -> Vec<u8> {
-    let of = format!("ecdsa-sha2-{curve}");
-    write(&[of.as_bytes(), curve.as_bytes(), point])
+    let key_type = format!("ecdsa-sha2-{curve}");
+    write(&[key_type.as_bytes(), curve.as_bytes(), point])
 }
 
 fn p256_blob(key: &p256::SecretKey) -> Vec<u8> {
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_is_what_its_file_says() {
+    fn a_new_key_loads_with_the_same_public_key() {
         for (algorithm, curve, of) in [
             (Algorithm::Rsa, Curve::P256, "ssh-rsa AAAAB3NzaC1yc2E"),
             (
@@ -313,13 +315,13 @@ mod tests {
             assert!(pair.private.starts_with("-----BEGIN PRIVATE KEY-----\n"));
             let loaded = KeyPair::load(pair.private.clone(), false).unwrap();
             assert_eq!(loaded.public, pair.public);
-            let why = KeyPair::load(pair.private, true).unwrap_err();
-            assert!(why.contains("has no password"), "{why}");
+            let error = KeyPair::load(pair.private, true).unwrap_err();
+            assert!(error.contains("has no password"), "{error}");
         }
     }
 
     #[test]
-    fn keys_of_openssh_tell_their_public_key() {
+    fn public_keys_of_openssh_files_are_read() {
         let file = |cipher: &[u8], key: &[u8]| {
             let head = write(&[cipher, b"none", b""]);
             let body = [
@@ -344,8 +346,8 @@ mod tests {
             (b"none".as_slice(), true, "has no password"),
             (b"aes256-ctr", false, "has a password"),
         ] {
-            let why = KeyPair::load(file(cipher, &blob), password).unwrap_err();
-            assert!(why.contains(word), "{why}");
+            let error = KeyPair::load(file(cipher, &blob), password).unwrap_err();
+            assert!(error.contains(word), "{error}");
         }
     }
 
@@ -374,8 +376,8 @@ mod tests {
                 "not a valid key in OpenSSH",
             ),
         ] {
-            let why = KeyPair::load(text.to_owned(), false).unwrap_err();
-            assert!(why.contains(word), "{text}: {why}");
+            let error = KeyPair::load(text.to_owned(), false).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
         }
     }
 }

@@ -1,8 +1,6 @@
-//! Keys of SSH servers: in a file, or as the server tells them.
+//! Keys of SSH servers, from a file or from the server.
 //!
-//! A server tells its key in the first messages, which are not encrypted yet (RFC 4253): versions, then both sides' algorithms, then
-//! the exchange, whose answer begins with the key. Nothing is computed: who asks ends the connection there. As with `ssh-keyscan`,
-//! nobody vouches for the key.
+//! A server sends its key in the first messages, which are not yet encrypted (RFC 4253): versions, then the algorithms of both sides, then the key exchange, whose reply begins with the key. Nothing has to be computed: the client closes the connection there. As with `ssh-keyscan`, the key is not authenticated.
 
 use super::key::{number, take, write};
 use base64::Engine as _;
@@ -12,30 +10,31 @@ use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-/// How long a server may take for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// SSH's port.
+/// The timeout of each read, write and connect.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The default port of SSH.
 const PORT: u16 = 22;
-/// The longest packet that is read, and how many are passed over.
-const LONGEST: u32 = 256 * 1024;
-const MOST: usize = 64;
+/// The maximum size of a packet, in bytes.
+const MAX_PACKET: u32 = 256 * 1024;
+/// The maximum number of lines before the version, and of messages before the expected one.
+const MAX_MESSAGES: usize = 64;
 
 const DISCONNECT: u8 = 1;
 const KEXINIT: u8 = 20;
 const EXCHANGE: u8 = 30;
 const ANSWER: u8 = 31;
 
-/// Exchanges that begin with a number of the client's alone.
+/// Key exchanges that begin with a public value of the client.
 const EXCHANGES: &str = "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,ecdh-sha2-nistp521,\
                          diffie-hellman-group14-sha256,diffie-hellman-group16-sha512,diffie-hellman-group14-sha1";
-/// Flux's order of keys.
+/// The host key algorithms in the order of Flux.
 const KEYS: &str = "ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-256,rsa-sha2-512,ssh-rsa,ssh-ed25519";
 const CIPHERS: &str = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
 const MACS: &str = "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,hmac-sha2-256,hmac-sha2-512,hmac-sha1";
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The host and port of `HOST[:PORT]`.
+/// Splits `HOST[:PORT]`.
 fn parts(host: &str) -> (&str, u16) {
     let port = host.rsplit_once(':');
     let port = port.and_then(|(name, port)| Some((name, port.parse().ok()?)));
@@ -50,20 +49,20 @@ fn parts(host: &str) -> (&str, u16) {
     (bare.unwrap_or(name), port)
 }
 
-/// A host as `known_hosts` names it.
-fn named(host: &str) -> String {
+/// Returns the name of a host in `known_hosts`.
+fn entry_name(host: &str) -> String {
     match parts(host) {
         (name, PORT) => name.to_owned(),
         (name, port) => format!("[{name}]:{port}"),
     }
 }
 
-/// Whether a text has keys, one of them for this host. Names that are hashed or patterns may be this host's.
+/// Checks that a string has valid lines of `known_hosts`, one of them for this host. Hashed names and patterns count as this host's.
 ///
 /// # Errors
-/// What is wrong, with the line.
+/// Fails with the first line that is not valid, or if there is no key for the host.
 pub fn check(text: &str, host: &str) -> Result<()> {
-    let wanted = named(host);
+    let wanted = entry_name(host);
     let mut found = false;
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -74,15 +73,15 @@ pub fn check(text: &str, host: &str) -> Result<()> {
         if line.starts_with('@') {
             words.next();
         }
-        let (names, of, key) = (words.next(), words.next(), words.next());
+        let (names, key_type, key) = (words.next(), words.next(), words.next());
         let key = key.and_then(|key| STANDARD.decode(key).ok());
-        let of_key = key.as_deref().and_then(|mut key| take(&mut key));
-        let (Some(names), Some(of)) = (names, of) else {
+        let type_of_key = key.as_deref().and_then(|mut key| take(&mut key));
+        let (Some(names), Some(key_type)) = (names, key_type) else {
             return Err(format!("line {}: expected HOSTS TYPE KEY", index + 1));
         };
-        if of_key != Some(of.as_bytes()) {
+        if type_of_key != Some(key_type.as_bytes()) {
             return Err(format!(
-                "line {}: the key is not a valid {of} key",
+                "line {}: the key is not a valid {key_type} key",
                 index + 1
             ));
         }
@@ -92,32 +91,32 @@ pub fn check(text: &str, host: &str) -> Result<()> {
     }
     match found {
         true => Ok(()),
-        false => Err(format!("it has no key for {wanted}")),
+        false => Err(format!("the file has no key for {wanted}")),
     }
 }
 
-/// A line of `known_hosts` with the key that a server tells.
+/// Returns a line of `known_hosts` with the key that the server sends.
 ///
 /// # Errors
-/// The server cannot be reached, or does not speak SSH as expected.
+/// Fails if the server cannot be reached, or does not follow the SSH protocol.
 pub fn scan(host: &str) -> Result<String> {
     let (name, port) = parts(host);
     let addresses = (name, port).to_socket_addrs();
-    let mut failed = "the name has no address".to_owned();
+    let mut failed = "the host name has no address".to_owned();
     for address in addresses.map_err(|error| error.to_string())? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => return exchange(stream).map(|key| format!("{} {key}", named(host))),
+        match TcpStream::connect_timeout(&address, TIMEOUT) {
+            Ok(stream) => return exchange(stream).map(|key| format!("{} {key}", entry_name(host))),
             Err(error) => failed = format!("{address}: {error}"),
         }
     }
     Err(failed)
 }
 
-/// The first messages with a server; the type and the key that it tells.
+/// Exchanges the first messages with a server. Returns the type and the key that it sends.
 fn exchange(stream: TcpStream) -> Result<String> {
     let io = |error: std::io::Error| error.to_string();
-    stream.set_read_timeout(Some(PATIENCE)).map_err(io)?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(io)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(io)?;
+    stream.set_write_timeout(Some(TIMEOUT)).map_err(io)?;
     let mut out = stream.try_clone().map_err(io)?;
     let mut input = BufReader::new(stream);
     out.write_all(b"SSH-2.0-driftless\r\n").map_err(io)?;
@@ -128,7 +127,7 @@ fn exchange(stream: TcpStream) -> Result<String> {
     let offered = answer(&mut input, KEXINIT)?;
     let chosen = choose(&offered)?;
     let public = match chosen {
-        // No secret is agreed upon: any point of the curve will do.
+        // No secret is computed, so any point of the curve works.
         "ecdh-sha2-nistp256" => p256::AffinePoint::GENERATOR
             .to_encoded_point(false)
             .as_bytes()
@@ -142,23 +141,23 @@ fn exchange(stream: TcpStream) -> Result<String> {
             .as_bytes()
             .to_vec(),
         _ if chosen.starts_with("curve25519") => random[..32].to_vec(),
-        // A number far below every group's prime.
+        // A number far below the prime of every group.
         _ => number(&random[1..]),
     };
     let begin = [&[EXCHANGE], write(&[&public]).as_slice()].concat();
     out.write_all(&packet(&begin)).map_err(io)?;
-    let told = answer(&mut input, ANSWER)?;
-    let strange = || "the server's key cannot be read".to_owned();
-    let blob = take(&mut told.as_slice()).ok_or_else(strange)?;
-    let of = take(&mut &*blob).and_then(|of| std::str::from_utf8(of).ok());
-    let of = of.filter(|of| KEYS.split(',').any(|known| known == *of));
-    let of = of.ok_or_else(strange)?;
-    Ok(format!("{of} {}", STANDARD.encode(blob)))
+    let reply = answer(&mut input, ANSWER)?;
+    let invalid = || "the server's key cannot be parsed".to_owned();
+    let blob = take(&mut reply.as_slice()).ok_or_else(invalid)?;
+    let key_type = take(&mut &*blob).and_then(|key_type| std::str::from_utf8(key_type).ok());
+    let key_type = key_type.filter(|key_type| KEYS.split(',').any(|known| known == *key_type));
+    let key_type = key_type.ok_or_else(invalid)?;
+    Ok(format!("{key_type} {}", STANDARD.encode(blob)))
 }
 
 /// Reads up to the line with the server's version.
 fn version(input: &mut impl std::io::BufRead) -> Result<()> {
-    for _ in 0..MOST {
+    for _ in 0..MAX_MESSAGES {
         let mut line = Vec::new();
         let mut limited = input.take(1024);
         let count = limited.read_until(b'\n', &mut line);
@@ -172,17 +171,17 @@ fn version(input: &mut impl std::io::BufRead) -> Result<()> {
     Err("the server does not speak SSH 2".to_owned())
 }
 
-/// Our algorithms.
+/// Returns the client's KEXINIT message.
 fn offer(cookie: &[u8]) -> Vec<u8> {
     let lists = [
         EXCHANGES, KEYS, CIPHERS, CIPHERS, MACS, MACS, "none", "none", "", "",
     ];
     let lists = write(&lists.map(str::as_bytes));
-    // No guess of the exchange follows.
+    // No guessed packet of the exchange follows.
     [&[KEXINIT], cookie, &lists, &[0; 5]].concat()
 }
 
-/// The first of our exchanges that the server has, too.
+/// Returns the first of our key exchanges that the server also offers.
 fn choose(offered: &[u8]) -> Result<&'static str> {
     let lists = offered.get(16..).and_then(|mut rest| take(&mut rest));
     let theirs = lists.and_then(|list| std::str::from_utf8(list).ok());
@@ -196,9 +195,9 @@ fn choose(offered: &[u8]) -> Result<&'static str> {
     })
 }
 
-/// A packet before encryption begins.
+/// Returns an unencrypted packet.
 fn packet(payload: &[u8]) -> Vec<u8> {
-    // The whole is a multiple of eight, with four bytes of padding at least.
+    // The size of a packet is a multiple of eight, with at least four bytes of padding.
     let padding = 8 - (payload.len() + 5) % 8;
     let padding = if padding < 4 { padding + 8 } else { padding };
     let length = u32::try_from(payload.len() + padding + 1).unwrap_or(u32::MAX);
@@ -209,9 +208,9 @@ fn packet(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The body of the next message of a kind; others that say nothing are passed over.
+/// Reads the body of the next message of a kind; ignorable messages are skipped.
 fn answer(input: &mut impl Read, wanted: u8) -> Result<Vec<u8>> {
-    for _ in 0..MOST {
+    for _ in 0..MAX_MESSAGES {
         let mut head = [0; 5];
         let closed = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
@@ -221,8 +220,8 @@ fn answer(input: &mut impl Read, wanted: u8) -> Result<Vec<u8>> {
         let [a, b, c, d, padding] = head;
         let length = u32::from_be_bytes([a, b, c, d]);
         let padding = usize::from(padding);
-        if !(2..=LONGEST).contains(&length) {
-            return Err("the server sent a packet that is not valid".to_owned());
+        if !(2..=MAX_PACKET).contains(&length) {
+            return Err("the server sent an invalid packet".to_owned());
         }
         let mut body = vec![0; usize::try_from(length - 1).unwrap_or_default()];
         input.read_exact(&mut body).map_err(closed)?;
@@ -230,16 +229,16 @@ fn answer(input: &mut impl Read, wanted: u8) -> Result<Vec<u8>> {
         match body.split_first() {
             Some((kind, rest)) if *kind == wanted => return Ok(rest.to_vec()),
             Some((&DISCONNECT, rest)) => {
-                let said = rest.get(4..).and_then(|mut rest| take(&mut rest));
-                let said = String::from_utf8_lossy(said.unwrap_or_default()).into_owned();
-                return Err(format!("the server ended the connection: {said}"));
+                let reason = rest.get(4..).and_then(|mut rest| take(&mut rest));
+                let reason = String::from_utf8_lossy(reason.unwrap_or_default()).into_owned();
+                return Err(format!("the server closed the connection: {reason}"));
             }
-            // Ignored data, answers to nothing, debug texts.
+            // SSH_MSG_IGNORE, SSH_MSG_UNIMPLEMENTED and SSH_MSG_DEBUG.
             Some((2..=4, _)) => {}
             _ => return Err("the server sent a message out of order".to_owned()),
         }
     }
-    Err("the server does not come to its key".to_owned())
+    Err("the server did not send its key".to_owned())
 }
 
 #[cfg(test)]
@@ -248,7 +247,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn hosts_are_named_as_openssh_names_them() {
+    fn hosts_have_their_names_of_known_hosts() {
         for (host, want) in [
             ("github.com", "github.com"),
             ("github.com:22", "github.com"),
@@ -256,7 +255,7 @@ mod tests {
             ("[::1]", "::1"),
             ("[::1]:2222", "[::1]:2222"),
         ] {
-            assert_eq!(named(host), want, "{host}");
+            assert_eq!(entry_name(host), want, "{host}");
         }
     }
 
@@ -273,8 +272,8 @@ mod tests {
             check(&line(names), "git.test").unwrap();
         }
         for (text, word) in [
-            (line("other.test"), "it has no key for git.test"),
-            (line("[git.test]:2222"), "it has no key for git.test"),
+            (line("other.test"), "the file has no key for git.test"),
+            (line("[git.test]:2222"), "the file has no key for git.test"),
             (
                 "git.test ssh-rsa\n".to_owned(),
                 "line 1: the key is not a valid ssh-rsa key",
@@ -285,12 +284,12 @@ mod tests {
             ),
             ("\nhello\n".to_owned(), "line 2: expected HOSTS TYPE KEY"),
         ] {
-            let why = check(&text, "git.test").unwrap_err();
-            assert!(why.contains(word), "{why}");
+            let error = check(&text, "git.test").unwrap_err();
+            assert!(error.contains(word), "{error}");
         }
     }
 
-    /// A server that answers each message by the next one of a list.
+    /// Starts a server that sends these messages; returns its address.
     fn server(answers: Vec<Vec<u8>>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -299,7 +298,7 @@ mod tests {
             for answer in answers {
                 stream.write_all(&answer).unwrap();
             }
-            // Until the client has gone.
+            // Wait until the client closes the connection.
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         });
         address.to_string()
@@ -313,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_tells_its_key() {
+    fn the_key_of_a_server_is_scanned() {
         let key = write(&[b"ssh-ed25519", &[7; 32]]);
-        let told = packet(&[&[ANSWER], write(&[&key, b"rest"]).as_slice()].concat());
+        let reply = packet(&[&[ANSWER], write(&[&key, b"rest"]).as_slice()].concat());
         let answers = vec![
             b"welcome\r\nSSH-2.0-test\r\n".to_vec(),
             packet(&[2, 0, 0, 0, 0]),
             kexinit("other,diffie-hellman-group14-sha256"),
-            told,
+            reply,
         ];
         let host = server(answers);
         let (name, port) = host.split_once(':').unwrap();
@@ -329,12 +328,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_server_is_told() {
+    fn a_server_that_breaks_the_protocol_is_an_error() {
         let version = b"SSH-2.0-test\r\n".to_vec();
         let gone = packet(&[&[DISCONNECT, 0, 0, 0, 2], write(&[b"too many"]).as_slice()].concat());
         for (answers, word) in [
             (
-                vec![b"HTTP/1.1 400 Bad Request\r\n".repeat(MOST)],
+                vec![b"HTTP/1.1 400 Bad Request\r\n".repeat(MAX_MESSAGES)],
                 "does not speak SSH 2",
             ),
             (
@@ -343,18 +342,18 @@ mod tests {
             ),
             (
                 vec![version.clone(), gone],
-                "ended the connection: too many",
+                "closed the connection: too many",
             ),
             (
                 vec![version.clone(), packet(&[50])],
                 "a message out of order",
             ),
-            (vec![version, vec![255; 16]], "a packet that is not valid"),
+            (vec![version, vec![255; 16]], "an invalid packet"),
         ] {
-            let why = scan(&server(answers)).unwrap_err();
-            assert!(why.contains(word), "{why}");
+            let error = scan(&server(answers)).unwrap_err();
+            assert!(error.contains(word), "{error}");
         }
-        // A port that was free a moment ago.
+        // Nothing listens on this port.
         let free = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()

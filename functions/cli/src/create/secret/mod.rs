@@ -65,12 +65,12 @@ impl Args {
             Kind::Receiver(args) => ("receiver", args.secret(common)?),
         };
         if common.export {
-            // Flux ends all of them with an empty line but this one.
+            // Flux ends all kinds except this one with an empty line.
             let end = if noun == "tls" { "" } else { "\n" };
-            let text = yaml::to_string(&secret.written());
+            let text = yaml::to_string(&secret.exported());
             return term::result(&format!("---\n{text}{end}"));
         }
-        secret.tell_key();
+        secret.print_keys();
         let name = secret.name.clone();
         Hub::connect(common).await?.apply(secret.stored()).await?;
         let namespace = &common.namespace;
@@ -81,58 +81,58 @@ impl Args {
     }
 }
 
-/// A Secret that is made.
+/// A new Secret.
 pub struct Secret {
-    /// Its name.
+    /// The name of the Secret.
     pub name: String,
     metadata: Map<String, Value>,
-    of: Option<&'static str>,
+    secret_type: Option<&'static str>,
     data: Map<String, Value>,
 }
 
 impl Secret {
-    /// An empty one, without a type.
+    /// Returns an empty Secret without a type.
     pub fn new(name: &str, common: &Common, labels: Map<String, Value>) -> Self {
         Self {
             name: name.to_owned(),
             metadata: super::object::metadata(name, &common.namespace, labels),
-            of: None,
+            secret_type: None,
             data: Map::new(),
         }
     }
 
-    /// The same, of a type.
-    pub fn of(self, of: &'static str) -> Self {
+    /// Sets the type.
+    pub fn with_type(self, secret_type: &'static str) -> Self {
         Self {
-            of: Some(of),
+            secret_type: Some(secret_type),
             ..self
         }
     }
 
-    /// Sets a key.
+    /// Sets the value of a key.
     pub fn set(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
         self.data.insert(key.to_owned(), value.into().into());
         self
     }
 
-    /// Sets the one annotation.
+    /// Sets an annotation, and removes all others.
     pub fn annotate(&mut self, key: &str, value: &str) {
         let annotations = json!({ key: value });
         self.metadata.insert("annotations".to_owned(), annotations);
     }
 
-    /// Whether it has no keys.
+    /// Returns whether the Secret has no keys.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
 
-    /// The text under a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.data.get(key).and_then(Value::as_str)
     }
 
-    /// Tells the public key that a person has to give to the host.
-    pub fn tell_key(&self) {
+    /// Prints the public keys of the SSH server, and the deploy key that the user has to add to the repository.
+    pub fn print_keys(&self) {
         if let Some(hosts) = self.get(git::KNOWN_HOSTS) {
             term::success(&format!("public keys of the SSH server:\n{hosts}"));
         }
@@ -146,18 +146,18 @@ impl Secret {
         if !data.is_empty() {
             object[field] = data.into();
         }
-        if let Some(of) = self.of {
-            object["type"] = of.into();
+        if let Some(secret_type) = self.secret_type {
+            object["type"] = secret_type.into();
         }
         object
     }
 
-    /// As Flux writes it, in texts.
-    fn written(&self) -> Value {
+    /// Returns the manifest as Flux writes it, with `stringData`.
+    fn exported(&self) -> Value {
         self.object("stringData", self.data.clone())
     }
 
-    /// As the API server stores it: keys that a later command leaves out go away, which they would not as texts.
+    /// Returns the object to apply, with `data`: unlike with `stringData`, keys that a later command leaves out are removed.
     pub fn stored(&self) -> Value {
         let encoded = |value: &Value| STANDARD.encode(value.as_str().unwrap_or_default());
         let data = self.data.iter();
@@ -166,17 +166,17 @@ impl Secret {
     }
 }
 
-/// The text of a file that a flag names.
+/// Reads the file that a flag names.
 ///
 /// # Errors
-/// The file is not there, is no text, or is empty.
+/// Fails if the file does not exist, is not UTF-8, or is empty.
 fn read(flag: &str, file: &str) -> Result<String, Error> {
-    let wrong = |why: String| Error::new(format!("{flag}: {file}: {why}"));
+    let invalid = |problem: &str| Error::new(format!("{flag}: {file}: {problem}"));
     let content =
         std::fs::read(file).map_err(|error| Error::unreadable(flag, Path::new(file), &error))?;
     match String::from_utf8(content) {
-        Ok(text) if text.trim().is_empty() => Err(wrong("the file is empty".to_owned())),
+        Ok(text) if text.trim().is_empty() => Err(invalid("the file is empty")),
         Ok(text) => Ok(text),
-        Err(_) => Err(wrong("the file is not text in UTF-8".to_owned())),
+        Err(_) => Err(invalid("the file is not UTF-8")),
     }
 }

@@ -1,7 +1,7 @@
 //! `driftless create secret notation`.
 
 use super::{Secret, read};
-use crate::create::flags::{Given as _, List, items};
+use crate::create::flags::{List, NonEmpty as _, items};
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 use driftless_core::source::verify;
@@ -11,7 +11,7 @@ const EXAMPLES: &str = "Examples:
   driftless create secret notation signers --trust-policy-file trustpolicy.json \\
     --ca-cert-file ca.crt --export > signers.yaml";
 
-/// Create or update a Secret for signatures of notation
+/// Create or update a Secret for the verification of Notation signatures
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
@@ -26,16 +26,16 @@ pub struct Args {
 }
 
 impl Args {
-    /// The Secret.
+    /// Returns the Secret.
     ///
     /// # Errors
-    /// Flags that are absent, files that cannot be read or are not valid.
+    /// Fails for missing flags, and for files that cannot be read or are not valid.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let files = items(&self.ca_cert_file);
         if files.is_empty() {
             return Err(Error::usage("--ca-cert-file is required"));
         }
-        let Some(policy_file) = self.trust_policy_file.given() else {
+        let Some(policy_file) = self.trust_policy_file.non_empty() else {
             return Err(Error::usage("--trust-policy-file is required"));
         };
         let labels = names::labels(&self.named.labels)?;
@@ -46,8 +46,8 @@ impl Args {
             let name = Path::new(file).file_name().and_then(|name| name.to_str());
             let name = name.unwrap_or(file);
             if ![".crt", ".pem"].iter().any(|end| name.ends_with(end)) {
-                let what = format!("{name} must end with either .crt or .pem");
-                return Err(Error::usage(what));
+                let message = format!("{name} must end with either .crt or .pem");
+                return Err(Error::usage(message));
             }
             if secret.get(name).is_some() {
                 return Err(Error::usage(format!(
@@ -59,7 +59,7 @@ impl Args {
             secret.set(name, text);
         }
         verify::check_notation(policy.as_bytes(), &certificates)
-            .map_err(|why| Error::new(format!("invalid trust policy or certificate: {why}")))?;
+            .map_err(|error| Error::new(format!("invalid trust policy or certificate: {error}")))?;
         secret.set("trustpolicy.json", policy);
         Ok(secret)
     }

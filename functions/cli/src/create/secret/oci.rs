@@ -1,7 +1,7 @@
 //! `driftless create secret oci`.
 
 use super::Secret;
-use crate::create::flags::Given as _;
+use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 use base64::Engine as _;
@@ -34,7 +34,7 @@ pub struct Args {
     password: Option<String>,
 }
 
-/// Docker's configuration.
+/// The configuration file of Docker.
 #[derive(Serialize)]
 struct Config<'a> {
     auths: BTreeMap<&'a str, Login<'a>>,
@@ -48,18 +48,18 @@ struct Login<'a> {
 }
 
 impl Args {
-    /// The Secret.
+    /// Returns the Secret.
     ///
     /// # Errors
-    /// Flags that are not valid or absent.
+    /// Fails for flags that are not valid or missing.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let required = |flag: &str| Error::usage(format!("{flag} is required"));
-        let url = self.url.given().ok_or_else(|| required("--url"))?;
-        let username = self.username.given();
+        let url = self.url.non_empty().ok_or_else(|| required("--url"))?;
+        let username = self.username.non_empty();
         let username = username.ok_or_else(|| required("--username"))?;
-        let password = self.password.given();
+        let password = self.password.non_empty();
         let password = password.ok_or_else(|| required("--password"))?;
-        reference(url).map_err(|why| Error::usage(format!("error parsing url: '{why}'")))?;
+        reference(url).map_err(|error| Error::usage(format!("error parsing url: '{error}'")))?;
         let auth = STANDARD.encode(format!("{username}:{password}"));
         let login = Login {
             username,
@@ -72,14 +72,14 @@ impl Args {
         let text = json::to_string(&config).map_err(Error::new)?;
         let text = indented(&text);
         let labels = names::labels(&self.named.labels)?;
-        let mut secret =
-            Secret::new(&self.named.name, common, labels).of("kubernetes.io/dockerconfigjson");
+        let mut secret = Secret::new(&self.named.name, common, labels)
+            .with_type("kubernetes.io/dockerconfigjson");
         secret.set(".dockerconfigjson", text);
         Ok(secret)
     }
 }
 
-/// JSON with two spaces a level, its texts as they are.
+/// Indents JSON by two spaces for each level; strings stay unchanged.
 fn indented(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
@@ -120,10 +120,10 @@ fn line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// Whether a text names a repository or an artifact, as `go-containerregistry` v0.21 parses it.
+/// Checks that a string is a repository or an artifact, as `go-containerregistry` v0.21 parses it.
 ///
 /// # Errors
-/// What is wrong.
+/// Fails with the part that is not valid.
 fn reference(text: &str) -> Result<(), String> {
     let (base, digest) = match text.split_once('@') {
         Some((base, digest)) => (base, Some(digest)),

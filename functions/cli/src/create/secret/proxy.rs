@@ -1,7 +1,7 @@
 //! `driftless create secret proxy`.
 
 use super::Secret;
-use crate::create::flags::Given as _;
+use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 use driftless_helm::scheme_and_host;
@@ -28,21 +28,21 @@ pub struct Args {
 }
 
 impl Args {
-    /// The Secret.
+    /// Returns the Secret.
     ///
     /// # Errors
-    /// Flags that are not valid or absent.
+    /// Fails for flags that are not valid or missing.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let labels = names::labels(&self.named.labels)?;
-        let Some(address) = self.address.given() else {
+        let Some(address) = self.address.non_empty() else {
             return Err(Error::usage("address is required").next("add --address URL"));
         };
         scheme_and_host(address)
-            .map_err(|why| Error::usage(format!("invalid proxy address: {why}")))?;
-        let mut secret = Secret::new(&self.named.name, common, labels).of("Opaque");
+            .map_err(|error| Error::usage(format!("invalid proxy address: {error}")))?;
+        let mut secret = Secret::new(&self.named.name, common, labels).with_type("Opaque");
         secret.set("address", address);
         for (key, value) in [("username", &self.username), ("password", &self.password)] {
-            if let Some(value) = value.given() {
+            if let Some(value) = value.non_empty() {
                 secret.set(key, value);
             }
         }

@@ -1,7 +1,7 @@
 //! `driftless create secret receiver`.
 
 use super::Secret;
-use crate::create::flags::Given as _;
+use crate::create::flags::NonEmpty as _;
 use crate::create::notification::SENDERS;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
@@ -24,13 +24,13 @@ const WEBHOOK: &str = "notification.toolkit.fluxcd.io/webhook";
 pub struct Args {
     #[command(flatten)]
     named: Named,
-    /// Who sends the webhooks
+    /// The type of the sender
     #[arg(long, value_parser = SENDERS)]
     r#type: Option<String>,
     /// The token [default: a random one]
     #[arg(long, allow_hyphen_values = true)]
     token: Option<String>,
-    /// The host that takes the webhooks
+    /// The host that receives the webhooks
     #[arg(long, value_name = "HOST")]
     hostname: Option<String>,
     /// The service account that sends the webhooks, for the type gcr
@@ -42,18 +42,21 @@ pub struct Args {
 }
 
 impl Args {
-    /// The Secret.
+    /// Returns the Secret.
     ///
     /// # Errors
-    /// Flags that are absent or do not fit together, or the machine has no random numbers.
+    /// Fails for flags that are missing or exclude each other, and if the system has no random numbers.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let required = |flag: &str| Error::usage(format!("{flag} is required"));
-        let of = self.r#type.given().ok_or_else(|| required("--type"))?;
-        let host = self.hostname.given();
+        let receiver_type = self.r#type.non_empty().ok_or_else(|| required("--type"))?;
+        let host = self.hostname.non_empty();
         let host = host.ok_or_else(|| required("--hostname"))?;
-        let (email, audience) = (self.email_claim.given(), self.audience_claim.given());
+        let (email, audience) = (
+            self.email_claim.non_empty(),
+            self.audience_claim.non_empty(),
+        );
         let labels = names::labels(&self.named.labels)?;
-        let token = match self.token.given() {
+        let token = match self.token.non_empty() {
             Some(token) => token.to_owned(),
             None => random()?,
         };
@@ -61,21 +64,22 @@ impl Args {
         let address = address(host, &token, &self.named.name, &common.namespace);
         secret.annotate(WEBHOOK, &address);
         secret.set("token", token);
-        match (of, email) {
+        match (receiver_type, email) {
             ("gcr", Some(email)) => {
                 secret
                     .set("email", email)
                     .set("audience", audience.unwrap_or(&address));
             }
             ("gcr", None) => {
-                let what = "--email-claim is required for gcr receiver type";
-                return Err(Error::usage(what));
+                let message = "--email-claim is required for gcr receiver type";
+                return Err(Error::usage(message));
             }
             _ => {
                 let claims = [("--email-claim", email), ("--audience-claim", audience)];
                 if let Some((flag, _)) = claims.iter().find(|(_, value)| value.is_some()) {
-                    let what = format!("{flag} is not supported for {of} receiver type");
-                    return Err(Error::usage(what));
+                    let message =
+                        format!("{flag} is not supported for {receiver_type} receiver type");
+                    return Err(Error::usage(message));
                 }
             }
         }
@@ -83,7 +87,7 @@ impl Args {
     }
 }
 
-/// Where notification-controller takes the webhooks of a Receiver.
+/// Returns the URL at which notification-controller receives the webhooks of a Receiver.
 fn address(host: &str, token: &str, name: &str, namespace: &str) -> String {
     let digest = Sha256::digest(format!("{token}{name}{namespace}"));
     format!("https://{host}/hook/{}", hex::encode(digest))

@@ -1,7 +1,7 @@
 //! `driftless create secret tls`, and the certificates of other Secrets.
 
 use super::{Secret, read};
-use crate::create::flags::Given as _;
+use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 use rustls::crypto::aws_lc_rs;
@@ -38,50 +38,49 @@ pub struct TlsFlags {
 }
 
 impl TlsFlags {
-    /// The files.
+    /// Returns the files that were given.
     pub fn files(&self) -> Files<'_> {
         Files {
-            certificate: self.tls_crt_file.given(),
-            key: self.tls_key_file.given(),
-            authorities: self.ca_crt_file.given(),
+            certificate: self.tls_crt_file.non_empty(),
+            key: self.tls_key_file.non_empty(),
+            authorities: self.ca_crt_file.non_empty(),
         }
     }
 }
 
-/// Files with certificates.
+/// The names of files with certificates.
 pub struct Files<'a> {
-    /// The client's certificate.
+    /// The file with the client's certificate.
     pub certificate: Option<&'a str>,
-    /// The client's key.
+    /// The file with the client's key.
     pub key: Option<&'a str>,
-    /// The certificates of authorities.
+    /// The file with the certificates of authorities.
     pub authorities: Option<&'a str>,
 }
 
 impl Args {
-    /// The Secret.
+    /// Returns the Secret.
     ///
     /// # Errors
-    /// Files that cannot be read or do not fit together.
+    /// Fails for files that are missing, cannot be read or do not belong together.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let labels = names::labels(&self.named.labels)?;
         let secret = Secret::new(&self.named.name, common, labels);
         let files = self.flags.files();
         if !files.are_a_pair()? && files.authorities.is_none() {
-            let what = "no CA certificate or client certificate pair found";
-            return Err(
-                Error::usage(what).next("give --ca-crt-file, or --tls-crt-file and --tls-key-file")
-            );
+            let message = "no CA certificate or client certificate pair found";
+            return Err(Error::usage(message)
+                .next("give --ca-crt-file, or --tls-crt-file and --tls-key-file"));
         }
         fill(secret, &files)
     }
 }
 
 impl Files<'_> {
-    /// Whether there is a certificate with its key.
+    /// Returns whether a certificate with its key is given.
     ///
     /// # Errors
-    /// There is only one of them.
+    /// Fails if only one of them is given.
     pub fn are_a_pair(&self) -> Result<bool, Error> {
         match (self.certificate, self.key) {
             (None, None) => Ok(false),
@@ -92,10 +91,10 @@ impl Files<'_> {
     }
 }
 
-/// Puts the files into a Secret, whose type they decide.
+/// Adds the files to a Secret, and sets its type.
 ///
 /// # Errors
-/// Files that cannot be read or do not fit together.
+/// Fails for files that cannot be read or do not belong together.
 pub fn fill(secret: Secret, files: &Files<'_>) -> Result<Secret, Error> {
     let mut secret = match (files.certificate, files.key) {
         (Some(certificate), Some(key)) => {
@@ -104,11 +103,11 @@ pub fn fill(secret: Secret, files: &Files<'_>) -> Result<Secret, Error> {
                 read("the private key", key)?,
             );
             check_pair(&certificate, &key)?;
-            let mut secret = secret.of("kubernetes.io/tls");
+            let mut secret = secret.with_type("kubernetes.io/tls");
             secret.set("tls.crt", certificate).set("tls.key", key);
             secret
         }
-        _ => secret.of("Opaque"),
+        _ => secret.with_type("Opaque"),
     };
     if let Some(file) = files.authorities {
         secret.set("ca.crt", read("the CA certificates", file)?);
@@ -117,7 +116,8 @@ pub fn fill(secret: Secret, files: &Files<'_>) -> Result<Secret, Error> {
 }
 
 fn check_pair(certificate: &str, key: &str) -> Result<(), Error> {
-    let wrong = |why: String| Error::new(format!("invalid TLS certificate and key pair: {why}"));
+    let wrong =
+        |error: String| Error::new(format!("invalid TLS certificate and key pair: {error}"));
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
     let chain = chain.map_err(|error| wrong(format!("the certificate: {error}")))?;
     if chain.is_empty() {

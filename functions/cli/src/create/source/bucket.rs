@@ -1,9 +1,9 @@
 //! `driftless create source bucket`.
 
-use super::{made, refer_to};
+use super::{new_source, set_secret_ref};
 use crate::create::apply::Hub;
-use crate::create::flags::{self, Given as _, List};
-use crate::create::object::{Fields, Made};
+use crate::create::flags::{self, List, NonEmpty as _};
+use crate::create::object::{Fields, NewObject};
 use crate::create::secret::Secret;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Create or update a Bucket
 ///
-/// With --access-key and --secret-key a Secret bucket-NAME is made first, unless --secret-ref names one.
+/// With --access-key and --secret-key a Secret bucket-NAME is created first, unless --secret-ref names one.
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
@@ -52,16 +52,16 @@ pub struct Args {
     /// The Secret with the proxy's address and login
     #[arg(long, value_name = "NAME")]
     proxy_secret_ref: Option<String>,
-    /// Paths that are left out
+    /// Paths to ignore
     #[arg(long, value_name = "PATHS")]
     ignore_paths: Vec<List>,
 }
 
 impl Args {
-    /// Writes the object, or applies it, with its Secret before it, and waits for it.
+    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and waits until it is ready.
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
-        let mut made = self.made(common, timeout)?;
-        if common.export(&made.object)? {
+        let mut new = self.build(common, timeout)?;
+        if common.export(&new.object)? {
             return Ok(());
         }
         let secret = self.secret(common)?;
@@ -69,16 +69,16 @@ impl Args {
         if let Some(secret) = secret {
             let name = secret.name.clone();
             hub.store(secret, "the bucket credentials").await?;
-            refer_to(&mut made, &name);
+            set_secret_ref(&mut new, &name);
         }
-        hub.finish(made).await
+        hub.finish(new).await
     }
 
-    fn made(&self, common: &Common, timeout: Option<Value>) -> Result<Made, Error> {
-        let Some(bucket) = self.bucket_name.given() else {
+    fn build(&self, common: &Common, timeout: Option<Value>) -> Result<NewObject, Error> {
+        let Some(bucket) = self.bucket_name.non_empty() else {
             return Err(Error::usage("bucket-name is required").next("add --bucket-name NAME"));
         };
-        let Some(endpoint) = self.endpoint.given() else {
+        let Some(endpoint) = self.endpoint.non_empty() else {
             return Err(Error::usage("endpoint is required")
                 .next("add --endpoint HOST, such as --endpoint s3.eu-west-1.amazonaws.com"));
         };
@@ -88,31 +88,31 @@ impl Args {
             .set("provider", self.provider.as_str())
             .flag("insecure", self.insecure)
             .set("endpoint", endpoint)
-            .set("region", self.region.given())
+            .set("region", self.region.non_empty())
             .set("interval", common.interval)
             .set("ignore", flags::ignore(&self.ignore_paths))
             .set("timeout", timeout)
             .set("secretRef", flags::name_of(&self.secret_ref))
             .set("proxySecretRef", flags::name_of(&self.proxy_secret_ref));
-        Ok(made("Bucket", "Bucket source", metadata, spec))
+        Ok(new_source("Bucket", "Bucket source", metadata, spec))
     }
 
     fn secret(&self, common: &Common) -> Result<Option<Secret>, Error> {
-        let (access, secret) = match (self.access_key.given(), self.secret_key.given()) {
+        let (access, secret) = match (self.access_key.non_empty(), self.secret_key.non_empty()) {
             (None, None) => return Ok(None),
             (Some(access), Some(secret)) => (access, secret),
             _ => {
-                let what = "--access-key and --secret-key are given together";
-                return Err(Error::usage(what));
+                let message = "--access-key and --secret-key must be given together";
+                return Err(Error::usage(message));
             }
         };
-        if self.secret_ref.given().is_some() {
-            let what = "cannot use --access-key in combination with --secret-ref";
-            return Err(Error::usage(what));
+        if self.secret_ref.non_empty().is_some() {
+            let message = "cannot use --access-key in combination with --secret-ref";
+            return Err(Error::usage(message));
         }
         let labels = names::labels(&self.named.labels)?;
-        let mut made = Secret::new(&format!("bucket-{}", self.named.name), common, labels);
-        made.set("accesskey", access).set("secretkey", secret);
-        Ok(Some(made))
+        let mut new = Secret::new(&format!("bucket-{}", self.named.name), common, labels);
+        new.set("accesskey", access).set("secretkey", secret);
+        Ok(Some(new))
     }
 }

@@ -1,8 +1,8 @@
 //! `driftless create source chart`.
 
-use super::{made, verify};
-use crate::create::flags::{self, Given as _, Reference};
-use crate::create::object::{Fields, Made};
+use super::{new_source, verify};
+use crate::create::flags::{self, NonEmpty as _, Reference};
+use crate::create::object::{Fields, NewObject};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 
@@ -27,53 +27,53 @@ pub struct Args {
     /// The source of the chart: KIND/NAME of a HelmRepository, GitRepository or Bucket
     #[arg(long, value_name = "SOURCE", value_parser = flags::local_chart_source)]
     source: Option<Reference>,
-    /// When the chart is packaged anew: ChartVersion or Revision
+    /// The change after which the chart is packaged again: ChartVersion or Revision
     #[arg(long, value_name = "STRATEGY", default_value = "ChartVersion")]
     reconcile_strategy: String,
-    /// What checks the chart's signature: cosign
+    /// The provider that verifies the chart's signature: cosign
     #[arg(long, value_name = "PROVIDER", value_parser = ["cosign"])]
     verify_provider: Option<String>,
-    /// The Secret with the keys that signatures are checked with
+    /// The Secret with the public keys for signatures
     #[arg(long, value_name = "NAME")]
     verify_secret_ref: Option<String>,
-    /// A regular expression for the subject of a signature without a key
+    /// A regular expression for the subject of a keyless signature
     #[arg(long, value_name = "REGEX")]
     verify_subject: Option<String>,
-    /// A regular expression for the issuer of a signature without a key
+    /// A regular expression for the issuer of a keyless signature
     #[arg(long, value_name = "REGEX")]
     verify_issuer: Option<String>,
 }
 
 impl Args {
-    /// The object.
+    /// Returns the HelmChart.
     ///
     /// # Errors
-    /// Flags that are not valid or absent.
-    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+    /// Fails for flags that are not valid or missing.
+    pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
         let Some(source) = &self.source else {
             return Err(Error::usage("chart source is required")
                 .next("add --source KIND/NAME, such as --source HelmRepository/podinfo"));
         };
-        let Some(chart) = self.chart.given() else {
+        let Some(chart) = self.chart.non_empty() else {
             return Err(Error::usage("chart name or path is required").next("add --chart NAME"));
         };
         let metadata = common.metadata(&self.named)?;
         let strategy = Some(self.reconcile_strategy.as_str()).filter(|text| !text.is_empty());
         let mut spec = Fields::default();
         spec.set("chart", chart)
-            .set("version", self.chart_version.given())
+            .set("version", self.chart_version.non_empty())
             .set("interval", common.interval)
             .set("reconcileStrategy", strategy)
             .set("sourceRef", source.value())
             .set(
                 "verify",
                 verify(
-                    self.verify_provider.given(),
+                    self.verify_provider.non_empty(),
                     flags::name_of(&self.verify_secret_ref),
-                    self.verify_issuer.given(),
-                    self.verify_subject.given(),
+                    self.verify_issuer.non_empty(),
+                    self.verify_subject.non_empty(),
                 )?,
             );
-        Ok(made("HelmChart", "HelmChart source", metadata, spec))
+        Ok(new_source("HelmChart", "HelmChart source", metadata, spec))
     }
 }

@@ -1,9 +1,9 @@
 //! `driftless create source git`.
 
-use super::{made, refer_to};
+use super::{new_source, set_secret_ref};
 use crate::create::apply::Hub;
-use crate::create::flags::{self, Given as _, List};
-use crate::create::object::{Fields, Made};
+use crate::create::flags::{self, List, NonEmpty as _};
+use crate::create::object::{Fields, NewObject};
 use crate::create::secret::{CREDENTIALS, Login, Remote, Secret};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
@@ -21,8 +21,8 @@ const EXAMPLES: &str = "Examples:
   driftless create source git fleet --url https://github.com/acme/fleet --branch main \\
     --username git --password TOKEN
 
-With a login, or for SSH, a Secret of the same name is made first, unless --secret-ref names one. For SSH a key is made, unless \
---private-key-file gives one, and the server is asked for its key, unless --known-hosts-file gives it.";
+With a login, or for SSH, a Secret of the same name is created first, unless --secret-ref names one. For SSH a new key is generated, \
+unless --private-key-file gives one, and the key of the server is read from the server, unless --known-hosts-file gives it.";
 
 /// Create or update a GitRepository
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub struct Args {
     /// The tag
     #[arg(long)]
     tag: Option<String>,
-    /// A range of versions; the highest tag in it
+    /// A range of versions, for the highest tag in it
     #[arg(long, value_name = "RANGE")]
     tag_semver: Option<String>,
     /// The reference, such as refs/pull/420/head
@@ -56,13 +56,13 @@ pub struct Args {
     /// The Secret with the proxy's address and login
     #[arg(long, value_name = "NAME")]
     proxy_secret_ref: Option<String>,
-    /// Whose login is used
+    /// The provider of the login
     #[arg(long, value_parser = ["generic", "github", "aws", "azure"])]
     provider: Option<String>,
     /// The file with the certificates of authorities
     #[arg(long, value_name = "FILE")]
     ca_file: Option<String>,
-    /// Fetch submodules, too
+    /// Also fetch submodules
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
         default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     recurse_submodules: bool,
@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(short, long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     silent: bool,
-    /// Paths that are left out
+    /// Paths to ignore
     #[arg(long, value_name = "PATHS")]
     ignore_paths: Vec<List>,
     /// Directories to which the fetch is restricted
@@ -79,42 +79,42 @@ pub struct Args {
 }
 
 impl Args {
-    /// Writes the object, or applies it, with its Secret before it, and waits for it.
+    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and waits until it is ready.
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
-        let remote = Remote::parse(self.url.given())?;
-        let mut made = self.made(common, &remote, timeout)?;
-        if common.export(&made.object)? {
+        let remote = Remote::parse(self.url.non_empty())?;
+        let mut new = self.build(common, &remote, timeout)?;
+        if common.export(&new.object)? {
             return Ok(());
         }
         let secret = self.secret(common, &remote)?;
         let hub = Hub::connect(common).await?;
         if let Some(secret) = secret {
-            secret.tell_key();
+            secret.print_keys();
             if remote.is_ssh() && !self.silent {
                 confirm()?;
             }
             let name = secret.name.clone();
             hub.store(secret, CREDENTIALS).await?;
-            refer_to(&mut made, &name);
+            set_secret_ref(&mut new, &name);
         }
-        hub.finish(made).await
+        hub.finish(new).await
     }
 
-    fn made(
+    fn build(
         &self,
         common: &Common,
         remote: &Remote,
         timeout: Option<Value>,
-    ) -> Result<Made, Error> {
+    ) -> Result<NewObject, Error> {
         let reference = self.reference()?;
-        if remote.is_ssh() && self.ca_file.given().is_some() {
-            let what = "specifying a CA file is not supported for Git over SSH";
-            return Err(Error::usage(what));
+        if remote.is_ssh() && self.ca_file.non_empty().is_some() {
+            let message = "specifying a CA file is not supported for Git over SSH";
+            return Err(Error::usage(message));
         }
         let metadata = common.metadata(&self.named)?;
         let sparse = flags::items(&self.sparse_checkout_paths);
         let mut spec = Fields::default();
-        spec.set("url", self.url.given())
+        spec.set("url", self.url.non_empty())
             .set("interval", common.interval)
             .flag("recurseSubmodules", self.recurse_submodules)
             .set("ref", reference)
@@ -126,8 +126,8 @@ impl Args {
             .set("timeout", timeout)
             .set("secretRef", flags::name_of(&self.secret_ref))
             .set("proxySecretRef", flags::name_of(&self.proxy_secret_ref))
-            .set("provider", self.provider.given());
-        Ok(made(
+            .set("provider", self.provider.non_empty());
+        Ok(new_source(
             "GitRepository",
             "GitRepository source",
             metadata,
@@ -135,7 +135,7 @@ impl Args {
         ))
     }
 
-    /// `spec.ref`. Flux takes the first of several that are given and drops the others; a commit is taken with its branch.
+    /// Returns `spec.ref`. Flux uses the first of several refs and drops the others; here several are an error, except a commit with its branch.
     fn reference(&self) -> Result<Value, Error> {
         let flags = [
             ("--commit", "commit", &self.commit),
@@ -146,7 +146,7 @@ impl Args {
         ];
         let given: Vec<_> = flags
             .into_iter()
-            .filter_map(|(flag, field, value)| Some((flag, field, value.given()?)))
+            .filter_map(|(flag, field, value)| Some((flag, field, value.non_empty()?)))
             .collect();
         let flags: Vec<&str> = given.iter().map(|(flag, _, _)| *flag).collect();
         match flags[..] {
@@ -157,8 +157,8 @@ impl Args {
             }
             [_] | ["--commit", "--branch"] => {}
             _ => {
-                let what = format!("only one Git ref can be used: {}", flags.join(", "));
-                return Err(Error::usage(what));
+                let message = format!("only one Git ref can be used: {}", flags.join(", "));
+                return Err(Error::usage(message));
             }
         }
         let mut reference = Map::new();
@@ -168,17 +168,17 @@ impl Args {
         Ok(reference.into())
     }
 
-    /// The Secret of the login; `None` where there is one already, or none is needed.
+    /// Returns the Secret with the login; `None` if there is one already, or none is needed.
     fn secret(&self, common: &Common, remote: &Remote) -> Result<Option<Secret>, Error> {
-        let authorities = self.ca_file.given();
+        let authorities = self.ca_file.non_empty();
         let given = self.login.is_given() || authorities.is_some();
-        if self.secret_ref.given().is_some() {
+        if self.secret_ref.non_empty().is_some() {
             return match given {
                 false => Ok(None),
                 true => {
-                    let what =
+                    let message =
                         "cannot use a login or certificates in combination with --secret-ref";
-                    Err(Error::usage(what))
+                    Err(Error::usage(message))
                 }
             };
         }
@@ -192,7 +192,7 @@ impl Args {
     }
 }
 
-/// Asks whether the deploy key is in its place.
+/// Asks the user whether the deploy key was added to the repository.
 fn confirm() -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::new(format!("ask on the terminal: {error}"));
     let mut out = std::io::stderr().lock();
@@ -206,7 +206,7 @@ fn confirm() -> Result<(), Error> {
     std::io::stdin().read_line(&mut line).map_err(failed)?;
     match line.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Error::new("aborting: nothing was made")
-            .next("make the key with driftless create secret git, add it to the repository, and name the Secret with --secret-ref; or give --silent")),
+        _ => Err(Error::new("aborted: nothing was created")
+            .next("create the key with driftless create secret git, add it to the repository, and name the Secret with --secret-ref; or give --silent")),
     }
 }

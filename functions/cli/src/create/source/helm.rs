@@ -1,9 +1,9 @@
 //! `driftless create source helm`.
 
-use super::{made, refer_to};
+use super::{new_source, set_secret_ref};
 use crate::create::apply::Hub;
-use crate::create::flags::{self, Given as _};
-use crate::create::object::{End, Fields, Made};
+use crate::create::flags::{self, NonEmpty as _};
+use crate::create::object::{End, Fields, NewObject};
 use crate::create::secret::{self, Secret};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Create or update a HelmRepository
 ///
-/// With a login or certificates a Secret helm-NAME is made first, unless --secret-ref names one.
+/// With a login or certificates a Secret helm-NAME is created first, unless --secret-ref names one.
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
@@ -47,20 +47,20 @@ pub struct Args {
     /// The Secret with a login or certificates
     #[arg(long, value_name = "NAME")]
     secret_ref: Option<String>,
-    /// Whose login a registry uses: aws, azure or gcp
+    /// The provider of the login of a registry: aws, azure or gcp
     #[arg(long, value_name = "PROVIDER")]
     oci_provider: Option<String>,
-    /// Send the login to other hosts, too
+    /// Also send the login to other hosts
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
         default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     pass_credentials: bool,
 }
 
 impl Args {
-    /// Writes the object, or applies it, with its Secret before it, and waits for it.
+    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and waits until it is ready.
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
-        let mut made = self.made(common, timeout)?;
-        if common.export(&made.object)? {
+        let mut new = self.build(common, timeout)?;
+        if common.export(&new.object)? {
             return Ok(());
         }
         let secret = self.secret(common)?;
@@ -68,23 +68,23 @@ impl Args {
         if let Some(secret) = secret {
             let name = secret.name.clone();
             hub.store(secret, "repository credentials").await?;
-            refer_to(&mut made, &name);
+            set_secret_ref(&mut new, &name);
             if self.pass_credentials {
-                made.object["spec"]["passCredentials"] = true.into();
+                new.object["spec"]["passCredentials"] = true.into();
             }
         }
-        hub.finish(made).await
+        hub.finish(new).await
     }
 
-    fn made(&self, common: &Common, timeout: Option<Value>) -> Result<Made, Error> {
-        let Some(url) = self.url.given() else {
+    fn build(&self, common: &Common, timeout: Option<Value>) -> Result<NewObject, Error> {
+        let Some(url) = self.url.non_empty() else {
             return Err(Error::usage("url is required")
                 .next("add --url URL, such as --url https://charts.example.com"));
         };
         let metadata = common.metadata(&self.named)?;
         let parsed = scheme_and_host(url);
         let (scheme, host) =
-            parsed.map_err(|why| Error::usage(format!("url parse failed: {why}")))?;
+            parsed.map_err(|error| Error::usage(format!("url parse failed: {error}")))?;
         if !["http", "https", "oci"].contains(&scheme.as_str()) {
             return Err(Error::usage(format!(
                 "url scheme '{scheme}' not supported, can be: http, https and oci"
@@ -103,32 +103,32 @@ impl Args {
             .set("secretRef", secret);
         if registry {
             spec.set("type", "oci")
-                .set("provider", self.oci_provider.given());
+                .set("provider", self.oci_provider.non_empty());
         }
-        let mut made = made("HelmRepository", "HelmRepository source", metadata, spec);
+        let mut new = new_source("HelmRepository", "HelmRepository source", metadata, spec);
         if registry {
-            made.end = End::Stored;
+            new.end = End::Stored;
         }
-        Ok(made)
+        Ok(new)
     }
 
     fn secret(&self, common: &Common) -> Result<Option<Secret>, Error> {
-        let login = (self.username.given(), self.password.given());
+        let login = (self.username.non_empty(), self.password.non_empty());
         let files = [&self.cert_file, &self.key_file, &self.ca_file];
-        let given = login != (None, None) || files.iter().any(|file| file.given().is_some());
+        let given = login != (None, None) || files.iter().any(|file| file.non_empty().is_some());
         if !given {
             return Ok(None);
         }
-        if self.secret_ref.given().is_some() {
-            let what = "cannot use a login or certificates in combination with --secret-ref";
-            return Err(Error::usage(what));
+        if self.secret_ref.non_empty().is_some() {
+            let message = "cannot use a login or certificates in combination with --secret-ref";
+            return Err(Error::usage(message));
         }
         let secret = Secret::new(&format!("helm-{}", self.named.name), common, Map::new());
         let [certificate, key, authorities] = files;
         let tls = secret::tls::Files {
-            certificate: certificate.given(),
-            key: key.given(),
-            authorities: authorities.given(),
+            certificate: certificate.non_empty(),
+            key: key.non_empty(),
+            authorities: authorities.non_empty(),
         };
         secret::helm::fill(secret, login, &tls).map(Some)
     }

@@ -8,7 +8,7 @@ mod oci;
 
 use super::Common;
 use super::flags::Time;
-use super::object::{End, Fields, Made, object};
+use super::object::{End, Fields, NewObject, object};
 use crate::error::{EXIT_CODES, Error};
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ const EXAMPLES: &str = "Examples:
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
-    /// How long a fetch may take
+    /// The timeout of a fetch
     #[arg(
         long,
         global = true,
@@ -45,43 +45,48 @@ enum Kind {
 }
 
 impl Args {
-    /// Writes the source, or applies it, with its Secret before it, and waits for it.
+    /// Writes the source with `--export`. Otherwise applies its Secret and then the source, and waits until it is ready.
     pub async fn run(&self, common: &Common) -> Result<(), Error> {
-        let timeout = self.fetch_timeout.given();
+        let timeout = self.fetch_timeout.nonzero();
         match &self.kind {
             Kind::Git(args) => args.run(common, timeout).await,
             Kind::Helm(args) => args.run(common, timeout).await,
             Kind::Bucket(args) => args.run(common, timeout).await,
-            Kind::Oci(args) => common.finish(args.made(common, timeout)?).await,
+            Kind::Oci(args) => common.finish(args.build(common, timeout)?).await,
             Kind::Chart(args) => {
                 if timeout.is_some() {
-                    let why = "a HelmChart is fetched in the time of its source";
-                    return Err(Error::unsupported("--fetch-timeout", why));
+                    let reason = "a HelmChart is fetched with the timeout of its source";
+                    return Err(Error::unsupported("--fetch-timeout", reason));
                 }
-                common.finish(args.made(common)?).await
+                common.finish(args.build(common)?).await
             }
         }
     }
 }
 
-/// A source as an object.
-fn made(kind: &str, noun: &'static str, metadata: Map<String, Value>, spec: Fields) -> Made {
-    Made {
+/// Returns the object of a source.
+fn new_source(
+    kind: &str,
+    noun: &'static str,
+    metadata: Map<String, Value>,
+    spec: Fields,
+) -> NewObject {
+    NewObject {
         object: object("source.toolkit.fluxcd.io/v1", kind, metadata, spec),
         noun,
         end: End::Fetched,
     }
 }
 
-/// Names the Secret that was made for a source.
-fn refer_to(made: &mut Made, secret: &str) {
-    made.object["spec"]["secretRef"] = json!({ "name": secret });
+/// Sets `secretRef` of a source to the Secret that was created for it.
+fn set_secret_ref(source: &mut NewObject, secret: &str) {
+    source.object["spec"]["secretRef"] = json!({ "name": secret });
 }
 
-/// `verify` of a source.
+/// Returns `verify` of a source.
 ///
 /// # Errors
-/// Details without a provider.
+/// Fails for details without a provider.
 fn verify(
     provider: Option<&str>,
     secret: Option<Value>,
@@ -90,13 +95,13 @@ fn verify(
 ) -> Result<Option<Value>, Error> {
     let identity = issuer.is_some() || subject.is_some();
     let Some(provider) = provider else {
-        let what = match (secret, identity) {
+        let detail = match (secret, identity) {
             (None, false) => return Ok(None),
             (Some(_), _) => "a secret",
             (None, true) => "OIDC issuer/subject",
         };
         return Err(Error::usage(format!(
-            "a verification provider must be specified when {what} is specified"
+            "a verification provider must be specified when {detail} is specified"
         )));
     };
     let mut verify = Fields::default();

@@ -1,8 +1,8 @@
 //! `driftless create source oci`.
 
-use super::{made, verify};
-use crate::create::flags::{self, Given as _, List};
-use crate::create::object::{Fields, Made};
+use super::{new_source, verify};
+use crate::create::flags::{self, List, NonEmpty as _};
+use crate::create::object::{Fields, NewObject};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;
@@ -29,13 +29,13 @@ pub struct Args {
     /// The artifact's tag
     #[arg(long)]
     tag: Option<String>,
-    /// A range of versions; the artifact has the highest tag in it
+    /// A range of versions, for the artifact with the highest tag in it
     #[arg(long, value_name = "RANGE")]
     tag_semver: Option<String>,
     /// The artifact's digest
     #[arg(long)]
     digest: Option<String>,
-    /// Whose login is used
+    /// The provider of the login
     #[arg(long, default_value = "generic", value_parser = ["generic", "aws", "azure", "gcp"])]
     provider: String,
     /// The image pull Secret with the login
@@ -50,68 +50,70 @@ pub struct Args {
     /// The Secret with TLS certificates
     #[arg(long, value_name = "NAME")]
     cert_ref: Option<String>,
-    /// What checks the artifact's signature: cosign
+    /// The provider that verifies the artifact's signature: cosign
     #[arg(long, value_name = "PROVIDER", value_parser = ["cosign"])]
     verify_provider: Option<String>,
-    /// The Secret with the keys that signatures are checked with
+    /// The Secret with the public keys for signatures
     #[arg(long, value_name = "NAME")]
     verify_secret_ref: Option<String>,
-    /// A regular expression for the subject of a signature without a key
+    /// A regular expression for the subject of a keyless signature
     #[arg(long, value_name = "REGEX")]
     verify_subject: Option<String>,
-    /// A regular expression for the issuer of a signature without a key
+    /// A regular expression for the issuer of a keyless signature
     #[arg(long, value_name = "REGEX")]
     verify_issuer: Option<String>,
-    /// Paths that are left out
+    /// Paths to ignore
     #[arg(long, value_name = "PATHS")]
     ignore_paths: Vec<List>,
     /// Use HTTP without TLS
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
         default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     insecure: bool,
-    /// The layer to take, and what to do with it: MEDIA-TYPE:extract or MEDIA-TYPE:copy
+    /// The layer to use, and the operation on it: MEDIA-TYPE:extract or MEDIA-TYPE:copy
     #[arg(long, value_name = "SELECTOR", value_parser = layer)]
     layer_selector: Option<Layer>,
 }
 
-/// The layer to take, as the object has it; an empty text selects none.
+/// The value of `layerSelector`; an empty flag selects no layer.
 #[derive(Clone)]
 struct Layer(Option<Value>);
 
-/// `MEDIA-TYPE:OPERATION`.
+/// Parses `MEDIA-TYPE:OPERATION`.
 fn layer(text: &str) -> Result<Layer, String> {
     if text.is_empty() {
         return Ok(Layer(None));
     }
     match text.split_once(':') {
-        Some((of, operation)) if !of.is_empty() && !operation.is_empty() => match operation {
-            "extract" | "copy" => Ok(Layer(Some(
-                json!({"mediaType": of, "operation": operation}),
-            ))),
-            _ => Err("operation must be \"extract\" or \"copy\"".to_owned()),
-        },
+        Some((media_type, operation)) if !media_type.is_empty() && !operation.is_empty() => {
+            match operation {
+                "extract" | "copy" => Ok(Layer(Some(
+                    json!({"mediaType": media_type, "operation": operation}),
+                ))),
+                _ => Err("operation must be \"extract\" or \"copy\"".to_owned()),
+            }
+        }
         _ => Err("must be in the format '<media-type>:<operation>'".to_owned()),
     }
 }
 
 impl Args {
-    /// The object.
+    /// Returns the OCIRepository.
     ///
     /// # Errors
-    /// Flags that are not valid or absent.
-    pub fn made(&self, common: &Common, timeout: Option<Value>) -> Result<Made, Error> {
-        let Some(url) = self.url.given() else {
+    /// Fails for flags that are not valid or missing.
+    pub fn build(&self, common: &Common, timeout: Option<Value>) -> Result<NewObject, Error> {
+        let Some(url) = self.url.non_empty() else {
             return Err(Error::usage("url is required")
                 .next("add --url URL, such as --url oci://ghcr.io/acme/apps"));
         };
         let mut reference = Fields::default();
         reference
-            .set("digest", self.digest.given())
-            .set("semver", self.tag_semver.given())
-            .set("tag", self.tag.given());
+            .set("digest", self.digest.non_empty())
+            .set("semver", self.tag_semver.non_empty())
+            .set("tag", self.tag.non_empty());
         if reference.is_empty() {
-            let what = "--tag, --tag-semver or --digest is required";
-            return Err(Error::usage(what));
+            let message = "--tag, --tag-semver or --digest is required";
+            return Err(Error::usage(message));
         }
         let metadata = common.metadata(&self.named)?;
         let layer = self.layer_selector.clone().and_then(|layer| layer.0);
@@ -124,19 +126,19 @@ impl Args {
             .set("ignore", flags::ignore(&self.ignore_paths))
             .set("layerSelector", layer)
             .set("timeout", timeout)
-            .set("serviceAccountName", self.service_account.given())
+            .set("serviceAccountName", self.service_account.non_empty())
             .set("secretRef", flags::name_of(&self.secret_ref))
             .set("proxySecretRef", flags::name_of(&self.proxy_secret_ref))
             .set("certSecretRef", flags::name_of(&self.cert_ref))
             .set(
                 "verify",
                 verify(
-                    self.verify_provider.given(),
+                    self.verify_provider.non_empty(),
                     flags::name_of(&self.verify_secret_ref),
-                    self.verify_issuer.given(),
-                    self.verify_subject.given(),
+                    self.verify_issuer.non_empty(),
+                    self.verify_subject.non_empty(),
                 )?,
             );
-        Ok(made("OCIRepository", "OCIRepository", metadata, spec))
+        Ok(new_source("OCIRepository", "OCIRepository", metadata, spec))
     }
 }
