@@ -1,4 +1,4 @@
-//! The oil tenant of capsule-addon-fluxcd: the owner of a Capsule Tenant gets its kubeconfig, and loses it.
+//! The oil tenant of capsule-addon-fluxcd: the kubeconfig of a Capsule Tenant's owner is created, renewed and removed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,7 +26,7 @@ const BINDING: &str =
 const GLOBAL: &str =
     "/apis/capsule.clastix.io/v1beta2/globaltenantresources/oil-gitops-reconciler-kubeconfig";
 
-/// A hub with Capsule's definitions and a proxy, and what its fleet says.
+/// Starts a hub with Capsule's definitions, a proxy, and the objects in `fleet`.
 fn start(fleet: &str) -> Embedded {
     let world = Embedded::start(&HUB, &[]);
     world.commit(
@@ -61,7 +61,7 @@ fn kubeconfig(secret: &Value) -> String {
     String::from_utf8(STANDARD.decode(text).expect("base64")).expect("text")
 }
 
-/// What the look of the timer says of failures.
+/// Reconciles the owners as the timer does. Returns the messages of the failures.
 fn failures(world: &Embedded) -> Vec<String> {
     let reports = world.capsule();
     let failures = reports.iter().flat_map(|report| &report.failures);
@@ -72,7 +72,7 @@ fn failures(world: &Embedded) -> Vec<String> {
 fn oil_tenant() {
     let world = start(&format!("{TENANT}{APPS}"));
     let hub = world.cluster("hub");
-    // Made by the step that applied the account, before any timer.
+    // Created by the step that applied the account, not by the timer.
     let text = kubeconfig(&hub.get(SECRET));
     for line in [
         "    server: https://hub.embedded.internal\n",
@@ -97,12 +97,12 @@ fn oil_tenant() {
             .is_some()
     );
 
-    // At rest nothing is written.
+    // Without a change nothing is written.
     let writes = hub.writes();
     assert_eq!(failures(&world), Vec::<String>::new());
     assert_eq!(hub.writes(), writes);
 
-    // The tenant cannot leave its namespace with it.
+    // The kubeconfig gives no access outside of the tenant's namespace.
     let outside = config("oil-system", "app") + &config("default", "stolen");
     world.push(OIL, &[Change::write("app.yaml", outside)]);
     world.settle();
@@ -120,7 +120,7 @@ fn oil_tenant() {
     let renewed = kubeconfig(&hub.get(SECRET));
     assert_ne!(renewed, text);
 
-    // What the tenant breaks is mended, and what the platform takes away goes.
+    // Objects that the tenant broke are repaired, and all are removed when the platform disables the add-on for the account.
     hub.patch(SECRET, &json!({"data": {"kubeconfig": "eA=="}}));
     hub.delete(BINDING);
     assert_eq!(failures(&world), Vec::<String>::new());
@@ -161,28 +161,31 @@ fn oil_tenant_global() {
     assert!(hub.find(GLOBAL).is_none());
     assert!(hub.find(SECRET).is_some());
 
-    // An account that is gone leaves nothing behind, and one that owns no Tenant gets nothing.
+    // An account that no longer owns a Tenant loses its kubeconfig.
     let owner = "system:serviceaccount:oil-system:gitops-reconciler";
     push(
         &world,
-        &TENANT.replace(owner, "system:serviceaccount:oil-system:somebody-else"),
+        &TENANT.replace(owner, "system:serviceaccount:oil-system:another-account"),
     );
     assert_eq!(failures(&world), Vec::<String>::new());
     assert!(hub.find(SECRET).is_none());
 }
 
 #[test]
-fn a_token_that_does_not_expire_where_asked() {
-    let asked = TENANT.replace(
+fn an_account_may_request_a_token_without_expiry() {
+    let fleet = TENANT.replace(
         "enabled: \"true\"",
         "enabled: \"true\"\n    driftless.dev/capsule-token: secret",
     );
-    let world = start(&asked);
+    let world = start(&fleet);
     let hub = world.cluster("hub");
     let path = "/api/v1/namespaces/oil-system/secrets/gitops-reconciler-token";
     assert_eq!(hub.get(path)["type"], "kubernetes.io/service-account-token");
-    assert!(hub.find(SECRET).is_none(), "the cluster has not filled it");
-    // As the token controller does, first for an account that is gone.
+    assert!(
+        hub.find(SECRET).is_none(),
+        "the cluster has not set the token yet"
+    );
+    // Set the token as the token controller does, first for a deleted account of the same name.
     let fill = |uid: &Value, token: &str| {
         let annotations = json!({"kubernetes.io/service-account.uid": uid});
         let data = json!({"token": STANDARD.encode(token)});
@@ -199,7 +202,7 @@ fn a_token_that_does_not_expire_where_asked() {
 }
 
 #[test]
-fn accounts_cannot_take_what_is_not_theirs() {
+fn accounts_cannot_take_over_foreign_roles() {
     // Both would have the cluster role `a-b-c-impersonator`.
     let owner = |namespace: &str, name: &str, tenant: &str| {
         TENANT
@@ -210,10 +213,11 @@ fn accounts_cannot_take_what_is_not_theirs() {
     let both = owner("a-b", "c", "one") + &owner("a", "b-c", "two");
     let world = start(&(both + &owner("team", "own", "three")));
     let hub = world.cluster("hub");
-    let told = failures(&world).join("\n");
+    let messages = failures(&world).join("\n");
+    let words = ["a-b/c", "a/b-c", "rename one of them"];
     assert!(
-        told.contains("a-b/c") && told.contains("a/b-c") && told.contains("rename one of them"),
-        "{told}"
+        words.iter().all(|word| messages.contains(word)),
+        "{messages}"
     );
     let secret = |namespace: &str, name: &str| {
         hub.find(&format!(
@@ -223,20 +227,20 @@ fn accounts_cannot_take_what_is_not_theirs() {
     assert!(secret("a-b", "c").is_none() && secret("a", "b-c").is_none());
     assert!(
         secret("team", "own").is_some(),
-        "others are not kept from theirs"
+        "other accounts must get their kubeconfigs"
     );
 
-    // A role of somebody else with the name that an account's would have.
+    // A foreign role that has the name of an account's role.
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "platform-role-impersonator"}, "rules": rules});
     hub.create(roles, &role);
     push(&world, &owner("platform", "role", "four"));
-    let told = failures(&world).join("\n");
+    let messages = failures(&world).join("\n");
     assert!(
-        told.contains("service account platform/role: ClusterRole/platform-role-impersonator exists and was not made"),
-        "{told}"
+        messages.contains("service account platform/role: ClusterRole/platform-role-impersonator exists and was not made"),
+        "{messages}"
     );
     let left = hub.get(&format!("{roles}/platform-role-impersonator"));
     assert_eq!(left["rules"], rules);

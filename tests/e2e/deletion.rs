@@ -1,4 +1,4 @@
-//! A deleted object whose tenant is gone with all its rights.
+//! Deletion of an object whose tenant has no account or rights any longer.
 
 use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;
@@ -15,7 +15,7 @@ const HUB: [HubSpec<'static>; 1] = [HubSpec {
 const ACCOUNT: &str = "/api/v1/namespaces/team/serviceaccounts/flux";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings";
 
-/// A hub with a tenant's Kustomization that acts as the tenant's account, on the hub or on the cluster `edge`.
+/// Starts a hub with a tenant's Kustomization that acts as the tenant's account, on the hub or on the cluster `edge`.
 fn start(remote: bool) -> Embedded {
     let world = Embedded::start(&HUB, &["edge"]);
     let app = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n  namespace: team\n";
@@ -53,7 +53,7 @@ fn start(remote: bool) -> Embedded {
     world
 }
 
-/// Deletes the Kustomization and lets the timer look; what the events say of it.
+/// Deletes the Kustomization and runs a sweep. Returns the messages of the events.
 fn delete(world: &Embedded) -> String {
     let hub = world.cluster("hub");
     hub.delete(&path("Kustomization", "team", "apps"));
@@ -74,42 +74,42 @@ mod deletion_without_a_service_account {
     use super::*;
 
     #[test]
-    fn lets_go_and_says_what_is_left() {
+    fn releases_the_object_and_reports_what_is_left() {
         let world = start(false);
         let hub = world.cluster("hub");
         hub.delete(ACCOUNT);
         hub.delete(&format!("{BINDINGS}/flux"));
-        let told = delete(&world);
-        assert!(!is_there(&world), "{told}");
+        let messages = delete(&world);
+        assert!(!is_there(&world), "{messages}");
         assert!(
-            told.contains(
+            messages.contains(
                 "unable to prune objects (ServiceAccount 'team/flux' not found): ConfigMap/team/app"
             ),
-            "{told}"
+            "{messages}"
         );
         assert!(hub.find(&path("ConfigMap", "team", "app")).is_some());
         assert!(world.stored("objects/hub/kustomizations/team/").is_empty());
     }
 
-    /// As Flux: rights that are missing may come back.
+    /// The deletion is retried as in Flux: the rights may be granted again.
     #[test]
     fn an_account_without_rights_is_waited_for() {
         let world = start(false);
         let hub = world.cluster("hub");
         hub.delete(&format!("{BINDINGS}/flux"));
-        let told = delete(&world);
+        let messages = delete(&world);
         assert!(is_there(&world));
         assert!(
-            told.contains("pruning for deleted resource failed"),
-            "{told}"
+            messages.contains("pruning for deleted resource failed"),
+            "{messages}"
         );
-        // The namespace ends at last, and the account with it.
+        // The account is deleted, as at the end of its namespace.
         hub.delete(ACCOUNT);
         world.settle();
         assert!(!is_there(&world));
     }
 
-    /// On another cluster the rights are those of a name: what can be pruned is.
+    /// On a remote cluster the rights belong to the user's name, so the prune is tried without the account.
     #[test]
     fn another_cluster_is_tried() {
         let world = start(true);
@@ -122,9 +122,9 @@ mod deletion_without_a_service_account {
         let (hub, edge) = (world.cluster("hub"), world.cluster("edge"));
         hub.delete(ACCOUNT);
         edge.delete(&format!("{BINDINGS}/flux"));
-        let told = delete(&world);
-        assert!(!is_there(&world), "{told}");
-        assert!(told.contains("unable to prune objects"), "{told}");
+        let messages = delete(&world);
+        assert!(!is_there(&world), "{messages}");
+        assert!(messages.contains("unable to prune objects"), "{messages}");
         assert!(edge.find(&path("ConfigMap", "team", "app")).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Objects that are told of and not served, and notes of sources that are gone: sources carry no finalizer.
+//! Unsupported objects, and index entries of deleted or moved sources: sources have no finalizer.
 
 use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;
@@ -30,7 +30,7 @@ fn source(repository: &str) -> Value {
         "spec": {"interval": "1h", "url": format!("https://github.com/{repository}"), "ref": {"branch": "main"}}})
 }
 
-/// The repositories that the object `apps/app` is noted to follow.
+/// Returns the repositories that the index lists for the source `apps/app`.
 fn followed(world: &Embedded) -> Vec<String> {
     let notes = world.stored("index/").into_iter();
     let ours = notes.filter_map(|key| key.strip_suffix("/hub+apps+app.json").map(str::to_owned));
@@ -44,7 +44,7 @@ fn push(world: &Embedded, repository: &str, version: &str) -> Option<u16> {
 }
 
 #[test]
-fn a_source_that_is_gone_is_forgotten_when_its_repository_is_pushed_to() {
+fn a_push_forgets_a_deleted_source() {
     let world = started();
     world.cluster("hub").create(SOURCES, &source("acme/one"));
     world.sweep();
@@ -56,7 +56,7 @@ fn a_source_that_is_gone_is_forgotten_when_its_repository_is_pushed_to() {
     assert_eq!(
         push(&world, "acme/one", "1"),
         Some(202),
-        "it is asked for once more"
+        "the source is queued once"
     );
     world.settle();
     assert_eq!(followed(&world), [""; 0]);
@@ -64,12 +64,12 @@ fn a_source_that_is_gone_is_forgotten_when_its_repository_is_pushed_to() {
     assert_eq!(
         push(&world, "acme/one", "2"),
         Some(200),
-        "nothing follows it"
+        "no source follows the repository"
     );
 }
 
 #[test]
-fn a_source_that_moved_is_forgotten_where_it_was() {
+fn a_moved_source_no_longer_follows_its_old_repository() {
     let world = started();
     let hub = world.cluster("hub");
     hub.create(SOURCES, &source("acme/one"));
@@ -87,7 +87,7 @@ fn a_source_that_moved_is_forgotten_where_it_was() {
 }
 
 #[test]
-fn who_is_not_served_is_told_by_its_status_and_by_one_event() {
+fn an_unsupported_object_gets_a_status_and_one_event() {
     let world = started();
     let hub = world.cluster("hub");
     let alerts = "/apis/notification.toolkit.fluxcd.io/v1beta3/namespaces/apps/alerts";
@@ -107,12 +107,12 @@ fn who_is_not_served_is_told_by_its_status_and_by_one_event() {
         (&json!("False"), &json!("NotSupported"))
     );
     let events = hub.get("/api/v1/namespaces/apps/events");
-    let told = events["items"].as_array().into_iter().flatten();
-    let told: Vec<_> = told
+    let items = events["items"].as_array().into_iter().flatten();
+    let found: Vec<_> = items
         .map(|event| (&event["type"], &event["reason"], &event["message"]))
         .collect();
     assert_eq!(
-        told,
+        found,
         [(&json!("Warning"), &json!("NotSupported"), &ready["message"])]
     );
 }

@@ -1,4 +1,4 @@
-//! Clusters that are made by what the fleet applies (Kamaji, Cluster API): their kubeconfig Secret comes late, is rotated, and goes.
+//! Clusters that the fleet's objects create (Kamaji, Cluster API): their kubeconfig Secret is created late, rotated, and deleted.
 
 use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;
@@ -15,7 +15,7 @@ const HUB: [HubSpec<'static>; 1] = [HubSpec {
 }];
 const APP: &str = "/api/v1/namespaces/default/configmaps/app";
 
-/// How a provider of clusters says where a cluster is.
+/// The resource of a provider of clusters and its kubeconfig Secret.
 struct Provider {
     /// The kind of its clusters, with group and version.
     kind: &'static str,
@@ -44,7 +44,7 @@ const CLUSTER_API: Provider = Provider {
 };
 
 impl Provider {
-    /// The definition of its clusters.
+    /// Returns the CustomResourceDefinition of its clusters.
     fn definition(&self) -> String {
         let Self {
             kind,
@@ -62,7 +62,7 @@ impl Provider {
         )
     }
 
-    /// A cluster, and what shall be on it.
+    /// Returns a cluster, and a Kustomization that applies objects on it.
     fn cluster(&self) -> String {
         let Self {
             kind,
@@ -97,14 +97,14 @@ fn apps(world: &Embedded) -> (String, String, String) {
     ready(world.cluster("hub"), "Kustomization", "default", "apps")
 }
 
-/// A minute goes by, and the timer looks.
+/// Advances the time by a minute, and sweeps.
 fn minute(world: &Embedded) {
     world.advance(Duration::from_secs(60));
     world.sweep();
     world.settle();
 }
 
-fn lives_through(provider: &Provider) {
+fn check_life_cycle(provider: &Provider) {
     let world = Embedded::start(&HUB, &["tenant"]);
     let config = |value: &str| {
         let text = format!(
@@ -127,11 +127,11 @@ fn lives_through(provider: &Provider) {
     assert_eq!(status, "False", "{reason}: {message}");
     assert!(message.contains(provider.secret), "{message}");
 
-    // The control plane takes its time, and tries become rare.
+    // The control plane starts slowly: the retries become rare.
     world.steps();
     (0..60).for_each(|_| minute(&world));
-    let looks = world.steps().get("Kustomization/default/apps").copied();
-    assert!(looks.unwrap_or_default() <= 12, "{looks:?}");
+    let steps = world.steps().get("Kustomization/default/apps").copied();
+    assert!(steps.unwrap_or_default() <= 12, "{steps:?}");
     world.steps();
     provider.write(hub, &tenant.kubeconfig());
     minute(&world);
@@ -139,7 +139,7 @@ fn lives_through(provider: &Provider) {
     assert_eq!(status, "True", "{reason}: {message}");
     assert_eq!(tenant.get(APP)["data"]["a"], "one");
 
-    // The Secret is rotated: first to a login that the cluster does not know, as between the two writes of a rotation.
+    // The Secret is rotated: first to a login that the cluster does not accept yet, as between the two writes of a rotation.
     let unknown = tenant.kubeconfig().replace("token: ", "token: un");
     assert_ne!(unknown, tenant.kubeconfig());
     provider.write(hub, &unknown);
@@ -155,7 +155,7 @@ fn lives_through(provider: &Provider) {
     assert_eq!(status, "True", "{reason}: {message}");
     assert_eq!(tenant.get(APP)["data"]["a"], "two");
 
-    // The cluster is deleted before what is on it: nothing is stuck, and nothing is left on the hub.
+    // The cluster is deleted before its objects: the deletion is not blocked, and nothing is left on the hub.
     tenant.stop();
     hub.delete(&provider.path());
     let gone = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rest, namespace: default}\n";
@@ -171,10 +171,10 @@ fn lives_through(provider: &Provider) {
 
 #[test]
 fn kamaji_provision() {
-    lives_through(&KAMAJI);
+    check_life_cycle(&KAMAJI);
 }
 
 #[test]
 fn capi_provision() {
-    lives_through(&CLUSTER_API);
+    check_life_cycle(&CLUSTER_API);
 }

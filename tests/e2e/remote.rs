@@ -51,7 +51,7 @@ fn remote_bases_are_fetched_when_the_hub_allows_them() {
     assert_eq!(status, "True", "{message}");
     assert!(hub.find(path).is_some());
 
-    // What was fetched does not lead into the tenant's own files, and a failure deletes nothing.
+    // A fetched base cannot read the tenant's own files, and a failure deletes nothing.
     world.push(FLEET, &[entry("out")]);
     world.settle();
     let (_, reason, message) = ready(hub, "Kustomization", "flux-system", "flux-system");

@@ -1,4 +1,5 @@
-//! Who waits is woken by what it waits for, nobody else is, and no hub is searched for it; and nobody is looked at twice.
+//! An object that becomes ready requeues exactly its dependents, without a search of the hub, and no object is reconciled
+//! unnecessarily.
 
 use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;
@@ -13,7 +14,7 @@ const HUB: [HubSpec<'static>; 1] = [HubSpec {
     path: "./clusters/hub",
 }];
 
-/// A Kustomization of the directory `apps` with a ConfigMap of its own name.
+/// Returns a Kustomization of the directory `apps` that prefixes its ConfigMap with its name.
 fn sync(name: &str, depends_on: &[&str]) -> Change {
     let depends_on: String = depends_on
         .iter()
@@ -44,10 +45,10 @@ fn applied(hub: &dyn Node) -> Vec<String> {
 }
 
 #[test]
-fn what_becomes_ready_wakes_those_that_wait() {
+fn a_ready_object_requeues_its_dependents() {
     let world = Embedded::start(&HUB, &[]);
     let app = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n  namespace: default\n";
-    // The steps run in the order of the names: each comes before what it depends on.
+    // The steps run in the order of the names: each runs before its dependencies.
     let changes = [
         Change::write("apps/app.yaml", app),
         sync("a", &["b", "c"]),
@@ -73,7 +74,7 @@ fn what_becomes_ready_wakes_those_that_wait() {
     assert_eq!(
         world.stored("waits/"),
         ["waits/hub/kustomizations/flux-system/absent/kustomizations/flux-system/never"],
-        "who was woken waits no more"
+        "requeued objects have no note"
     );
     let searches = |requests: Vec<driftless_harness::cluster::Request>| {
         let lists = requests.into_iter().filter(|one| {
@@ -83,7 +84,7 @@ fn what_becomes_ready_wakes_those_that_wait() {
     };
     let before = searches(hub.requests());
 
-    // The missing one comes.
+    // The missing dependency is created.
     world.push(FLEET, &[sync("absent", &[])]);
     world.settle();
     assert_eq!(applied(hub).len(), 5);
@@ -92,11 +93,11 @@ fn what_becomes_ready_wakes_those_that_wait() {
     assert_eq!(
         after - before,
         1,
-        "one look at a push's consumers, none at dependents"
+        "one LIST for a push's consumers, none for dependents"
     );
 }
 
-/// A health check may name a namespace for an object of the cluster itself: it is not part of its name.
+/// A health check may name a namespace for a cluster-scoped object: the namespace is ignored.
 #[test]
 fn a_health_check_finds_an_object_without_a_namespace() {
     let world = Embedded::start(&HUB, &[]);
@@ -116,7 +117,7 @@ fn a_health_check_finds_an_object_without_a_namespace() {
     assert_eq!(status, "True", "{reason}: {message}");
 }
 
-/// Suspends every Kustomization but the root, or resumes them.
+/// Suspends or resumes these Kustomizations.
 fn suspend_all(hub: &dyn Node, names: &[&str], suspend: Value) {
     for name in names {
         let patch = json!({"spec": {"suspend": suspend}});
@@ -124,9 +125,9 @@ fn suspend_all(hub: &dyn Node, names: &[&str], suspend: Value) {
     }
 }
 
-/// As Flux, where the dependency's change is an event for those that depend on it: nobody waits for a timer.
+/// The change of a dependency requeues its dependents, as in Flux: none waits for a timer.
 #[test]
-fn resume_wakes_dependents() {
+fn resume_requeues_dependents() {
     let world = Embedded::start(&HUB, &[]);
     let app = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n  namespace: default\n";
     let changes = [
@@ -153,15 +154,15 @@ fn resume_wakes_dependents() {
         let observed = &object["status"]["observedGeneration"];
         assert_eq!(observed, &object["metadata"]["generation"], "{name}");
     }
-    assert_eq!(world.now(), before, "no time went by");
-    assert!(world.stored("waits/").is_empty(), "nobody waits any more");
+    assert_eq!(world.now(), before, "no time must pass");
+    assert!(world.stored("waits/").is_empty(), "no note is left");
     let steps = world.steps();
     assert!(steps.values().all(|count| *count <= 2), "{steps:?}");
 }
 
-/// The sweeps that a change of the hub causes, and the timer's, come between the steps.
+/// Sweeps run between the steps: those that a change of the hub causes, and the timer's.
 #[test]
-fn the_first_sync_looks_at_each_object_once() {
+fn the_first_sync_runs_one_step_for_each_object() {
     let world = Embedded::start(&HUB, &[]);
     let app = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n  namespace: default\n";
     let names: Vec<String> = (0..10).map(|number| format!("app-{number}")).collect();
@@ -179,7 +180,7 @@ fn the_first_sync_looks_at_each_object_once() {
     let steps = world.steps();
     assert_eq!(steps.len(), 12, "{steps:?}");
     assert!(steps.values().all(|count| *count == 1), "{steps:?}");
-    // A push: the source, and once each who follows it.
+    // A push runs one step of the source and one of each object that follows it.
     world.push(
         FLEET,
         &[Change::write(
@@ -196,7 +197,7 @@ fn the_first_sync_looks_at_each_object_once() {
 }
 
 #[test]
-fn a_release_says_at_once_what_its_chart_says() {
+fn a_release_reports_its_charts_failure_at_once() {
     let world = Embedded::start(&HUB, &[]);
     let release = |chart: &str| {
         let text = format!(
@@ -211,10 +212,10 @@ fn a_release_says_at_once_what_its_chart_says() {
     world.sweep();
     world.pump();
     let hub = world.cluster("hub");
-    let (status, why, chart) = ready(hub, "HelmChart", "flux-system", "flux-system-web");
-    assert_eq!(status, "False", "{why}: {chart}");
-    let told = ready(hub, "HelmRelease", "flux-system", "web");
-    assert_eq!((&*told.0, &*told.1), ("False", "SourceNotReady"));
-    assert!(told.2.contains(&chart), "{} of {chart}", told.2);
-    assert_eq!(world.now(), before, "no time went by");
+    let (status, reason, chart) = ready(hub, "HelmChart", "flux-system", "flux-system-web");
+    assert_eq!(status, "False", "{reason}: {chart}");
+    let (status, reason, message) = ready(hub, "HelmRelease", "flux-system", "web");
+    assert_eq!((&*status, &*reason), ("False", "SourceNotReady"));
+    assert!(message.contains(&chart), "{message} of {chart}");
+    assert_eq!(world.now(), before, "no time must pass");
 }

@@ -1,4 +1,4 @@
-//! Drift, remote clusters, tenants, charts of their own.
+//! HelmReleases with drift, remote clusters, tenants, and a chart template.
 
 use driftless_core::flux::FluxKind;
 use driftless_core::hub::Settings;
@@ -30,25 +30,25 @@ fn paint(world: &World) {
 }
 
 #[test]
-fn drift_is_put_back() {
+fn drift_is_corrected() {
     let world = installed(&json!({"driftDetection": {"mode": "enabled"}}));
     paint(&world);
     world.hub().requests();
     world.reconcile(Duration::ZERO);
     assert_eq!(color(&world), "blue");
-    // What others added is theirs.
+    // A field that another client added is kept.
     assert_eq!(
         world.hub().config("web-config").expect("there")["data"]["more"],
         "1"
     );
     assert_eq!(world.records("hub"), "v1 deployed");
     assert_eq!(
-        world.event("DriftDetected").expect("told"),
+        world.event("DriftDetected").expect("an event"),
         "Cluster state of release apps/web.v1 has drifted from the desired state:\nConfigMap/apps/web-config changed (0 additions, 1 changes, 0 removals)"
     );
-    let asked = world.hub().requests();
-    let dry = asked.iter().filter(|one| one.contains("dryRun")).count();
-    assert_eq!(dry, 1, "{asked:#?}");
+    let requests = world.hub().requests();
+    let dry = requests.iter().filter(|one| one.contains("dryRun")).count();
+    assert_eq!(dry, 1, "{requests:#?}");
     world.work(Duration::from_secs(1));
     world.hub().must("DELETE", CONFIG, JSON, None);
     world.reconcile(Duration::ZERO);
@@ -56,18 +56,21 @@ fn drift_is_put_back() {
     assert_eq!(world.condition("Ready"), "True InstallSucceeded");
     assert_eq!(world.condition("Drifted"), "False NoDriftDetected");
     assert_eq!(
-        world.event("DriftCorrected").expect("told"),
+        world.event("DriftCorrected").expect("an event"),
         "Cluster state of release apps/web.v1 has been corrected:\nConfigMap/apps/web-config created"
     );
-    // Nothing drifted: nothing is asked of the server that would write.
+    // Without drift, the step sends no writes.
     world.hub().requests();
     world.reconcile(Duration::ZERO);
-    let asked = world.hub().requests();
-    assert!(asked.iter().all(|one| one.starts_with("GET")), "{asked:#?}");
+    let requests = world.hub().requests();
+    assert!(
+        requests.iter().all(|one| one.starts_with("GET")),
+        "{requests:#?}"
+    );
 }
 
 #[test]
-fn drift_is_told_or_left_alone() {
+fn drift_is_reported_or_ignored() {
     let world = installed(&json!({"driftDetection": {"mode": "warn"}}));
     paint(&world);
     world.reconcile(Duration::ZERO);
@@ -85,7 +88,7 @@ fn drift_is_told_or_left_alone() {
     assert_eq!(color(&world), "red");
 }
 
-/// The timer finds drift with one LIST a kind; a drift that is only told is looked at once.
+/// A sweep finds drift with one LIST for each kind; drift that is only reported queues one step.
 #[test]
 fn the_timer_finds_drift() {
     for (mode, after) in [("enabled", "blue"), ("warn", "red")] {
@@ -95,10 +98,10 @@ fn the_timer_finds_drift() {
         world.hub().requests();
         let quiet: Vec<String> = Vec::new();
         assert_eq!(world.sweep(), quiet, "{mode}");
-        let asked = world.hub().requests();
-        let lists = asked.iter().filter(|one| one.contains("/configmaps"));
-        assert_eq!(lists.count(), 1, "{asked:#?}");
-        // What is not ours is no drift.
+        let requests = world.hub().requests();
+        let lists = requests.iter().filter(|one| one.contains("/configmaps"));
+        assert_eq!(lists.count(), 1, "{requests:#?}");
+        // A field that the release does not have is not drift.
         let more = json!({"data": {"more": "1"}});
         world.hub().must("PATCH", CONFIG, MERGE, Some(&more));
         assert_eq!(world.sweep(), quiet, "{mode}");
@@ -108,7 +111,7 @@ fn the_timer_finds_drift() {
         world.work(Duration::ZERO);
         assert_eq!(color(&world), after);
         assert!(world.event("DriftDetected").is_some());
-        assert_eq!(world.sweep(), quiet, "{mode}: it was looked at");
+        assert_eq!(world.sweep(), quiet, "{mode}: the step has run");
         world.hub().must("DELETE", CONFIG, JSON, None);
         assert_eq!(world.sweep(), ["Drift HelmRelease/apps/web"], "{mode}");
         world.work(Duration::ZERO);
@@ -116,18 +119,22 @@ fn the_timer_finds_drift() {
             world.hub().config("web-config").is_some(),
             mode == "enabled"
         );
-        assert_eq!(world.sweep(), quiet, "{mode}: it was looked at");
+        assert_eq!(world.sweep(), quiet, "{mode}: the step has run");
     }
     let world = installed(&json!({}));
     world.sweep();
     world.work(Duration::ZERO);
     paint(&world);
-    assert_eq!(world.sweep(), Vec::<String>::new(), "nobody asked for it");
+    assert_eq!(
+        world.sweep(),
+        Vec::<String>::new(),
+        "drift detection is disabled"
+    );
 }
 
-/// One object's trouble keeps no other from being corrected.
+/// A failure of one object does not prevent the correction of others.
 #[test]
-fn drift_that_cannot_be_told() {
+fn drift_that_cannot_be_determined() {
     let spec = json!({"driftDetection": {"mode": "enabled"}, "values": {"extra": true}});
     let world = installed(&spec);
     let extra = "/api/v1/namespaces/apps/configmaps/web-extra";
@@ -147,7 +154,7 @@ fn drift_that_cannot_be_told() {
     assert_eq!(color(&world), "blue");
 }
 
-/// A tenant's cluster whose kubeconfig comes later, under a key of its own, as Kamaji writes it.
+/// A tenant's cluster whose kubeconfig Secret is created later, with another key than the default, as Kamaji writes it.
 #[test]
 fn a_remote_cluster_is_waited_for() {
     let world = World::start(&["tenant", "second"]);
@@ -174,25 +181,25 @@ fn a_remote_cluster_is_waited_for() {
         world.server(server).find(path)
     };
     assert!(config("tenant").is_some() && config(HUB).is_none());
-    // Nothing else of ours is there.
+    // Nothing else was created there.
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let items = world.server("tenant").get(definitions)["items"].clone();
     assert_eq!(items, json!([]));
-    // The Secret leads elsewhere now: so does the next step.
+    // The Secret has another cluster's kubeconfig: the next step uses that cluster.
     let path = format!("{secrets}/tenant-admin-kubeconfig");
     world
         .hub()
         .must("PATCH", &path, MERGE, Some(&kubeconfig("second")));
     world.reconcile(MINUTE);
     assert!(config("second").is_some());
-    // A dark cluster fails the step and changes nothing.
+    // An unreachable cluster fails the step and changes nothing.
     world.server("second").set_dark(true);
     world.reconcile(Duration::ZERO);
     assert_eq!(world.condition("Ready").split(' ').next(), Some("False"));
     world.server("second").set_dark(false);
     world.work(MINUTE * 2);
     world.expect_ready("True InstallSucceeded");
-    // The cluster is given up: the release goes without it.
+    // The kubeconfig is deleted: the release is deleted without an uninstall.
     world.hub().must("DELETE", &path, JSON, None);
     world
         .hub()
@@ -213,7 +220,7 @@ fn a_tenant_acts_as_its_service_account() {
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({}));
     world.reconcile(Duration::from_secs(2));
-    // The default service account may do nothing yet.
+    // The default service account has no rights yet.
     assert_eq!(world.condition("Ready").split(' ').next(), Some("False"));
     assert_eq!(world.records("hub"), "");
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
@@ -229,7 +236,7 @@ fn a_tenant_acts_as_its_service_account() {
         let is_impersonated = line.contains(" as system:serviceaccount:apps:default");
         assert!(!is_tenants || is_impersonated, "{line}");
     }
-    // Neither a chart nor a source of another namespace.
+    // A source of another namespace is refused.
     world.release(json!({"chart": {"spec": {"chart": "web",
         "sourceRef": {"kind": "HelmRepository", "name": "charts", "namespace": "other"}}}}));
     world.reconcile(Duration::ZERO);
@@ -238,22 +245,22 @@ fn a_tenant_acts_as_its_service_account() {
 }
 
 #[test]
-fn a_chart_of_its_own() {
+fn a_release_creates_its_chart() {
     let world = World::start(&[]);
     let chart = json!({"metadata": {"labels": {"team": "a"}}, "spec": {"chart": "web", "version": "1.x", "valuesFiles": ["values.yaml"],
         "sourceRef": {"kind": "HelmRepository", "name": "charts"}}});
     world.release(json!({"chart": chart}));
     world.reconcile(Duration::from_secs(2));
     let path = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/helmcharts/apps-web";
-    let made = world.hub().get(path);
+    let chart_object = world.hub().get(path);
     assert_eq!(
-        made["spec"],
+        chart_object["spec"],
         json!({"chart": "web", "version": "1.x", "interval": "10m0s", "valuesFiles": ["values.yaml"],
             "reconcileStrategy": "ChartVersion", "sourceRef": {"kind": "HelmRepository", "name": "charts"}})
     );
-    assert_eq!(made["metadata"]["labels"]["team"], "a");
+    assert_eq!(chart_object["metadata"]["labels"]["team"], "a");
     assert_eq!(
-        made["metadata"]["labels"]["helm.toolkit.fluxcd.io/name"],
+        chart_object["metadata"]["labels"]["helm.toolkit.fluxcd.io/name"],
         "web"
     );
     assert_eq!(world.status()["helmChart"], "apps/apps-web");
@@ -263,19 +270,19 @@ fn a_chart_of_its_own() {
         "HelmChart 'apps/apps-web' is not ready: failed to get source: HelmRepository.source.toolkit.fluxcd.io \"charts\" not found"
     );
     assert_eq!(
-        world.event("HelmChartCreated").expect("told"),
+        world.event("HelmChartCreated").expect("an event"),
         "Created HelmChart/apps/apps-web with SourceRef 'HelmRepository/apps/charts'"
     );
-    // With the chart of somebody else it is not needed any more.
+    // With spec.chartRef the HelmChart is no longer needed.
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({}));
     world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "True InstallSucceeded");
     assert!(world.hub().find(path).is_none());
     assert_eq!(world.status().get("helmChart"), None);
-    let told = world.event("HelmChartDeleted").expect("told");
-    assert_eq!(told, "deleted HelmChart 'apps/apps-web'");
-    // It goes with the release that it was made for.
+    let event = world.event("HelmChartDeleted").expect("an event");
+    assert_eq!(event, "deleted HelmChart 'apps/apps-web'");
+    // It is deleted with its release.
     world.release(json!({"chart": chart}));
     world.reconcile(Duration::from_secs(2));
     assert!(world.hub().find(path).is_some());
@@ -297,11 +304,11 @@ fn dependencies_and_the_timer() {
         "spec": {"interval": "1h", "chartRef": {"kind": "HelmChart", "name": "web"}}});
     let path = "/apis/helm.toolkit.fluxcd.io/v2beta1/namespaces/apps/helmreleases";
     world.hub().must("POST", path, JSON, Some(&base));
-    // Whoever becomes ready wakes those that wait for it.
+    // A release that becomes ready requeues its dependents.
     world.request(FluxKind::HelmRelease, "base", Cause::Changed);
     world.work(Duration::ZERO);
     world.expect_ready("True InstallSucceeded");
-    // A chart that moved without a message is found by the timer.
+    // A sweep finds a chart that changed without a message.
     world.sweep();
     world.work(MINUTE);
     world.chart(&charts::web("1.1.0"), "1.1.0");

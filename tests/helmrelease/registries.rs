@@ -1,4 +1,4 @@
-//! Registries that clouds run: whose login a source takes (`spec.provider`, `spec.serviceAccountName`), and what is refused.
+//! Registries of clouds: which login a source uses (`spec.provider`, `spec.serviceAccountName`), and what is refused.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,30 +23,30 @@ const SECRETS: &str = "/api/v1/namespaces/apps/secrets";
 const ECR: &str = "012345678901.dkr.ecr.eu-west-1.amazonaws.com";
 const ROLE: &str = "arn:aws:iam::012345678901:role/reader";
 
-/// Every cloud: gives each identity a login of its own, and notes who asked.
+/// A stub of every cloud: returns a login for any identity, and records which identity requested it.
 #[derive(Default)]
 struct Logins {
-    asked: Mutex<Vec<String>>,
-    /// The last service account's token that came.
+    requests: Mutex<Vec<String>>,
+    /// The last token of a service account that was presented.
     token: Mutex<Option<Token>>,
 }
 
 impl Logins {
-    fn give(&self, user: &str, place: &str, who: &str) -> RegistryLogin {
-        let mut asked = self.asked.lock().expect("the log");
-        asked.push(format!("{place} for {who}"));
+    fn login(&self, user: &str, place: &str, who: &str) -> RegistryLogin {
+        let mut requests = self.requests.lock().expect("the log");
+        requests.push(format!("{place} for {who}"));
         RegistryLogin {
             user: user.to_owned(),
             password: Secret::new("pw"),
         }
     }
 
-    fn show(&self, token: &Token) {
+    fn present(&self, token: &Token) {
         *self.token.lock().expect("the token") = Some(token.clone());
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.asked.lock().expect("the log"))
+        std::mem::take(&mut *self.requests.lock().expect("the log"))
     }
 }
 
@@ -78,11 +78,11 @@ impl Aws for Logins {
                 session,
                 token,
             } => {
-                self.show(token);
+                self.present(token);
                 format!("{arn} as {session}")
             }
         };
-        Ok(self.give("AWS", registry.region(), &who))
+        Ok(self.login("AWS", registry.region(), &who))
     }
 }
 
@@ -107,9 +107,9 @@ impl Azure for Logins {
         who: &EntraIdentity,
         _: Duration,
     ) -> Result<RegistryLogin> {
-        self.show(&who.token);
+        self.present(&who.token);
         let name = format!("{} of {}", who.client, who.tenant);
-        Ok(self.give("0", &registry.host, &name))
+        Ok(self.login("0", &registry.host, &name))
     }
 }
 
@@ -125,30 +125,30 @@ impl Google for Logins {
     }
 
     async fn token(&self, who: &GoogleIdentity, now: Duration) -> Result<Token> {
-        let account = who.account.as_deref().unwrap_or("nobody");
-        self.show(&who.token);
+        let account = who.account.as_deref().unwrap_or("no account");
+        self.present(&who.token);
         let name = format!("{} as {account}", who.provider);
         Ok(Token {
-            secret: self.give("", "google", &name).password,
+            secret: self.login("", "google", &name).password,
             expires: now + Duration::from_secs(3600),
         })
     }
 }
 
-/// Registries that let in who has the right login, and have the same artifact at every place.
+/// Registries that require a login and have the same artifact at every address.
 #[derive(Default)]
 struct Registries {
-    /// User and password for each repository.
+    /// The required user and password for each repository.
     logins: BTreeMap<String, (&'static str, &'static str)>,
 }
 
 impl Registries {
-    fn check(&self, repository: &str, how: &Connection) -> Result<()> {
+    fn check(&self, repository: &str, connection: &Connection) -> Result<()> {
         let (user, password) = self.logins.get(repository).copied().unwrap_or_default();
-        let came = how.login.as_ref();
-        let came =
-            came.map(|(user, password)| (user.as_str(), password.expose_str().unwrap_or_default()));
-        match came.unwrap_or_default() == (user, password) {
+        let given = connection.login.as_ref();
+        let given = given
+            .map(|(user, password)| (user.as_str(), password.expose_str().unwrap_or_default()));
+        match given.unwrap_or_default() == (user, password) {
             true => Ok(()),
             false => Err(PortError::new(
                 ErrorKind::Denied,
@@ -163,20 +163,25 @@ impl Charts for Registries {
     async fn get(
         &self,
         url: &str,
-        how: &Connection,
+        connection: &Connection,
         known: &Validator,
         limit: u64,
     ) -> Result<Fetched> {
-        Offline.get(url, how, known, limit).await
+        Offline.get(url, connection, known, limit).await
     }
 
-    async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>> {
-        self.check(repository, how)?;
+    async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {
+        self.check(repository, connection)?;
         Ok(vec!["1.0.0".to_owned()])
     }
 
-    async fn manifest(&self, repository: &str, _: &str, how: &Connection) -> Result<Manifest> {
-        self.check(repository, how)?;
+    async fn manifest(
+        &self,
+        repository: &str,
+        _: &str,
+        connection: &Connection,
+    ) -> Result<Manifest> {
+        self.check(repository, connection)?;
         let chart = Layer {
             media_type: "application/vnd.cncf.helm.chart.content.v1.tar+gzip".to_owned(),
             ..Layer::default()
@@ -192,13 +197,19 @@ impl Charts for Registries {
         &self,
         repository: &str,
         digest: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Vec<Referrer>> {
-        Offline.referrers(repository, digest, how).await
+        Offline.referrers(repository, digest, connection).await
     }
 
-    async fn layer(&self, repository: &str, _: &Layer, how: &Connection, _: u64) -> Result<Bytes> {
-        self.check(repository, how)?;
+    async fn layer(
+        &self,
+        repository: &str,
+        _: &Layer,
+        connection: &Connection,
+        _: u64,
+    ) -> Result<Bytes> {
+        self.check(repository, connection)?;
         Ok(Bytes::from_static(b"a layer"))
     }
 }
@@ -209,7 +220,7 @@ struct Site {
 }
 
 impl Site {
-    /// A hub with the service account `reader`, and registries with these logins.
+    /// Starts a hub with the service account `reader`, and registries with these logins.
     fn start(settings: Settings, logins: &[(&str, &'static str, &'static str)]) -> Self {
         let mut world = World::with(&[], settings);
         let clouds = Arc::<Logins>::default();
@@ -250,8 +261,8 @@ impl Site {
         self.world.hub().must("PATCH", &path, MERGE, Some(&patch));
     }
 
-    /// Creates an object, or puts another one into its place, and looks at it.
-    fn look(&self, kind: FluxKind, plural: &str, spec: &Value) -> (String, String) {
+    /// Creates or replaces an object and reconciles it. Returns `STATUS REASON` and the message of its Ready condition.
+    fn reconcile(&self, kind: FluxKind, plural: &str, spec: &Value) -> (String, String) {
         let (list, path) = (
             format!("{SOURCES}/{plural}"),
             format!("{SOURCES}/{plural}/web"),
@@ -283,40 +294,40 @@ impl Site {
         )
     }
 
-    /// Looks at an OCIRepository of this address and with this in its spec.
-    fn artifact(&self, url: &str, more: &Value) -> (String, String) {
+    /// Reconciles an OCIRepository with this address and these fields in its spec.
+    fn reconcile_artifact(&self, url: &str, more: &Value) -> (String, String) {
         let mut spec =
             json!({"url": format!("oci://{url}"), "layerSelector": {"operation": "copy"}});
         spec.as_object_mut()
             .expect("a map")
             .extend(more.as_object().expect("a map").clone());
-        self.look(FluxKind::OCIRepository, "ocirepositories", &spec)
+        self.reconcile(FluxKind::OCIRepository, "ocirepositories", &spec)
     }
 
-    /// For whom the token is that the cloud was shown, as the hub says.
-    fn shown_for(&self) -> Value {
+    /// Returns the audiences of the token that was presented to the cloud.
+    fn presented_audiences(&self) -> Value {
         let token = self.logins.token.lock().expect("the token").clone();
         let token = token.expect("a token").secret;
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
             "spec": {"token": token.expose_str().expect("text")}});
         let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-        let told = self.world.hub().must("POST", path, JSON, Some(&review));
-        told["status"]["audiences"].clone()
+        let review = self.world.hub().must("POST", path, JSON, Some(&review));
+        review["status"]["audiences"].clone()
     }
 
     #[track_caller]
-    fn refused(&self, url: &str, more: &Value, reason: &str, message: &str) {
-        let (ready, told) = self.artifact(url, more);
-        assert_eq!(ready, format!("False {reason}"), "{told}");
-        assert!(told.contains(message), "{told}");
-        assert_eq!(self.logins.take(), Vec::<String>::new(), "{told}");
+    fn expect_refused(&self, url: &str, more: &Value, reason: &str, message: &str) {
+        let (ready, found) = self.reconcile_artifact(url, more);
+        assert_eq!(ready, format!("False {reason}"), "{found}");
+        assert!(found.contains(message), "{found}");
+        assert_eq!(self.logins.take(), Vec::<String>::new(), "{found}");
     }
 
     #[track_caller]
-    fn stored(&self, url: &str, more: &Value, asked: &[&str]) {
-        let (ready, told) = self.artifact(url, more);
-        assert_eq!(ready, "True Succeeded", "{told}");
-        assert_eq!(self.logins.take(), asked);
+    fn expect_stored(&self, url: &str, more: &Value, logins: &[&str]) {
+        let (ready, message) = self.reconcile_artifact(url, more);
+        assert_eq!(ready, "True Succeeded", "{message}");
+        assert_eq!(self.logins.take(), logins);
     }
 }
 
@@ -325,47 +336,47 @@ fn ecr_by_the_role_of_a_service_account() {
     let url = format!("{ECR}/charts/web");
     let site = Site::start(Settings::default(), &[(&url, "AWS", "pw")]);
     let by = |account: &str| json!({"provider": "aws", "serviceAccountName": account});
-    site.refused(
+    site.expect_refused(
         &url,
         &by("absent"),
         "AuthenticationFailed",
         "failed to get credential: serviceaccount 'apps/absent' not found",
     );
-    site.refused(&url, &by("reader"), "OCIArtifactPullFailed",
+    site.expect_refused(&url, &by("reader"), "OCIArtifactPullFailed",
         "failed to determine artifact digest: failed to get access token for artifact registry: failed to get provider identity from \
          service account 'apps/reader' annotations: invalid eks.amazonaws.com/role-arn annotation: ''. must match");
     site.annotate(&json!({"eks.amazonaws.com/role-arn": ROLE}));
     let who = format!("eu-west-1 for {ROLE} as reader.apps.eu-west-1.fluxcd.io");
-    site.stored(&url, &by("reader"), &[&who]);
-    assert_eq!(site.shown_for(), json!(["sts.amazonaws.com"]));
+    site.expect_stored(&url, &by("reader"), &[&who]);
+    assert_eq!(site.presented_audiences(), json!(["sts.amazonaws.com"]));
     let mut range = by("reader");
     range["ref"] = json!({"semver": "1.x"});
-    site.stored(&url, &range, &[&who]);
-    // Elsewhere the login is not even asked for.
+    site.expect_stored(&url, &range, &[&who]);
+    // For another host, no login is requested.
     for other in [
         "ghcr.io/charts/web",
         "012345678901.dkr.ecr.eu-west-1.amazonaws.com.evil.example/charts/web",
     ] {
         let host = other.split('/').next().expect("a host");
-        let told = format!("invalid AWS registry: '{host}'. must match ([0-9+]*).dkr");
-        site.refused(other, &by("reader"), "OCIArtifactPullFailed", &told);
-        site.refused(other, &range, "ReadOperationFailed", &told);
+        let message = format!("invalid AWS registry: '{host}'. must match ([0-9+]*).dkr");
+        site.expect_refused(other, &by("reader"), "OCIArtifactPullFailed", &message);
+        site.expect_refused(other, &range, "ReadOperationFailed", &message);
     }
     let mut plain = by("reader");
     plain["insecure"] = json!(true);
-    site.refused(
+    site.expect_refused(
         &url,
         &plain,
         "NotSupported",
         "spec.insecure with a cloud's login",
     );
-    // A Secret goes before every cloud.
+    // A Secret has precedence over the provider.
     let login = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
         "stringData": {"username": "AWS", "password": "pw"}});
     site.world.hub().must("POST", SECRETS, JSON, Some(&login));
     let mut secret = by("reader");
     secret["secretRef"] = json!({"name": "login"});
-    site.stored(&url, &secret, &[]);
+    site.expect_stored(&url, &secret, &[]);
 }
 
 #[test]
@@ -378,11 +389,11 @@ fn the_default_account_of_sources() {
     };
     let site = Site::start(settings, &[(&url, "AWS", "pw")]);
     let aws = json!({"provider": "aws"});
-    site.refused(&url, &aws, "OCIArtifactPullFailed",
+    site.expect_refused(&url, &aws, "OCIArtifactPullFailed",
         "failed to get service account 'apps/sources': the specified default service account does not exist");
     site.account("sources", json!({"metadata": {"name": "sources", "annotations": {"eks.amazonaws.com/role-arn": ROLE}}}));
     let who = format!("eu-west-1 for {ROLE} as sources.apps.eu-west-1.fluxcd.io");
-    site.stored(&url, &aws, &[&who]);
+    site.expect_stored(&url, &aws, &[&who]);
 }
 
 #[test]
@@ -398,7 +409,7 @@ fn ecr_by_the_installations_own_role() {
     ];
     let site = Site::start(settings, &all);
     let aws = json!({"provider": "aws"});
-    site.stored(&url, &aws, &["eu-west-1 for the installation"]);
+    site.expect_stored(&url, &aws, &["eu-west-1 for the installation"]);
     for other in [
         format!("{ECR}/charts-of-others/web"),
         "public.ecr.aws/acme/web".to_owned(),
@@ -406,17 +417,17 @@ fn ecr_by_the_installations_own_role() {
         let flag = format!(
             "register the hub with --allow-role-registry apps/{other}, or name a service account"
         );
-        site.refused(&other, &aws, "NotSupported", &flag);
+        site.expect_refused(&other, &aws, "NotSupported", &flag);
     }
     let authority = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "authority"}, "stringData": {"ca.crt": "-----BEGIN CERTIFICATE-----"}});
     site.world
         .hub()
         .must("POST", SECRETS, JSON, Some(&authority));
     let own = json!({"provider": "aws", "certSecretRef": {"name": "authority"}});
-    site.refused(&url, &own, "NotSupported", "remove spec.certSecretRef");
+    site.expect_refused(&url, &own, "NotSupported", "remove spec.certSecretRef");
 }
 
-/// A HelmRepository has no service account: Flux asks as its controller, driftless as the installation.
+/// A HelmRepository has no service account: Flux logs in as its controller, driftless as the installation.
 #[test]
 fn charts_of_ecr() {
     let url = format!("{ECR}/charts/web");
@@ -427,37 +438,37 @@ fn charts_of_ecr() {
     };
     let site = Site::start(settings, &[(&url, "AWS", "pw")]);
     let chart = json!({"chart": "web", "version": "1.0.0", "sourceRef": {"kind": "HelmRepository", "name": "web"}});
-    let pulled = |path: &str, provider: &str| {
+    let pull = |path: &str, provider: &str| {
         let repository =
             json!({"type": "oci", "url": format!("oci://{path}"), "provider": provider});
-        site.look(FluxKind::HelmRepository, "helmrepositories", &repository);
-        site.look(FluxKind::HelmChart, "helmcharts", &chart)
+        site.reconcile(FluxKind::HelmRepository, "helmrepositories", &repository);
+        site.reconcile(FluxKind::HelmChart, "helmcharts", &chart)
     };
-    // It came, and is no chart.
-    let (ready, told) = pulled(&format!("{ECR}/charts"), "aws");
-    assert_eq!(ready, "False ChartPullError", "{told}");
-    assert!(told.contains("the archive is damaged"), "{told}");
-    let asked = site.logins.take();
+    // The artifact was downloaded, but is not a chart.
+    let (ready, message) = pull(&format!("{ECR}/charts"), "aws");
+    assert_eq!(ready, "False ChartPullError", "{message}");
+    assert!(message.contains("the archive is damaged"), "{message}");
+    let logins = site.logins.take();
     assert!(
-        !asked.is_empty()
-            && asked
+        !logins.is_empty()
+            && logins
                 .iter()
                 .all(|one| one == "eu-west-1 for the installation"),
-        "{asked:?}"
+        "{logins:?}"
     );
-    let (ready, told) = pulled(&format!("{ECR}/other"), "aws");
-    assert_eq!(ready, "False NotSupported", "{told}");
+    let (ready, message) = pull(&format!("{ECR}/other"), "aws");
+    assert_eq!(ready, "False NotSupported", "{message}");
     assert!(
-        told.contains(&format!(
+        message.contains(&format!(
             "--allow-role-registry apps/{ECR}/other, or use an OCIRepository"
         )),
-        "{told}"
+        "{message}"
     );
-    let (ready, told) = pulled("ghcr.io/charts", "aws");
-    assert_eq!(ready, "False AuthenticationFailed", "{told}");
-    let lead =
+    let (ready, message) = pull("ghcr.io/charts", "aws");
+    assert_eq!(ready, "False AuthenticationFailed", "{message}");
+    let prefix =
         "unable to get authentication data from OIDC: invalid AWS registry: 'ghcr.io'. must match";
-    assert!(told.starts_with(lead), "{told}");
+    assert!(message.starts_with(prefix), "{message}");
     assert_eq!(site.logins.take(), Vec::<String>::new());
 }
 
@@ -478,10 +489,10 @@ fn secrets_of_a_service_account() {
         "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": config.to_string()}});
     site.account("puller", json!({"imagePullSecrets": [{"name": "pull"}]}));
     let by = json!({"serviceAccountName": "puller"});
-    site.refused("ghcr.io/acme/web", &by, "AuthenticationFailed",
+    site.expect_refused("ghcr.io/acme/web", &by, "AuthenticationFailed",
         "failed to get credential: failed to get image pull secret for serviceaccount 'apps/puller': secret 'apps/pull' not found");
     site.world.hub().must("POST", SECRETS, JSON, Some(&secret));
-    // As in Flux they go before the cloud of a provider.
+    // As in Flux, image pull secrets have precedence over the provider.
     for by in [
         by,
         json!({"serviceAccountName": "puller", "provider": "aws"}),
@@ -491,10 +502,10 @@ fn secrets_of_a_service_account() {
             "ghcr.io/acme/deep/web",
             "quay.io/acme/web",
         ] {
-            site.stored(url, &by, &[]);
+            site.expect_stored(url, &by, &[]);
         }
     }
-    site.stored(
+    site.expect_stored(
         "quay.io/acme/web",
         &json!({"serviceAccountName": "reader"}),
         &[],
@@ -506,29 +517,34 @@ fn acr_by_the_application_of_a_service_account() {
     let url = "acme.azurecr.io/charts/web";
     let site = Site::start(Settings::default(), &[(url, "0", "pw")]);
     let by = json!({"provider": "azure", "serviceAccountName": "reader"});
-    let lead = "failed to determine artifact digest: failed to get access token for artifact registry: failed to get provider identity \
+    let prefix = "failed to determine artifact digest: failed to get access token for artifact registry: failed to get provider identity \
                 from service account 'apps/reader' annotations: ";
-    let fails =
-        |told: &str| site.refused(url, &by, "OCIArtifactPullFailed", &format!("{lead}{told}"));
-    fails(
+    let expect_failure = |message: &str| {
+        let message = format!("{prefix}{message}");
+        site.expect_refused(url, &by, "OCIArtifactPullFailed", &message);
+    };
+    expect_failure(
         "azure tenant ID is not set in the service account annotation azure.workload.identity/tenant-id",
     );
     site.annotate(&json!({"azure.workload.identity/tenant-id": "../common"}));
-    fails(
+    expect_failure(
         "azure client ID is not set in the service account annotation azure.workload.identity/client-id",
     );
     site.annotate(&json!({"azure.workload.identity/client-id": "c"}));
-    fails("invalid azure.workload.identity/tenant-id annotation: '../common'");
+    expect_failure("invalid azure.workload.identity/tenant-id annotation: '../common'");
     site.annotate(&json!({"azure.workload.identity/tenant-id": "t"}));
-    site.stored(url, &by, &[r#"acme.azurecr.io for c of t"#]);
-    assert_eq!(site.shown_for(), json!(["api://AzureADTokenExchange"]));
-    site.refused(
+    site.expect_stored(url, &by, &[r#"acme.azurecr.io for c of t"#]);
+    assert_eq!(
+        site.presented_audiences(),
+        json!(["api://AzureADTokenExchange"])
+    );
+    site.expect_refused(
         "acme.azurecr.io.evil.example/web",
         &by,
         "OCIArtifactPullFailed",
         r"invalid Azure registry: 'acme.azurecr.io.evil.example'. must match ^.+\.(azurecr\.io|",
     );
-    site.refused(
+    site.expect_refused(
         url,
         &json!({"provider": "azure"}),
         "NotSupported",
@@ -536,7 +552,7 @@ fn acr_by_the_application_of_a_service_account() {
     );
     let mut plain = by.clone();
     plain["insecure"] = json!(true);
-    site.refused(
+    site.expect_refused(
         url,
         &plain,
         "NotSupported",
@@ -549,21 +565,21 @@ fn google_by_the_principal_of_a_service_account() {
     let url = "europe-docker.pkg.dev/acme/charts/web";
     let site = Site::start(Settings::default(), &[(url, "oauth2accesstoken", "pw")]);
     let by = json!({"provider": "gcp", "serviceAccountName": "reader"});
-    let lead =
+    let prefix =
         "failed to determine artifact digest: failed to get access token for artifact registry: ";
-    site.refused(url, &by, "NotSupported",
+    site.expect_refused(url, &by, "NotSupported",
         "failed to get access token for artifact registry: service account 'apps/reader' has no annotation gcp.auth.");
     site.annotate(&json!({"gcp.auth.fluxcd.io/workload-identity-provider": "b"}));
-    site.refused(url, &by, "OCIArtifactPullFailed",
-        &format!("{lead}failed to get provider audience: invalid gcp.auth.fluxcd.io/workload-identity-provider annotation: 'b'. must match"));
+    site.expect_refused(url, &by, "OCIArtifactPullFailed",
+        &format!("{prefix}failed to get provider audience: invalid gcp.auth.fluxcd.io/workload-identity-provider annotation: 'b'. must match"));
     let provider = "projects/1/locations/global/workloadIdentityPools/a/providers/b";
     let audience = format!("//iam.googleapis.com/{provider}");
     site.annotate(&json!({"gcp.auth.fluxcd.io/workload-identity-provider": provider}));
-    let asked = format!(r#"google for {audience} as nobody"#);
-    site.stored(url, &by, &[&asked]);
-    assert_eq!(site.shown_for(), json!([audience]));
+    let login = format!(r#"google for {audience} as no account"#);
+    site.expect_stored(url, &by, &[&login]);
+    assert_eq!(site.presented_audiences(), json!([audience]));
     site.annotate(&json!({"iam.gke.io/gcp-service-account": "reader"}));
-    site.refused(
+    site.expect_refused(
         url,
         &by,
         "OCIArtifactPullFailed",
@@ -571,9 +587,9 @@ fn google_by_the_principal_of_a_service_account() {
     );
     let account = "reader@acme.iam.gserviceaccount.com";
     site.annotate(&json!({"iam.gke.io/gcp-service-account": account}));
-    let asked = format!(r#"google for {audience} as {account}"#);
-    site.stored(url, &by, &[&asked]);
-    site.refused(
+    let login = format!(r#"google for {audience} as {account}"#);
+    site.expect_stored(url, &by, &[&login]);
+    site.expect_refused(
         "ghcr.io/acme/web",
         &by,
         "OCIArtifactPullFailed",
@@ -581,12 +597,12 @@ fn google_by_the_principal_of_a_service_account() {
     );
     let repository =
         json!({"type": "oci", "url": "oci://europe-docker.pkg.dev/acme/charts", "provider": "gcp"});
-    site.look(FluxKind::HelmRepository, "helmrepositories", &repository);
+    site.reconcile(FluxKind::HelmRepository, "helmrepositories", &repository);
     let chart = json!({"chart": "web", "sourceRef": {"kind": "HelmRepository", "name": "web"}});
-    let (ready, told) = site.look(FluxKind::HelmChart, "helmcharts", &chart);
-    assert_eq!(ready, "False NotSupported", "{told}");
+    let (ready, message) = site.reconcile(FluxKind::HelmChart, "helmcharts", &chart);
+    assert_eq!(ready, "False NotSupported", "{message}");
     assert!(
-        told.contains("use an OCIRepository, which has a serviceAccountName"),
-        "{told}"
+        message.contains("use an OCIRepository, which has a serviceAccountName"),
+        "{message}"
     );
 }

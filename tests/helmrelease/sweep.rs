@@ -1,4 +1,4 @@
-//! Many releases with nothing to do: what a look at all of them costs.
+//! The cost of a sweep over many releases with nothing to do.
 
 use driftless_core::flux::FluxKind;
 use driftless_core::ports::Cause;
@@ -16,7 +16,7 @@ fn name(number: usize) -> String {
     format!("r{number:03}")
 }
 
-/// Releases of which half look for drift, each with values of its own in a Secret.
+/// Starts a hub with releases, half of them with drift detection, each with its own values in a Secret.
 fn world(releases: usize) -> World {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
@@ -38,12 +38,12 @@ fn world(releases: usize) -> World {
     }
     assert_eq!(world.sweep().len(), releases + 1, "and the chart");
     world.work(Duration::from_secs(60));
-    // The chart's own step would ask a repository; what it found stands.
+    // The step of the HelmChart failed without a repository: write its result again.
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world
 }
 
-/// How often each collection or object was read; nothing may be written.
+/// Returns the number of reads of each collection or object; panics if there was a write.
 fn reads(world: &World) -> BTreeMap<String, usize> {
     let mut reads = BTreeMap::new();
     for request in world.hub().requests() {
@@ -71,14 +71,14 @@ fn a_sweep_over_200_releases_with_nothing_to_do() {
     let start = std::time::Instant::now();
     let queued = world.sweep();
     let took = start.elapsed();
-    let looked: Vec<&String> = queued
+    let releases: Vec<&String> = queued
         .iter()
         .filter(|one| one.contains("HelmRelease/"))
         .collect();
-    assert!(looked.is_empty(), "{looked:?}");
+    assert!(releases.is_empty(), "{releases:?}");
     let reads = reads(&world);
     println!(
-        "{MANY} releases: {installs} requests to install; {} to see that nothing is to do, in {took:.0?}: {reads:#?}",
+        "{MANY} releases: {installs} requests to install; {} to find nothing to do, in {took:.0?}: {reads:#?}",
         reads.values().sum::<usize>()
     );
     for (path, times) in &reads {
@@ -93,20 +93,20 @@ fn a_sweep_over_200_releases_with_nothing_to_do() {
     }
     assert!(reads.values().sum::<usize>() < 20, "{reads:#?}");
     assert_eq!(before["items"], world.hub().get(RELEASES)["items"]);
-    // All of them were looked at: the interval starts anew.
+    // The sweep checked all of them: their intervals start again.
     assert!(!world.sweep().iter().any(|one| one.contains("HelmRelease/")));
 }
 
-/// Who has something to do gets a message, and nobody else.
+/// Only releases that need a step are queued.
 #[test]
-fn a_sweep_finds_who_has_something_to_do() {
+fn a_sweep_finds_releases_that_need_a_step() {
     let world = world(SOME);
     world.work(INTERVAL);
     let change = |path: &str, patch: Value| {
         world.hub().must("PATCH", path, MERGE, Some(&patch));
     };
     let config = |number| format!("/api/v1/namespaces/apps/configmaps/r{number:03}-config");
-    // New values, a record that is gone, drift that is looked for, and drift that is not.
+    // New values, a deleted record, drift with detection, and drift without.
     change(
         "/api/v1/namespaces/apps/secrets/r003",
         json!({"stringData": {"values.yaml": "color: red\n"}}),
@@ -116,13 +116,13 @@ fn a_sweep_finds_who_has_something_to_do() {
     change(&config(8), json!({"data": {"color": "red"}}));
     change(&config(9), json!({"data": {"color": "red"}}));
     let queued = world.sweep();
-    let mut looked: Vec<&str> = queued
+    let mut found: Vec<&str> = queued
         .iter()
         .filter_map(|one| one.split_once("HelmRelease/apps/"))
         .map(|(_, name)| name)
         .collect();
-    looked.sort_unstable();
-    assert_eq!(looked, ["r003", "r005", "r008"]);
+    found.sort_unstable();
+    assert_eq!(found, ["r003", "r005", "r008"]);
     world.work(Duration::from_secs(60));
     let color = |number| world.hub().get(&config(number))["data"]["color"].clone();
     assert_eq!(
@@ -131,9 +131,9 @@ fn a_sweep_finds_who_has_something_to_do() {
     );
 }
 
-/// One release that somebody asks for by a message: the object, its chart's, the values and the records, and no write.
+/// A step that a message requests reads the HelmRelease, its HelmChart, the values and the records, and writes nothing.
 #[test]
-fn a_look_at_one_release_with_nothing_to_do() {
+fn a_step_of_one_release_with_nothing_to_do() {
     let world = world(SOME);
     world.hub().requests();
     world.request(FluxKind::HelmRelease, &name(1), Cause::Changed);

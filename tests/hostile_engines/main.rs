@@ -1,11 +1,12 @@
-//! The inputs that once took minutes, gigabytes or the process, and mutations of them, through every engine that reads them.
+//! Runs inputs that once took minutes or gigabytes or ended the process, and mutations of them, through every engine that reads
+//! them.
 //!
-//! Each input runs in a process of its own with all its mutations: as it is with the engines' own limits, the mutations at a
-//! smaller scale with smaller limits, so that two hundred of them take seconds. Whatever comes of one, a result or an error,
-//! it comes within the limits; nothing aborts; the process never has more than 256 MiB. `ulimit -v` stands behind that as the
-//! machine's own guard.
+//! Each input runs with all its mutations in a separate process: the input itself with the engines' own limits, the mutations at
+//! a smaller scale with smaller limits, so that two hundred of them take seconds. Each must end with a result or an error within
+//! the limits, without an abort, and the process must not use more than 256 MiB. `ulimit -v` protects the machine in case of a
+//! defect.
 //!
-//! `DRIFTLESS_HOSTILE_SEED` gives another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS` another number of them (4 in
+//! `DRIFTLESS_HOSTILE_SEED` sets another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS` another number of them (4 in
 //! the default tier, 20 in the acceptance tier, 200 in release).
 
 use driftless_go::re2;
@@ -24,28 +25,28 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-const WHICH: &str = "DRIFTLESS_HOSTILE_ENGINE";
+const CASE: &str = "DRIFTLESS_HOSTILE_ENGINE";
 const SEED: &str = "DRIFTLESS_HOSTILE_SEED";
 const MUTATIONS: &str = "DRIFTLESS_HOSTILE_MUTATIONS";
 
-/// What a process may take at its peak, in KiB.
+/// The largest peak memory of a process, in KiB.
 const MEMORY: u64 = 256 << 10;
 
-/// Address space of a process in KiB: a render reserves a stack of 256 MiB, of which it touches what it uses.
+/// The address space of a process in KiB: a render reserves a stack of 256 MiB, but uses only a part of it.
 const ADDRESSES: u64 = 1 << 20;
 
-/// What one input may take of a processor in all the engines that read it, in milliseconds: a backstop, since machines differ.
-/// In release none takes two seconds in one engine.
+/// The processor time that one input may take in all engines that read it, in milliseconds. The limit is generous, since machines
+/// differ: in release, no input takes two seconds in one engine.
 const PATIENCE: u64 = if cfg!(debug_assertions) {
     60_000
 } else {
     10_000
 };
 
-/// How much smaller a mutation and its limits are than the input itself.
+/// The factor by which mutations and their limits are smaller than the input.
 const SMALLER: usize = 20;
 
-/// How large an input is made, and what reading it may cost: 1 for the whole, [`SMALLER`] for its mutations.
+/// The divisor of an input's size and of the limits: 1 for the input itself, [`SMALLER`] for its mutations.
 #[derive(Clone, Copy)]
 struct Scale(usize);
 
@@ -76,13 +77,13 @@ impl Scale {
     }
 }
 
-/// Files by their names; an input of one text has one file.
+/// Files with their names; an input of one string is one file.
 type Files = Vec<(String, Vec<u8>)>;
 
 struct Case {
     name: &'static str,
     make: fn(Scale) -> Files,
-    /// Reads the files in every way they are read; what came of it, in a few words.
+    /// Reads the files with all engines that read such files. Returns a short description of the results.
     run: fn(&Files, Scale) -> String,
 }
 
@@ -95,7 +96,7 @@ fn files<const N: usize>(files: [(&str, String); N]) -> Files {
     files.map(own).to_vec()
 }
 
-fn shown<T, E: std::fmt::Display>(done: Result<T, E>) -> String {
+fn describe<T, E: std::fmt::Display>(done: Result<T, E>) -> String {
     match done {
         Ok(_) => "fine".to_owned(),
         Err(error) => error.to_string().chars().take(100).collect(),
@@ -108,7 +109,7 @@ fn text(files: &Files) -> &[u8] {
 
 // Engines.
 
-/// The text as YAML of both dialects, and as the fields of an object.
+/// Reads the file as YAML of both dialects, and as the fields of an object.
 fn read_yaml(files: &Files, scale: Scale) -> String {
     let text = text(files);
     let limits = yaml::Limits::default();
@@ -133,20 +134,20 @@ fn read_yaml(files: &Files, scale: Scale) -> String {
             .map(|v| yaml::to_string(v).len())
             .sum::<usize>()
     });
-    shown(written)
+    describe(written)
 }
 
 fn tree(files: &Files) -> FileTree {
     let mut tree = FileTree::new();
     for (name, content) in files {
-        // A name that a mutation has spoiled is left out.
+        // Skip names that a mutation has made invalid.
         let path = TreePath::new(name);
         let _ = path.map(|path| tree.insert(path, EntryKind::File, content.clone()));
     }
     tree
 }
 
-/// A build as the controller does it, called with the little stack of a thread of a server; what it gives is dropped there, too.
+/// Builds the files as the controller does, with the small stack of a server's thread; the result is dropped on that stack.
 fn build(files: &Files, scale: Scale) -> String {
     let tree = tree(files);
     let work = move || {
@@ -154,10 +155,10 @@ fn build(files: &Files, scale: Scale) -> String {
         let options = scale.kustomize();
         let overlay = match kustomize::kustomization_of(&reader, &root) {
             Ok(overlay) => overlay,
-            Err(error) => return shown::<(), _>(Err(error)),
+            Err(error) => return describe::<(), _>(Err(error)),
         };
         let build = kustomize::Build::new(&reader, &root).kustomization(&overlay);
-        shown(build.options(&options).objects())
+        describe(build.options(&options).objects())
     };
     let thread = std::thread::Builder::new()
         .stack_size(512 << 10)
@@ -191,7 +192,7 @@ fn chart_file(name: &str, text: &[u8]) -> ChartFile {
 
 const CHART: &[u8] = b"apiVersion: v2\nname: top\nversion: 1.0.0\n";
 
-/// A chart of these files, rendered.
+/// Renders a chart of these files.
 fn render(files: &Files, scale: Scale) -> String {
     let own = files.iter().map(|(name, text)| chart_file(name, text));
     let mut all: Vec<ChartFile> = own.collect();
@@ -202,10 +203,10 @@ fn render(files: &Files, scale: Scale) -> String {
         let chart = Chart::from_files(all, Compat::Helm3, &LoadLimits::default());
         let chart = match chart {
             Ok(chart) => chart,
-            Err(error) => return shown::<(), _>(Err(error)),
+            Err(error) => return describe::<(), _>(Err(error)),
         };
         let options = helm_options(Compat::Helm3, scale.templates());
-        shown(driftless_helm::render(
+        describe(driftless_helm::render(
             &chart,
             &values::Table::new(),
             &options,
@@ -216,7 +217,7 @@ fn render(files: &Files, scale: Scale) -> String {
     thread.unwrap().join().unwrap()
 }
 
-/// The text as a template of a chart, and alone with the functions that every template has.
+/// Executes the file as a template of a chart, and alone with the functions that every template has.
 fn template(files: &Files, scale: Scale) -> String {
     let source = String::from_utf8_lossy(text(files)).into_owned();
     let limits = scale.templates();
@@ -238,7 +239,7 @@ fn files_of(name: &str, text: &str) -> Files {
     vec![(name.to_owned(), text.as_bytes().to_vec())]
 }
 
-/// The text as an expression: of a patch's target, of a rule on drift, and of a template's function.
+/// Uses the file as a regular expression: in the target of a patch, in a rule of drift detection, and in a template's function.
 fn expression(files: &Files, scale: Scale) -> String {
     let text = String::from_utf8_lossy(text(files)).into_owned();
     let (_, size) = (re2::translate(&text).is_ok(), re2::expansion(&text));
@@ -270,7 +271,7 @@ fn expression(files: &Files, scale: Scale) -> String {
     format!("size {size}; {built}; {rendered}")
 }
 
-/// Lines as paths of files, and each of them asked for.
+/// Uses the lines as paths of files, and looks each of them up.
 fn paths(files: &Files, _: Scale) -> String {
     let text = String::from_utf8_lossy(text(files)).into_owned();
     let names: Vec<&str> = text.lines().collect();
@@ -293,7 +294,7 @@ fn paths(files: &Files, _: Scale) -> String {
     format!("{found} of {}", names.len())
 }
 
-/// The text as a pointer into an object.
+/// Uses the file as a JSON pointer into an object.
 fn pointer(files: &Files, _: Scale) -> String {
     let text = String::from_utf8_lossy(text(files)).into_owned();
     let key = text.chars().skip(1).take(20).collect::<String>();
@@ -308,7 +309,7 @@ fn pointer(files: &Files, _: Scale) -> String {
 
 const CONFIG_MAP: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}\n";
 
-/// A few hundred bytes that are so many values when their aliases are copied.
+/// Returns a few hundred bytes of YAML that become this many values if the aliases are copied.
 fn aliases(values: usize) -> String {
     let mut text = "a0: &a0 [x]\n".to_owned();
     let (mut level, mut count) = (0, 1);
@@ -345,7 +346,8 @@ fn with_replacements(object: String, paths: &[String], options: serde_json::Valu
     ])
 }
 
-/// Every input of the review, by the number of its defect, and what came to light beside them.
+/// Every input of the review, with the number of its defect, and other inputs that were found later. The name is part of the seed of
+/// the mutations.
 const CASES: [Case; 26] = [
     Case {
         name: "1: tags of a long handle",
@@ -652,7 +654,7 @@ const CASES: [Case; 26] = [
 
 // Mutations.
 
-/// A small generator of numbers, the same for the same seed.
+/// A small pseudo-random number generator, the same for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -673,7 +675,7 @@ impl Dice {
     }
 }
 
-/// What means something to one of the readers.
+/// Strings that have a meaning in one of the formats.
 const PIECES: [&str; 42] = [
     "{",
     "}",
@@ -719,7 +721,7 @@ const PIECES: [&str; 42] = [
     "999999999",
 ];
 
-/// Bytes that a mutated file has at most beyond what it was made of.
+/// The largest number of bytes that a mutation adds to a file.
 const GROWTH: usize = 256 << 10;
 
 fn mutate(files: &mut Files, dice: &mut Dice) {
@@ -736,7 +738,7 @@ fn mutate(files: &mut Files, dice: &mut Dice) {
             0 => drop(text.drain(at..end)),
             1 => text.truncate(at.max(text.len() / 2)),
             2 => drop(text.splice(at..at, piece.iter().copied())),
-            // The same again and again: what is repeated is what costs.
+            // Repetition is what makes inputs expensive.
             3 => {
                 let again = piece.repeat(1 << dice.roll(14));
                 drop(text.splice(at..at, again));
@@ -779,11 +781,11 @@ fn seed() -> u64 {
     number(SEED, 2_718_281_828)
 }
 
-/// Runs the case that the environment names with its mutations, in a process that [`hostile_engines`] has started. Says
-/// before each what it runs, so that an abort has a name.
+/// Runs the case that the environment names with its mutations, in a process that [`hostile_engines`] has started. Prints the
+/// number of each turn before it runs, so that the turn of an abort is known.
 #[test]
 fn one_engine_case() {
-    let Ok(name) = std::env::var(WHICH) else {
+    let Ok(name) = std::env::var(CASE) else {
         return;
     };
     let case = CASES.iter().find(|case| case.name == name).unwrap();
@@ -824,10 +826,10 @@ fn one_engine_case() {
     );
 }
 
-/// What a process may take of the clock before it counts as one that does not end.
+/// The longest time that a process may run before it is ended.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// Runs a case in a process of its own: what it said at its end, or what is wrong.
+/// Runs a case in a separate process. Returns its last lines, or a description of the failure.
 fn run(name: &str) -> Result<String, String> {
     let program = std::env::current_exe().unwrap();
     let limited = format!("ulimit -v {ADDRESSES} && exec \"$0\" \"$@\"");
@@ -841,7 +843,7 @@ fn run(name: &str) -> Result<String, String> {
             "--nocapture",
             "--test-threads=1",
         ])
-        .env(WHICH, name)
+        .env(CASE, name)
         .env(SEED, seed().to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -849,19 +851,19 @@ fn run(name: &str) -> Result<String, String> {
         .unwrap();
     let mut out = child.stdout.take().unwrap();
     let reading = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        std::io::Read::read_to_end(&mut out, &mut said).unwrap();
-        String::from_utf8_lossy(&said).into_owned()
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut out, &mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
     });
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() && start.elapsed() < LONGEST {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // One that has ended already is not hurt.
+    // Has no effect if the process has ended.
     child.kill().unwrap();
-    let said = reading.join().unwrap();
+    let printed = reading.join().unwrap();
     let output = child.wait_with_output().unwrap();
-    let last = |word: &str| said.lines().rev().find(|line| line.starts_with(word));
+    let last = |word: &str| printed.lines().rev().find(|line| line.starts_with(word));
     match (output.status.success(), last("end ")) {
         (true, Some(end)) => Ok(format!("{}; {end}", last("first ").unwrap_or_default())),
         _ => Err(format!(
@@ -908,7 +910,7 @@ fn hostile_engines() {
     });
     let bad = bad.into_inner().unwrap();
     println!(
-        "{} / {} inputs held",
+        "{} / {} inputs stayed within the limits",
         chosen.len() - bad.len(),
         chosen.len()
     );

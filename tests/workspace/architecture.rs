@@ -208,7 +208,7 @@ impl Graph {
 }
 
 #[test]
-fn crates_use_only_what_stands_below_them() {
+fn crates_use_only_lower_crates() {
     let graph = Graph::shared();
     let rules: BTreeMap<_, _> = MAY_USE.into_iter().collect();
     for name in graph.ours.keys().filter(|name| !is_test_code(name)) {
@@ -303,7 +303,7 @@ fn one_tls_stack_and_no_foreign_library_is_shipped() {
 
 /// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the user who runs a command may name one.
 #[test]
-fn only_the_commands_of_a_person_run_a_credential_plugin() {
+fn only_hub_commands_run_credential_plugins() {
     let mut directories = vec![
         tools::workspace().join("functions"),
         tools::workspace().join("shared"),

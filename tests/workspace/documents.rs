@@ -127,7 +127,7 @@ fn collect(directory: &Path, left_out: &[PathBuf], out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the code spans outside of fenced blocks, and the text of those blocks.
+/// Returns the code spans outside of fenced blocks, and the content of those blocks.
 fn spans(text: &str) -> (Vec<String>, String) {
     let (mut prose, mut blocks, mut is_block) = (String::new(), String::new(), false);
     for line in text.lines() {
@@ -282,7 +282,7 @@ fn check(repository: &Repository, document: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_documents_name_exists() {
+fn names_in_documents_exist() {
     let repository = Repository::read();
     // Not the change log: it names what existed at the time.
     let documents = repository
@@ -301,7 +301,7 @@ fn what_documents_name_exists() {
 }
 
 #[test]
-fn what_is_missing_is_found() {
+fn missing_names_are_reported() {
     let repository = Repository::read();
     let text = "# One heading\n\nSee [that](#one-heading), [this](core/gone.md), [there](../README.md#gone), `shared/gone/src`,\n\
         `gone.rs`, `shared/{core,gone}/src`, `tests/workspace/documents.rs`, `step::run`, `step::no_such_item`, `Repository::has_item`.\n\n\

@@ -13,7 +13,7 @@ fn event(name: &str) -> Value {
 }
 
 #[test]
-fn the_webhook_events_carry_the_signatures_that_they_should() {
+fn webhook_events_have_the_expected_signatures() {
     let cases = [
         ("webhook-push.json", "push", "acme/fleet", true),
         ("webhook-ping.json", "ping", "acme/fleet", true),
@@ -37,7 +37,7 @@ fn the_webhook_events_carry_the_signatures_that_they_should() {
 }
 
 #[test]
-fn the_timer_and_the_queue_send_what_aws_sends() {
+fn timer_and_queue_events_have_the_format_of_aws() {
     let drift = event("drift-schedule.json");
     assert_eq!(drift["detail-type"], "Scheduled Event");
     for name in ["reconcile-sqs.json", "drift-sweep.json"] {

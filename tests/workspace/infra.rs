@@ -14,7 +14,7 @@ fn template() -> Value {
 
 /// Lambda stops a function that sends to its own queue after about 16 calls, unless `RecursiveLoop` allows it.
 #[test]
-fn a_function_that_feeds_its_own_queue_may() {
+fn a_function_may_send_to_its_own_queue() {
     let template = template();
     let resources = template["Resources"].as_object().expect("resources");
     let functions = resources
@@ -47,7 +47,7 @@ fn a_function_that_feeds_its_own_queue_may() {
 
 /// The lease of a worker must not end before Lambda ends the worker, and must be over when its message becomes visible again.
 #[test]
-fn a_lease_is_longer_than_a_step_and_shorter_than_a_message_is_hidden() {
+fn a_lease_outlasts_a_step_and_ends_before_redelivery() {
     let template = template();
     let seconds = |pointer: &str| template.pointer(pointer).and_then(Value::as_u64);
     let timeout = seconds("/Resources/ReconcileFunction/Properties/Timeout").expect("a timeout");
@@ -61,7 +61,7 @@ fn a_lease_is_longer_than_a_step_and_shorter_than_a_message_is_hidden() {
 
 /// Records and notes expire when no step reads them any longer.
 #[test]
-fn records_of_objects_that_are_gone_expire() {
+fn records_of_deleted_objects_expire() {
     let template = template();
     let rules = &template["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"];
     let rules = rules.as_array().expect("rules");

@@ -1,5 +1,5 @@
-//! Checks that imports between modules have no cycles: neither between the files of any crate, except for the circles in
-//! [`CIRCLES`], nor between the top modules of the core. The API server's top modules are layers.
+//! Checks that imports have no cycles, for the files of every crate (except for the circles in [`CIRCLES`]) and for the top modules
+//! of the core. The API server's top modules are layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -277,7 +277,7 @@ fn compare_circles(
 
 /// Does not check tests and generated tables.
 #[test]
-fn every_module_says_what_it_is() {
+fn every_module_has_a_description() {
     let mut count = 0;
     let mut silent = Vec::new();
     for (_, source) in crates() {
@@ -500,7 +500,7 @@ fn paths(text: &str) -> Vec<String> {
     }
 }
 
-/// Reads a path with its groups. Returns the rest of the text.
+/// Reads a path with its groups. Returns the rest.
 fn tree<'t>(text: &'t str, prefix: &str, out: &mut Vec<String>) -> &'t str {
     let name = word(text);
     let path = format!("{prefix}{name}");

@@ -111,7 +111,7 @@ const FLEET: &str = "acme/bad";
 const UNREADABLE: &str = "acme/unreadable";
 
 /// Breaks every Kustomization in its own way, and repairs them all.
-pub fn everything_breaks_and_is_mended(site: &dyn Site) {
+pub fn everything_breaks_and_is_repaired(site: &dyn Site) {
     let hub = site.cluster("hub");
     hub.namespace("apps");
     hub.secret("flux-system", "self", &json!({"value": hub.kubeconfig()}));

@@ -79,7 +79,7 @@ metadata:
 {{- end }}
 ";
 
-/// Only the API server can tell whether an empty string means its default.
+/// Only the API server knows whether an empty string means its default.
 const SERVICE: &str = r#"{{- if .Values.service }}
 apiVersion: v1
 kind: Service

@@ -1,4 +1,4 @@
-//! A hub and other clusters in this process, a worker that runs the queued steps, and a stand-in for the kubelet.
+//! A hub and other clusters in this process, a worker that runs the queued steps, and a fake kubelet.
 
 use crate::recorded::{Recorded, Recorder};
 use async_trait::async_trait;
@@ -40,7 +40,7 @@ pub struct World {
     queue: Arc<MemoryQueue>,
     waiting: Mutex<Vec<(Duration, Request)>>,
     servers: BTreeMap<String, Arc<Server>>,
-    /// Whether a Job or Pod succeeds, by name. Other workloads never end.
+    /// The results of Jobs and Pods by name: true if the workload succeeds. Others never end.
     pub ends: Mutex<BTreeMap<String, bool>>,
 }
 

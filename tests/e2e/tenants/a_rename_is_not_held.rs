@@ -1,4 +1,4 @@
-//! A rename is not a deletion: what a new Kustomization takes over does not count, and is not deleted either.
+//! A rename is not a deletion: objects that a new Kustomization takes over do not count, and are not deleted.
 
 use super::children::{apps, child, is_held};
 use super::*;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const ROOT: &str = "flux-system";
 
-/// A Kustomization of a directory in any namespace, with more in its spec.
+/// Returns a Kustomization of a directory in any namespace, with more fields in its spec.
 fn child_of(name: &str, namespace: &str, directory: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
@@ -15,7 +15,7 @@ fn child_of(name: &str, namespace: &str, directory: &str, more: &str) -> String 
     )
 }
 
-/// ConfigMaps with the names `PREFIX-0`, ...
+/// Returns ConfigMaps with the names `PREFIX-0`, ...
 fn named(prefix: &str, count: usize) -> String {
     let all: Vec<String> = (0..count)
         .map(|n| config(&format!("{prefix}-{n}")))
@@ -23,7 +23,7 @@ fn named(prefix: &str, count: usize) -> String {
     all.join("---\n")
 }
 
-/// The uids of the tenants' ConfigMaps by their names.
+/// Returns the uids of the tenants' ConfigMaps by their names.
 fn uids(world: &Embedded) -> BTreeMap<String, String> {
     let path = "/api/v1/namespaces/team-b/configmaps";
     let list = world.cluster("hub").send("GET", path, "", None);
@@ -34,7 +34,7 @@ fn uids(world: &Embedded) -> BTreeMap<String, String> {
     items.filter_map(uid).collect()
 }
 
-/// Whose labels a ConfigMap has.
+/// Returns the Kustomization in a ConfigMap's labels, as `NAMESPACE/NAME`.
 fn owner(world: &Embedded, name: &str) -> String {
     let object = world.cluster("hub").get(&path("ConfigMap", "team-b", name));
     let label = |key: &str| {
@@ -57,7 +57,7 @@ fn is_gone(world: &Embedded, namespace: &str, name: &str) -> Result<(), String> 
     }
 }
 
-/// Pushes, and waits until the root is ready at that commit and the old Kustomization is gone.
+/// Pushes, and waits until the root is ready at that commit and the old Kustomization is deleted.
 fn rename(world: &Embedded, changes: &[Change], (namespace, old): (&str, &str)) {
     world.push(FLEET, changes);
     let sha = world.head(FLEET);
@@ -88,7 +88,7 @@ fn of_a_child_with_the_same_directory() {
     assert_eq!(inventory(&world, ROOT, "web").len(), 40);
     assert_eq!(owner(&world, "app-7"), "flux-system/web");
 
-    // In the other direction, and with one object less: that one goes.
+    // In the other direction, and with one object less, which is pruned.
     let changes = [
         Change::write("clusters/hub/child.yaml", child("apps", "./apps", true)),
         Change::write("apps/apps.yaml", configs(39)),
@@ -156,7 +156,7 @@ fn into_another_namespace_and_directory() {
     assert_eq!(owner(&world, "app-7"), "team-b/apps");
 }
 
-/// A small one is not deleted and made anew either, and one that waits for others is waited for.
+/// The objects of a small child are not deleted and created again either, and an heir with dependencies is waited for.
 #[test]
 fn of_a_small_child_with_a_dependency() {
     let world = start(&[
@@ -177,7 +177,7 @@ fn of_a_small_child_with_a_dependency() {
 
 /// Objects that move from the root into a new child, and a grandchild whose parent is renamed.
 #[test]
-fn of_what_is_above_and_below() {
+fn of_a_parent_and_into_a_new_child() {
     let world = start(&[
         Change::write("clusters/hub/apps.yaml", configs(30)),
         Change::write("clusters/hub/child.yaml", child("child", "./child", true)),
@@ -202,7 +202,7 @@ fn of_what_is_above_and_below() {
     assert_eq!(label, "parent");
 }
 
-/// A new child that builds nothing takes nothing over.
+/// A new child that does not build the objects does not take them over.
 #[test]
 fn whose_new_child_has_no_objects_is_held() {
     let world = start(&[
@@ -217,7 +217,7 @@ fn whose_new_child_has_no_objects_is_held() {
     world.push(FLEET, &changes);
     let site: &dyn Site = &world;
     site.eventually("a held prune", || {
-        let (_, reason, message) = told(&world, "Kustomization", ROOT, ROOT);
+        let (_, reason, message) = condition(&world, "Kustomization", ROOT, ROOT);
         (reason == "PruneHeld").then_some(()).ok_or(message)
     });
     is_held(
@@ -230,7 +230,7 @@ fn whose_new_child_has_no_objects_is_held() {
     let mut left = uids(&world);
     left.remove("other");
     assert_eq!(left, before);
-    // Put right, it goes on.
+    // With the right path the rename succeeds.
     let changes = [Change::write(
         "clusters/hub/child.yaml",
         child("web", "./apps", true),
@@ -239,7 +239,7 @@ fn whose_new_child_has_no_objects_is_held() {
     assert_eq!(uids(&world), before);
 }
 
-/// A new child that fails is waited for; then what it has not applied counts.
+/// A new child that fails is waited for until the timeout; then objects that it has not applied count.
 #[test]
 fn whose_new_child_fails_is_held() {
     let world = start(&[
@@ -248,12 +248,12 @@ fn whose_new_child_fails_is_held() {
     ]);
     let before = uids(&world);
     let sync = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web, namespace: flux-system}\n\
-                spec: {interval: 10m, path: ./apps, prune: true, serviceAccountName: nobody, \
+                spec: {interval: 10m, path: ./apps, prune: true, serviceAccountName: absent, \
                 sourceRef: {kind: GitRepository, name: flux-system}}\n";
     world.push(FLEET, &[Change::write("clusters/hub/child.yaml", sync)]);
-    // As long as the root's timeout.
+    // The root's timeout is shorter than this.
     world.until(Duration::from_secs(700), "a held prune", &mut || {
-        let (_, reason, message) = told(&world, "Kustomization", ROOT, ROOT);
+        let (_, reason, message) = condition(&world, "Kustomization", ROOT, ROOT);
         (reason == "PruneHeld").then_some(()).ok_or(message)
     });
     is_held(
@@ -266,9 +266,9 @@ fn whose_new_child_fails_is_held() {
     assert_eq!(uids(&world), before);
 }
 
-/// Two that go do not keep each other's objects.
+/// Two deleted children do not inherit each other's objects.
 #[test]
-fn of_none_of_two_that_go_is_held() {
+fn of_two_deleted_children_is_held() {
     let world = start(&[
         Change::write("clusters/hub/a.yaml", child("a", "./apps", true)),
         Change::write("clusters/hub/b.yaml", child("b", "./apps", true)),
@@ -285,7 +285,7 @@ fn of_none_of_two_that_go_is_held() {
     world.settle();
     is_held(&world, &["42 of 43 objects would be deleted"]);
     assert_eq!(uids(&world), before);
-    // One of the two may go.
+    // One of the two may be deleted.
     let changes = [Change::write(
         "clusters/hub/b.yaml",
         child("b", "./apps", true),
@@ -294,7 +294,7 @@ fn of_none_of_two_that_go_is_held() {
     assert_eq!(uids(&world), before);
 }
 
-/// A HelmRelease that is renamed is another release: the old one is uninstalled with all it has, and that counts.
+/// A renamed HelmRelease is another release: the old one is uninstalled, and its objects count.
 #[test]
 fn of_a_helm_release_is_held() {
     let release = |name: &str| {

@@ -1,8 +1,8 @@
-//! The guard of mass deletions counts what goes with a Kustomization or HelmRelease that a prune deletes.
+//! The guard against mass deletions also counts the objects of Kustomizations and HelmReleases that a prune deletes.
 
 use super::*;
 
-/// A Kustomization of a directory, as a file of the fleet.
+/// Returns a Kustomization of a directory as YAML.
 pub(super) fn child(name: &str, directory: &str, prune: bool) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\n\
@@ -12,7 +12,7 @@ pub(super) fn child(name: &str, directory: &str, prune: bool) -> String {
 
 #[track_caller]
 pub(super) fn is_held(world: &Embedded, parts: &[&str]) {
-    let (status, reason, message) = told(world, "Kustomization", "flux-system", "flux-system");
+    let (status, reason, message) = condition(world, "Kustomization", "flux-system", "flux-system");
     assert_eq!((&*status, &*reason), ("False", "PruneHeld"), "{message}");
     for part in parts {
         assert!(message.contains(part), "{message}");
@@ -42,7 +42,7 @@ fn guard_counts_children() {
     is_true(&world, "Kustomization", "flux-system", "grandchild");
     assert_eq!(apps(&world), 12);
 
-    // The child, the grandchild, and what that has.
+    // The child, the grandchild, and the grandchild's objects.
     let sha = world.commit(FLEET, &[Change::write("clusters/hub/child.yaml", "")]);
     world.sweep();
     look(&world, "GitRepository", "flux-system", "flux-system");
@@ -56,7 +56,7 @@ fn guard_counts_children() {
     );
     assert_eq!(apps(&world), 12);
 
-    // Approved, it goes.
+    // With the approval it is deleted.
     let approved = json!({"metadata": {"annotations": {"driftless.dev/prune-approved": format!("main@sha1:{sha}")}}});
     let root = path("Kustomization", "flux-system", "flux-system");
     world.cluster("hub").patch(&root, &approved);
@@ -106,7 +106,7 @@ fn a_helm_release_counts_with_its_objects() {
     world.settle();
     is_held(&world, &["13 of 14 objects would be deleted", held]);
 
-    // A release that was made before its objects were listed is counted by its record.
+    // The objects of a release without an inventory are counted by its record.
     let web = path("HelmRelease", "flux-system", "web");
     let unlisted = json!({"status": {"inventory": null}});
     let hub = world.cluster("hub");
@@ -115,7 +115,7 @@ fn a_helm_release_counts_with_its_objects() {
     is_held(&world, &[held]);
     assert_eq!(apps(&world), 12);
 
-    // A suspended one is only let go.
+    // A suspended release is deleted without an uninstall.
     hub.patch(&web, &json!({"spec": {"suspend": true}}));
     look(&world, "Kustomization", "flux-system", "flux-system");
     is_true(&world, "Kustomization", "flux-system", "flux-system");

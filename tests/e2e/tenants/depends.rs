@@ -1,9 +1,9 @@
-//! What a dependency of another namespace tells.
+//! The fields of a dependency in another namespace that an expression may read.
 
 use super::*;
 
 #[test]
-fn a_dependency_of_another_namespace_tells_its_conditions_alone() {
+fn a_dependency_of_another_namespace_exposes_only_its_conditions() {
     let world = start(&[
         Change::write("a/a.yaml", config("a")),
         Change::write("b/b.yaml", config("b").replace("team-b", "team-a")),
@@ -32,7 +32,7 @@ fn a_dependency_of_another_namespace_tells_its_conditions_alone() {
     );
     is_true(&world, "Kustomization", "team-a", "open");
 
-    // The sources are in another namespace, too: those of the same one are the point here.
+    // The lock-down also forbids sources in other namespaces, so the tenant gets its own source.
     world.lock_down("hub");
     let deps = [
         ("guess", guess, false),
@@ -46,7 +46,7 @@ fn a_dependency_of_another_namespace_tells_its_conditions_alone() {
         let mut spec = waits_for("team-b", expression);
         spec["sourceRef"] = json!({"kind": "GitRepository", "name": "fleet"});
         create(&world, "Kustomization", "team-a", name, spec);
-        let (status, reason, message) = told(&world, "Kustomization", "team-a", name);
+        let (status, reason, message) = condition(&world, "Kustomization", "team-a", name);
         match holds {
             true => assert_eq!(status, "True", "{name}: {reason}: {message}"),
             false => {

@@ -1,4 +1,4 @@
-//! Who an object is handed over to when its Kustomization prunes it, and what happens when that is not known.
+//! The heir of an object that its Kustomization prunes, and prunes whose heirs are unknown.
 
 use super::*;
 use http::Method;
@@ -8,7 +8,7 @@ const ROLE_BINDING: &str =
     "/apis/rbac.authorization.k8s.io/v1/namespaces/team-b/rolebindings/team-a-reader";
 const VOLUME: &str = "/api/v1/namespaces/team-b/persistentvolumeclaims/data";
 
-/// Rights that the platform gives to a tenant, and something of another tenant's.
+/// Returns bindings that the platform gives to a tenant, and a ConfigMap of another tenant.
 fn rights() -> String {
     let binding = |kind: &str, namespace: &str| {
         format!(
@@ -24,7 +24,7 @@ fn rights() -> String {
     format!("{cluster}{team_b}{}", config("theirs"))
 }
 
-/// What the tenant may do: all in its own namespace, and read everything.
+/// The tenant's account with its rights: everything in its own namespace, and read access to all others.
 const TENANT: &str = "
 apiVersion: v1
 kind: ServiceAccount
@@ -74,14 +74,14 @@ fn a_tenant_inherits_nothing() {
     let mut stolen = sync("./stolen");
     stolen["serviceAccountName"] = json!("team-a");
     create(&world, "Kustomization", "team-a", "stolen", stolen.clone());
-    // What was refused is not listed. An inventory may say anything all the same: it may look as if all was applied.
+    // Refused objects are not listed. But a tenant can write any inventory, as if all objects were applied.
     assert!(inventory(&world, "team-a", "stolen").is_empty());
     let listed = [
         "_team-a-reader_rbac.authorization.k8s.io_ClusterRoleBinding",
         "team-b_team-a-reader_rbac.authorization.k8s.io_RoleBinding",
         "team-b_theirs__ConfigMap",
     ];
-    // Nobody is held up by a user that is none.
+    // An account with an invalid name does not block others.
     stolen["serviceAccountName"] = json!("No Name");
     create(&world, "Kustomization", "team-a", "nameless", stolen);
     let entries = json!({"status": {"inventory": {"entries": listed.iter().map(|id| json!({"id": id, "v": "v1"})).collect::<Vec<_>>()}}});
@@ -104,13 +104,13 @@ fn a_tenant_inherits_nothing() {
         !left.iter().any(|id| id.contains("team-a-reader")),
         "{left:?}"
     );
-    // Nor does the tenant's own step bring anything back.
+    // The tenant's own step does not restore them either.
     look(&world, "Kustomization", "team-a", "stolen");
     assert!(hub.find(BINDING).is_none() && hub.find(&theirs).is_none());
 }
 
 #[test]
-fn who_may_apply_an_object_inherits_it() {
+fn an_account_that_may_apply_an_object_inherits_it() {
     let world = start(&[
         Change::write("clusters/hub/tenant.yaml", TENANT),
         Change::write("own/own.yaml", config("own").replace("team-b", "team-a")),
@@ -144,14 +144,14 @@ fn who_may_apply_an_object_inherits_it() {
         changed.iter().any(|write| write.as_user == heir),
         "{changed:#?}"
     );
-    // One LIST for the consumers of the push, one for all that the prune deletes.
+    // One LIST for the consumers of the push, one for all objects that the prune deletes.
     let lists = hub.requests().into_iter().skip(before).filter(|one| {
         one.verb == "list" && one.resource == "kustomizations" && one.namespace.is_empty()
     });
     assert_eq!(lists.count(), 2);
 }
 
-/// Two Kustomizations with the same volume claim, of which the first is about to lose it.
+/// Starts a hub with two Kustomizations `one` and `two` with the same volume claim, which belongs to `one`.
 fn shared() -> Embedded {
     let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: team-b}\nspec:\n  \
                  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";
@@ -159,7 +159,7 @@ fn shared() -> Embedded {
         Change::write("both/claim.yaml", claim),
         Change::write("none/none.yaml", config("none")),
     ]);
-    // Whoever comes later is the owner.
+    // The last one to apply it is the owner.
     for name in ["two", "one"] {
         create(&world, "Kustomization", "flux-system", name, sync("./both"));
         is_true(&world, "Kustomization", "flux-system", name);
@@ -177,11 +177,11 @@ fn leave(world: &Embedded) {
 }
 
 #[test]
-fn doubt_deletes_nothing() {
+fn an_unknown_heir_deletes_nothing() {
     for (method, unreadable, code) in [
         (Method::GET, "/kustomizations", 500),
         (Method::PATCH, "/persistentvolumeclaims/data", 500),
-        // Nobody may change it now: that says nothing of the heir.
+        // All writes of the claim are refused: that does not show whether the heir may apply it.
         (Method::PATCH, "/persistentvolumeclaims/data", 403),
         (Method::PATCH, "/persistentvolumeclaims/data", 422),
     ] {
@@ -190,7 +190,7 @@ fn doubt_deletes_nothing() {
         world.fail("hub", method, unreadable, code);
         leave(&world);
         assert!(hub.find(VOLUME).is_some(), "{unreadable}: deleted");
-        let (status, reason, message) = told(&world, "Kustomization", "flux-system", "one");
+        let (status, reason, message) = condition(&world, "Kustomization", "flux-system", "one");
         assert_eq!(
             (&*status, &*reason),
             ("False", "PruneFailed"),
@@ -199,7 +199,7 @@ fn doubt_deletes_nothing() {
         let listed = inventory(&world, "flux-system", "one");
         assert!(listed.iter().any(|id| id.contains("data")), "{listed:?}");
 
-        // It is tried again, and then it is known whose the claim is.
+        // The retry succeeds and hands the claim over.
         world.heal("hub");
         look(&world, "Kustomization", "flux-system", "one");
         is_true(&world, "Kustomization", "flux-system", "one");
@@ -210,7 +210,7 @@ fn doubt_deletes_nothing() {
 }
 
 #[test]
-fn a_deletion_in_doubt_deletes_nothing() {
+fn a_deletion_with_unknown_heirs_deletes_nothing() {
     let world = shared();
     let hub = world.cluster("hub");
     let one = path("Kustomization", "flux-system", "one");
@@ -218,11 +218,11 @@ fn a_deletion_in_doubt_deletes_nothing() {
     hub.delete(&one);
     world.request("hub", "Kustomization", "flux-system", "one");
     let site: &dyn Site = &world;
-    site.eventually("it is told", || {
+    site.eventually("an event PruneFailed", || {
         let events = hub.get("/api/v1/namespaces/flux-system/events");
         let events = events["items"].as_array().cloned().unwrap_or_default();
-        let told = |event: &Value| event["reason"] == "PruneFailed";
-        match events.iter().any(told) {
+        let is_failure = |event: &Value| event["reason"] == "PruneFailed";
+        match events.iter().any(is_failure) {
             true => Ok(()),
             false => Err("no event".to_owned()),
         }
@@ -231,6 +231,9 @@ fn a_deletion_in_doubt_deletes_nothing() {
     assert!(hub.find(&one).is_some(), "the finalizer stays");
     world.heal("hub");
     look(&world, "Kustomization", "flux-system", "one");
-    assert!(hub.find(&one).is_none(), "it goes in the end");
+    assert!(
+        hub.find(&one).is_none(),
+        "the object must be deleted in the end"
+    );
     assert_eq!(owner(&hub.get(VOLUME)), "flux-system/two");
 }

@@ -1,4 +1,4 @@
-//! A hub that is locked down as the documents say: its root works, and tenants act as accounts of their own.
+//! A hub that is locked down as documented: its root works, and tenants act as their own accounts.
 
 use super::*;
 
@@ -22,13 +22,13 @@ fn a_locked_hub_has_a_root() {
     let hub = world.cluster("hub");
     assert!(hub.find(&path("Namespace", "", "shared")).is_some());
 
-    // A tenant that names no account acts as the default one of its namespace.
+    // A tenant's object without an account acts as the default account of its namespace.
     let source = json!({"interval": "10m", "url": format!("https://github.com/{FLEET}"), "ref": {"branch": "main"}});
     create(&world, "GitRepository", "team-a", "fleet", source);
     let apps = json!({"interval": "10m", "path": "./clusters/hub", "prune": true,
         "sourceRef": {"kind": "GitRepository", "name": "fleet"}});
     create(&world, "Kustomization", "team-a", "apps", apps);
-    let (_, reason, message) = told(&world, "Kustomization", "team-a", "apps");
+    let (_, reason, message) = condition(&world, "Kustomization", "team-a", "apps");
     assert_eq!(reason, "ReconciliationFailed", "{message}");
     for part in [
         "Forbidden",
@@ -39,9 +39,9 @@ fn a_locked_hub_has_a_root() {
     }
 }
 
-/// A root that `flux bootstrap` made names no account: the message has the line that it lacks.
+/// A root that `flux bootstrap` created names no account: the message has the line to add.
 #[test]
-fn a_root_without_an_account_is_told_the_line() {
+fn a_root_without_an_account_gets_the_missing_line() {
     let world = start(&[]);
     let hub = world.cluster("hub");
     let root = path("Kustomization", ROOT, ROOT);
@@ -54,7 +54,7 @@ fn a_root_without_an_account_is_told_the_line() {
     let newer = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shared, labels: {a: b}}\n";
     world.push(FLEET, &[Change::write("clusters/hub/shared.yaml", newer)]);
     world.settle();
-    let (_, reason, message) = told(&world, "Kustomization", ROOT, ROOT);
+    let (_, reason, message) = condition(&world, "Kustomization", ROOT, ROOT);
     assert_eq!(reason, "ReconciliationFailed", "{message}");
     for part in [
         "Namespace/shared dry-run failed (Forbidden)",

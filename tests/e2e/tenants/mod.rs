@@ -1,4 +1,5 @@
-//! What a tenant can never do: read with another's access, inherit another's objects, make a prune take more than it says.
+//! Limits of tenants: they cannot read with foreign credentials, inherit foreign objects, or make a prune delete more than it
+//! reports.
 
 mod a_rename_is_not_held;
 mod children;
@@ -21,7 +22,7 @@ const HUB: [HubSpec<'static>; 1] = [HubSpec {
     path: "./clusters/hub",
 }];
 
-/// A hub whose fleet has these files, reconciled once.
+/// Starts a hub whose fleet has these files, and reconciles it once.
 fn start(files: &[Change]) -> Embedded {
     let world = Embedded::start(&HUB, &[]);
     world.commit(
@@ -37,14 +38,14 @@ fn start(files: &[Change]) -> Embedded {
     world
 }
 
-/// A ConfigMap of the namespace `team-b`.
+/// Returns a ConfigMap of the namespace `team-b` as YAML.
 fn config(name: &str) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: team-b\ndata: {{a: b}}\n"
     )
 }
 
-/// `count` ConfigMaps of the namespace `team-b`.
+/// Returns `count` ConfigMaps of the namespace `team-b` as YAML.
 fn configs(count: usize) -> String {
     let all: Vec<String> = (0..count).map(|n| config(&format!("app-{n}"))).collect();
     all.join("---\n")
@@ -64,7 +65,7 @@ fn create(world: &Embedded, kind: &str, namespace: &str, name: &str, spec: Value
     look(world, kind, namespace, name);
 }
 
-/// A Kustomization of a directory of the fleet, as a tenant's or the platform's.
+/// Returns the spec of a Kustomization of a directory of the fleet.
 fn sync(directory: &str) -> Value {
     json!({"interval": "10m", "path": directory, "prune": true,
         "sourceRef": {"kind": "GitRepository", "name": "flux-system", "namespace": "flux-system"}})
@@ -75,18 +76,23 @@ fn look(world: &Embedded, kind: &str, namespace: &str, name: &str) {
     world.settle();
 }
 
-/// The Ready condition of an object of the hub.
-fn told(world: &Embedded, kind: &str, namespace: &str, name: &str) -> (String, String, String) {
+/// Returns status, reason and message of the Ready condition of an object on the hub.
+fn condition(
+    world: &Embedded,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> (String, String, String) {
     ready(world.cluster("hub"), kind, namespace, name)
 }
 
 #[track_caller]
 fn is_true(world: &Embedded, kind: &str, namespace: &str, name: &str) {
-    let (status, reason, message) = told(world, kind, namespace, name);
+    let (status, reason, message) = condition(world, kind, namespace, name);
     assert_eq!(status, "True", "{namespace}/{name}: {reason}: {message}");
 }
 
-/// The ids in an object's inventory.
+/// Returns the ids in a Kustomization's inventory.
 fn inventory(world: &Embedded, namespace: &str, name: &str) -> Vec<String> {
     let object = world
         .cluster("hub")

@@ -1,4 +1,5 @@
-//! What an apply was refused leaves the inventory; what a Kustomization has applied stays in it, whatever its account may do later.
+//! An object whose apply was refused leaves the inventory; an object that was applied stays in it, also if the account loses its
+//! rights later.
 
 use super::*;
 
@@ -20,7 +21,7 @@ fn own() -> String {
     config("own").replace("team-b", "team-a")
 }
 
-/// A hub with another tenant's ConfigMap, and the tenant's Kustomization of a directory with these files.
+/// Starts a hub with another tenant's ConfigMap, and the tenant's Kustomization of a directory with these files.
 fn start_tenant(files: &[Change]) -> Embedded {
     let world = start(&[
         Change::write("clusters/hub/tenant.yaml", TENANT),
@@ -41,7 +42,7 @@ fn bind(world: &Embedded) {
     world.cluster("hub").create(BINDINGS, &binding);
 }
 
-/// Writes entries into a Kustomization's inventory, beside what it has.
+/// Adds entries to a Kustomization's inventory.
 fn list(world: &Embedded, name: &str, ids: &[&str]) {
     let object = path("Kustomization", "team-a", name);
     let mut listed = inventory(world, "team-a", name);
@@ -64,7 +65,7 @@ fn when_they_are_removed_again() {
         Change::write("apps/own.yaml", own()),
         Change::write("apps/foreign.yaml", foreign),
     ]);
-    let (_, reason, message) = told(&world, "Kustomization", "team-a", "apps");
+    let (_, reason, message) = condition(&world, "Kustomization", "team-a", "apps");
     assert_eq!(reason, "ReconciliationFailed");
     assert!(
         message.contains("ConfigMap/team-b/theirs dry-run failed (Forbidden)"),
@@ -89,9 +90,9 @@ fn when_they_are_removed_again() {
     assert_eq!(label, "flux-system");
 }
 
-/// A step that is cut off between the inventory and the apply, or an earlier version, leaves such entries.
+/// Entries that an interrupted step between inventory and apply, or an earlier version, has left.
 #[test]
-fn when_nobody_knows_how_they_came_there() {
+fn when_their_origin_is_unknown() {
     let world = start_tenant(&[Change::write("apps/own.yaml", own())]);
     is_true(&world, "Kustomization", "team-a", "apps");
     let ids = ["team-b_theirs__ConfigMap", "team-b_none__ConfigMap"];
@@ -103,7 +104,7 @@ fn when_nobody_knows_how_they_came_there() {
         ["team-a_own__ConfigMap"]
     );
 
-    // Nor do they keep the Kustomization from being deleted.
+    // They do not block the deletion of the Kustomization either.
     list(&world, "apps", &ids);
     let hub = world.cluster("hub");
     hub.delete(&path("Kustomization", "team-a", "apps"));
@@ -114,7 +115,7 @@ fn when_nobody_knows_how_they_came_there() {
     assert!(hub.find(&path("ConfigMap", "team-b", "theirs")).is_some());
 }
 
-/// What was applied while the account had the rights stays listed until it can be deleted.
+/// Objects that were applied while the account had the rights stay listed until they can be deleted.
 #[test]
 fn but_not_what_was_applied() {
     let world = start_tenant(&[Change::write("apps/own.yaml", own())]);
@@ -126,7 +127,7 @@ fn but_not_what_was_applied() {
     hub.delete(&format!("{BINDINGS}/guest"));
     let guest = path("ConfigMap", "team-b", "guest");
 
-    // Refused while it is still rendered, it stays ours.
+    // An object that is still rendered stays listed when its apply is refused.
     world.push(
         FLEET,
         &[Change::write(
@@ -135,14 +136,14 @@ fn but_not_what_was_applied() {
         )],
     );
     world.settle();
-    let (_, reason, message) = told(&world, "Kustomization", "team-a", "apps");
+    let (_, reason, message) = condition(&world, "Kustomization", "team-a", "apps");
     assert_eq!(reason, "ReconciliationFailed", "{message}");
     let listed = ["team-a_own__ConfigMap", "team-b_guest__ConfigMap"];
     assert_eq!(inventory(&world, "team-a", "apps"), listed);
 
     world.push(FLEET, &[Change::remove("apps/guest.yaml")]);
     world.settle();
-    let (_, reason, message) = told(&world, "Kustomization", "team-a", "apps");
+    let (_, reason, message) = condition(&world, "Kustomization", "team-a", "apps");
     assert_eq!(reason, "PruneFailed", "{message}");
     assert!(
         message.contains("ConfigMap/team-b/guest delete failed"),

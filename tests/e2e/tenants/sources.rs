@@ -1,4 +1,4 @@
-//! Whose access reads a repository.
+//! The credentials that a source reads a repository with.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn git(repository: &str, more: Value) -> Value {
     spec
 }
 
-/// A fleet and a tenant's repository that the installation's own credentials may read, and nobody without any.
+/// Starts a hub with a private fleet and a tenant's private repository, both readable with the installation's own credentials.
 fn private() -> Embedded {
     let world = Embedded::start(&HUB, &[]);
     for repository in [FLEET, TEAM_B] {
@@ -35,7 +35,7 @@ fn private() -> Embedded {
 
 #[track_caller]
 fn is_refused(world: &Embedded, namespace: &str, name: &str) -> String {
-    let (status, reason, message) = told(world, "GitRepository", namespace, name);
+    let (status, reason, message) = condition(world, "GitRepository", namespace, name);
     assert_eq!(status, "False", "{namespace}/{name}: {reason}: {message}");
     message
 }
@@ -47,7 +47,7 @@ fn sources_of_tenants_are_anonymous() {
     is_true(&world, "GitRepository", "flux-system", "flux-system");
     is_true(&world, "Kustomization", "flux-system", "flux-system");
 
-    // Without a Secret, with a deploy key alone, and beside the root source.
+    // Without a Secret, with a deploy key alone, with the name of the root source, and in its namespace.
     let identity = json!({"identity": "-----BEGIN OPENSSH PRIVATE KEY-----", "known_hosts": "x"});
     hub.secret("team-a", "key", &identity);
     let key = json!({"secretRef": {"name": "key"}});
@@ -86,7 +86,7 @@ fn sources_of_tenants_are_anonymous() {
     is_refused(&world, "flux-system", "other");
     assert_eq!(world.downloads(TEAM_B), 0);
 
-    // The root source is the root source of the repository that the operator named, and of no other.
+    // The root source may read only the repository that the operator named.
     let root = path("GitRepository", "flux-system", "flux-system");
     let url =
         |repository: &str| json!({"spec": {"url": format!("https://github.com/{repository}")}});
@@ -98,7 +98,7 @@ fn sources_of_tenants_are_anonymous() {
     look(&world, "GitRepository", "flux-system", "flux-system");
     is_true(&world, "GitRepository", "flux-system", "flux-system");
 
-    // A login of one's own, and a repository that everybody may read.
+    // A source with its own login, and a source of a public repository.
     let login = json!({"username": "git", "password": "ghp_team_b"});
     hub.secret("team-b", "login", &login);
     let login = json!({"secretRef": {"name": "login"}});
@@ -139,7 +139,7 @@ fn the_operator_names_what_is_read_as_the_installation() {
     is_refused(&world, "team-a", "other");
     is_refused(&world, "team-c", "bare");
 
-    // A hub that was registered before its root was: the source stays as it is, and says what to do.
+    // A hub whose registration names no root repository: the source keeps its artifact, and reports the flag to set.
     world.change("hub", |settings| settings.root_repository = None);
     look(&world, "GitRepository", "flux-system", "flux-system");
     let message = is_refused(&world, "flux-system", "flux-system");
@@ -165,7 +165,7 @@ fn remote_bases_are_no_way_around() {
     let mut spec = sync("./");
     spec["sourceRef"] = json!({"kind": "GitRepository", "name": "public"});
     create(&world, "Kustomization", "team-a", "public", spec);
-    let (status, reason, message) = told(&world, "Kustomization", "team-a", "public");
+    let (status, reason, message) = condition(&world, "Kustomization", "team-a", "public");
     assert_eq!((&*status, &*reason), ("False", "BuildFailed"), "{message}");
     let flag = "--allow-installation-repository team-a=acme/team-b";
     assert!(message.contains(flag), "{message}");
@@ -200,7 +200,7 @@ fn commits_are_not_shared_between_identities() {
     is_true(&world, "GitRepository", "team-b", "own");
     assert_eq!(world.downloads(TEAM_B), 1);
 
-    // Who knows address and hash is given nothing that others' credentials got.
+    // The address and hash alone give no access to artifacts that were downloaded with other credentials.
     let sha = world.head(TEAM_B);
     let commit = |more: Value| {
         let mut spec = git(TEAM_B, more);
@@ -218,7 +218,7 @@ fn commits_are_not_shared_between_identities() {
     is_refused(&world, "team-a", "bare");
     is_refused(&world, "team-a", "wrong");
 
-    // The same credentials are the same identity, wherever they are: nothing is downloaded again.
+    // The same credentials in another namespace are the same identity: nothing is downloaded again.
     create(
         &world,
         "GitRepository",
@@ -230,7 +230,7 @@ fn commits_are_not_shared_between_identities() {
     assert_eq!(world.downloads(TEAM_B), 1);
 }
 
-/// Another tenant's private repository, by its address, its commit, and the digest of its artifact.
+/// Another tenant's private repository cannot be read by a forged artifact with its digest.
 #[test]
 fn tenant_isolation_of_sources() {
     let world = private();
@@ -242,7 +242,7 @@ fn tenant_isolation_of_sources() {
     is_true(&world, "GitRepository", "team-b", "own");
     let stolen = hub.get(&path("GitRepository", "team-b", "own"))["status"]["artifact"].clone();
 
-    // Whoever administers a namespace may write the status of a source there.
+    // The administrator of a namespace may write the status of a source there.
     world.commit(
         "acme/public",
         &[Change::write("base/p.yaml", config("public"))],
@@ -269,7 +269,7 @@ fn tenant_isolation_of_sources() {
     create(&world, "Kustomization", "team-a", "thief", spec);
     assert!(hub.find(&path("ConfigMap", "team-b", "b")).is_none());
 
-    // The source is asked for it, and brings back its own.
+    // The Kustomization requests a step of the source, which restores its own artifact.
     world.settle();
     let now = hub.get(&source)["status"]["artifact"].clone();
     assert_eq!(now["digest"], real["digest"]);

@@ -16,8 +16,8 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(60);
 const RECORD: &str = "POST /api/v1/namespaces/apps/secrets";
 
-/// A release of which a new color is about to be installed, and what somebody does once its record is there.
-fn upgraded_while(place: &str, patch: Value) -> World {
+/// Upgrades a release to a new color, and patches the HelmRelease or its subresource when the record of the upgrade is created.
+fn upgrade_with_concurrent_edit(place: &str, patch: Value) -> World {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({"interval": "10m", "values": {"color": "red"}}));
@@ -38,8 +38,8 @@ fn upgraded_while(place: &str, patch: Value) -> World {
 
 #[test]
 fn an_annotation_costs_no_second_upgrade() {
-    let asked = json!({"metadata": {"annotations": {REQUESTED_AT: "now"}}});
-    let world = upgraded_while("", asked);
+    let annotation = json!({"metadata": {"annotations": {REQUESTED_AT: "now"}}});
+    let world = upgrade_with_concurrent_edit("", annotation);
     let history = "v2 deployed upgrade, v1 superseded";
     assert_eq!(world.history(), history);
     assert_eq!(world.records("hub"), "v1 superseded, v2 deployed");
@@ -49,11 +49,11 @@ fn an_annotation_costs_no_second_upgrade() {
 #[test]
 fn an_edit_is_the_next_upgrade() {
     let blue = json!({"spec": {"values": {"color": "blue"}}});
-    let world = upgraded_while("", blue);
+    let world = upgrade_with_concurrent_edit("", blue);
     let history = "v3 deployed upgrade, v2 superseded";
     assert_eq!(world.history(), history);
     assert_eq!(
-        world.hub().config("web-config").expect("it is there")["data"]["color"],
+        world.hub().config("web-config").expect("the ConfigMap")["data"]["color"],
         "blue"
     );
 }
@@ -61,16 +61,16 @@ fn an_edit_is_the_next_upgrade() {
 #[test]
 fn the_status_of_another_worker_stays() {
     let other = json!({"status": {"lastAttemptedConfigDigest": "sha256:other", "failures": 7}});
-    let world = upgraded_while("/status", other);
+    let world = upgrade_with_concurrent_edit("/status", other);
     let upgrades = world.records("hub");
     assert_eq!(
         upgrades, "v1 superseded, v2 superseded, v3 deployed",
-        "as of a worker that died"
+        "like after a worker that died"
     );
 }
 
-/// A bucket that takes the note that the first record was written, and loses its answer: what a worker leaves that is cut off
-/// there.
+/// A bucket that stores that the first record was written, and loses that one answer: the state that a worker leaves that is
+/// interrupted there.
 struct CutOff(Arc<dyn Blobs>, AtomicBool);
 
 #[async_trait]
@@ -104,14 +104,14 @@ impl Blobs for CutOff {
 }
 
 #[test]
-fn an_install_that_is_cut_off_behind_its_record_goes_on() {
+fn an_install_interrupted_after_its_record_continues() {
     let mut world = World::start(&[]);
     let blobs = Arc::new(CutOff(world.ports.blobs.clone(), AtomicBool::new(false)));
     world.ports.blobs = blobs.clone();
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({"values": {"color": "red"}}));
     world.reconcile(SOON);
-    assert!(blobs.1.load(Ordering::Relaxed), "it was cut off");
+    assert!(blobs.1.load(Ordering::Relaxed), "the answer was not lost");
     assert_eq!(world.history(), "v1 deployed install");
     assert_eq!(world.records("hub"), "v1 deployed");
     assert_eq!(world.event("InstallFailed"), None);
@@ -126,7 +126,7 @@ fn a_record_that_another_client_changed_is_not_overwritten() {
     let record = "/api/v1/namespaces/apps/secrets/sh.helm.release.v1.web.v1";
     let before = world.hub().get(record);
     world.release(json!({"values": {"color": "green"}}));
-    // Behind the new record's creation and before the old one is superseded, somebody changes the old one.
+    // Another client changes the old record after the new one is created, before the old one is superseded.
     world.hub().write_concurrently(ConcurrentWrite {
         after: RECORD,
         path: record.to_owned(),
@@ -137,7 +137,11 @@ fn a_record_that_another_client_changed_is_not_overwritten() {
     let superseded = format!("PATCH {record}");
     let requests = world.hub().requests();
     let tries = requests.iter().filter(|line| line.starts_with(&superseded));
-    assert_eq!(tries.count(), 2, "the first is refused: {requests:#?}");
+    assert_eq!(
+        tries.count(),
+        2,
+        "the first request must be refused: {requests:#?}"
+    );
     let after = world.hub().get(record);
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(after["metadata"]["labels"]["changed-by"], "helm");

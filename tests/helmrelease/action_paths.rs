@@ -1,4 +1,4 @@
-//! `release_action_paths`: every path of actions, with the history, the records and the conditions that Flux documents for it.
+//! Checks every path of release actions: the history, the records and the conditions that Flux documents for it.
 
 use driftless_tests::charts;
 use driftless_tests::releases::{JSON, World};
@@ -13,7 +13,7 @@ fn world() -> World {
     world
 }
 
-/// With a release that is installed.
+/// Starts a hub with an installed release.
 fn installed(spec: &Value) -> World {
     let world = world();
     world.release(spec.clone());
@@ -81,7 +81,7 @@ fn an_install_and_an_upgrade() {
         assert!(!text.is_empty(), "{field}: {snapshot}");
     }
     assert!(status["lastAttemptedReleaseActionDuration"].is_string());
-    let event = world.full_event("UpgradeSucceeded").expect("told");
+    let event = world.full_event("UpgradeSucceeded").expect("an event");
     assert_eq!(
         event["metadata"]["annotations"],
         json!({
@@ -114,13 +114,13 @@ fn nothing_changed_writes_nothing() {
     let reads = requests
         .iter()
         .filter(|one| !["GET /api", "GET /apis"].contains(&one.as_str()));
-    // The object, its chart's object, the records: nothing else.
+    // The HelmRelease, its HelmChart and the records.
     assert_eq!(reads.count(), 3, "{requests:#?}");
 }
 
-/// What was kept of the values of before is no difference: the next look upgrades nothing.
+/// Preserved values of the previous release are not a difference: the next step does not upgrade.
 #[test]
-fn values_that_are_kept() {
+fn preserved_values_cause_no_upgrade() {
     let spec = json!({"upgrade": {"preserveValues": true}});
     let world = installed(&with(&spec, json!({"color": "red"})));
     world.release(with(&spec, json!({"size": "big"})));
@@ -162,7 +162,7 @@ fn a_failed_install_without_retries_stalls_until_the_spec_changes() {
         world.message("Stalled"),
         "Failed to install after 1 attempt(s)"
     );
-    // The spec that works is an upgrade of what failed.
+    // A corrected spec upgrades the failed release.
     world.release(json!({"timeout": "30s", "values": {}}));
     world.reconcile(MINUTE);
     world.expect(
@@ -183,7 +183,7 @@ fn a_failed_install_is_uninstalled_and_tried_again() {
     assert_eq!(world.records("hub"), "");
     assert!(world.hub().config("web-config").is_none());
     world.work(MINUTE * 2);
-    // The last failure stays for whoever looks for its cause.
+    // The last failed release stays, so that the user can find the cause.
     world.expect("False InstallFailed", "v1 failed install", "v1 failed");
     assert_eq!(
         world.message("Stalled"),
@@ -218,7 +218,7 @@ fn a_failed_upgrade_is_rolled_back_until_the_retries_are_used_up() {
         world.message("Stalled"),
         "Failed to upgrade after 2 attempt(s)"
     );
-    // A new revision is tried at once, and no record beyond maxHistory is left.
+    // A new revision is applied at once, and only maxHistory records are kept.
     world.release(with(&spec, json!({"color": "green"})));
     world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
@@ -352,15 +352,15 @@ fn hooks_that_fail_or_never_end() {
         ),
         "{message}"
     );
-    // Without hooks it goes.
+    // Without hooks the upgrade succeeds.
     world.release(json!({"values": {"hook": "pre-upgrade"}, "upgrade": {"disableHooks": true}}));
     world.reconcile(MINUTE);
     assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
 }
 
-/// Helm 3's rules and words: a Deployment is ready when enough Pods of its newest ReplicaSet are.
+/// Helm 3's rules and messages: a Deployment is ready if enough Pods of its newest ReplicaSet are.
 #[test]
-fn the_legacy_way_of_waiting() {
+fn the_legacy_wait_strategy() {
     let legacy = |timeout: &str, values: Value| json!({"waitStrategy": {"name": "legacy"}, "timeout": timeout, "values": values});
     let failed = |world: &World, cause: &str| {
         let expected =
@@ -422,7 +422,7 @@ fn an_uninstall_with_hooks() {
         None,
     );
     world.reconcile(Duration::from_secs(10));
-    // The hook runs, and nothing is deleted before it is done.
+    // The hook runs, and nothing is deleted before it succeeds.
     let job = "/apis/batch/v1/namespaces/apps/jobs/web-hook";
     assert!(world.hub().find(job).is_some());
     assert!(world.hub().config("web-config").is_some());
@@ -442,7 +442,7 @@ fn an_uninstall_that_keeps_its_history() {
     world.reconcile(MINUTE);
     assert!(world.hub().find(release).is_none());
     assert_eq!(world.records("hub"), "v1 uninstalled");
-    // The name is given away on request alone.
+    // The name is reused only with install.replace.
     world.release(json!({}));
     world.reconcile(Duration::from_secs(2));
     world.expect("False InstallFailed", "", "v1 uninstalled");
@@ -460,7 +460,7 @@ fn an_uninstall_that_keeps_its_history() {
 }
 
 #[test]
-fn a_suspended_release_is_let_go() {
+fn a_suspended_release_is_deleted_without_an_uninstall() {
     let world = installed(&json!({}));
     world.release(json!({"suspend": true, "values": {"color": "red"}}));
     world.reconcile(MINUTE);
@@ -492,7 +492,7 @@ fn a_target_namespace_that_is_deleted() {
         .must("DELETE", "/api/v1/namespaces/shop", JSON, None);
     world.chart(&charts::web("1.1.0"), "1.1.0");
     world.reconcile(Duration::from_secs(2));
-    // The records are in the object's namespace and outlive it: the upgrade fails, and so does the way back.
+    // The records are in the HelmRelease's namespace, so they still exist: the upgrade and the rollback fail.
     assert_eq!(world.condition("Released"), "False UpgradeFailed");
     assert_eq!(world.condition("Remediated"), "False RollbackFailed");
 }
@@ -507,7 +507,7 @@ fn a_namespace_is_created_on_request() {
     assert_eq!(shop["metadata"]["labels"]["name"], "shop");
     let record = "/api/v1/namespaces/shop/secrets/sh.helm.release.v1.shop-web.v1";
     assert!(world.hub().find(record).is_some());
-    // Another name is another release: the one of before goes first.
+    // Another name is another release: the previous one is uninstalled first.
     world.release(
         json!({"targetNamespace": "shop", "storageNamespace": "shop", "releaseName": "other"}),
     );
@@ -540,7 +540,7 @@ fn missing_values() {
         JSON,
         Some(&secret),
     );
-    // It is looked for again without anybody's asking.
+    // The step is retried without a request.
     world.work(MINUTE * 2);
     world.expect(
         "True InstallSucceeded",
@@ -597,24 +597,24 @@ fn a_kind_that_is_not_served_leaves_nothing() {
 }
 
 #[test]
-fn a_dead_writer_is_unlocked() {
+fn a_pending_release_of_a_dead_worker_is_unlocked() {
     let world = world();
     world.release(json!({"timeout": "5m", "values": {"stuck": true}}));
     world.reconcile(Duration::from_secs(10));
     assert_eq!(world.records("hub"), "v1 pending-install");
-    // All that is remembered is lost.
+    // The record of the HelmRelease in the bucket is lost.
     world.delete_record();
     world.reconcile(Duration::ZERO);
     let records = world.records("hub");
     assert_eq!(records, "v1 failed, v2 pending-upgrade");
-    let event = world.event("PendingRelease").expect("told");
+    let event = world.event("PendingRelease").expect("an event");
     assert_eq!(
         event,
         "Unlocked Helm release apps/web.v1 with chart web@1.0.0 in pending-install state"
     );
 }
 
-/// A chart's definitions: created at once, replaced on request, listed in the inventory, kept by an uninstall.
+/// A chart's CustomResourceDefinitions are created at once, replaced on request, listed in the inventory, and kept by an uninstall.
 #[test]
 fn definitions_of_a_chart() {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.acme.example";
@@ -653,9 +653,9 @@ fn definitions_of_a_chart() {
     }
 }
 
-/// Whoever holds the lease is at work: its record stays as it is until the lease is over.
+/// The pending release of a worker that holds the lease is not changed until the lease is over.
 #[test]
-fn a_living_writer_is_left_alone() {
+fn a_pending_release_of_a_living_worker_stays() {
     let world = installed(&json!({}));
     world.release(json!({"timeout": "30m", "values": {"stuck": true}}));
     world.reconcile(Duration::from_secs(10));
@@ -671,10 +671,10 @@ fn a_living_writer_is_left_alone() {
         "v1 deployed, v2 failed, v3 pending-upgrade"
     );
     assert_eq!(
-        world.event("PendingRelease").expect("told"),
+        world.event("PendingRelease").expect("an event"),
         "Unlocked Helm release apps/web.v2 with chart web@1.0.0 in pending-upgrade state"
     );
-    // What is not lost goes on where it was.
+    // With its memory, the next step continues the upgrade.
     world.reconcile(MINUTE);
     assert_eq!(
         world.records("hub"),
@@ -686,7 +686,7 @@ fn a_living_writer_is_left_alone() {
 fn forced_and_reset() {
     let world = installed(&json!({}));
     let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
-    let asked = |annotations: Value| {
+    let annotate = |annotations: Value| {
         let patch = json!({"metadata": {"annotations": annotations}});
         world.hub().must(
             "PATCH",
@@ -696,7 +696,7 @@ fn forced_and_reset() {
         );
         world.reconcile(MINUTE);
     };
-    asked(json!({"reconcile.fluxcd.io/requestedAt": "a", "reconcile.fluxcd.io/forceAt": "a"}));
+    annotate(json!({"reconcile.fluxcd.io/requestedAt": "a", "reconcile.fluxcd.io/forceAt": "a"}));
     world.expect(
         "True UpgradeSucceeded",
         "v2 deployed upgrade, v1 superseded",
@@ -710,12 +710,12 @@ fn forced_and_reset() {
         ),
         (&json!("a"), &json!("a"))
     );
-    asked(json!({"reconcile.fluxcd.io/requestedAt": "b"}));
+    annotate(json!({"reconcile.fluxcd.io/requestedAt": "b"}));
     assert_eq!(world.records("hub"), "v1 superseded, v2 deployed");
 }
 
 #[test]
-fn a_cleanup_without_the_record_of_before_deletes_nothing() {
+fn a_cleanup_without_the_previous_record_deletes_nothing() {
     let world = world();
     let spec = json!({"timeout": "1m", "maxHistory": 1, "upgrade": {"cleanupOnFail": true}});
     world.release(with(&spec, json!({"stuck": true})));
@@ -723,7 +723,7 @@ fn a_cleanup_without_the_record_of_before_deletes_nothing() {
     world.expect("False InstallFailed", "v1 failed install", "v1 failed");
     assert!(world.hub().config("web-config").is_some());
 
-    // The one record that may be kept is the new one: what was there before it, nobody knows any more.
+    // With maxHistory 1 only the new record is kept: the objects of the previous release are unknown.
     world.release(with(&spec, json!({"stuck": true, "extra": true})));
     world.reconcile(3 * MINUTE);
     assert_eq!(world.records("hub"), "v2 failed");

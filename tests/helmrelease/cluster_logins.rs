@@ -1,4 +1,5 @@
-//! Remote clusters that tokens open (`spec.kubeConfig.configMapRef`): whose tokens, how many, and what is refused.
+//! Logins of remote clusters with tokens (`spec.kubeConfig.configMapRef`): which identity is used, how many tokens are requested,
+//! and what is refused.
 
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
@@ -22,7 +23,7 @@ const ROLE: &str = "arn:aws:iam::012345678901:role/deployer";
 const MAPS: &str = "/api/v1/namespaces/apps/configmaps";
 const ACCOUNTS: &str = "/api/v1/namespaces/apps/serviceaccounts";
 
-/// A hub with the service account `deployer`, and the cluster `tenant`.
+/// Starts a hub with the service account `deployer`, and the cluster `tenant`.
 fn start(settings: Settings) -> World {
     let world = World::with(&["tenant"], settings);
     world.chart(&charts::web("1.0.0"), "1.0.0");
@@ -32,7 +33,7 @@ fn start(settings: Settings) -> World {
     world
 }
 
-/// Creates the ConfigMap `remote`, or puts another one into its place.
+/// Creates or replaces the ConfigMap `remote`.
 fn map(world: &World, data: &Value) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "remote"}, "data": data});
     let path = format!("{MAPS}/remote");
@@ -56,11 +57,11 @@ fn installed(world: &World) -> bool {
     world.server("tenant").find(path).is_some()
 }
 
-/// The bodies' paths of the tokens that were asked for.
+/// Returns the number of tokens that were requested since the last call.
 fn tokens(world: &World) -> usize {
-    let asked = world.hub().requests();
+    let requests = world.hub().requests();
     let is_token = |one: &&String| **one == format!("POST {ACCOUNTS}/deployer/token");
-    asked.iter().filter(is_token).count()
+    requests.iter().filter(is_token).count()
 }
 
 fn logins(world: &World) -> usize {
@@ -72,9 +73,9 @@ fn logins(world: &World) -> usize {
         .len()
 }
 
-/// A token serves until a fifth of its hour is left, in steps and in sweeps.
+/// A token is used until a fifth of its hour is left, in steps and in sweeps.
 #[test]
-fn one_token_serves_while_it_is_good() {
+fn a_token_is_reused_while_it_is_valid() {
     let world = start(Settings::default());
     map(&world, &generic());
     world.release(spec());
@@ -92,9 +93,9 @@ fn one_token_serves_while_it_is_good() {
     assert_eq!((tokens(&world), logins(&world)), (1, 2));
 }
 
-/// A rehearsal stores nothing, so it may ask for a token: one for all releases.
+/// A rehearsal may request a token, since that stores nothing: one for all releases.
 #[test]
-fn a_sweep_over_many_asks_for_one_token() {
+fn a_sweep_over_many_releases_requests_one_token() {
     let world = start(Settings::default());
     map(&world, &generic());
     for number in 0..12 {
@@ -113,26 +114,26 @@ fn a_sweep_over_many_asks_for_one_token() {
     world.work(MINUTE * 55);
     world.hub().requests();
     let queued = world.sweep();
-    let looked: Vec<_> = queued
+    let releases: Vec<_> = queued
         .iter()
         .filter(|one| one.contains("HelmRelease/"))
         .collect();
-    assert!(looked.is_empty(), "{looked:?}");
-    assert_eq!(tokens(&world), 1, "the first one is old");
+    assert!(releases.is_empty(), "{releases:?}");
+    assert_eq!(tokens(&world), 1, "the first token has expired");
 }
 
 #[test]
-fn what_is_gone_and_what_is_refused() {
+fn missing_and_invalid_references_are_reported() {
     let world = start(Settings::default());
     world.release(spec());
-    let says = |reason: &str, message: &str| {
+    let expect_failure = |reason: &str, message: &str| {
         world.reconcile(Duration::ZERO);
-        let (found, told) = (world.condition("Ready"), world.message("Ready"));
-        assert_eq!(found, format!("False {reason}"), "{told}");
-        assert!(told.contains(message), "{told}");
+        let (ready, found) = (world.condition("Ready"), world.message("Ready"));
+        assert_eq!(ready, format!("False {reason}"), "{found}");
+        assert!(found.contains(message), "{found}");
     };
     let missing = "failed to get configmap apps/remote: configmaps \"remote\" not found";
-    says("RESTClientError", missing);
+    expect_failure("RESTClientError", missing);
     for (key, value, reason, message) in [
         (
             "provider",
@@ -199,7 +200,7 @@ fn what_is_gone_and_what_is_refused() {
         let mut data = generic();
         data[key] = json!(value);
         map(&world, &data);
-        says(reason, message);
+        expect_failure(reason, message);
     }
     assert_eq!((tokens(&world), logins(&world)), (0, 0));
     let both = json!({"spec": {"kubeConfig": {"secretRef": {"name": "remote"}}}});
@@ -207,14 +208,14 @@ fn what_is_gone_and_what_is_refused() {
     let refused = world
         .hub()
         .send("PATCH", &path, MERGE, Some(&both))
-        .expect_err("the definition wants one of them");
+        .expect_err("the definition requires exactly one");
     let one = "exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be specified";
     assert!(refused.1.contains(one), "{refused:?}");
 }
 
-/// As after the end of a tenant: its service account and its ConfigMap are deleted with its releases.
+/// The service account or the ConfigMap is deleted together with the release, as when a tenant is deleted.
 #[test]
-fn a_release_whose_way_is_gone_goes() {
+fn a_release_of_an_unreachable_cluster_is_deleted() {
     for gone in [format!("{MAPS}/remote"), format!("{ACCOUNTS}/deployer")] {
         let world = start(Settings::default());
         map(&world, &generic());
@@ -232,7 +233,7 @@ fn a_release_whose_way_is_gone_goes() {
     }
 }
 
-/// In a lock-down a ConfigMap without a name takes the operator's default, which each tenant has or has not.
+/// A ConfigMap without serviceAccountName uses the operator's default, which must exist in the tenant's namespace.
 #[test]
 fn the_default_account_of_a_lock_down() {
     let world = start(Settings {
@@ -242,10 +243,10 @@ fn the_default_account_of_a_lock_down() {
     map(&world, &json!({"provider": "generic", "address": ADDRESS}));
     world.release(spec());
     world.reconcile(Duration::ZERO);
-    let told = world.message("Ready");
+    let message = world.message("Ready");
     assert!(
-        told.contains("'apps/opener': the specified default service account does not exist"),
-        "{told}"
+        message.contains("'apps/opener': the specified default service account does not exist"),
+        "{message}"
     );
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "opener"}});
@@ -255,24 +256,24 @@ fn the_default_account_of_a_lock_down() {
     assert!(installed(&world));
 }
 
-/// Every cloud, with one cluster.
+/// A stub of every cloud with one cluster; records the calls.
 #[derive(Default)]
 struct OneCluster {
-    asked: Mutex<Vec<String>>,
+    calls: Mutex<Vec<String>>,
 }
 
 impl OneCluster {
-    fn note(&self, what: &str, cluster: &EksCluster, identity: &AwsIdentity) {
+    fn record(&self, call: &str, cluster: &EksCluster, identity: &AwsIdentity) {
         let who = match identity {
             AwsIdentity::Installation => "installation".to_owned(),
             AwsIdentity::Role { arn, session, .. } => format!("{arn} as {session}"),
         };
-        let line = format!("{what} {}/{} {who}", cluster.region, cluster.name);
-        self.asked.lock().expect("the log").push(line);
+        let line = format!("{call} {}/{} {who}", cluster.region, cluster.name);
+        self.calls.lock().expect("the log").push(line);
     }
 
     fn take(&self) -> Vec<String> {
-        let mut all = std::mem::take(&mut *self.asked.lock().expect("the log"));
+        let mut all = std::mem::take(&mut *self.calls.lock().expect("the log"));
         all.dedup();
         all
     }
@@ -295,7 +296,7 @@ fn token(now: Duration) -> Token {
     }
 }
 
-/// AKS, whose cluster has two addresses.
+/// Azure with an AKS cluster that has two addresses.
 #[async_trait]
 impl Azure for OneCluster {
     async fn describe(
@@ -308,14 +309,14 @@ impl Azure for OneCluster {
             "describe {}/{} {} of {}",
             cluster.group, cluster.name, who.client, who.tenant
         );
-        self.asked.lock().expect("the log").push(line);
+        self.calls.lock().expect("the log").push(line);
         let addresses = ["https://public.example:443", "https://TENANT.internal:443"];
         Ok(addresses.map(place).into())
     }
 
     async fn token(&self, who: &EntraIdentity, now: Duration) -> Result<Token> {
         let line = format!("token {} of {}", who.client, who.tenant);
-        self.asked.lock().expect("the log").push(line);
+        self.calls.lock().expect("the log").push(line);
         Ok(token(now))
     }
 
@@ -338,13 +339,13 @@ impl Google for OneCluster {
         _: Duration,
     ) -> Result<ClusterEndpoint> {
         let line = format!("describe {} {}", cluster.name, who.provider);
-        self.asked.lock().expect("the log").push(line);
+        self.calls.lock().expect("the log").push(line);
         Ok(place("tenant.internal"))
     }
 
     async fn token(&self, who: &GoogleIdentity, now: Duration) -> Result<Token> {
         let line = format!("token {}", who.provider);
-        self.asked.lock().expect("the log").push(line);
+        self.calls.lock().expect("the log").push(line);
         Ok(token(now))
     }
 }
@@ -357,7 +358,7 @@ impl Aws for OneCluster {
         identity: &AwsIdentity,
         _: Duration,
     ) -> Result<ClusterEndpoint> {
-        self.note("describe", cluster, identity);
+        self.record("describe", cluster, identity);
         Ok(ClusterEndpoint {
             address: "https://TENANT.internal".to_owned(),
             certificate_authority: b"pem".to_vec(),
@@ -370,7 +371,7 @@ impl Aws for OneCluster {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<Token> {
-        self.note("token", cluster, identity);
+        self.record("token", cluster, identity);
         Ok(Token {
             secret: Secret::new("k8s-aws-v1.test"),
             expires: now + MINUTE * 15,
@@ -407,10 +408,10 @@ fn eks_by_the_role_of_a_service_account() {
     );
     world.release(spec());
     world.reconcile(Duration::ZERO);
-    let told = world.message("Ready");
+    let message = world.message("Ready");
     assert!(
-        told.contains("invalid eks.amazonaws.com/role-arn annotation"),
-        "{told}"
+        message.contains("invalid eks.amazonaws.com/role-arn annotation"),
+        "{message}"
     );
     assert!(eks.take().is_empty() && tokens(&world) == 0);
     let role = json!({"metadata": {"annotations": {"eks.amazonaws.com/role-arn": ROLE}}});
@@ -426,7 +427,7 @@ fn eks_by_the_role_of_a_service_account() {
         [format!("describe {who}"), format!("token {who}")]
     );
     assert_eq!(tokens(&world), 1);
-    // What the ConfigMap says needs not be asked for.
+    // The cluster is not described if the ConfigMap has its address and authority.
     map(
         &world,
         &json!({"provider": "aws", "cluster": ARN, "serviceAccountName": "deployer", "address": ADDRESS, "ca.crt": "pem"}),
@@ -445,17 +446,17 @@ fn eks_by_the_role_of_a_service_account() {
     );
 }
 
-/// The installation's own role is for what the operator named, and goes only where EKS says.
+/// The installation's own role is used only for clusters that the operator allowed, and only at the address that EKS reports.
 #[test]
 fn eks_by_the_installations_own_role() {
     let (world, eks) = with_clouds(Settings::default());
     map(&world, &json!({"provider": "aws", "cluster": ARN}));
     world.release(spec());
     world.reconcile(Duration::ZERO);
-    let (reason, told) = (world.condition("Ready"), world.message("Ready"));
+    let (reason, message) = (world.condition("Ready"), world.message("Ready"));
     assert_eq!(reason, "False AccessDenied");
     let flag = format!("--allow-role-cluster apps/{ARN}");
-    assert!(told.contains(&flag), "{told}");
+    assert!(message.contains(&flag), "{message}");
     assert_eq!(eks.take(), Vec::<String>::new());
 
     for other in [format!("other/{ARN}"), format!("apps/{ARN}-2")] {
@@ -539,12 +540,12 @@ fn aks_by_the_application_of_a_service_account() {
             world.message("Ready")
         );
     };
-    let nobody = "ConfigMap/apps/remote: serviceAccountName is required: driftless has no controller account to fall back to. \
+    let no_account = "ConfigMap/apps/remote: serviceAccountName is required: driftless has no controller account to fall back to. \
                   Name the service account with the annotation azure.workload.identity/client-id";
     fails(
         data(json!({"serviceAccountName": ""})),
         "NotSupported",
-        nobody,
+        no_account,
     );
     assert_eq!(azure.take(), Vec::<String>::new());
     fails(
@@ -558,11 +559,11 @@ fn aks_by_the_application_of_a_service_account() {
         "RESTClientError",
         other,
     );
-    let told = world.message("Ready");
+    let message = world.message("Ready");
     let all = "matching the specified address 'https://other.example'. cluster addresses: ['https://public.example:443', 'https://TENANT.internal:443']";
-    assert!(told.contains(all), "{told}");
+    assert!(message.contains(all), "{message}");
     azure.take();
-    // Of the ways to it, the one whose address is told; nothing is asked that is told.
+    // The address selects one of the endpoints. Nothing is requested that the ConfigMap already has.
     map(&world, &data(json!({"address": ADDRESS})));
     world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");
@@ -594,10 +595,10 @@ fn gke_by_the_principal_of_a_service_account() {
     map(&world, &wrong);
     world.release(spec());
     world.reconcile(Duration::ZERO);
-    let told = world.message("Ready");
+    let message = world.message("Ready");
     assert!(
-        told.contains("invalid GKE cluster ID: 'projects/../x'. must match"),
-        "{told}"
+        message.contains("invalid GKE cluster ID: 'projects/../x'. must match"),
+        "{message}"
     );
     google.take();
     map(&world, &data);
