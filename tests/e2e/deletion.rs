@@ -109,9 +109,9 @@ mod deletion_without_a_service_account {
         assert!(!is_there(&world));
     }
 
-    /// On a remote cluster the rights belong to the user's name, so the prune is tried without the account.
+    /// The rights on a remote cluster belong to the user's name, so the prune is tried without the account.
     #[test]
-    fn another_cluster_is_tried() {
+    fn a_remote_cluster_is_pruned_without_the_account() {
         let world = start(true);
         let (hub, edge) = (world.cluster("hub"), world.cluster("edge"));
         hub.delete(ACCOUNT);

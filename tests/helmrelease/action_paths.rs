@@ -683,7 +683,7 @@ fn a_pending_release_of_a_living_worker_stays() {
 }
 
 #[test]
-fn forced_and_reset() {
+fn a_forced_upgrade_runs_once() {
     let world = installed(&json!({}));
     let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
     let annotate = |annotations: Value| {

@@ -302,20 +302,20 @@ impl Azure for OneCluster {
     async fn describe(
         &self,
         cluster: &AksCluster,
-        who: &EntraIdentity,
+        identity: &EntraIdentity,
         _: Duration,
     ) -> Result<Vec<ClusterEndpoint>> {
         let line = format!(
             "describe {}/{} {} of {}",
-            cluster.group, cluster.name, who.client, who.tenant
+            cluster.group, cluster.name, identity.client, identity.tenant
         );
         self.calls.lock().expect("the log").push(line);
         let addresses = ["https://public.example:443", "https://TENANT.internal:443"];
         Ok(addresses.map(place).into())
     }
 
-    async fn token(&self, who: &EntraIdentity, now: Duration) -> Result<Token> {
-        let line = format!("token {} of {}", who.client, who.tenant);
+    async fn token(&self, identity: &EntraIdentity, now: Duration) -> Result<Token> {
+        let line = format!("token {} of {}", identity.client, identity.tenant);
         self.calls.lock().expect("the log").push(line);
         Ok(token(now))
     }
@@ -323,10 +323,10 @@ impl Azure for OneCluster {
     async fn registry(
         &self,
         registry: &AcrRegistry,
-        who: &EntraIdentity,
+        identity: &EntraIdentity,
         now: Duration,
     ) -> Result<RegistryLogin> {
-        Azure::registry(&Offline, registry, who, now).await
+        Azure::registry(&Offline, registry, identity, now).await
     }
 }
 
@@ -335,16 +335,16 @@ impl Google for OneCluster {
     async fn describe(
         &self,
         cluster: &GkeCluster,
-        who: &GoogleIdentity,
+        identity: &GoogleIdentity,
         _: Duration,
     ) -> Result<ClusterEndpoint> {
-        let line = format!("describe {} {}", cluster.name, who.provider);
+        let line = format!("describe {} {}", cluster.name, identity.provider);
         self.calls.lock().expect("the log").push(line);
         Ok(place("tenant.internal"))
     }
 
-    async fn token(&self, who: &GoogleIdentity, now: Duration) -> Result<Token> {
-        let line = format!("token {}", who.provider);
+    async fn token(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
+        let line = format!("token {}", identity.provider);
         self.calls.lock().expect("the log").push(line);
         Ok(token(now))
     }

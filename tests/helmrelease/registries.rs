@@ -55,14 +55,19 @@ impl Aws for Logins {
     async fn describe(
         &self,
         cluster: &EksCluster,
-        who: &AwsIdentity,
+        identity: &AwsIdentity,
         now: Duration,
     ) -> Result<ClusterEndpoint> {
-        Aws::describe(&Offline, cluster, who, now).await
+        Aws::describe(&Offline, cluster, identity, now).await
     }
 
-    async fn token(&self, cluster: &EksCluster, who: &AwsIdentity, now: Duration) -> Result<Token> {
-        Aws::token(&Offline, cluster, who, now).await
+    async fn token(
+        &self,
+        cluster: &EksCluster,
+        identity: &AwsIdentity,
+        now: Duration,
+    ) -> Result<Token> {
+        Aws::token(&Offline, cluster, identity, now).await
     }
 
     async fn registry(
@@ -91,24 +96,24 @@ impl Azure for Logins {
     async fn describe(
         &self,
         cluster: &AksCluster,
-        who: &EntraIdentity,
+        identity: &EntraIdentity,
         now: Duration,
     ) -> Result<Vec<ClusterEndpoint>> {
-        Azure::describe(&Offline, cluster, who, now).await
+        Azure::describe(&Offline, cluster, identity, now).await
     }
 
-    async fn token(&self, who: &EntraIdentity, now: Duration) -> Result<Token> {
-        Azure::token(&Offline, who, now).await
+    async fn token(&self, identity: &EntraIdentity, now: Duration) -> Result<Token> {
+        Azure::token(&Offline, identity, now).await
     }
 
     async fn registry(
         &self,
         registry: &AcrRegistry,
-        who: &EntraIdentity,
+        identity: &EntraIdentity,
         _: Duration,
     ) -> Result<RegistryLogin> {
-        self.present(&who.token);
-        let name = format!("{} of {}", who.client, who.tenant);
+        self.present(&identity.token);
+        let name = format!("{} of {}", identity.client, identity.tenant);
         Ok(self.login("0", &registry.host, &name))
     }
 }
@@ -118,16 +123,16 @@ impl Google for Logins {
     async fn describe(
         &self,
         cluster: &GkeCluster,
-        who: &GoogleIdentity,
+        identity: &GoogleIdentity,
         now: Duration,
     ) -> Result<ClusterEndpoint> {
-        Google::describe(&Offline, cluster, who, now).await
+        Google::describe(&Offline, cluster, identity, now).await
     }
 
-    async fn token(&self, who: &GoogleIdentity, now: Duration) -> Result<Token> {
-        let account = who.account.as_deref().unwrap_or("no account");
-        self.present(&who.token);
-        let name = format!("{} as {account}", who.provider);
+    async fn token(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
+        let account = identity.account.as_deref().unwrap_or("no account");
+        self.present(&identity.token);
+        let name = format!("{} as {account}", identity.provider);
         Ok(Token {
             secret: self.login("", "google", &name).password,
             expires: now + Duration::from_secs(3600),

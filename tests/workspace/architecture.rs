@@ -226,7 +226,7 @@ fn crates_use_only_lower_crates() {
 }
 
 #[test]
-fn engines_and_core_do_not_know_the_outside() {
+fn engines_and_core_do_no_io() {
     let graph = Graph::shared();
     for name in PURE {
         for (used, way) in graph.all(name) {

@@ -46,7 +46,7 @@ impl Repository {
         for path in paths {
             let name = path.strip_prefix(&root).expect("a path below the root");
             let name = name.to_string_lossy().into_owned();
-            let text = || std::fs::read_to_string(&path).expect("a text file");
+            let text = || std::fs::read_to_string(&path).expect("a UTF-8 file");
             if name.ends_with(".rs") {
                 repository.code.insert(name.clone(), text());
             } else if name.ends_with("Cargo.toml") {

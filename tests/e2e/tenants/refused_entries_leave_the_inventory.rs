@@ -117,7 +117,7 @@ fn when_their_origin_is_unknown() {
 
 /// Objects that were applied while the account had the rights stay listed until they can be deleted.
 #[test]
-fn but_not_what_was_applied() {
+fn but_applied_objects_stay() {
     let world = start_tenant(&[Change::write("apps/own.yaml", own())]);
     bind(&world);
     world.push(FLEET, &[Change::write("apps/guest.yaml", config("guest"))]);

@@ -116,7 +116,7 @@ fn sources_of_tenants_are_anonymous() {
 }
 
 #[test]
-fn the_operator_names_what_is_read_as_the_installation() {
+fn installation_credentials_read_only_allowed_repositories() {
     let world = private();
     let hub = world.cluster("hub");
     let identity = json!({"identity": "-----BEGIN OPENSSH PRIVATE KEY-----"});
@@ -155,7 +155,7 @@ fn the_operator_names_what_is_read_as_the_installation() {
 }
 
 #[test]
-fn remote_bases_are_no_way_around() {
+fn remote_bases_need_the_same_access() {
     let world = private();
     world.change("hub", |settings| settings.allow_remote_bases = true);
     let base = format!("resources: ['https://github.com/{TEAM_B}//base?ref=main']\n");

@@ -30,17 +30,17 @@ pub struct Answer {
 }
 
 impl Http {
-    /// A client for plain HTTP on loopback.
+    /// Creates a client for plain HTTP on loopback.
     pub fn plain() -> Self {
         Self::patient(PATIENCE)
     }
 
-    /// A client for plain HTTP on loopback that gives up after `time`.
+    /// Creates a client for plain HTTP on loopback with a timeout.
     pub fn patient(time: Duration) -> Self {
         Self::build(None, time)
     }
 
-    /// A client that trusts this one certificate authority (PEM).
+    /// Creates a client that trusts only this certificate authority (PEM).
     pub fn trusting(ca: &str) -> Self {
         let ca = Certificate::from_pem(ca.as_bytes()).expect("a PEM certificate");
         let tls = TlsConfig::builder()

@@ -93,7 +93,7 @@ impl Server {
         &self.log
     }
 
-    /// The last lines of the log.
+    /// Returns the last lines of the log.
     pub fn log_tail(&self) -> String {
         tail(&self.log, 40)
     }
@@ -108,7 +108,7 @@ impl Drop for Server {
     }
 }
 
-/// The last `lines` lines of a file, or why it cannot be read.
+/// Returns the last `lines` lines of a file, or the error in parentheses if the file cannot be read.
 pub fn tail(path: &Path, lines: usize) -> String {
     match std::fs::read(path) {
         Err(e) => format!("({}: {e})", path.display()),

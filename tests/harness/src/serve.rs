@@ -45,7 +45,7 @@ impl Serve {
         serve
     }
 
-    /// The address of a path.
+    /// Returns the URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }

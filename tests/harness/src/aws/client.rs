@@ -156,7 +156,7 @@ impl Aws {
         }
     }
 
-    /// The keys below a prefix (the first 1000).
+    /// Returns the keys below a prefix (the first 1000).
     pub fn keys(&self, bucket: &str, prefix: &str) -> Vec<String> {
         let parameters = json!({"Bucket": bucket, "Prefix": prefix});
         let list = self.must("s3", "list_objects_v2", parameters);

@@ -23,7 +23,7 @@ impl LocalFunctions {
         Self::start_in(&tools::workspace().join("Cargo.toml"), environment)
     }
 
-    /// The same for the functions of another Cargo.toml.
+    /// Starts `cargo lambda watch` for the functions of another Cargo.toml.
     pub fn start_in(manifest: &Path, environment: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let port = ports::free();
@@ -59,12 +59,12 @@ impl LocalFunctions {
         }
     }
 
-    /// The address of a function's URL; a path and a query may follow.
+    /// Returns the address of a function's URL; a path and a query may be appended.
     pub fn function_url(&self, function: &str) -> String {
         format!("{}/lambda-url/{function}/", self.url)
     }
 
-    /// `cargo lambda invoke`: the function's answer, or what the command printed.
+    /// Runs `cargo lambda invoke`. Returns the function's answer, or the output of the failed command.
     pub fn invoke(&self, function: &str, event: &Value) -> Result<Value, String> {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), event.to_string()).expect("write the event");

@@ -59,7 +59,7 @@ impl MiniStack {
         }
     }
 
-    /// `http://127.0.0.1:PORT`, for every service.
+    /// Returns the endpoint of all services, `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -87,7 +87,7 @@ impl MiniStack {
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    /// The address that reaches a function's URL (`https://ID.lambda-url...`) on loopback.
+    /// Returns the loopback address of a function's URL (`https://ID.lambda-url...`).
     pub fn reach(&self, function_url: &str) -> String {
         let host = function_url.trim_start_matches("https://");
         let id = host.split('.').next().unwrap_or_default();
@@ -123,7 +123,7 @@ impl MiniStack {
         exits.count()
     }
 
-    /// The last lines of MiniStack's own log.
+    /// Returns the last lines of MiniStack's own log.
     pub fn log_tail(&self) -> String {
         self.server.log_tail()
     }

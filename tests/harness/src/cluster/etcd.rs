@@ -25,7 +25,7 @@ impl Etcd {
         })
     }
 
-    /// The address for clients.
+    /// Returns the address for clients.
     pub(super) fn url(&self) -> &str {
         &self.url
     }

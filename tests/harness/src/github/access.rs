@@ -75,7 +75,7 @@ impl Access {
         }
     }
 
-    /// A new token of an installation.
+    /// Issues a new token of an installation.
     pub(super) fn issue(&mut self, installation: u64) -> Option<String> {
         let app = self
             .apps
@@ -90,7 +90,7 @@ impl Access {
         Some(token)
     }
 
-    /// The App that is installed on a repository: its id and the installation's.
+    /// Returns the ids of the App that is installed on a repository and of its installation.
     pub(super) fn installed(&self, repository: &Repository) -> Option<(u64, u64)> {
         let name = repository.full_name().to_lowercase();
         let app = self.apps.iter().find(|a| a.repositories.contains(&name))?;
@@ -132,7 +132,7 @@ impl Access {
         matches!(caller, Caller::Token(token) if self.tokens.get(token).is_some_and(|r| r.contains(&name)))
     }
 
-    /// The App whose key signed this JWT, when the JWT is valid now.
+    /// Returns the App whose key signed this JWT, if the JWT is valid now.
     fn app_of(&self, jwt: &str) -> Option<&Registered> {
         let (signed, signature) = jwt.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;

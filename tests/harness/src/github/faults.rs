@@ -43,7 +43,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// The fault for this request, in the order in which they were added.
+    /// Takes the first added fault that applies to this request.
     pub(super) fn take(&mut self, endpoint: &str) -> Option<Fault> {
         let at = self
             .0

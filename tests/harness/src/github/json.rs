@@ -98,7 +98,7 @@ fn read(repository: &Repository, sha: &str) -> Commit {
     }
 }
 
-/// All commits are made in UTC; GitHub writes `Z`.
+/// Replaces the offset of UTC, which all commits have, by GitHub's `Z`.
 fn utc(time: &str) -> String {
     time.replace("+00:00", "Z")
 }
@@ -280,7 +280,7 @@ fn entry(line: &str) -> Option<Entry> {
     })
 }
 
-/// GitHub breaks Base64 into lines of 60 characters.
+/// Encodes bytes as Base64 in lines of 60 characters, as GitHub does.
 fn wrapped(bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines = text.as_bytes().chunks(60).map(String::from_utf8_lossy);
@@ -349,7 +349,7 @@ pub(super) fn directory(url: &str, repository: &Repository, commit: &str, path: 
     entries.iter().map(item).collect()
 }
 
-/// `base...head`: what head has since it left base. `None` without a common ancestor.
+/// Returns the comparison `base...head`: the changes of head since the common ancestor; `None` without one.
 pub(super) fn comparison(
     url: &str,
     repository: &Repository,
@@ -414,7 +414,7 @@ fn files(url: &str, repository: &Repository, from: &str, to: &str) -> Vec<Value>
         .collect()
 }
 
-/// `A`dded, `D`eleted and `M`odified paths between two trees.
+/// Returns the `A`dded, `D`eleted and `M`odified paths between two trees.
 fn changed(repository: &Repository, from: &str, to: &str) -> Vec<(char, String)> {
     let args = [
         "diff-tree",
@@ -431,7 +431,7 @@ fn changed(repository: &Repository, from: &str, to: &str) -> Vec<(char, String)>
     fields.chunks_exact(2).filter_map(pair).collect()
 }
 
-/// One commit as a push event lists it.
+/// Returns a commit as a push event lists it.
 pub(super) fn pushed(repository: &Repository, sha: &str) -> Value {
     let commit = read(repository, sha);
     // The empty tree stands for the missing parent of a first commit.
@@ -481,7 +481,7 @@ pub(super) fn status(
     })
 }
 
-/// The newest status of each context, and what they come to together.
+/// Returns the newest status of each context, and the combined state.
 pub(super) fn combined(
     url: &str,
     repository: &Repository,

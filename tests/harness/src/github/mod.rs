@@ -122,7 +122,7 @@ impl GitHub {
         }
     }
 
-    /// The API's address, `http://127.0.0.1:PORT`.
+    /// Returns the API's address, `http://127.0.0.1:PORT`.
     pub fn url(&self) -> &str {
         &self.shared.url
     }
@@ -216,7 +216,7 @@ impl GitHub {
             .count()
     }
 
-    /// The deploy keys of all repositories, in the order in which they were added.
+    /// Returns the deploy keys of all repositories, in the order in which they were added.
     pub fn deploy_keys(&self) -> Vec<DeployKey> {
         self.shared.state().deploy_keys.clone()
     }
@@ -227,7 +227,7 @@ impl GitHub {
         state.repositories.get(&full_name.to_lowercase()).cloned()
     }
 
-    /// The statuses posted on a commit, oldest first.
+    /// Returns the statuses of a commit, oldest first.
     pub fn statuses(&self, full_name: &str, sha: &str) -> Vec<Value> {
         let key = (full_name.to_lowercase(), sha.to_owned());
         let state = self.shared.state();

@@ -79,7 +79,7 @@ impl GitHub {
         }
     }
 
-    /// The comments on a pull request, oldest first.
+    /// Returns the comments of a pull request, oldest first.
     pub fn comments(&self, repository: &Repository, number: u64) -> Vec<Value> {
         let pull = find(&self.shared.state(), repository, number);
         pull.map(|pull| pull.comments).unwrap_or_default()

@@ -492,7 +492,7 @@ impl Call<'_> {
         }
     }
 
-    /// Like [`Call::write`], for work that returns GitHub's error.
+    /// Runs `work` like [`Call::write`], but `work` returns GitHub's error.
     fn set(&self, work: impl FnOnce(&mut State, &Value) -> Written) -> Reply {
         let mut state = self.shared.state();
         if !state.access.may_write(self.caller, &self.repository) {

@@ -71,7 +71,7 @@ impl GitHub {
         self.add_webhook_with_headers(url, secret, &[]);
     }
 
-    /// Like [`GitHub::add_webhook`] with extra request headers, such as the `Host` that an emulator routes by.
+    /// Adds a webhook with extra request headers, such as the `Host` that an emulator routes by.
     pub fn add_webhook_with_headers(&self, url: &str, secret: &str, headers: &[(&str, &str)]) {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         self.shared.state().hooks.push(Hook {
@@ -86,7 +86,7 @@ impl GitHub {
         self.shared.state().hooks.clear();
     }
 
-    /// Every webhook sent so far, oldest first.
+    /// Returns every delivery so far, oldest first.
     pub fn deliveries(&self) -> Vec<Delivery> {
         self.shared.state().deliveries.clone()
     }

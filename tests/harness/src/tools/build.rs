@@ -51,7 +51,7 @@ fn copy_definitions(module: &Path, output: &Path) {
     }
 }
 
-/// The directory of a module (`MODULE@vVERSION`) in Go's own cache.
+/// Downloads a module (`MODULE@vVERSION`). Returns its directory in Go's own cache.
 fn downloaded(module: &str, workplace: &Path) -> PathBuf {
     let answer = run(go()
         .current_dir(workplace)
@@ -123,7 +123,7 @@ pub(super) fn python(requirements: &str, directory: &Path) {
         .arg(&list));
 }
 
-/// The Go tool at low priority: a server's build takes all cores for minutes.
+/// Returns the Go command at low priority: a server's build takes all cores for minutes.
 fn go() -> Command {
     need(
         Command::new("go").arg("version"),
