@@ -9,54 +9,54 @@ use crate::resources::Resource;
 pub struct ApiError {
     /// The HTTP status.
     pub code: u16,
-    /// The machine-readable reason; empty when there is none.
+    /// The machine-readable reason, which may be empty.
     pub reason: String,
-    /// The message.
+    /// The message for people.
     pub message: String,
     /// `details` of the Status.
     pub details: Map<String, Value>,
     /// Seconds for `Retry-After`.
     pub retry_after: Option<u32>,
-    /// Whether `details` are written even when they are empty.
+    /// True if `details` are written even when they are empty.
     pub detailed: bool,
 }
 
 /// The error of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
-    /// `FieldValueInvalid` and the like.
+    /// The cause type, such as `FieldValueInvalid`.
     pub kind: &'static str,
-    /// The text without the field.
+    /// The message without the field.
     pub message: String,
-    /// `spec.replicas`.
+    /// The path of the field, such as `spec.replicas`.
     pub field: String,
 }
 
 impl FieldError {
-    /// A wrong value.
-    pub fn invalid(field: &str, value: &Value, why: &str) -> Self {
+    /// Returns the error of a value that is not valid.
+    pub fn invalid(field: &str, value: &Value, detail: &str) -> Self {
         Self {
             kind: "FieldValueInvalid",
-            message: format!("Invalid value: {}: {why}", shown(value)),
+            message: format!("Invalid value: {}: {detail}", quote(value)),
             field: field.to_owned(),
         }
     }
 
-    /// A wrong value whose type Go does not quote.
-    pub fn invalid_raw(field: &str, value: &str, why: &str) -> Self {
+    /// Returns the error of a value that is not valid, in a type that Go does not quote.
+    pub fn invalid_raw(field: &str, value: &str, detail: &str) -> Self {
         Self {
             kind: "FieldValueInvalid",
-            message: format!("Invalid value: {value}: {why}"),
+            message: format!("Invalid value: {value}: {detail}"),
             field: field.to_owned(),
         }
     }
 
-    /// A missing value.
-    pub fn required(field: &str, why: &str) -> Self {
-        let message = if why.is_empty() {
+    /// Returns the error of a missing value.
+    pub fn required(field: &str, detail: &str) -> Self {
+        let message = if detail.is_empty() {
             "Required value".to_owned()
         } else {
-            format!("Required value: {why}")
+            format!("Required value: {detail}")
         };
         Self {
             kind: "FieldValueRequired",
@@ -65,39 +65,39 @@ impl FieldError {
         }
     }
 
-    /// A value that is none of a set.
+    /// Returns the error of a value that is not one of the known ones.
     pub fn unsupported(field: &str, value: &Value, known: &[&str]) -> Self {
         let known: Vec<String> = known.iter().map(|text| format!("{text:?}")).collect();
         Self {
             kind: "FieldValueNotSupported",
             message: format!(
                 "Unsupported value: {}: supported values: {}",
-                shown(value),
+                quote(value),
                 known.join(", ")
             ),
             field: field.to_owned(),
         }
     }
 
-    /// A value that may not be there.
-    pub fn forbidden(field: &str, why: &str) -> Self {
+    /// Returns the error of a value that must not be set.
+    pub fn forbidden(field: &str, detail: &str) -> Self {
         Self {
             kind: "FieldValueForbidden",
-            message: format!("Forbidden: {why}"),
+            message: format!("Forbidden: {detail}"),
             field: field.to_owned(),
         }
     }
 
-    /// A duplicate value.
+    /// Returns the error of a duplicate value.
     pub fn duplicate(field: &str, value: &Value) -> Self {
         Self {
             kind: "FieldValueDuplicate",
-            message: format!("Duplicate value: {}", shown(value)),
+            message: format!("Duplicate value: {}", quote(value)),
             field: field.to_owned(),
         }
     }
 
-    /// A value that is too long.
+    /// Returns the error of a value that is too long.
     pub fn too_long(field: &str, limit: usize) -> Self {
         Self {
             kind: "FieldValueTooLong",
@@ -106,14 +106,14 @@ impl FieldError {
         }
     }
 
-    /// What stands for the CEL rules of an object whose fields are not as they have to be.
+    /// Returns the error that replaces the CEL rules of an object with structural errors.
     pub fn rules_unchecked() -> Self {
-        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+        let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to \
                    complete validation";
-        Self::invalid_raw("<nil>", "null", why)
+        Self::invalid_raw("<nil>", "null", detail)
     }
 
-    /// Whether CEL rules cannot be evaluated over the object.
+    /// Returns whether the error is structural, so that CEL rules cannot be evaluated over the object.
     pub fn is_structural(&self) -> bool {
         matches!(
             self.kind,
@@ -125,17 +125,17 @@ impl FieldError {
         )
     }
 
-    /// A value of another type.
-    pub fn type_invalid(field: &str, value: &str, why: &str) -> Self {
+    /// Returns the error of a value of another type.
+    pub fn type_invalid(field: &str, value: &str, detail: &str) -> Self {
         Self {
             kind: "FieldValueTypeInvalid",
-            message: format!("Invalid value: {value}: {why}"),
+            message: format!("Invalid value: {value}: {detail}"),
             field: field.to_owned(),
         }
     }
 }
 
-fn shown(value: &Value) -> String {
+fn quote(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         other => other.to_string(),
@@ -143,7 +143,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl ApiError {
-    /// Any error.
+    /// Returns an error with empty details.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -155,12 +155,12 @@ impl ApiError {
         }
     }
 
-    /// A bad request.
+    /// Returns a 400 error.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// An internal error.
+    /// Returns a 500 error.
     pub fn internal(message: &str) -> Self {
         let mut error = Self::new(
             500,
@@ -173,14 +173,14 @@ impl ApiError {
         error
     }
 
-    /// The same error, with `details` even when they are empty.
+    /// Returns the same error, with `details` even when they are empty.
     #[must_use]
     pub fn with_details(mut self) -> Self {
         self.detailed = true;
         self
     }
 
-    /// An error without a reason.
+    /// Returns an error without a reason.
     pub fn unknown(message: &str) -> Self {
         Self::new(500, "", message)
     }
@@ -198,13 +198,13 @@ impl ApiError {
         self
     }
 
-    /// No such object.
+    /// Returns the error of an object that does not exist.
     pub fn not_found(resource: &Resource, name: &str) -> Self {
         let message = format!("{} {name:?} not found", resource.qualified());
         Self::new(404, "NotFound", message).on(resource, name)
     }
 
-    /// No such path.
+    /// Returns the error of a path that is not served.
     pub fn no_such_path() -> Self {
         let mut error = Self::new(
             404,
@@ -215,32 +215,32 @@ impl ApiError {
         error
     }
 
-    /// The object exists.
+    /// Returns the error of an object that already exists.
     pub fn already_exists(resource: &Resource, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", resource.qualified());
         Self::new(409, "AlreadyExists", message).on(resource, name)
     }
 
-    /// A conflict with another write.
-    pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
+    /// Returns the error of a conflict with another write.
+    pub fn conflict(resource: &Resource, name: &str, detail: &str) -> Self {
         let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            "Operation cannot be fulfilled on {} {name:?}: {detail}",
             resource.qualified()
         );
         Self::new(409, "Conflict", message).on(resource, name)
     }
 
-    /// The user has no right to do it.
-    pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
+    /// Returns the error of a request that is forbidden.
+    pub fn forbidden(resource: &Resource, name: &str, detail: &str) -> Self {
         let message = if name.is_empty() {
-            format!("{} is forbidden: {why}", resource.qualified())
+            format!("{} is forbidden: {detail}", resource.qualified())
         } else {
-            format!("{} {name:?} is forbidden: {why}", resource.qualified())
+            format!("{} {name:?} is forbidden: {detail}", resource.qualified())
         };
         Self::new(403, "Forbidden", message).on(resource, name)
     }
 
-    /// Invalid fields.
+    /// Returns the error of an object with invalid fields.
     pub fn invalid(group: &str, kind: &str, name: &str, problems: &[FieldError]) -> Self {
         let mut texts: Vec<String> = problems
             .iter()
@@ -286,7 +286,7 @@ impl ApiError {
         error
     }
 
-    /// The Status object.
+    /// Returns the Status object.
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status",

@@ -21,14 +21,14 @@ use crate::values::clock::Clock;
 #[derive(Clone, Debug)]
 pub struct Server {
     api: Api,
-    /// The version up to which workloads have the status of ones whose pods run.
+    /// The version up to which workloads have the status of workloads whose pods run.
     ran: u64,
     /// The version up to which aggregated cluster roles have their rules.
     aggregated: u64,
 }
 
 impl Server {
-    /// A server with the namespaces and default roles of a new cluster.
+    /// Returns a server with the namespaces and default roles of a new cluster.
     pub fn new(clock: Clock) -> Self {
         let mut server = Self {
             api: Api {
@@ -44,51 +44,51 @@ impl Server {
         server
     }
 
-    /// The newest resourceVersion. It grows with every write, so that streams of watches can wait for it.
+    /// Returns the newest resourceVersion. It grows with every write, so that streams of watches can wait for it.
     pub fn version(&self) -> u64 {
         self.api.state.store.version()
     }
 
     /// Sets the version of Kubernetes (major, minor, patch) that the server reports. What it serves does not
     /// change.
-    pub fn tell_version(&mut self, kubernetes: [u64; 3]) {
+    pub fn set_version(&mut self, kubernetes: [u64; 3]) {
         self.api.state.kubernetes = kubernetes;
     }
 
-    /// Answers a request. A refusal is an answer, too: its body is the Status that the real server sends.
+    /// Answers a request. A refusal is also a response: its body is the Status that the real server sends.
     pub fn handle(&mut self, request: &Request, clock: Clock) -> Response {
         let response = answer(&mut self.api, request, clock.clone()).unwrap_or_else(Response::from);
         roles::aggregate(&mut self.api, &mut self.aggregated, &clock);
         response
     }
 
-    /// The events of a watch since it was last asked, as the lines of its stream; none when nothing happened. An `ERROR`
-    /// event is the last one: see [`Watch::ended`].
+    /// Returns the events of a watch since the last call, as the lines of its stream; empty if nothing happened. An `ERROR` event
+    /// is the last one: see [`Watch::ended`].
     pub fn poll(&self, watch: &mut Watch) -> Vec<Value> {
         watch::poll(&self.api.state, watch)
     }
 
-    /// The service account that a token of a TokenRequest stands for; `None` when the token was not given out here, has
-    /// expired, or its account is gone.
+    /// Returns the service account of a token of a TokenRequest; `None` if this server did not issue the token, it has expired, or
+    /// its account was deleted.
     pub fn authenticate(&self, token: &str, now: Timestamp) -> Option<User> {
         let Api { state, tokens, .. } = &self.api;
         tokens.find(state, token, now).map(|issued| issued.user())
     }
 
-    /// Lets the namespace controller and the garbage collector work until nothing is left for them. Returns how many objects
-    /// they touched.
+    /// Runs the namespace controller and the garbage collector until nothing is left for them. Returns the number of objects that
+    /// they changed.
     pub fn settle(&mut self, clock: &Clock) -> usize {
         let touched = garbage::settle(&mut self.api.state, clock);
         roles::aggregate(&mut self.api, &mut self.aggregated, clock);
         touched
     }
 
-    /// Gives every workload the status that it has when all of its pods run: Deployments, ReplicaSets, StatefulSets,
-    /// DaemonSets (as in a cluster of one node), Jobs, Pods, and bound volume claims. No pod is made for them. Returns how
-    /// many objects changed.
+    /// Sets the status that each workload has when all of its pods run: Deployments, ReplicaSets, StatefulSets, DaemonSets (as
+    /// in a cluster of one node), Jobs, Pods, and bound volume claims. Creates no pods for them. Returns the number of changed
+    /// objects.
     ///
-    /// This stands in for kube-controller-manager, scheduler and kubelet, to show how a fleet comes up without nodes: an
-    /// image that does not exist "runs", too. Nothing of it happens unless it is called.
+    /// This replaces kube-controller-manager, scheduler and kubelet, to show how a fleet comes up without nodes: even an image
+    /// that does not exist "runs". It happens only in this call.
     pub fn run_workloads(&mut self, clock: &Clock) -> usize {
         workloads::run(&mut self.api.state, &mut self.ran, clock)
     }

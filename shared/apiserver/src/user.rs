@@ -7,14 +7,14 @@ pub struct User {
     pub name: String,
     /// The uid, often empty.
     pub uid: String,
-    /// The groups.
+    /// The groups of the user.
     pub groups: Vec<String>,
     /// Extra values by key.
     pub extra: Vec<(String, Vec<String>)>,
 }
 
 impl User {
-    /// A member of `system:masters`, who may do everything.
+    /// Returns a user in `system:masters`, which may do everything.
     pub fn admin(name: &str) -> Self {
         Self {
             name: name.to_owned(),

@@ -85,7 +85,7 @@ impl Embedded {
 
     /// Sets the version of Kubernetes that the server reports: major, minor and patch.
     pub fn set_kubernetes_version(&self, kubernetes: [u64; 3]) {
-        self.with(|server, _| server.tell_version(kubernetes));
+        self.with(|server, _| server.set_version(kubernetes));
     }
 
     /// Answers a request, then runs the controllers that every cluster has.

@@ -18,7 +18,7 @@ static GROUP: Type = Type::new_unspecified_type("kubernetes.authorization.GroupC
 static RESOURCE: Type = Type::new_unspecified_type("kubernetes.authorization.ResourceCheck");
 static DECISION: Type = Type::new_unspecified_type("kubernetes.authorization.Decision");
 
-/// What was asked so far.
+/// The attributes of a question, as the calls of an expression have set them.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     state: Arc<State>,
@@ -130,7 +130,7 @@ fn own<'a, T: StaticVal>(args: &'a [CowVal<'_, '_>]) -> Result<&'a T, ExecutionE
 /// Declares the functions of the authorizer.
 ///
 /// # Errors
-/// A function that is declared two times.
+/// A function that is declared already.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload(
         "path",

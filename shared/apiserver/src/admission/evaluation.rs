@@ -18,8 +18,8 @@ use crate::registry::policy::OUTSIDE;
 use crate::store::state::State;
 use crate::values::text;
 
-/// How many compiled expressions are kept for the next request.
-const KEPT: usize = 1024;
+/// The number of compiled expressions that are kept for later requests.
+const MAX_COMPILED: usize = 1024;
 
 type Compiled = Arc<Result<Expression, String>>;
 
@@ -35,28 +35,28 @@ fn compiled(text: &str) -> Compiled {
         return Arc::clone(found);
     }
     let made = Arc::new(Expression::compile(text, &OUTSIDE));
-    if kept.len() >= KEPT {
+    if kept.len() >= MAX_COMPILED {
         kept.clear();
     }
     kept.insert(text.to_owned(), Arc::clone(&made));
     made
 }
 
-/// The language with the authorizer, and the types of the objects that an expression makes.
+/// Returns the language with the authorizer, and the types of the objects that an expression makes.
 fn environment(types: &BTreeSet<String>) -> Result<Env, String> {
     let mut env = library::environment()?;
     authorizer::declare(&mut env).map_err(|error| error.to_string())?;
     for name in types {
-        let made = Made(Type::new_struct(name.clone()));
+        let made = ObjectType(Type::new_struct(name.clone()));
         env.add_type(made).map_err(|error| error.to_string())?;
     }
     Ok(env)
 }
 
 /// A type whose objects are maps of their fields.
-struct Made(Type);
+struct ObjectType(Type);
 
-impl StructType for Made {
+impl StructType for ObjectType {
     fn get_type(&self) -> &Type {
         &self.0
     }
@@ -82,7 +82,7 @@ pub(super) struct Evaluation<'a> {
     variables: OnceCell<Variables>,
 }
 
-/// The values of a policy's variables, and why others have none.
+/// The values of a policy's variables, and the errors of the others.
 #[derive(Default)]
 struct Variables {
     values: HashMap<Key, Cel>,
@@ -126,7 +126,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     ///
     /// # Errors
     /// The real server's message.
@@ -134,7 +134,7 @@ impl<'a> Evaluation<'a> {
         let expression = compiled(text);
         let expression = match expression.as_ref() {
             Ok(expression) => expression,
-            Err(why) => return Err(format!("compilation error: {why}")),
+            Err(detail) => return Err(format!("compilation error: {detail}")),
         };
         let variables = if expression.variables.is_empty() {
             None
@@ -144,7 +144,9 @@ impl<'a> Evaluation<'a> {
         self.run(expression, variables)
             .map_err(|failure| match failure {
                 Failure::Budget => OUT_OF_BUDGET.to_owned(),
-                Failure::Evaluation(why) => format!("expression '{text}' resulted in error: {why}"),
+                Failure::Evaluation(detail) => {
+                    format!("expression '{text}' resulted in error: {detail}")
+                }
             })
     }
 
@@ -156,7 +158,7 @@ impl<'a> Evaluation<'a> {
             let name = text(variable, "/name").to_owned();
             let value = match compiled(text(variable, "/expression")).as_ref() {
                 Ok(expression) => self.run(expression, Some(&found)),
-                Err(why) => Err(Failure::Evaluation(why.clone())),
+                Err(detail) => Err(Failure::Evaluation(detail.clone())),
             };
             let value = value.and_then(|value| found.size.grow(&value).map(|()| value));
             match value {
@@ -206,15 +208,15 @@ impl<'a> Evaluation<'a> {
             });
             match failed {
                 Some((_, Failure::Budget)) => Failure::Budget,
-                Some((name, Failure::Evaluation(why))) => Failure::Evaluation(format!(
-                    "composited variable {name:?} fails to evaluate: {why}"
+                Some((name, Failure::Evaluation(detail))) => Failure::Evaluation(format!(
+                    "composited variable {name:?} fails to evaluate: {detail}"
                 )),
                 None => failure,
             }
         })
     }
 
-    /// Whether all match conditions hold: `Ok(false)` when one does not, whatever the others say.
+    /// Returns whether all match conditions hold. `Ok(false)` if one does not, even if others fail.
     ///
     /// # Errors
     /// The messages of conditions that have no value.
@@ -228,7 +230,7 @@ impl<'a> Evaluation<'a> {
             match self.value(text(condition, "/expression")) {
                 Ok(Cel::Bool(false)) => return Ok(false),
                 Ok(_) => {}
-                Err(why) => problems.push(why),
+                Err(detail) => problems.push(detail),
             }
         }
         match problems.as_slice() {
@@ -238,18 +240,18 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Whether the policy admits what it cannot decide.
+    /// Returns whether the policy admits a request whose evaluation fails (`failurePolicy: Ignore`).
     pub(super) fn ignores_failures(&self) -> bool {
         ignores_failures(&self.matched.policy)
     }
 }
 
-/// Whether a policy admits what it cannot decide.
+/// Returns whether a policy admits a request whose evaluation fails (`failurePolicy: Ignore`).
 pub(super) fn ignores_failures(policy: &Value) -> bool {
     policy["spec"]["failurePolicy"] == "Ignore"
 }
 
-/// The variable `request`: an AdmissionRequest without its objects.
+/// Returns the variable `request`: an AdmissionRequest without its objects.
 fn review(request: &Request<'_>, matched: &Matched) -> Value {
     let kind = |of: &crate::resources::Resource| json!({"group": of.group, "version": of.version, "kind": of.kind});
     let resource = |of: &crate::resources::Resource| json!({"group": of.group, "version": of.version, "resource": of.plural});

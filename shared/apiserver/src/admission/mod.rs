@@ -17,24 +17,24 @@ pub(crate) use policies::Request;
 pub(crate) use validating::validate;
 
 /// Namespaces that cannot be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+const UNDELETABLE: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Before a deletion.
+/// Admits a deletion.
 ///
 /// # Errors
 /// 403 for a namespace that cannot be deleted.
 pub(crate) fn delete(resource: &Resource, name: &str) -> Result<(), ApiError> {
-    if resource.is("", "namespaces") && IMMORTAL.contains(&name) {
-        let why = "this namespace may not be deleted";
-        return Err(ApiError::forbidden(resource, name, why));
+    if resource.is("", "namespaces") && UNDELETABLE.contains(&name) {
+        let detail = "this namespace may not be deleted";
+        return Err(ApiError::forbidden(resource, name, detail));
     }
     Ok(())
 }
 
-/// Before a create.
+/// Admits a create, and completes the object.
 ///
 /// # Errors
-/// 404 for a namespace that is not there, 403 for one that is being deleted.
+/// 404 for a namespace that does not exist, 403 for one that is being deleted.
 pub(crate) fn create(
     state: &State,
     resource: &Resource,
@@ -58,10 +58,10 @@ pub(crate) fn create(
         return Err(error);
     };
     if found["metadata"].get("deletionTimestamp").is_some() {
-        let why = format!(
+        let detail = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
-        let mut error = ApiError::forbidden(resource, name, &why);
+        let mut error = ApiError::forbidden(resource, name, &detail);
         error.details.insert(
             "causes".into(),
             json!([{
@@ -75,7 +75,7 @@ pub(crate) fn create(
     storage_class(state, resource, object)
 }
 
-/// A claim without a storage class gets the default one.
+/// Sets the default storage class of a claim without one.
 fn storage_class(state: &State, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     if !resource.is("", "persistentvolumeclaims")
         || object["spec"].get("storageClassName").is_some()

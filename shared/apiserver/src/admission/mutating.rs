@@ -12,8 +12,8 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::text;
 
-/// Applies the MutatingAdmissionPolicies of a request to its object: all of them once, then those that want it once more when
-/// a later one changed the object.
+/// Applies the MutatingAdmissionPolicies of a request to its object: first all of them, then again those with
+/// `reinvocationPolicy: IfNeeded` if a later one changed the object.
 ///
 /// # Errors
 /// The failures of policies that do not ignore them, as the real server answers them.
@@ -55,8 +55,8 @@ pub(crate) fn mutate(
     Err(error)
 }
 
-/// One pass over the policies. Returns the number of the last invocation that changed the object, counted from one; the
-/// invocations that are to be made again when a later one changes it are added to `again`.
+/// Makes one pass over the policies. Returns the number of the last invocation that changed the object, counted from one. Adds to
+/// `again` the invocations that must be repeated if a later one changes the object.
 fn pass(
     state: &State,
     request: &Request<'_>,
@@ -75,10 +75,10 @@ fn pass(
         let name = text(&policy, "/metadata/name");
         let matched = match matched {
             Ok(matched) => matched,
-            Err(why) => {
+            Err(detail) => {
                 if !ignores_failures(&policy) {
                     problems.push(format!(
-                        "policy {name:?} denied request: failed to configure policy: {why}"
+                        "policy {name:?} denied request: failed to configure policy: {detail}"
                     ));
                 }
                 continue;
@@ -89,10 +89,10 @@ fn pass(
             if !chosen(name, bound) {
                 continue;
             }
-            let mut refuse = |why: String| {
+            let mut refuse = |detail: String| {
                 if !ignores_failures(&policy) {
                     problems.push(format!(
-                        "policy '{name}' with binding '{bound}' denied request: {why}"
+                        "policy '{name}' with binding '{bound}' denied request: {detail}"
                     ));
                 }
             };
@@ -100,20 +100,20 @@ fn pass(
             let params = match concerned {
                 Ok(None) => continue,
                 Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
-                Err(why) => Err(why),
+                Err(detail) => Err(detail),
             };
             let params = match params {
                 Ok(params) => params,
-                Err(why) => {
-                    refuse(format!("failed to configure binding: {why}"));
+                Err(detail) => {
+                    refuse(format!("failed to configure binding: {detail}"));
                     continue;
                 }
             };
             for param in params {
                 count += 1;
                 let before = object.clone();
-                if let Err(why) = invoke(state, request, &matched, param.as_deref(), object) {
-                    refuse(why);
+                if let Err(detail) = invoke(state, request, &matched, param.as_deref(), object) {
+                    refuse(detail);
                 }
                 if before != *object {
                     changed = count;
@@ -176,7 +176,7 @@ fn invoke(
     Ok(())
 }
 
-/// Applies the operations that an expression made. One that tests the object and fails leaves all of it as it was.
+/// Applies the JSON Patch that an expression made. If a `test` operation fails, the object stays unchanged.
 fn json_patch(object: &Value, operations: &Value) -> Result<Value, String> {
     let Some(operations) = operations.as_array() else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".into());
@@ -186,7 +186,7 @@ fn json_patch(object: &Value, operations: &Value) -> Result<Value, String> {
         match patch::json_operation(&new, operation) {
             Ok(next) => new = next,
             Err(_) if operation["op"] == "test" => return Ok(object.clone()),
-            Err(why) => return Err(format!("JSON Patch: {why}")),
+            Err(detail) => return Err(format!("JSON Patch: {detail}")),
         }
     }
     Ok(new)

@@ -1,4 +1,4 @@
-//! Which policies and bindings concern a request, and with which parameters.
+//! Selects the policies, bindings and parameters that apply to a request.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::values::{text, texts};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// Resources that no policy concerns, so that a policy can always be mended.
+/// Resources that no policy applies to, so that a wrong policy can always be fixed.
 const EXEMPT: [&str; 6] = [
     "validatingwebhookconfigurations",
     "mutatingwebhookconfigurations",
@@ -23,7 +23,7 @@ const EXEMPT: [&str; 6] = [
     "mutatingadmissionpolicybindings",
 ];
 
-/// A write that is to be admitted.
+/// A write that needs admission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub user: &'a User,
@@ -43,7 +43,7 @@ impl Request<'_> {
         self.resource.is("", "namespaces")
     }
 
-    /// The namespace that the real server's requests have: a Namespace is in itself.
+    /// Returns the namespace of the AdmissionRequest: for a Namespace, its own name.
     pub(super) fn namespace(&self) -> &str {
         if self.is_namespace() {
             self.name
@@ -61,10 +61,10 @@ pub(super) struct Matched {
     pub resource: Arc<Resource>,
 }
 
-/// The policies of a kind that concern a request and have bindings. `kind` is `validating` or `mutating`.
+/// Returns the policies of a kind that apply to a request and have bindings. `kind` is `validating` or `mutating`.
 ///
 /// # Errors
-/// The policy that cannot be matched, and why.
+/// The policy that cannot be matched, with the reason.
 pub(super) fn matching(
     state: &State,
     request: &Request<'_>,
@@ -100,13 +100,13 @@ pub(super) fn matching(
                 };
                 found.push((Arc::clone(policy), Ok(matched)));
             }
-            Err(why) => found.push((Arc::clone(policy), Err(why))),
+            Err(detail) => found.push((Arc::clone(policy), Err(detail))),
         }
     }
     found
 }
 
-/// The resource, in the version of the rule, when `matchConstraints` or `matchResources` concern a request.
+/// Returns the resource, in the version of the rule, if `matchConstraints` or `matchResources` select the request.
 ///
 /// # Errors
 /// A selector that is not valid.
@@ -145,7 +145,7 @@ pub(super) fn matches(
     Ok(covered(state, request, wanted, exact))
 }
 
-/// Whether the namespace of a request is selected; what is in none is.
+/// Returns whether the selector selects the namespace of a request; a cluster-scoped object is always selected.
 fn in_namespace(state: &State, request: &Request<'_>, selector: &LabelSelector) -> bool {
     if request.is_namespace() {
         return request
@@ -157,14 +157,14 @@ fn in_namespace(state: &State, request: &Request<'_>, selector: &LabelSelector) 
         || namespace(state, request.namespace).is_some_and(|found| selector.matches_object(found))
 }
 
-/// A namespace as the store has it.
+/// Returns the stored Namespace object.
 pub(super) fn namespace<'s>(state: &'s State, name: &str) -> Option<&'s Value> {
     let key = (String::new(), "namespaces".to_owned());
     let found = state.store.get(&key, &(String::new(), name.to_owned()));
     found.map(AsRef::as_ref)
 }
 
-/// The resource in the version of the first rule that covers a request.
+/// Returns the resource in the version of the first rule that covers a request.
 fn covered(
     state: &State,
     request: &Request<'_>,
@@ -211,7 +211,7 @@ fn covers(rule: &Value, request: &Request<'_>, resource: &Resource) -> bool {
         && (names.is_empty() || names.iter().any(|name| name == request.name))
 }
 
-/// An object of a request in the version that a policy names.
+/// Converts an object of a request to the version that a policy names.
 pub(super) fn versioned(request: &Request<'_>, to: &Resource, object: &Value) -> Value {
     if to.api_version == request.resource.api_version {
         return object.clone();
@@ -220,11 +220,11 @@ pub(super) fn versioned(request: &Request<'_>, to: &Resource, object: &Value) ->
     objects::in_version(to, &stored)
 }
 
-/// The parameters of a binding: one `None` when the policy takes none; none at all when they are missing and the binding
-/// allows it.
+/// Returns the parameters of a binding: one `None` if the policy has no `paramKind`, an empty list if they are missing and the binding
+/// allows that.
 ///
 /// # Errors
-/// A kind that nobody serves, a reference that does not fit, and missing parameters that the binding denies.
+/// A kind that is not served, a reference that does not fit, and missing parameters that the binding denies.
 pub(super) fn params(
     state: &State,
     policy: &Value,
@@ -285,7 +285,7 @@ pub(super) fn params(
     Ok(found.collect())
 }
 
-/// A kind as Go prints it: `v1, Kind=ConfigMap`.
+/// Formats a kind as Go does: `v1, Kind=ConfigMap`.
 fn go_kind(version: &str, kind: &str) -> String {
     let group = if version.contains('/') { "" } else { "/" };
     format!("{group}{version}, Kind={kind}")

@@ -12,7 +12,7 @@ use crate::values::{text, texts};
 /// The longest message that an expression may make.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-/// A refusal of a policy, before a binding says what follows from it.
+/// A refusal of a policy, before the `validationActions` of a binding are applied.
 struct Denial {
     message: String,
     reason: String,
@@ -27,8 +27,8 @@ impl Denial {
     }
 }
 
-/// Evaluates the ValidatingAdmissionPolicies of a request. Refusals that a binding only warns of are added to the warnings;
-/// audit annotations have no reader here and are evaluated for their errors alone.
+/// Evaluates the ValidatingAdmissionPolicies of a request. Adds a warning for each refusal whose binding only warns.
+/// Audit annotations are evaluated only for their errors, since this server has no audit log.
 ///
 /// # Errors
 /// The first refusal that a binding denies, as the real server answers it.
@@ -50,12 +50,12 @@ pub(crate) fn validate(
         let name = text(&policy, "/metadata/name");
         let matched = match matched {
             Ok(matched) => matched,
-            Err(why) => {
+            Err(detail) => {
                 if !ignores_failures(&policy) {
                     deny(
                         name,
                         None,
-                        Denial::failure(format!("failed to configure policy: {why}")),
+                        Denial::failure(format!("failed to configure policy: {detail}")),
                     );
                 }
                 continue;
@@ -68,14 +68,14 @@ pub(crate) fn validate(
             let params = match concerned {
                 Ok(None) => continue,
                 Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
-                Err(why) => Err(why),
+                Err(detail) => Err(detail),
             };
             let params = match params {
                 Ok(params) => params,
-                Err(why) => {
+                Err(detail) => {
                     if !ignores_failures(&policy) {
-                        let why = format!("failed to configure binding: {why}");
-                        deny(name, Some(bound), Denial::failure(why));
+                        let detail = format!("failed to configure binding: {detail}");
+                        deny(name, Some(bound), Denial::failure(detail));
                     }
                     continue;
                 }
@@ -95,8 +95,8 @@ pub(crate) fn validate(
                         deny(name, Some(bound), denial);
                     }
                 }
-                for why in failures {
-                    deny(name, Some(bound), Denial::failure(why));
+                for detail in failures {
+                    deny(name, Some(bound), Denial::failure(detail));
                 }
             }
         }
@@ -123,19 +123,19 @@ pub(crate) fn validate(
     Err(error)
 }
 
-/// The refusals of a policy, and the failures of its audit annotations.
+/// Returns the refusals of a policy, and the failures of its audit annotations.
 fn decide(policy: &Value, evaluation: &Evaluation<'_>) -> (Vec<Denial>, Vec<String>) {
-    let failed = |why: String| {
+    let failed = |detail: String| {
         if evaluation.ignores_failures() {
             Vec::new()
         } else {
-            vec![Denial::failure(why)]
+            vec![Denial::failure(detail)]
         }
     };
     match evaluation.conditions() {
         Ok(true) => {}
         Ok(false) => return (Vec::new(), Vec::new()),
-        Err(why) => return (failed(why), Vec::new()),
+        Err(detail) => return (failed(detail), Vec::new()),
     }
     let mut denials = Vec::new();
     for validation in policy["spec"]["validations"]
@@ -153,7 +153,7 @@ fn decide(policy: &Value, evaluation: &Evaluation<'_>) -> (Vec<Denial>, Vec<Stri
                     reason: if reason.is_empty() { "Invalid" } else { reason }.to_owned(),
                 });
             }
-            Err(why) => denials.extend(failed(why)),
+            Err(detail) => denials.extend(failed(detail)),
         }
     }
     let mut failures = Vec::new();
@@ -169,14 +169,14 @@ fn decide(policy: &Value, evaluation: &Evaluation<'_>) -> (Vec<Denial>, Vec<Stri
                 "valueExpression '{expression}' resulted in unsupported return type: {}. Return type must be either string or null.",
                 other.type_of()
             )),
-            Err(why) if !evaluation.ignores_failures() => failures.push(why),
+            Err(detail) if !evaluation.ignores_failures() => failures.push(detail),
             Err(_) => {}
         }
     }
     (denials, failures)
 }
 
-/// The message of a validation: of its expression, else the written one, else the expression itself.
+/// Returns the message of a validation: that of its `messageExpression`, else its `message`, else one with the expression.
 fn message(validation: &Value, evaluation: &Evaluation<'_>) -> String {
     let expression = text(validation, "/messageExpression");
     if !expression.trim().is_empty()

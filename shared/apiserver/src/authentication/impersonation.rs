@@ -1,9 +1,9 @@
-//! Impersonation: who a request is for, as k8s.io/apiserver 0.36 decides it, constrained impersonation included.
+//! Impersonation: the effective user of a request, as k8s.io/apiserver 0.36 decides it, including constrained impersonation.
 //!
-//! A request says by its headers which user, uid, groups and extra values it wants to have. There are five modes, each
-//! with verbs of its own: the constrained ones need `impersonate:MODE` on each wanted value and `impersonate-on:MODE:VERB`
-//! on what the request itself does; the legacy one needs `impersonate` on each wanted value. The mode that was the last
-//! to succeed for a user is tried first; the error of the first mode that fails is returned.
+//! The headers of a request name a user, uid, groups and extra values. There are five modes, each with its own verbs: the
+//! constrained ones need `impersonate:MODE` on each requested value and `impersonate-on:MODE:VERB` on the request itself;
+//! the legacy one needs `impersonate` on each requested value. The mode that last succeeded for a user is tried first; the
+//! error of the first mode that fails is returned.
 
 use std::collections::BTreeMap;
 
@@ -20,17 +20,17 @@ const AUTHENTICATED: &str = "system:authenticated";
 const MASTERS: &str = "system:masters";
 /// The extra value of a service account's token that names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// With this many values or more, a right to all of them is checked first.
+/// The number of values from which on a right to all values is checked first.
 const MANY: usize = 4;
 /// The most users whose mode is remembered.
-const MOST_REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 /// A way to impersonate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// A service account impersonates the node that its pod runs on.
     AssociatedNode,
-    /// Any node.
+    /// A user that may impersonate any node.
     ArbitraryNode,
     /// A service account, by its name alone.
     ServiceAccount,
@@ -54,14 +54,14 @@ pub(crate) struct ModeCache(BTreeMap<String, Mode>);
 
 impl ModeCache {
     fn add(&mut self, user: &str, mode: Mode) {
-        if self.0.len() >= MOST_REMEMBERED && !self.0.contains_key(user) {
+        if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(user) {
             self.0.clear();
         }
         self.0.insert(user.to_owned(), mode);
     }
 }
 
-/// The effective user of a request: its own, or the one that it is allowed to impersonate.
+/// Returns the effective user of a request: its own, or the one that it is allowed to impersonate.
 ///
 /// # Errors
 /// 400 for headers without a user, 403 for a value that the user may not impersonate.
@@ -72,7 +72,7 @@ pub(crate) fn impersonated(
     headers: &[(String, String)],
     attributes: &Attributes<'_>,
 ) -> Result<User, ApiError> {
-    let Some(wanted) = wanted(headers)? else {
+    let Some(requested) = requested_user(headers)? else {
         return Ok(real.clone());
     };
     let last = remembered.0.get(&real.name).copied();
@@ -82,7 +82,7 @@ pub(crate) fn impersonated(
         let attempt = Attempt {
             state,
             real,
-            wanted: &wanted,
+            requested: &requested,
             mode,
         };
         match attempt.user(attributes) {
@@ -97,14 +97,14 @@ pub(crate) fn impersonated(
     Err(first.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
 }
 
-/// The user that the headers ask for; `None` without any of them.
-fn wanted(headers: &[(String, String)]) -> Result<Option<User>, ApiError> {
+/// Returns the user that the headers request; `None` without impersonation headers.
+fn requested_user(headers: &[(String, String)]) -> Result<Option<User>, ApiError> {
     let values = |name: &'static str| {
         let all = headers.iter();
         let all = all.filter(move |(known, _)| known.eq_ignore_ascii_case(name));
         all.map(|(_, value)| value.clone())
     };
-    let mut wanted = User {
+    let mut requested = User {
         name: values("impersonate-user").next().unwrap_or_default(),
         uid: values("impersonate-uid").next().unwrap_or_default(),
         groups: values("impersonate-group").collect(),
@@ -118,16 +118,16 @@ fn wanted(headers: &[(String, String)]) -> Result<Option<User>, ApiError> {
             extra.entry(key).or_default().push(value.clone());
         }
     }
-    wanted.extra = extra.into_iter().collect();
-    if !wanted.name.is_empty() {
-        return Ok(Some(wanted));
+    requested.extra = extra.into_iter().collect();
+    if !requested.name.is_empty() {
+        return Ok(Some(requested));
     }
-    if wanted == User::default() {
+    if requested == User::default() {
         return Ok(None);
     }
     Err(ApiError::bad_request(format!(
         "requested {} without impersonating a user name",
-        go_syntax(&wanted)
+        go_syntax(&requested)
     )))
 }
 
@@ -147,7 +147,7 @@ fn unescaped(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// A user as Go's `%#v` prints one.
+/// Formats a user as Go's `%#v` does.
 fn go_syntax(user: &User) -> String {
     let list = |values: &[String]| {
         let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
@@ -173,7 +173,7 @@ fn go_syntax(user: &User) -> String {
     )
 }
 
-/// The namespace and the name of a service account's user.
+/// Returns the namespace and the name of a service account's user.
 fn account(name: &str) -> Option<(&str, &str)> {
     let (namespace, account) = name
         .strip_prefix("system:serviceaccount:")?
@@ -182,7 +182,7 @@ fn account(name: &str) -> Option<(&str, &str)> {
     valid.then_some((namespace, account))
 }
 
-/// The name of a node's user.
+/// Returns the name of a node's user.
 fn node(name: &str) -> Option<&str> {
     let node = name.strip_prefix("system:node:")?;
     names::subdomain(node).is_empty().then_some(node)
@@ -199,11 +199,12 @@ impl Mode {
         }
     }
 
-    /// Whether the mode can impersonate the wanted user.
-    fn applies(self, real: &User, wanted: &User) -> bool {
-        let name_alone =
-            || wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
-        let node = node(&wanted.name);
+    /// Returns whether the mode can impersonate the requested user.
+    fn applies(self, real: &User, requested: &User) -> bool {
+        let name_alone = || {
+            requested.uid.is_empty() && requested.groups.is_empty() && requested.extra.is_empty()
+        };
+        let node = node(&requested.name);
         match self {
             Self::AssociatedNode => {
                 let own = real.extra.iter().find(|(key, _)| key == NODE_NAME);
@@ -214,8 +215,8 @@ impl Mode {
                 name_alone() && node.is_some() && own == node && account(&real.name).is_some()
             }
             Self::ArbitraryNode => name_alone() && node.is_some(),
-            Self::ServiceAccount => name_alone() && account(&wanted.name).is_some(),
-            Self::UserInfo => node.is_none() && account(&wanted.name).is_none(),
+            Self::ServiceAccount => name_alone() && account(&requested.name).is_some(),
+            Self::UserInfo => node.is_none() && account(&requested.name).is_none(),
             Self::Legacy => true,
         }
     }
@@ -225,15 +226,15 @@ impl Mode {
 struct Attempt<'a> {
     state: &'a State,
     real: &'a User,
-    wanted: &'a User,
+    requested: &'a User,
     mode: Mode,
 }
 
 impl Attempt<'_> {
-    /// The impersonated user; `None` when the mode cannot impersonate it.
+    /// Returns the impersonated user; `None` when the mode cannot impersonate it.
     fn user(&self, attributes: &Attributes<'_>) -> Option<Result<User, ApiError>> {
         self.mode
-            .applies(self.real, self.wanted)
+            .applies(self.real, self.requested)
             .then(|| self.allowed(attributes))
     }
 
@@ -246,7 +247,7 @@ impl Attempt<'_> {
             };
             authorize(self.state, self.real, &attributes)?;
         }
-        let mut user = self.wanted.clone();
+        let mut user = self.requested.clone();
         self.user_name(&mut user)?;
         self.uid()?;
         self.groups()?;
@@ -287,25 +288,25 @@ impl Attempt<'_> {
         authorize(self.state, self.real, &attributes)
     }
 
-    /// A refusal that does not depend on RBAC.
-    fn refused(&self, attributes: Attributes<'_>, why: &str) -> ApiError {
+    /// Returns the error of a refusal that does not depend on RBAC.
+    fn refused(&self, attributes: Attributes<'_>, detail: &str) -> ApiError {
         let verb = self.verb();
         let attributes = Attributes {
             verb: &verb,
             ..attributes
         };
-        forbidden(self.real, &attributes, why)
+        forbidden(self.real, &attributes, detail)
     }
 
     fn user_name(&self, user: &mut User) -> Result<(), ApiError> {
         let mut attributes = Attributes {
             group: self.group(),
             resource: "users",
-            name: &self.wanted.name,
+            name: &self.requested.name,
             ..Attributes::default()
         };
         if self.is_constrained()
-            && let Some(node) = node(&self.wanted.name)
+            && let Some(node) = node(&self.requested.name)
         {
             attributes.resource = "nodes";
             attributes.name = match self.mode {
@@ -314,7 +315,7 @@ impl Attempt<'_> {
             };
             user.groups = vec!["system:nodes".to_owned()];
         }
-        if let Some((namespace, account)) = account(&self.wanted.name) {
+        if let Some((namespace, account)) = account(&self.requested.name) {
             attributes.resource = "serviceaccounts";
             attributes.namespace = namespace;
             attributes.name = account;
@@ -329,19 +330,19 @@ impl Attempt<'_> {
     }
 
     fn uid(&self) -> Result<(), ApiError> {
-        if self.wanted.uid.is_empty() {
+        if self.requested.uid.is_empty() {
             return Ok(());
         }
         self.check(Attributes {
             group: GROUP,
             resource: "uids",
-            name: &self.wanted.uid,
+            name: &self.requested.uid,
             ..Attributes::default()
         })
     }
 
     fn groups(&self) -> Result<(), ApiError> {
-        let groups = &self.wanted.groups;
+        let groups = &self.requested.groups;
         let attributes = |name| Attributes {
             group: self.group(),
             resource: "groups",
@@ -350,12 +351,12 @@ impl Attempt<'_> {
         };
         if self.is_constrained() {
             if groups.iter().any(String::is_empty) {
-                let why = "impersonating the empty string group is not allowed";
-                return Err(self.refused(attributes(""), why));
+                let detail = "impersonating the empty string group is not allowed";
+                return Err(self.refused(attributes(""), detail));
             }
             if groups.iter().any(|group| group == MASTERS) {
-                let why = "impersonating the system:masters group is not allowed";
-                return Err(self.refused(attributes(MASTERS), why));
+                let detail = "impersonating the system:masters group is not allowed";
+                return Err(self.refused(attributes(MASTERS), detail));
             }
             if groups.len() >= MANY && self.check(attributes("*")).is_ok() {
                 return Ok(());
@@ -367,7 +368,7 @@ impl Attempt<'_> {
     }
 
     fn extra(&self) -> Result<(), ApiError> {
-        let extra = &self.wanted.extra;
+        let extra = &self.requested.extra;
         let attributes = |key, name| Attributes {
             group: GROUP,
             resource: "userextras",
@@ -376,8 +377,8 @@ impl Attempt<'_> {
             ..Attributes::default()
         };
         if self.is_constrained() && !extra.is_empty() {
-            if let Some(why) = extra_problem(extra) {
-                return Err(self.refused(attributes("", ""), &why));
+            if let Some(detail) = extra_problem(extra) {
+                return Err(self.refused(attributes("", ""), &detail));
             }
             let values: usize = extra.iter().map(|(_, values)| values.len()).sum();
             if values >= MANY && self.check(attributes("*", "*")).is_ok() {
@@ -393,15 +394,15 @@ impl Attempt<'_> {
     }
 }
 
-/// Why constrained impersonation refuses extra values before RBAC is asked; `None` when it does not.
+/// Returns the message with which constrained impersonation refuses extra values before it checks RBAC, if it does.
 fn extra_problem(extra: &[(String, Vec<String>)]) -> Option<String> {
     extra.iter().find_map(|(key, values)| {
         if key.is_empty() {
             return Some("impersonating the empty string key in extra is not allowed".to_owned());
         }
-        if let Some(why) = domain_path_problem(key) {
+        if let Some(detail) = domain_path_problem(key) {
             return Some(format!(
-                "impersonating an invalid key in extra is not allowed: {why}"
+                "impersonating an invalid key in extra is not allowed: {detail}"
             ));
         }
         if *key != key.to_lowercase() {
@@ -414,27 +415,28 @@ fn extra_problem(extra: &[(String, Vec<String>)]) -> Option<String> {
     })
 }
 
-/// Why a text is not a domain-prefixed path, in the words of `IsDomainPrefixedPath` of apimachinery; `None` when it is one.
+/// Checks that a string is a domain-prefixed path. Returns the message of apimachinery's `IsDomainPrefixedPath` if it is not.
 fn domain_path_problem(key: &str) -> Option<String> {
     const PATH: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
-    let invalid = |value: &str, why: &str| format!("extra.key: Invalid value: {value:?}: {why}");
+    let invalid =
+        |value: &str, detail: &str| format!("extra.key: Invalid value: {value:?}: {detail}");
     let mut parts = key.splitn(2, '/');
     let (domain, path) = (
         parts.next().unwrap_or_default(),
         parts.next().unwrap_or_default(),
     );
     if domain.is_empty() || path.is_empty() {
-        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        return Some(invalid(key, why));
+        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        return Some(invalid(key, detail));
     }
     let mut problems: Vec<String> = names::subdomain(domain)
         .iter()
-        .map(|why| invalid(domain, why))
+        .map(|detail| invalid(domain, detail))
         .collect();
     let fits = |c: char| c.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(c);
     if !path.chars().all(fits) {
-        let why = format!("Invalid path (regex used for validation is '{PATH}')");
-        problems.push(invalid(path, &why));
+        let detail = format!("Invalid path (regex used for validation is '{PATH}')");
+        problems.push(invalid(path, &detail));
     }
     match problems.as_slice() {
         [] => None,

@@ -36,7 +36,7 @@ impl Tokens {
         token
     }
 
-    /// The record of a token; `None` when it was not issued here, has expired, or its account is gone.
+    /// Returns the record of a token; `None` if this server did not issue it, it has expired, or its account was deleted.
     pub(crate) fn find(&self, state: &State, token: &str, now: Timestamp) -> Option<&Issued> {
         let issued = self.0.get(token)?;
         let key = (issued.namespace.clone(), issued.account.clone());
@@ -46,7 +46,7 @@ impl Tokens {
 }
 
 impl Issued {
-    /// The service account as a user.
+    /// Returns the service account as a user.
     pub(crate) fn user(&self) -> User {
         let credential = "authentication.kubernetes.io/credential-id".to_owned();
         User {

@@ -82,13 +82,16 @@ pub(crate) fn check(
         .iter()
         .map(|group| format!("{group:?}"))
         .collect();
-    let why = format!(
+    let detail = format!(
         "user {:?} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}",
         user.name,
         groups.join(" "),
         compact(&missing).join("\n")
     );
-    let message = format!("{}.{GROUP} {name:?} is forbidden: {why}", resource.plural);
+    let message = format!(
+        "{}.{GROUP} {name:?} is forbidden: {detail}",
+        resource.plural
+    );
     let mut error = ApiError::new(403, "Forbidden", message);
     error.details.insert("name".into(), name.into());
     error.details.insert("group".into(), GROUP.into());
@@ -157,7 +160,7 @@ fn covers(rule: &Value, right: &Right) -> bool {
     has("apiGroups", &right.group) && resource && (names.is_empty() || names.contains(&right.name))
 }
 
-/// The rights as rules, with the verbs of one resource together.
+/// Returns the rights as rules, with the verbs of one resource together.
 fn compact(missing: &[Right]) -> Vec<String> {
     let mut lines: Vec<(Right, Vec<String>)> = Vec::new();
     for right in missing {

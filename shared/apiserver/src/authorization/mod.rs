@@ -97,10 +97,10 @@ pub(crate) fn authorize(
     Err(forbidden(user, attributes, &decision.reason))
 }
 
-/// The error of a request that is not allowed.
+/// Returns the error of a request that is not allowed.
 pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let verb = attributes.verb;
-    let what = match attributes.path {
+    let denial = match attributes.path {
         Some(path) => format!("User {:?} cannot {verb} path {path:?}", user.name),
         None => {
             let scope = match attributes.namespace {
@@ -116,22 +116,22 @@ pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) 
         }
     };
     // Escaped as in the real server, so that a browser does not read it as HTML.
-    let mut what = what
+    let mut denial = denial
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;");
     if !reason.is_empty() {
-        what.push_str(": ");
-        what.push_str(reason);
+        denial.push_str(": ");
+        denial.push_str(reason);
     }
     let of = match (attributes.resource, attributes.group) {
         (resource, "") => resource.to_owned(),
         (resource, group) => format!("{resource}.{group}"),
     };
     let message = match (of.as_str(), attributes.name) {
-        ("", _) => format!("forbidden: {what}"),
-        (of, "") => format!("{of} is forbidden: {what}"),
-        (of, name) => format!("{of} {name:?} is forbidden: {what}"),
+        ("", _) => format!("forbidden: {denial}"),
+        (of, "") => format!("{of} is forbidden: {denial}"),
+        (of, name) => format!("{of} {name:?} is forbidden: {denial}"),
     };
     let mut error = ApiError::new(403, "Forbidden", message).with_details();
     let details = [
@@ -145,7 +145,7 @@ pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) 
     error
 }
 
-/// Whether a user is in the group that is allowed to do everything.
+/// Returns whether a user is in the group that is allowed to do everything.
 fn is_privileged(user: &User) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
 }
@@ -163,7 +163,7 @@ struct Binding<'a> {
     subject: &'a Value,
 }
 
-/// The bindings of a user in a namespace, those of the cluster first.
+/// Returns the bindings of a user in a namespace, those of the cluster first.
 fn bindings<'a>(
     state: &'a State,
     user: &'a User,
@@ -235,7 +235,7 @@ impl fmt::Display for Binding<'_> {
     }
 }
 
-/// The rules of the role that a binding names; `None` when there is no such role.
+/// Returns the rules of the role that a binding names; `None` if the role does not exist.
 pub(crate) fn rules_of<'a>(
     state: &'a State,
     namespace: &str,
@@ -252,7 +252,7 @@ pub(crate) fn rules_of<'a>(
     Some(role["rules"].as_array().map_or(&[][..], Vec::as_slice))
 }
 
-/// All rules that a user has in a namespace, the cluster's among them.
+/// Returns all rules that a user has in a namespace, the cluster's among them.
 pub(crate) fn rules_of_user(state: &State, user: &User, namespace: &str) -> Vec<Value> {
     if is_privileged(user) {
         return vec![json!({
@@ -263,7 +263,7 @@ pub(crate) fn rules_of_user(state: &State, user: &User, namespace: &str) -> Vec<
     rules.flatten().cloned().collect()
 }
 
-/// The strings of a list; none when it is not a list.
+/// Returns the strings of a list; an empty iterator if the value is not a list.
 fn each<'a>(rule: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
     let list = rule[key].as_array().into_iter().flatten();
     list.filter_map(Value::as_str)
@@ -292,7 +292,7 @@ fn rule_allows(rule: &Value, attributes: &Attributes<'_>) -> bool {
     resource && (names.peek().is_none() || names.any(|known| known == attributes.name))
 }
 
-/// Whether the path of a rule, which may end in stars, covers a path.
+/// Returns whether the path of a rule, which may end with `*`, covers a path.
 pub(crate) fn covers_path(rule: &str, path: &str) -> bool {
     rule == path || (rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*')))
 }

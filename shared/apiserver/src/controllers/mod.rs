@@ -1,4 +1,4 @@
-//! What controllers do in a real cluster: aggregated roles get their rules at once, the rest is done when asked.
+//! Controllers of a real cluster: aggregated roles get their rules at once, the other controllers run only when called.
 
 pub(crate) mod garbage;
 pub(crate) mod roles;

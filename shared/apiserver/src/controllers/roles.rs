@@ -1,5 +1,5 @@
-//! Aggregated cluster roles get their rules, as the controller `clusterroleaggregation` of kube-controller-manager 1.36
-//! gives them, but at once.
+//! Sets the rules of aggregated cluster roles, as the controller `clusterroleaggregation` of kube-controller-manager 1.36
+//! does, but at once.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,7 @@ use driftless_manifest::labels::LabelSelector;
 const GROUP: &str = "rbac.authorization.k8s.io";
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// Brings aggregated roles up to date with the cluster roles that were written since the last time, which is at the version
-/// `done`.
+/// Updates aggregated roles if cluster roles were written since the version `done`, which it sets.
 pub(crate) fn aggregate(api: &mut Api, done: &mut u64, clock: &Clock) {
     let store = &api.state.store;
     if *done == store.version() {
@@ -41,7 +40,7 @@ pub(crate) fn aggregate(api: &mut Api, done: &mut u64, clock: &Clock) {
     *done = api.state.store.version();
 }
 
-/// The roles with an aggregation rule.
+/// Returns the roles with an aggregation rule.
 fn aggregated(state: &State, key: &Key) -> Vec<Name> {
     let all = state.store.list(key, "", None);
     all.filter(|(_, role)| role["aggregationRule"].is_object())
@@ -78,7 +77,7 @@ fn fill(api: &mut Api, key: &Key, name: &Name, clock: &mut Clock) -> bool {
     answer(api, &request, clock.clone()).is_ok()
 }
 
-/// The rules of the selected roles without duplicates; `None` when a selector is not valid.
+/// Returns the rules of the selected roles without duplicates; `None` when a selector is not valid.
 fn rules(state: &State, key: &Key, name: &Name, role: &Value) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
     let mut out: Vec<Value> = Vec::new();

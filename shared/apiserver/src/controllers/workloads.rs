@@ -1,5 +1,5 @@
-//! Workloads without pods: what the status of a Deployment and its like would say if every pod had been scheduled, pulled
-//! its image, started and become ready at once. A simulation, only done when asked: see [`crate::Server::run_workloads`].
+//! Simulates workloads without pods: sets the status that a Deployment or another workload has when each pod is scheduled, has
+//! pulled its image, has started and is ready. Runs only when called: see [`crate::Server::run_workloads`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::store::{Key, Name};
 use crate::values::clock::Clock;
 use crate::values::text;
 
-/// The status of an object whose pods run, at a time.
+/// A function that returns the status of an object whose pods run, at a time.
 type Status = fn(&Value, &str) -> Value;
 
 /// The kinds that are simulated, by group and plural.
@@ -25,8 +25,8 @@ const KINDS: [(&str, &str, Status); 7] = [
     ("", "persistentvolumeclaims", claim),
 ];
 
-/// Gives every workload that was written since the version `ran` the status that it has when all of its pods run. Returns how
-/// many objects changed.
+/// Sets the status of every workload that was written since the version `ran`, as if all of its pods run. Returns the number of
+/// changed objects.
 pub(crate) fn run(state: &mut State, ran: &mut u64, clock: &Clock) -> usize {
     let now = clock.stamp();
     let mut changed = 0;
@@ -48,7 +48,7 @@ pub(crate) fn run(state: &mut State, ran: &mut u64, clock: &Clock) -> usize {
     changed
 }
 
-/// The workloads that were written since a version: a status depends on nothing else.
+/// Returns the workloads that were written since a version. A status depends only on its object.
 fn written_since(state: &State, version: u64) -> BTreeMap<(Key, Name), Status> {
     let store = &state.store;
     let keys = KINDS.map(|(group, plural, status)| ((group.into(), plural.into()), status));
@@ -70,7 +70,7 @@ fn written_since(state: &State, version: u64) -> BTreeMap<(Key, Name), Status> {
     written.collect()
 }
 
-/// The new status, with fields that only the old one has, and with the old times where nothing else changed.
+/// Returns the new status with the fields that only the old one has, and with the old times if nothing else changed.
 fn merged_status(old: &Value, mut new: Value) -> Value {
     if let Some(conditions) = new.get_mut("conditions").and_then(Value::as_array_mut) {
         for condition in conditions {
@@ -224,7 +224,7 @@ mod tests {
         assert!(names(&state, ran).is_empty());
         put(&mut state, "deployments", "b");
         assert_eq!(names(&state, ran), ["b"]);
-        // The history is too short to tell which objects changed.
+        // The history is too short to know which objects changed.
         (0..=HISTORY).for_each(|_| put(&mut state, "controllerrevisions", "a"));
         assert_eq!(names(&state, ran), ["a", "b", "c"]);
     }

@@ -1,4 +1,4 @@
-//! Arguments and answers of functions.
+//! The arguments and results of functions.
 
 use ::cel::ExecutionError;
 use ::cel::common::types::{CelBool, CelInt, CelString};
@@ -16,7 +16,7 @@ pub(crate) fn integer<'b, 'v>(answer: i64) -> CowVal<'b, 'v> {
     CowVal::owned(CelInt::from(answer))
 }
 
-/// An argument that is a text.
+/// Returns an argument as a string.
 ///
 /// # Errors
 /// An argument of another type.

@@ -1,5 +1,5 @@
-//! What an evaluation may cost: a bound that is known before it starts, from the loops of the expression and the size of the
-//! data.
+//! The cost of an evaluation: a bound that is known before it starts, from the nested loops of the expression and the size of
+//! the data.
 
 use ::cel::Value as Cel;
 use ::cel::common::ast::{Expr, IdedExpr, LiteralValue};
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use super::tree::{Failure, children};
 
-/// The most steps of all loops within each other, each weighed by the size of the data that it may copy.
+/// The most steps of nested loops, weighted by the size of the data that each step may copy.
 const MAX_WORK: usize = 1 << 28;
-/// The longest text that `replace` may make.
+/// The longest string that `replace` may make.
 const MAX_TEXT: usize = 16 << 20;
 /// The most values that an intermediate result may have.
 const MAX_VALUES: usize = 4 << 20;
 
-/// How large the data of an evaluation is.
+/// The size of the data of an evaluation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Size {
     /// The longest list or map.
     longest: usize,
-    /// The longest text.
+    /// The longest string.
     text: usize,
-    /// All of it.
+    /// The size of all values together.
     total: usize,
 }
 
 impl Size {
-    /// The size of some values.
+    /// Returns the size of some values.
     pub(crate) fn of<'v>(values: impl IntoIterator<Item = &'v Value>) -> Self {
         let mut size = Self::default();
         values.into_iter().for_each(|value| size.add(value));
@@ -91,7 +91,7 @@ impl Size {
     /// # Errors
     /// [`Failure::Budget`].
     pub(super) fn check(&self, expression: &IdedExpr, length: usize) -> Result<(), Failure> {
-        // `split` and `findAll` make a list out of a text.
+        // `split` and `findAll` make a list from a string.
         let mut longest = self.longest.max(length);
         let mut text = self.text.max(length);
         let mut replaces = false;
@@ -133,7 +133,7 @@ fn visit<'e>(node: &'e IdedExpr, see: &mut impl FnMut(&'e IdedExpr)) {
     }
 }
 
-/// How many loops stand within each other: `x.all(a, y.all(b, ..))` has two, and so has a chain whose list a loop made.
+/// Returns the depth of nested loops: two for `x.all(a, y.all(b, ..))`, and for a loop over a list that another loop made.
 fn loop_depth(node: &IdedExpr) -> usize {
     let below = children(node).into_iter().map(loop_depth).max();
     let own = match &node.expr {

@@ -30,9 +30,9 @@ pub(super) const NAMES: [&str; 14] = [
     "google",
 ];
 
-/// Every function that can be called; another one does not compile.
+/// The functions that can be called; a call of another one does not compile.
 ///
-/// Of the libraries of Kubernetes 1.36, `format`, `semver`, selectors of the authorizer, two-variable comprehensions, `math` and named formats are not here.
+/// Not included from the libraries of Kubernetes 1.36: `format`, `semver`, selectors of the authorizer, two-variable comprehensions, `math` and named formats.
 pub(super) const FUNCTIONS: &[&str] = &[
     // CEL
     "size",
@@ -155,10 +155,10 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "error",
 ];
 
-/// The language with all functions, without the authorizer's, which admission adds.
+/// Returns the language with all functions, without the authorizer's, which admission adds.
 ///
 /// # Errors
-/// A function that is declared two times.
+/// A function that is declared already.
 pub(crate) fn environment() -> Result<Env, String> {
     let mut env = Env::stdlib();
     declare(&mut env).map_err(|error| error.to_string())?;
@@ -221,7 +221,7 @@ fn bind() -> Macro {
     })
 }
 
-/// The items of an argument that is a list.
+/// Returns the items of an argument that is a list.
 fn items<'a, 'v>(
     args: &'a [CowVal<'_, 'v>],
     index: usize,
@@ -242,7 +242,7 @@ fn holds(list: &[&dyn Val], item: &dyn Val) -> bool {
     list.iter().any(|other| other.equals(item))
 }
 
-/// cel-go's `ext.Sets()`.
+/// Declares the functions of cel-go's `ext.Sets()`.
 fn sets(env: &mut Env) -> Result<(), DeclarationError> {
     let lists = || vec![LIST_TYPE, LIST_TYPE];
     env.add_overload(
@@ -276,7 +276,7 @@ fn sets(env: &mut Env) -> Result<(), DeclarationError> {
     )
 }
 
-/// Kubernetes' functions for lists.
+/// Declares Kubernetes' functions for lists.
 fn lists(env: &mut Env) -> Result<(), DeclarationError> {
     fn order(a: &dyn Val, b: &dyn Val) -> Result<std::cmp::Ordering, ExecutionError> {
         let comparer = a.as_comparer().ok_or_else(|| {
@@ -365,7 +365,7 @@ fn position<'b, 'v>(found: Option<usize>) -> CowVal<'b, 'v> {
     integer(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
 }
 
-/// Kubernetes' functions for regular expressions.
+/// Declares Kubernetes' functions for regular expressions.
 fn patterns(env: &mut Env) -> Result<(), DeclarationError> {
     fn pattern(text: &str) -> Result<regex::Regex, ExecutionError> {
         regex::Regex::new(text)

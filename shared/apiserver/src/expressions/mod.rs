@@ -1,5 +1,5 @@
-//! CEL, in one place for the rules of definitions and for admission policies: what compiles, what an evaluation may cost, and
-//! the functions that Kubernetes adds to the language.
+//! CEL for the rules of definitions and for admission policies: the compiler's checks, the bound on the cost of an evaluation,
+//! and the functions that Kubernetes adds to the language.
 
 pub(crate) mod arguments;
 pub(crate) mod cost;
@@ -22,7 +22,8 @@ pub(crate) use tree::Failure;
 
 /// The most bytes of an expression.
 const MAX_LENGTH: usize = 16 * 1024;
-/// The most operators, dots and brackets: the parser and the evaluation go at most one level deeper for each.
+/// The most operators, dots and brackets. This bounds the depth of the recursion: each adds at most one level to the parser and
+/// the evaluation.
 const MAX_OPERATORS: usize = 800;
 
 /// The real server's message for an evaluation that costs too much.
@@ -33,10 +34,10 @@ pub(crate) const OUT_OF_BUDGET: &str =
 static BASE: LazyLock<Result<Arc<Env>, String>> =
     LazyLock::new(|| library::environment().map(Arc::new));
 
-/// The environment that expressions are evaluated in when they need nothing beside the library.
+/// Returns the environment of expressions that need only the library.
 ///
 /// # Errors
-/// A declaration that the library cannot make.
+/// A declaration that fails.
 pub(crate) fn base() -> Result<Arc<Env>, String> {
     BASE.clone()
 }
@@ -44,10 +45,10 @@ pub(crate) fn base() -> Result<Arc<Env>, String> {
 /// An expression that compiled.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    /// As it was written.
+    /// The source of the expression.
     pub text: String,
     program: Program,
-    /// The names that it expects from outside.
+    /// The outer variables that it reads.
     names: BTreeSet<String>,
     /// The fields of `variables` that it reads.
     pub variables: BTreeSet<String>,
@@ -118,7 +119,7 @@ impl Expression {
         })
     }
 
-    /// Whether the expression reads a name from outside.
+    /// Returns whether the expression reads an outer variable.
     pub(crate) fn reads(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -135,7 +136,7 @@ impl Expression {
     }
 }
 
-/// Line and column of an offset in a text, both from one.
+/// Returns the line and the column of an offset, both counted from one.
 fn place(text: &str, offset: Option<(u32, u32)>) -> (isize, isize) {
     let start = offset.map_or(0, |(start, _)| usize::try_from(start).unwrap_or_default());
     let before: Vec<char> = text.chars().take(start).collect();
@@ -145,7 +146,7 @@ fn place(text: &str, offset: Option<(u32, u32)>) -> (isize, isize) {
     (number(line), number(column))
 }
 
-/// An error of an evaluation in cel-go's words.
+/// Returns cel-go's message for an error of an evaluation.
 fn describe(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
@@ -160,7 +161,7 @@ fn describe(error: &ExecutionError) -> String {
     }
 }
 
-/// A JSON value in CEL.
+/// Converts a JSON value to a CEL value.
 pub(crate) fn to_cel(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -182,7 +183,7 @@ pub(crate) fn to_cel(value: &Value) -> Cel {
     }
 }
 
-/// A CEL value in JSON.
+/// Converts a CEL value to JSON.
 ///
 /// # Errors
 /// The name of a type that JSON does not have.
@@ -309,7 +310,7 @@ mod tests {
         }
         let object = json!({"list": vec![1; 2000]});
         let text = "object.list.all(a, object.list.all(b, object.list.all(c, a == b && b == c)))";
-        let expression = Expression::compile(text, &["object"]).expect("it compiles");
+        let expression = Expression::compile(text, &["object"]).expect("a valid expression");
         let mut context = Context::with_env(base().expect("the library"));
         context.add_variable_from_value("object", to_cel(&object));
         let found = expression.evaluate(&context, &Size::of([&object]));

@@ -74,7 +74,7 @@ fn read<'a, T: StaticVal>(
         .ok_or(ExecutionError::MissingArgumentOrTarget)
 }
 
-/// Addresses as Kubernetes reads them: no zones, no IPv4 within IPv6.
+/// Parses an IP address as Kubernetes does: without zones, and without IPv4 within IPv6.
 fn address(written: &str) -> Option<IpAddr> {
     let found: IpAddr = written.parse().ok()?;
     match found {
@@ -171,7 +171,7 @@ fn refused(function: &str, message: String) -> ExecutionError {
 /// Declares the functions for addresses, networks and URLs.
 ///
 /// # Errors
-/// A function that is declared two times.
+/// A function that is declared already.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     addresses(env)?;
     networks(env)?;

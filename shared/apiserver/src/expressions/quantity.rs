@@ -62,7 +62,7 @@ fn sum<'b, 'v>(a: i128, b: Option<i128>) -> Result<CowVal<'b, 'v>, ExecutionErro
 /// Declares the functions for quantities.
 ///
 /// # Errors
-/// A function that is declared two times.
+/// A function that is declared already.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let own = || QUANTITY.to_owned();
     let member = |env: &mut Env, name: &str, id: &str, args: Vec<Type>, op| {

@@ -1,4 +1,4 @@
-//! The names in an expression: the ones that are bound inside, the ones from outside, and the functions.
+//! Resolves the names in an expression: variables of loops, outer variables, and functions.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) struct Problem {
     pub message: String,
 }
 
-/// What an expression reads, and the names that its loops bind around the current node.
+/// The names that an expression reads, and the variables of the loops around the current node.
 #[derive(Default)]
 pub(super) struct Scope<'e> {
     outside: Vec<&'e str>,
@@ -123,7 +123,7 @@ impl<'e> Scope<'e> {
     }
 }
 
-/// Refuses a written pattern that is no regular expression.
+/// Refuses a literal pattern that is not a valid regular expression.
 fn pattern(node: &IdedExpr, function: &str, args: &[IdedExpr]) -> Result<(), Problem> {
     let at = match function {
         "matches" => args.last(),

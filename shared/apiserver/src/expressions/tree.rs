@@ -1,8 +1,8 @@
-//! The tree of an expression, and why it has no value.
+//! The tree of an expression, and the errors of its evaluation.
 
 use ::cel::common::ast::{EntryExpr, Expr, IdedExpr};
 
-/// Why an expression has no value.
+/// The error of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The evaluation could take too long.
@@ -11,7 +11,7 @@ pub(crate) enum Failure {
     Evaluation(String),
 }
 
-/// The expressions that are directly within another one.
+/// Returns the expressions that are directly within another one.
 pub(super) fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
     fn entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
         match entry {

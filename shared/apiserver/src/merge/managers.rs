@@ -15,7 +15,7 @@ use super::typed::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Server-side apply.
+    /// The manager applies (server-side apply).
     Apply,
     /// Any other write.
     Update,
@@ -33,22 +33,22 @@ impl Operation {
 /// One entry of managedFields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
-    /// The name.
+    /// The name of the field manager.
     pub name: String,
-    /// Its operation.
+    /// The operation by which it owns the fields.
     pub operation: Operation,
     /// The `group/version` of its fields.
     pub api_version: String,
     /// The subresource that it writes; empty for the object itself.
     pub subresource: String,
-    /// When it last changed something.
+    /// The time of its last change, in RFC 3339.
     pub time: Option<String>,
-    /// Its fields.
+    /// The fields that it owns.
     pub set: Set,
 }
 
 impl Manager {
-    /// Whether both are the same manager, whatever they own.
+    /// Returns whether both are the same manager; their fields may differ.
     pub fn is(&self, other: &Manager) -> bool {
         self.name == other.name
             && self.operation == other.operation
@@ -56,7 +56,7 @@ impl Manager {
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
 
-    /// The manager as conflicts name it.
+    /// Formats the manager as in the messages of conflicts.
     fn display(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
@@ -141,7 +141,7 @@ fn remove_key(value: &mut Value, key: &str) {
     }
 }
 
-/// Fields that no manager owns.
+/// Returns the fields that no manager owns.
 fn unowned_fields() -> Set {
     Set::of(&[
         &["apiVersion"],
@@ -161,13 +161,13 @@ fn unowned_fields() -> Set {
 
 /// The types of a resource in its versions.
 pub trait Versions {
-    /// The type in an `apiVersion`; `None` when the version is not served.
+    /// Returns the type in an `apiVersion`; `None` if the version is not served.
     fn at(&self, api_version: &str) -> Option<TypeRef<'_>>;
     /// Converts an object from the version of the request to another one.
     fn convert(&self, object: &Value, _api_version: &str) -> Value {
         object.clone()
     }
-    /// The fields that a write does not own in that version, such as `status`
+    /// Returns the fields that a write does not own in that version, such as `status`
     /// for a write of the object itself.
     fn reset(&self, api_version: &str) -> Set;
 }
@@ -175,13 +175,13 @@ pub trait Versions {
 /// One conflict of an apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Who owns the field.
+    /// The manager that owns the field.
     pub manager: String,
     /// The path of the field, such as `.spec.replicas`.
     pub field: String,
 }
 
-/// Why server-side apply failed.
+/// The error of a server-side apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -196,7 +196,7 @@ pub enum ApplyError {
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let conflicts = match self {
-            Self::Invalid(why) | Self::Version(why) => return f.write_str(why),
+            Self::Invalid(detail) | Self::Version(detail) => return f.write_str(detail),
             Self::Conflicts(conflicts) => conflicts,
         };
         if let [Conflict { manager, field }] = conflicts.as_slice() {
@@ -255,7 +255,7 @@ impl Writer<'_> {
 
 const MOST_UPDATERS: usize = 10;
 
-/// The managers after a create, an update or a patch.
+/// Returns the managers after a create, an update or a patch.
 pub fn update(
     versions: &dyn Versions,
     live: &Value,
@@ -290,7 +290,7 @@ pub fn update(
     cap(managers)
 }
 
-/// The managers after a change of the schema.
+/// Returns the managers after a change of the schema.
 fn reconciled_all(versions: &dyn Versions, managers: Vec<Manager>) -> Vec<Manager> {
     let reconcile = |mut manager: Manager| {
         if let Some(of) = versions.at(&manager.api_version) {
@@ -352,7 +352,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// What changed, in a version and without the fields that the write does not own; `None` when the version is not served.
+    /// Returns the changes in a version, without the fields that the write does not own; `None` if the version is not served.
     fn in_version(&self, api_version: &str) -> Option<Comparison> {
         let of = self.versions.at(api_version)?;
         let compared = if api_version == self.api_version {
@@ -364,8 +364,8 @@ impl Change<'_> {
         Some(compared.without(&self.versions.reset(api_version)))
     }
 
-    /// Removes changed fields from the managers that owned them, `own` excepted. Returns the managers that own something,
-    /// and the fields that were taken from them.
+    /// Removes changed fields from the managers that owned them, except from `own`. Returns the managers that still own fields,
+    /// and the removed fields.
     fn disown(
         &self,
         managers: Vec<Manager>,
@@ -402,24 +402,24 @@ impl Change<'_> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Applied {
-    /// The merged object without managedFields; `None` when nothing changed.
+    /// The merged object without managedFields; `None` if nothing changed.
     pub object: Option<Value>,
-    /// Who owns what now.
+    /// The managers with their fields after the apply.
     pub managers: Vec<Manager>,
 }
 
 /// One server-side apply.
 #[derive(Clone, Copy, Debug)]
 pub struct Apply<'a> {
-    /// The live object without managedFields; [`Apply::empty`] when there is none.
+    /// The live object without managedFields; [`Apply::empty`] if the object does not exist.
     pub live: &'a Value,
     /// The applied configuration.
     pub config: &'a Value,
     /// A new object of the kind without any field set.
     pub empty: &'a Value,
-    /// Who applies.
+    /// The writer that applies.
     pub writer: &'a Writer<'a>,
-    /// Take over fields that others own.
+    /// True if fields that others own are taken over.
     pub force: bool,
 }
 
@@ -439,8 +439,8 @@ pub fn apply(
         ..
     } = *request;
     let Some(of) = versions.at(writer.api_version) else {
-        let why = format!("no type for {}", writer.api_version);
-        return Err(ApplyError::Invalid(why));
+        let detail = format!("no type for {}", writer.api_version);
+        return Err(ApplyError::Invalid(detail));
     };
     let invalid = |error: TypeErrors| ApplyError::Invalid(error.to_string());
     check(of, config, false).map_err(invalid)?;

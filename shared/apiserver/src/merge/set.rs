@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// by its keys, `v:VALUE` an item of a set.
 pub type Element = String;
 
-/// The step to a field.
+/// Returns the step to a field.
 pub fn field(name: &str) -> Element {
     format!("f:{name}")
 }
@@ -21,7 +21,7 @@ pub struct Set {
 }
 
 impl Set {
-    /// A set of paths of field names.
+    /// Returns a set of paths of field names.
     pub fn of(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
@@ -42,22 +42,22 @@ impl Set {
         }
     }
 
-    /// Whether it has no path.
+    /// Returns whether the set has no paths.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.values().all(Self::is_empty)
     }
 
-    /// Whether this step is a member.
+    /// Returns whether the step is a member of the set.
     pub fn has(&self, element: &str) -> bool {
         self.members.contains(element)
     }
 
-    /// The set below a step; `None` when it has no path.
+    /// Returns the set below a step; `None` when it has no path.
     pub fn below(&self, element: &str) -> Option<&Set> {
         self.children.get(element).filter(|set| !set.is_empty())
     }
 
-    /// The steps that have a set below them.
+    /// Returns the steps that have a set below them.
     pub fn children(&self) -> impl Iterator<Item = (&Element, &Set)> {
         self.children.iter()
     }
@@ -67,12 +67,12 @@ impl Set {
         self.members.insert(element.to_owned());
     }
 
-    /// The set below a step, which is created when there is none.
+    /// Returns the set below a step, and creates it if it does not exist.
     pub fn child_mut(&mut self, element: &str) -> &mut Set {
         self.children.entry(element.to_owned()).or_default()
     }
 
-    /// The union of both sets.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(&self, other: &Set) -> Set {
         let mut out = self.clone();
@@ -84,7 +84,7 @@ impl Set {
         out
     }
 
-    /// The intersection of both sets.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Set) -> Set {
         let children = self.children.iter().filter_map(|(element, set)| {
@@ -97,13 +97,13 @@ impl Set {
         }
     }
 
-    /// The paths of this set that are not in the other.
+    /// Returns the paths of this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Set) -> Set {
         self.minus(other, false)
     }
 
-    /// As [`Set::difference`], and without everything below a member of the other set.
+    /// Returns the paths of this set that are not in the other, and not below a member of the other.
     #[must_use]
     pub fn recursive_difference(&self, other: &Set) -> Set {
         self.minus(other, true)
@@ -126,7 +126,7 @@ impl Set {
         }
     }
 
-    /// All paths: members before what lies below.
+    /// Returns all paths: a member before the paths below it.
     pub fn paths(&self) -> Vec<Vec<Element>> {
         let mut out = Vec::new();
         self.collect(&mut Vec::new(), &mut out);
@@ -146,7 +146,7 @@ impl Set {
         }
     }
 
-    /// The wire form.
+    /// Converts the set to the wire form.
     pub fn to_fields(&self) -> Value {
         let mut map = Map::new();
         for element in &self.members {
@@ -172,7 +172,7 @@ impl Set {
             return out;
         };
         for (element, below) in map {
-            if element == "." || !known(element) {
+            if element == "." || !is_known(element) {
                 continue;
             }
             let leaf = below.as_object().is_none_or(Map::is_empty);
@@ -188,20 +188,21 @@ impl Set {
     }
 }
 
-fn known(element: &str) -> bool {
+/// Returns whether the kind of a step is known.
+fn is_known(element: &str) -> bool {
     ["f:", "k:", "v:", "i:"]
         .iter()
         .any(|kind| element.starts_with(kind))
 }
 
-/// A path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`.
+/// Formats a path as in messages: `.spec.ports[port=80,protocol="TCP"].name`.
 pub fn display(path: &[Element]) -> String {
     path.iter()
         .map(|element| display_element(element))
         .collect()
 }
 
-/// One step as messages show it.
+/// Formats one step as in messages.
 pub fn display_element(element: &str) -> String {
     let (kind, rest) = element.split_at(element.len().min(2));
     match kind {

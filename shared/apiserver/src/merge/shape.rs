@@ -1,4 +1,4 @@
-//! What server-side apply sees in a value of a type: a scalar, a list or a map.
+//! The shape of a value of a type for server-side apply: a scalar, a list or a map.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Any,
 }
 
-/// How a value of a type is walked.
+/// The shape of a value: a scalar, a list or a map.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape<'a> {
     Scalar(Kind),
@@ -29,7 +29,7 @@ pub(super) enum Shape<'a> {
     },
 }
 
-/// The shape of a value of a type. An absent or null value of any type is a map.
+/// Returns the shape of a value of a type. An absent or null value of any type is a map.
 pub(super) fn shape<'a>(schema: &'a Schema, id: Id, value: Option<&Value>) -> Shape<'a> {
     match schema.get(id) {
         Type::Scalar(scalar) => Shape::Scalar(kind(*scalar)),
@@ -76,7 +76,7 @@ fn kind(scalar: Scalar) -> Kind {
     }
 }
 
-/// Why a scalar does not match, in the API server's words; `None` when it does.
+/// Checks a scalar. Returns the API server's message if it does not match the type.
 pub(super) fn scalar_problem(kind: Kind, value: &Value) -> Option<String> {
     let fits = matches!(
         (kind, value),
@@ -105,7 +105,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// Go's `%#v` of a decoded value, wrapped as structured-merge-diff holds it.
+/// Formats a decoded value, wrapped as structured-merge-diff holds it, as Go's `%#v` does.
 fn go_syntax(value: &Value) -> String {
     format!("&value.valueUnstructured{{Value:{}}}", go_literal(value))
 }
@@ -128,7 +128,7 @@ fn go_literal(value: &Value) -> String {
     }
 }
 
-/// Go's `%v` of a value of structured-merge-diff.
+/// Formats a value of structured-merge-diff as Go's `%v` does.
 pub(super) fn go_plain(value: &Value) -> String {
     match value {
         Value::Object(map) => {
@@ -162,7 +162,7 @@ fn go_plain_inner(value: &Value) -> String {
     }
 }
 
-/// The step to an item of a set or of a keyed list.
+/// Returns the step to an item of a set or of a keyed list.
 pub(super) fn item_element(
     schema: &Schema,
     item: Id,
@@ -217,7 +217,7 @@ fn keyed(schema: &Schema, item: Id, keys: &[String], value: &Value) -> Result<El
     Ok(format!("k:{}", Value::Object(found)))
 }
 
-/// The type below a key, its step, and whether it is declared; `None` when the key is not allowed.
+/// Returns the type below a key, its step, and whether it is declared; `None` if the key is not allowed.
 pub(super) fn below(
     declared: Option<&Struct>,
     others: Option<Id>,
@@ -229,7 +229,7 @@ pub(super) fn below(
     }
 }
 
-/// Whether a value is absent, null, or without items or fields.
+/// Returns whether a value is absent, null, or without items or fields.
 pub(super) fn is_absent_or_empty(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,

@@ -15,9 +15,9 @@ use crate::schema::{Id, ListType, Schema, Type};
 /// A type in a schema.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeRef<'a> {
-    /// The schema.
+    /// The schema that contains the type.
     pub schema: &'a Schema,
-    /// The type.
+    /// The index of the type in the schema.
     pub id: Id,
 }
 
@@ -26,7 +26,7 @@ impl<'a> TypeRef<'a> {
         Self { id, ..self }
     }
 
-    /// Whether it is one value for server-side apply.
+    /// Returns whether server-side apply treats a value of the type as one value.
     fn is_atomic(self) -> bool {
         match self.schema.get(self.id) {
             Type::Untyped => true,
@@ -42,7 +42,7 @@ impl<'a> TypeRef<'a> {
     }
 }
 
-/// Why a value does not match its type: at least one problem, in the API server's words.
+/// The errors of a value that does not match its type: at least one, with the API server's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeErrors(Vec<String>);
 
@@ -155,7 +155,7 @@ fn check_items(
     }
 }
 
-/// The paths of the lists and maps in a value that server-side apply replaces as a whole.
+/// Returns the paths of the lists and maps in a value that server-side apply replaces as a whole.
 pub fn atomics(of: TypeRef<'_>, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     atomics_at(of, value, "", &mut found);
@@ -193,7 +193,7 @@ fn atomics_at(of: TypeRef<'_>, value: &Value, path: &str, out: &mut Vec<String>)
     }
 }
 
-/// The fields that a value sets.
+/// Returns the fields that a value sets.
 pub fn field_set(of: TypeRef<'_>, value: &Value) -> Set {
     let mut set = Set::default();
     collect(of, value, &mut Vec::new(), &mut set);
@@ -248,7 +248,7 @@ fn collect(of: TypeRef<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Se
     }
 }
 
-/// What differs between two values of a type.
+/// The difference between two values of a type.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Comparison {
@@ -261,7 +261,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The same without these fields and what is below them.
+    /// Removes fields and everything below them from the comparison.
     #[must_use]
     pub fn without(self, fields: &Set) -> Self {
         Self {
@@ -271,7 +271,7 @@ impl Comparison {
         }
     }
 
-    /// Whether both values are equal.
+    /// Returns whether both values are equal.
     pub fn is_same(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
@@ -508,8 +508,8 @@ fn merge_at(
     }
 }
 
-/// The order: the configuration's items keep their order among themselves, live
-/// items stay in front of the next shared item.
+/// Merges the items of two lists. The configuration's items keep their order; a live item stays in front of the next item that
+/// both have.
 fn merge_items(
     item: TypeRef<'_>,
     list_type: &ListType,
@@ -579,7 +579,7 @@ fn merge_items(
     out
 }
 
-/// The value without the items and fields of a set. A list or map with nothing left becomes null, as in v6.3.3.
+/// Returns the value without the items and fields of a set. A list or map with nothing left becomes null, as in v6.3.3.
 pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     match of.shape(Some(value)) {
         Shape::Scalar(_) => value.clone(),
@@ -642,7 +642,7 @@ pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     }
 }
 
-/// The set with every declared field on the path to a member as a member.
+/// Returns the set with every declared field on the path to a member as a member.
 pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
     let mut out = set.clone();
     for (element, below_set) in set.children() {
@@ -655,7 +655,7 @@ pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
     out
 }
 
-/// The set after a change of the schema: where a list or map has become atomic, the owner of a part owns the whole.
+/// Returns the set after a change of the schema: if a list or map has become atomic, the owner of a part owns all of it.
 pub fn reconciled(of: TypeRef<'_>, set: &Set) -> Set {
     let mut out = set.clone();
     for (element, below_set) in set.children().filter(|(_, below)| !below.is_empty()) {

@@ -1,25 +1,24 @@
-//! A built-in object as Go reads and writes it: unknown fields are dropped,
-//! empty ones are left out or written as their type demands, quantities and
-//! times are written in canonical form.
+//! Decodes and encodes built-in objects as Go does: drops unknown fields, leaves empty fields out or writes them as their type
+//! requires, and writes quantities and times in canonical form.
 
 use serde_json::{Map, Value};
 
 use crate::schema::{Field, Id, Scalar, Schema, Struct, Type};
 use crate::values::{is_zero, json_kind, quantity};
 
-/// What was found while reading.
+/// The options of reading a document, and the unknown fields that were found.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Fields that the type does not have: `spec.foo`.
     pub unknown: Vec<String>,
-    /// Keep nulls that the schema of a custom resource does not allow: the result of an apply is not decoded again.
+    /// True if nulls that the schema of a custom resource does not allow are kept: the result of an apply is not decoded again.
     pub merged: bool,
 }
 
 /// Reads a document as a type.
 ///
 /// # Errors
-/// A value of another type, in the words of Go's JSON decoder.
+/// A value of another type, with the message of Go's JSON decoder.
 pub fn read(schema: &Schema, id: Id, value: &Value, found: &mut Found) -> Result<Value, String> {
     let mut reader = Reader {
         schema,
@@ -30,7 +29,7 @@ pub fn read(schema: &Schema, id: Id, value: &Value, found: &mut Found) -> Result
     reader.value(id, value)
 }
 
-/// The object without any field set.
+/// Returns the object without any field set.
 pub fn empty(schema: &Schema, id: Id) -> Value {
     read(
         schema,
@@ -48,12 +47,12 @@ struct Reader<'a, 'f> {
     owner: &'a str,
 }
 
-/// The last part of a definition's name.
+/// Returns the last part of a definition's name.
 fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or_default()
 }
 
-/// `v1.Container` of `io.k8s.api.core.v1.Container`.
+/// Returns `v1.Container` for `io.k8s.api.core.v1.Container`.
 fn qualified(name: &str) -> String {
     let mut parts: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
     parts.reverse();
@@ -158,7 +157,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// A value in a list or map: null is the type's zero.
+    /// Reads a value of a list or map; null becomes the zero value of the type.
     fn item(&mut self, id: Id, value: &Value) -> Result<Value, String> {
         if !value.is_null() {
             return self.value(id, value);

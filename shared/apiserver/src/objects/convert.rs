@@ -1,9 +1,9 @@
 //! Built-in resources that are served in two versions; objects are stored in one of them.
 //!
-//! | served | home | what the other form cannot say |
+//! | served | stored | not representable in the served form |
 //! | --- | --- | --- |
 //! | `events.k8s.io/v1` | `v1` | nothing |
-//! | `autoscaling/v1` | `autoscaling/v2` | metrics but CPU utilization, and `behavior`: refused when written, left out when read |
+//! | `autoscaling/v1` | `autoscaling/v2` | metrics other than CPU utilization, and `behavior`: refused when written, left out when read |
 
 use serde_json::{Map, Value, json};
 
@@ -107,7 +107,7 @@ fn renamed(mut object: Value, names: [(&str, &str); 7], api_version: &str) -> Va
     object
 }
 
-/// The target CPU utilization of a metric; `None` for other metrics.
+/// Returns the target CPU utilization of a metric; `None` for other metrics.
 fn utilization(metric: &Value) -> Option<&Value> {
     let resource = &metric["resource"];
     let wanted = resource["target"].get("averageUtilization")?;

@@ -72,7 +72,7 @@ fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// The tag of an image reference; `latest` when it names neither tag nor digest.
+/// Returns the tag of an image reference; `latest` if it has no tag and no digest.
 fn tag(image: &str) -> &str {
     if image.contains('@') {
         return "";
@@ -85,7 +85,7 @@ fn tag(image: &str) -> &str {
     }
 }
 
-/// Conditional defaults of one struct, before the defaults of its fields.
+/// Sets the conditional defaults of one struct, before the defaults of its fields.
 fn before(name: &str, map: &mut Map<String, Value>) {
     match name {
         "Container" | "EphemeralContainer" if text(map, "imagePullPolicy").is_empty() => {
@@ -236,7 +236,7 @@ fn job(map: &mut Map<String, Value>) {
     put(map, "podReplacementPolicy", policy.into());
 }
 
-/// Conditional defaults of whole objects.
+/// Sets the conditional defaults of whole objects.
 fn root(kind: &str, object: &mut Value) {
     match kind {
         "Namespace" => {
@@ -310,7 +310,7 @@ fn pod(object: &mut Value) {
     }
 }
 
-/// A ReplicationController takes its labels from its template.
+/// Copies the labels of a ReplicationController from its template.
 fn copy_labels(object: &mut Value) {
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
     if let Some(labels) = labels.filter(|labels| !is_zero(labels))
@@ -323,7 +323,7 @@ fn copy_labels(object: &mut Value) {
     }
 }
 
-/// `stringData` becomes `data`.
+/// Moves `stringData` to `data`.
 fn move_text_data(object: &mut Value) {
     use base64::Engine as _;
     let Some(Value::Object(texts)) = object.as_object_mut().and_then(|o| o.remove("stringData"))

@@ -17,16 +17,16 @@ use crate::resources::Resource;
 
 use codec::Found;
 
-/// What to do with fields that a type does not have.
+/// The handling of fields that a type does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validation {
-    /// Drop them.
+    /// Unknown fields are dropped.
     Ignore,
-    /// Drop them, with a warning.
+    /// Unknown fields are dropped with a warning.
     Warn,
-    /// Refuse.
+    /// Documents with unknown fields are refused.
     Strict,
-    /// Drop them; the document is the result of an apply.
+    /// Unknown fields are dropped; the document is the result of an apply.
     Merged,
 }
 
@@ -37,9 +37,9 @@ pub(crate) fn read(
     validation: Validation,
     warnings: &mut Vec<String>,
 ) -> Result<Value, ApiError> {
-    let cannot = |why: &str| {
+    let cannot = |detail: &str| {
         ApiError::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {kind}: {why}",
+            "{kind} in version {:?} cannot be handled as a {kind}: {detail}",
             resource.version,
             kind = resource.kind
         ))
@@ -50,11 +50,11 @@ pub(crate) fn read(
     };
     let mut object = match &resource.custom {
         Some(custom) => {
-            crd::read(custom, resource, document, &mut found).map_err(|why| cannot(&why))?
+            crd::read(custom, resource, document, &mut found).map_err(|detail| cannot(&detail))?
         }
         None => {
             let mut object = codec::read(&resource.schema, resource.id, document, &mut found)
-                .map_err(|why| cannot(&why))?;
+                .map_err(|detail| cannot(&detail))?;
             defaults::fill(&resource.schema, resource.id, &resource.kind, &mut object);
             object
         }
@@ -79,7 +79,7 @@ pub(crate) fn read(
     Ok(object)
 }
 
-/// A new object of a resource without any field set.
+/// Returns a new object of a resource without any field set.
 pub(crate) fn new_object(resource: &Resource) -> Value {
     let mut object = match resource.custom {
         Some(_) => json!({}),
@@ -90,7 +90,7 @@ pub(crate) fn new_object(resource: &Resource) -> Value {
     object
 }
 
-/// A stored object in the version of a resource.
+/// Converts a stored object to the version of a resource.
 pub(crate) fn in_version(resource: &Resource, object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(custom) = &resource.custom {

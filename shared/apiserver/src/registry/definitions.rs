@@ -12,7 +12,7 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::{set, take, text, texts};
 
-/// Serves the resources of a definition instead of its former ones.
+/// Replaces the served resources of a definition.
 fn register(state: &mut State, definition: &Value) {
     unregister(state, definition);
     for resource in resources(definition) {

@@ -19,7 +19,7 @@ use crate::values::{is_zero, set, take, text};
 
 /// Checks before an object is stored; implemented above the registry, which does not know users.
 pub(crate) trait Admit {
-    /// Admission of a new object, which it may complete.
+    /// Admits a new object, and may complete it.
     ///
     /// # Errors
     /// A refusal.
@@ -31,7 +31,7 @@ pub(crate) trait Admit {
         object: &mut Value,
     ) -> Result<(), ApiError>;
 
-    /// Admission of a changed object, which it may complete.
+    /// Admits a changed object, and may complete it.
     ///
     /// # Errors
     /// A refusal.
@@ -43,7 +43,7 @@ pub(crate) trait Admit {
         object: &mut Value,
     ) -> Result<(), ApiError>;
 
-    /// The last word on an object that is otherwise ready to be stored; `live` is the object before.
+    /// Validates an object that is otherwise ready to be stored; `live` is the object before.
     ///
     /// # Errors
     /// A refusal.
@@ -55,7 +55,7 @@ pub(crate) trait Admit {
         live: Option<&Value>,
     ) -> Result<(), ApiError>;
 
-    /// Whether the user holds what a role or a binding grants; `live` is the object before.
+    /// Checks that the user holds the rights that a role or a binding grants; `live` is the object before.
     ///
     /// # Errors
     /// A refusal.
@@ -68,7 +68,7 @@ pub(crate) trait Admit {
     ) -> Result<(), ApiError>;
 }
 
-/// One write.
+/// A write of an object.
 pub(crate) struct Write<'a> {
     pub resource: &'a Resource,
     /// The namespace, or empty.
@@ -76,7 +76,7 @@ pub(crate) struct Write<'a> {
     /// The subresource, or empty.
     pub subresource: &'a str,
     pub clock: &'a mut Clock,
-    /// Check everything, store nothing.
+    /// True if everything is checked and nothing is stored.
     pub dry_run: bool,
     pub admit: &'a dyn Admit,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Write<'a> {
 /// Stores a new object, once it is admitted and checked. A name is generated, uid and creation time are set.
 ///
 /// # Errors
-/// What admission refuses; 422 for invalid fields; 409 for a name that exists.
+/// A refusal by admission; 422 for invalid fields; 409 for a name that exists.
 pub(crate) fn create(
     state: &mut State,
     write: &mut Write<'_>,
@@ -202,7 +202,7 @@ pub(crate) fn change(
     Ok(objects::in_version(resource, &stored))
 }
 
-/// An object as the store keeps it.
+/// Converts an object to its stored form.
 fn to_stored(resource: &Resource, mut object: Value) -> Value {
     if let Some(custom) = &resource.custom {
         object["apiVersion"] = custom.storage_version().into();

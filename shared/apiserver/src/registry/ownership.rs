@@ -47,7 +47,7 @@ impl Versions for OwnVersions<'_> {
     }
 }
 
-/// The types of a resource's versions for a write of the object, or of one of its subresources.
+/// Returns the types of a resource's versions for a write of the object, or of one of its subresources.
 pub(crate) fn versions<'a>(
     state: &State,
     resource: &'a Resource,
@@ -101,7 +101,7 @@ pub(crate) fn own_update(
     set(new, "metadata", "managedFields", managers::encode(known));
 }
 
-/// The writer of an object, or of one of its subresources.
+/// Returns the writer of an object, or of one of its subresources.
 pub(crate) fn writer<'a>(
     resource: &'a Resource,
     subresource: &'a str,
@@ -116,7 +116,7 @@ pub(crate) fn writer<'a>(
     }
 }
 
-/// The managers of an object; none when its managedFields are not valid.
+/// Returns the managers of an object; none when its managedFields are not valid.
 pub(crate) fn decode_managers(object: &Value) -> Vec<managers::Manager> {
     managers::decode(object["metadata"].get("managedFields")).unwrap_or_default()
 }

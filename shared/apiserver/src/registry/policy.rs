@@ -1,4 +1,4 @@
-//! What the API server refuses of admission policies and their bindings: above all, expressions that do not compile.
+//! Validation of admission policies and their bindings, mainly of their expressions.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(crate) const OUTSIDE: [&str; 7] = [
     "authorizer",
 ];
 
-/// The problems of a ValidatingAdmissionPolicy.
+/// Adds the errors of a ValidatingAdmissionPolicy.
 pub(crate) fn validating(object: &Value, out: &mut Vec<FieldError>) {
     let mut check = Check::new(object, out);
     check.constraints();
@@ -27,9 +27,9 @@ pub(crate) fn validating(object: &Value, out: &mut Vec<FieldError>) {
     check.variables();
     let spec = &object["spec"];
     if is_zero(&spec["validations"]) && is_zero(&spec["auditAnnotations"]) {
-        let why = "validations or auditAnnotations must contain at least one item";
+        let detail = "validations or auditAnnotations must contain at least one item";
         for field in ["spec.validations", "spec.auditAnnotations"] {
-            check.out.push(FieldError::required(field, why));
+            check.out.push(FieldError::required(field, detail));
         }
         return;
     }
@@ -52,11 +52,11 @@ pub(crate) fn validating(object: &Value, out: &mut Vec<FieldError>) {
         }
         let message = text(validation, "/message");
         if message.trim().contains(['\n', '\r']) {
-            let why = "must not contain line breaks";
+            let detail = "must not contain line breaks";
             let field = format!("{at}.message");
             check
                 .out
-                .push(FieldError::invalid(&field, &message.into(), why));
+                .push(FieldError::invalid(&field, &message.into(), detail));
         }
         let reason = text(validation, "/reason");
         const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
@@ -70,7 +70,7 @@ pub(crate) fn validating(object: &Value, out: &mut Vec<FieldError>) {
     check.list("auditAnnotations", &["valueExpression"], true);
 }
 
-/// The problems of a MutatingAdmissionPolicy.
+/// Adds the errors of a MutatingAdmissionPolicy.
 pub(crate) fn mutating(object: &Value, out: &mut Vec<FieldError>) {
     let mut check = Check::new(object, out);
     check.constraints();
@@ -78,8 +78,10 @@ pub(crate) fn mutating(object: &Value, out: &mut Vec<FieldError>) {
     check.variables();
     let spec = &object["spec"];
     if is_zero(&spec["mutations"]) {
-        let why = "mutations must contain at least one item";
-        check.out.push(FieldError::required("spec.mutations", why));
+        let detail = "mutations must contain at least one item";
+        check
+            .out
+            .push(FieldError::required("spec.mutations", detail));
     }
     for (index, mutation) in each(spec, "mutations").enumerate() {
         let at = format!("spec.mutations[{index}]");
@@ -105,7 +107,7 @@ pub(crate) fn mutating(object: &Value, out: &mut Vec<FieldError>) {
     }
 }
 
-/// The problems of a binding.
+/// Adds the errors of a binding.
 pub(crate) fn binding(object: &Value, validating: bool, out: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     if is_zero(&spec["policyName"]) {
@@ -116,15 +118,15 @@ pub(crate) fn binding(object: &Value, validating: bool, out: &mut Vec<FieldError
         let named = !is_zero(&reference["name"]);
         let selects = !reference["selector"].is_null();
         if named == selects {
-            let why = if named {
+            let detail = if named {
                 "name and selector are mutually exclusive"
             } else {
                 "one of name or selector must be specified"
             };
             let problem = if named {
-                FieldError::forbidden("spec.paramRef.name", why)
+                FieldError::forbidden("spec.paramRef.name", detail)
             } else {
-                FieldError::required("spec.paramRef", why)
+                FieldError::required("spec.paramRef", detail)
             };
             out.push(problem);
         }
@@ -158,9 +160,9 @@ pub(crate) fn binding(object: &Value, validating: bool, out: &mut Vec<FieldError
         }
     }
     if seen.contains("Deny") && seen.contains("Warn") {
-        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
         let shown = spec["validationActions"].to_string();
-        out.push(FieldError::invalid_raw(field, &shown, why));
+        out.push(FieldError::invalid_raw(field, &shown, detail));
     }
 }
 
@@ -168,7 +170,7 @@ fn each<'v>(spec: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> + u
     spec[field].as_array().into_iter().flatten()
 }
 
-/// Whether a name may be written in an expression without quotes.
+/// Returns whether a name is a CEL identifier.
 fn is_identifier(name: &str) -> bool {
     let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
     name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit())
@@ -213,9 +215,9 @@ impl<'c> Check<'c> {
                     .push(FieldError::required(&field, "name is not specified"));
             } else if !is_identifier(name) {
                 let field = format!("{at}.name");
-                let why = "must be a valid CEL identifier";
+                let detail = "must be a valid CEL identifier";
                 self.out
-                    .push(FieldError::invalid(&field, &name.into(), why));
+                    .push(FieldError::invalid(&field, &name.into(), detail));
             }
             let field = format!("{at}.expression");
             self.expression(&field, &variable["expression"], "expression", true);
@@ -267,8 +269,8 @@ impl<'c> Check<'c> {
                 _ => true,
             })
             .collect();
-        let why = match Expression::compile(written, &outside) {
-            Err(why) => why,
+        let detail = match Expression::compile(written, &outside) {
+            Err(detail) => detail,
             Ok(expression) => {
                 let unknown = expression.variables.difference(&self.declared).next();
                 let Some(name) = unknown else {
@@ -278,6 +280,6 @@ impl<'c> Check<'c> {
             }
         };
         self.out
-            .push(FieldError::invalid(at, &written.into(), &why));
+            .push(FieldError::invalid(at, &written.into(), &detail));
     }
 }

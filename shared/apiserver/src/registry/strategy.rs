@@ -1,5 +1,4 @@
-//! What the API server sets and keeps when objects of a kind are
-//! written: status, generation, addresses.
+//! The strategies of kinds: the fields that the API server sets and keeps in a write, such as status, generation and addresses.
 
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ use crate::store::state::State;
 use crate::values::clock::Clock;
 use crate::values::{is_zero, set, take, text};
 
-/// The fields that a write of the object, or of one of its subresources, does not own.
+/// Returns the fields that a write of the object, or of one of its subresources, does not own.
 pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> Set {
     if resource.custom.is_some() {
         return match subresource {
@@ -49,7 +48,7 @@ pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> Set {
     }
 }
 
-/// Whether objects have `metadata.generation`.
+/// Returns whether objects of a resource have `metadata.generation`.
 fn has_generation(resource: &Resource) -> bool {
     resource.custom.is_some()
         || matches!(
@@ -229,7 +228,7 @@ fn priority(object: &mut Value) {
     }
 }
 
-/// The selector and labels that a Job gets from its uid.
+/// Sets the selector and labels that a Job gets from its uid.
 fn job(object: &mut Value) {
     if object["spec"]["manualSelector"] == true {
         return;
@@ -396,7 +395,7 @@ fn keep_addresses(live: &Value, new: &mut Value) {
     }
 }
 
-/// Whether a change increments `metadata.generation`.
+/// Returns whether a change increments `metadata.generation`.
 fn increments_generation(resource: &Resource, live: &Value, new: &Value) -> bool {
     if resource.custom.is_some() {
         let content = |object: &Value| {
@@ -421,7 +420,7 @@ fn increments_generation(resource: &Resource, live: &Value, new: &Value) -> bool
     }
 }
 
-/// Whether an object has finalizers outside of `metadata.finalizers`.
+/// Returns whether an object has finalizers outside of `metadata.finalizers`.
 pub(crate) fn holds_finalizers(resource: &Resource, object: &Value) -> bool {
     resource.is("", "namespaces") && !is_zero(&object["spec"]["finalizers"])
 }

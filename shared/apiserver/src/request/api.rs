@@ -1,10 +1,10 @@
-//! What requests work on.
+//! The data that requests read and change.
 
 use crate::authentication::impersonation::ModeCache;
 use crate::authentication::tokens::Tokens;
 use crate::store::state::State;
 
-/// The state of a server, and what is known of those who ask.
+/// The state of a server, its tokens, and its cache for impersonation.
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
     pub state: State,

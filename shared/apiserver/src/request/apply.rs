@@ -18,10 +18,10 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::{set, take, text};
 
-/// Server-side apply.
+/// Handles a server-side apply.
 ///
 /// # Errors
-/// Conflicts unless forced, a configuration that does not fit, and what a write may not do.
+/// Conflicts unless forced, a configuration that does not fit, and the errors of a write.
 pub(crate) fn apply(
     state: &mut State,
     call: &mut Call<'_>,
@@ -120,11 +120,11 @@ fn create(
     options: &Options,
 ) -> Result<Response, ApiError> {
     if !text(&new, "/metadata/uid").is_empty() {
-        let why = format!(
+        let detail = format!(
             "uid mismatch: the provided object specified uid {}, and no existing object was found",
             text(&new, "/metadata/uid")
         );
-        return Err(ApiError::conflict(resource, &call.target.name, &why));
+        return Err(ApiError::conflict(resource, &call.target.name, &detail));
     }
     // An apply that creates an object needs the right to create it.
     let target = &call.target;
@@ -147,7 +147,7 @@ fn create(
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Whether all conflicts are about fields that a client-side `kubectl apply` set.
+/// Returns whether all conflicts are about fields that a client-side `kubectl apply` set.
 fn last_applied_allows(
     versions: &OwnVersions<'_>,
     resource: &Resource,
@@ -190,11 +190,11 @@ fn renew_last_applied(object: &mut Value, config: &Value) {
 fn refused(resource: &Resource, config: &Value, error: ApplyError) -> ApiError {
     let message = error.to_string();
     match error {
-        ApplyError::Version(why) => ApiError::unknown(&why),
-        ApplyError::Invalid(why) => {
+        ApplyError::Version(detail) => ApiError::unknown(&detail),
+        ApplyError::Invalid(detail) => {
             let or = |text: &str| text.to_owned();
             ApiError::unknown(&format!(
-                "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
+                "failed to create typed patch object ({}/{}; {}, Kind={}): {detail}",
                 or(text(config, "/metadata/namespace")),
                 or(text(config, "/metadata/name")),
                 go_version(resource.api_version_ref()),
@@ -219,7 +219,7 @@ fn refused(resource: &Resource, config: &Value, error: ApplyError) -> ApiError {
     }
 }
 
-/// A group and version as Go prints them, with a slash in the core group.
+/// Formats a group and version as Go does, with a slash in the core group.
 fn go_version(api_version: &str) -> String {
     if api_version.contains('/') {
         api_version.to_owned()

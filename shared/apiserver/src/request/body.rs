@@ -1,4 +1,4 @@
-//! Reading the bodies of requests: media types, JSON, YAML, protobuf, and the kind that a document says it is.
+//! Reading the bodies of requests: media types, JSON, YAML, protobuf, and the check of the document's kind.
 
 use driftless_manifest::yaml::{self, Dialect, Limits, YamlError, YamlErrorKind};
 use serde_json::Value;
@@ -24,7 +24,7 @@ const LIMITS: Limits = Limits {
 /// Reads the body as JSON and checks that it is of the resource's kind.
 ///
 /// # Errors
-/// 415 for other media types; 400 for a text that is not a document, and for a document of another kind.
+/// 415 for other media types; 400 for a body that is not a document, and for a document of another kind.
 pub(crate) fn body_object(call: &Call<'_>, resource: &Resource) -> Result<Document, ApiError> {
     let document = decode(call, resource)?;
     if !document.value.is_object() {
@@ -54,7 +54,7 @@ fn decode(call: &Call<'_>, resource: &Resource) -> Result<Document, ApiError> {
             .map_err(ApiError::bad_request),
         YAML => from_yaml(body)
             .map(plain)
-            .map_err(|why| unrecognized(body, resource, &why)),
+            .map_err(|detail| unrecognized(body, resource, &detail)),
         "" | "application/json" | "*/*" => from_json(body, resource),
         _ => Err(unsupported_media(&[
             "application/json",
@@ -93,7 +93,7 @@ fn check_kind(document: &Value, body: &[u8], resource: &Resource) -> Result<(), 
     }
     let version = version_of(api_version);
     let kinds = &resource.schema.kinds;
-    let why = if kinds.contains_key(&format!("{api_version}/{kind}")) {
+    let detail = if kinds.contains_key(&format!("{api_version}/{kind}")) {
         let package = package(&resource.group);
         format!(
             "converting ({version}.{kind}) to ({package}.{}): unknown conversion",
@@ -105,7 +105,7 @@ fn check_kind(document: &Value, body: &[u8], resource: &Resource) -> Result<(), 
         )
     };
     Err(ApiError::bad_request(format!(
-        "{kind} in version {version:?} cannot be handled as a {}: {why}",
+        "{kind} in version {version:?} cannot be handled as a {}: {detail}",
         resource.kind
     )))
 }
@@ -120,21 +120,21 @@ pub(crate) fn check_duplicate_fields(
     validation: Validation,
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
-    let told = duplicate_fields
+    let messages = duplicate_fields
         .iter()
         .map(|path| format!("duplicate field {path:?}"));
     match validation {
         Validation::Strict if !duplicate_fields.is_empty() => {
-            let told: Vec<String> = told.collect();
+            let messages: Vec<String> = messages.collect();
             Err(ApiError::bad_request(format!(
                 "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {}",
                 resource.version,
-                told.join(", "),
+                messages.join(", "),
                 kind = resource.kind
             )))
         }
         Validation::Warn => {
-            warnings.extend(told);
+            warnings.extend(messages);
             Ok(())
         }
         _ => Ok(()),
@@ -143,30 +143,30 @@ pub(crate) fn check_duplicate_fields(
 
 fn from_json(body: &[u8], resource: &Resource) -> Result<Document, ApiError> {
     json::read(body).map_err(|error| {
-        let why = if error.is_eof() {
+        let detail = if error.is_eof() {
             "unexpected end of JSON input".to_owned()
         } else {
             error.to_string()
         };
-        let why = format!("couldn't get version/kind; json parse error: {why}");
-        unrecognized(body, resource, &why)
+        let detail = format!("couldn't get version/kind; json parse error: {detail}");
+        unrecognized(body, resource, &detail)
     })
 }
 
-/// The error for a body that is not a document; YAML is shown in hex, as Go prints bytes.
-fn unrecognized(body: &[u8], resource: &Resource, why: &str) -> ApiError {
-    let shown = if why.starts_with("yaml") {
+/// Returns the error for a body that is not a document. It contains YAML in hex, as Go formats bytes.
+fn unrecognized(body: &[u8], resource: &Resource, detail: &str) -> ApiError {
+    let shown = if detail.starts_with("yaml") {
         body.iter().map(|byte| format!("{byte:02x}")).collect()
     } else {
         String::from_utf8_lossy(body).into_owned()
     };
     ApiError::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): {why} ({shown})",
+        "the object provided is unrecognized (must be of type {}): {detail} ({shown})",
         resource.kind
     ))
 }
 
-/// Reads the only document of a YAML text; an empty text is an empty object.
+/// Reads the only document of a YAML stream; an empty stream is an empty object.
 fn from_yaml(body: &[u8]) -> Result<Value, String> {
     let documents = yaml::documents(body, "", Dialect::V2, &LIMITS);
     match documents {
@@ -222,11 +222,11 @@ pub(crate) fn patch_kind(content_type: &str, resource: &Resource) -> Result<Patc
 
 /// Reads the configuration of a server-side apply: YAML, of which JSON is a subset.
 pub(crate) fn apply_document(body: &[u8]) -> Result<Value, ApiError> {
-    let refuse = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
+    let refuse = |detail: String| ApiError::bad_request(format!("error decoding YAML: {detail}"));
     let config = match json::read(body) {
         Ok(document) if document.duplicate_fields.is_empty() => document.value,
         _ => from_yaml(body)
-            .map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?,
+            .map_err(|detail| refuse(format!("error converting YAML to JSON: {detail}")))?,
     };
     if config.is_object() {
         return Ok(config);
@@ -237,7 +237,7 @@ pub(crate) fn apply_document(body: &[u8]) -> Result<Value, ApiError> {
     )))
 }
 
-/// The Go package of a group's internal types, as error messages name it.
+/// Returns the Go package of a group's internal types, as error messages name it.
 fn package(group: &str) -> &str {
     match group {
         "" => "core",

@@ -26,18 +26,18 @@ pub(crate) struct Call<'a> {
     pub clock: Clock,
     /// Warnings for the answer.
     pub warnings: Vec<String>,
-    /// Who asks, impersonation included.
+    /// The user of the request, after impersonation.
     pub user: User,
 }
 
 impl Call<'_> {
-    /// The form that the client accepts.
+    /// Returns the form that the client accepts.
     pub(crate) fn form(&self) -> Representation {
         let accept = self.request.header("accept");
         Representation::of(accept, self.query.get("includeObject"), self.clock.now)
     }
 
-    /// An answer with one object.
+    /// Returns an answer with one object.
     ///
     /// # Errors
     /// 406 for a form that this server does not write.
@@ -51,7 +51,7 @@ impl Call<'_> {
         Ok(Response::json(status, body))
     }
 
-    /// An answer with a list.
+    /// Returns an answer with a list.
     ///
     /// # Errors
     /// 406 for a form that this server does not write.
@@ -65,10 +65,10 @@ impl Call<'_> {
         Ok(Response::json(200, body))
     }
 
-    /// The object that the request names, in the version of the request.
+    /// Returns the object that the request names, in the version of the request.
     ///
     /// # Errors
-    /// 404 when there is none.
+    /// 404 if the object does not exist.
     pub(crate) fn live(&self, state: &State) -> Result<Value, ApiError> {
         let target = &self.target;
         let live = state
@@ -81,7 +81,7 @@ impl Call<'_> {
     /// Stores a new object: see [`registry::create`].
     ///
     /// # Errors
-    /// What admission, RBAC and the kind's own rules refuse.
+    /// A refusal by admission, RBAC or the kind's own rules.
     pub(crate) fn store_new(
         &mut self,
         state: &mut State,
@@ -106,7 +106,7 @@ impl Call<'_> {
     /// Stores a changed object: see [`registry::change`].
     ///
     /// # Errors
-    /// What RBAC and the kind's own rules refuse, and a conflict.
+    /// A refusal by RBAC or the kind's own rules, and a conflict.
     pub(crate) fn store_changed(
         &mut self,
         state: &mut State,
@@ -130,7 +130,7 @@ impl Call<'_> {
     }
 }
 
-/// Admission and the check of privilege escalation, for one user.
+/// The admission and the check of privilege escalation, for one user.
 struct Guards<'a> {
     user: &'a User,
     /// Warnings of admission for the answer.
@@ -145,7 +145,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// The request that admission policies see.
+    /// Returns the request that admission policies see.
     fn request<'r>(
         &'r self,
         write: &'r Write<'_>,

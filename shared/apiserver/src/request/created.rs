@@ -1,4 +1,4 @@
-//! Objects that are answered as if they had been created, and are not stored.
+//! Objects that are returned as if they had been created, and are not stored.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::store::state::State;
 use crate::user::User;
 use crate::values::{set, take};
 
-/// A user as the authentication API shows one.
+/// Returns a user in the form of the authentication API.
 pub(crate) fn user_info(user: &User) -> Value {
     let mut info = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {

@@ -82,13 +82,13 @@ fn check_preconditions(
     live: &Value,
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
-    let refused = |why: String| {
+    let refused = |detail: String| {
         let of = if resource.group.is_empty() {
             resource.kind.clone()
         } else {
             format!("{}.{}", resource.kind, resource.group)
         };
-        let message = format!("Operation cannot be fulfilled on {of} {name:?}: {why}");
+        let message = format!("Operation cannot be fulfilled on {of} {name:?}: {detail}");
         let mut error = ApiError::new(409, "Conflict", message);
         error.details.insert("name".into(), name.into());
         if !resource.group.is_empty() {
@@ -120,7 +120,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Asks the admission policies about a deletion.
+/// Evaluates the admission policies for a deletion.
 fn admit(
     state: &State,
     call: &mut Call<'_>,
@@ -146,7 +146,7 @@ fn admit(
 /// Deletes an object.
 ///
 /// # Errors
-/// Options that are not valid, preconditions that do not hold, an object that is not there.
+/// Options that are not valid, preconditions that do not hold, an object that does not exist.
 pub(crate) fn delete(state: &mut State, call: &mut Call<'_>) -> Result<Response, ApiError> {
     let options = read_options(call)?;
     let resource = Arc::clone(&call.target.resource);

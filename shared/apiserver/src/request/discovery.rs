@@ -63,7 +63,7 @@ pub(crate) fn answer(state: &State, request: &Request, path: &str) -> Result<Res
     }
 }
 
-/// The 404 answer in plain text.
+/// Returns the 404 answer in plain text.
 pub(crate) fn not_found() -> Response {
     let mut response = Response::text("404 page not found\n");
     response.status = 404;
@@ -98,7 +98,7 @@ fn paths(state: &State) -> Vec<String> {
     out
 }
 
-/// All groups in the aggregated form, custom ones last.
+/// Returns all groups in the aggregated form, custom ones last.
 pub(crate) fn groups(state: &State) -> Vec<Value> {
     let mut out = state.builtin.groups.clone();
     let mut custom: BTreeMap<&str, BTreeMap<Priority, Vec<&Resource>>> = BTreeMap::new();
@@ -169,7 +169,7 @@ impl Priority {
     }
 }
 
-/// A custom resource in the aggregated form.
+/// Returns a custom resource in the aggregated form.
 fn entry(resource: &Resource) -> Value {
     let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     let own = kind(&resource.group, &resource.version, &resource.kind);
@@ -242,7 +242,7 @@ fn aggregate(state: &State, request: &Request, core: bool) -> Response {
     }
 }
 
-/// The ETag of one aggregated document. The built-in groups do not change while the process runs.
+/// Returns the ETag of one aggregated document. The built-in groups do not change while the process runs.
 fn tag(state: &State, core: bool) -> String {
     let mut hasher = DefaultHasher::new();
     core.hash(&mut hasher);
@@ -260,7 +260,7 @@ fn tag(state: &State, core: bool) -> String {
     format!("\"{:016X}\"", hasher.finish())
 }
 
-/// A group in the old form; `None` for the core group.
+/// Returns a group in the old form; `None` for the core group.
 fn group(group: &Value) -> Option<Value> {
     let name = group["metadata"]["name"].as_str()?;
     let versions: Vec<Value> = group["versions"]

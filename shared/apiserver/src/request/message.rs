@@ -15,17 +15,17 @@ pub struct Request {
     pub method: String,
     /// The path without the query.
     pub path: String,
-    /// The query without `?`, as it was sent.
+    /// The query without `?`, still encoded.
     pub query: String,
     /// Header names and values; names are compared without case.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The bytes of the body.
     pub body: Vec<u8>,
     /// The authenticated user. Impersonation headers are applied to it.
     pub user: User,
 }
 
-/// The response to a request: what was asked for, or the Status object of an error.
+/// The response to a request: the result, or the Status object of an error.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Response {
@@ -33,7 +33,7 @@ pub struct Response {
     pub status: u16,
     /// Headers except the content type, which [`Response::content_type`] returns.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body of the response.
     pub body: Body,
 }
 
@@ -42,7 +42,7 @@ pub struct Response {
 pub enum Body {
     /// `application/json`, or the media type given.
     Json(Value, String),
-    /// `text/plain`.
+    /// Plain text (`text/plain`).
     Text(String),
     /// A stream of events, one JSON document a line, from [`crate::Server::poll`].
     Watch(Box<Watch>),
@@ -51,7 +51,7 @@ pub enum Body {
 const JSON: &str = "application/json";
 
 impl Response {
-    /// A JSON response.
+    /// Returns a JSON response.
     pub(crate) fn json(status: u16, body: Value) -> Self {
         Self {
             status,
@@ -60,7 +60,7 @@ impl Response {
         }
     }
 
-    /// A response in plain text.
+    /// Returns a response in plain text.
     pub(crate) fn text(body: &str) -> Self {
         Self {
             status: 200,
@@ -69,7 +69,7 @@ impl Response {
         }
     }
 
-    /// The answer of a watch.
+    /// Returns the answer of a watch.
     pub(crate) fn watch(watch: Watch) -> Self {
         Self {
             status: 200,
@@ -78,7 +78,7 @@ impl Response {
         }
     }
 
-    /// The content type of the body.
+    /// Returns the content type of the body.
     pub fn content_type(&self) -> &str {
         match &self.body {
             Body::Json(_, media) => media,
@@ -87,7 +87,7 @@ impl Response {
         }
     }
 
-    /// The body as JSON; `None` for text and watches.
+    /// Returns the body as JSON; `None` for text and watches.
     pub fn value(&self) -> Option<&Value> {
         match &self.body {
             Body::Json(value, _) => Some(value),
@@ -109,7 +109,7 @@ impl From<ApiError> for Response {
 }
 
 impl Request {
-    /// A request without headers and body. `target` is a path, with a query behind `?` if it has one.
+    /// Returns a request without headers and body. `target` is a path, with a query behind `?` if it has one.
     pub fn new(method: &str, target: &str, user: User) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         Self {
@@ -121,7 +121,7 @@ impl Request {
         }
     }
 
-    /// Adds a header. A header may be there more than once.
+    /// Adds a header. A request may have a header more than once.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -135,7 +135,7 @@ impl Request {
         self.with_header("content-type", JSON)
     }
 
-    /// A header's value; empty when it is absent.
+    /// Returns a header's value; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .iter()

@@ -1,4 +1,4 @@
-//! How a request is handled: impersonation, authorization, then the handler of its verb.
+//! Handles requests: impersonation, authorization, then the handler of the verb.
 
 pub(crate) mod api;
 mod apply;
@@ -174,7 +174,7 @@ fn dispatch(api: &mut Api, verb: &str, call: &mut Call<'_>) -> Result<Response, 
     }
 }
 
-/// The deprecation warning of a resource.
+/// Returns the deprecation warning of a resource.
 fn deprecation(resource: &Resource) -> Option<String> {
     if let Some(custom) = &resource.custom {
         return custom.deprecation(&resource.version);

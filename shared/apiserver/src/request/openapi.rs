@@ -17,7 +17,7 @@ const API_VERSION: &str = "APIVersion defines the versioned schema of this repre
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
-/// The list of documents.
+/// Returns the list of documents.
 pub(crate) fn index(state: &State) -> Response {
     let mut paths = Map::new();
     for resource in state.resources() {
@@ -33,7 +33,7 @@ pub(crate) fn index(state: &State) -> Response {
     Response::json(200, json!({"paths": paths}))
 }
 
-/// The document of one group and version.
+/// Returns the document of one group and version.
 pub(crate) fn document(state: &State, path: &str) -> Result<Response, ApiError> {
     let api_version = path
         .strip_prefix("apis/")
@@ -170,7 +170,7 @@ fn structure(
     found.name.clone()
 }
 
-/// The schema of `FieldsV1`, which has no properties.
+/// Returns the schema of `FieldsV1`, which has no properties.
 fn opaque(out: &mut Map<String, Value>) -> Value {
     let name = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
     out.insert(name.to_owned(), json!({"type": "object"}));

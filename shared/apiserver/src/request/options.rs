@@ -8,13 +8,13 @@ use crate::request::call::Call;
 /// The parameters of one write.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Check everything, store nothing.
+    /// True if everything is checked and nothing is stored.
     pub dry_run: bool,
-    /// What to do with unknown fields.
+    /// The handling of unknown fields.
     pub validation: Validation,
     /// The field manager.
     pub manager: String,
-    /// Server-side apply: take over fields that others own.
+    /// True if a server-side apply takes over fields that others own.
     pub force: bool,
 }
 

@@ -21,7 +21,7 @@ use crate::values::text;
 /// Patches an object.
 ///
 /// # Errors
-/// As [`update`], and patches that do not fit.
+/// The errors of [`update`], and patches that do not fit.
 pub(crate) fn patch(state: &mut State, call: &mut Call<'_>) -> Result<Response, ApiError> {
     let resource = Arc::clone(&call.target.resource);
     let kind = patch_kind(call.request.header("content-type"), &resource)?;
@@ -63,15 +63,15 @@ pub(crate) fn patch(state: &mut State, call: &mut Call<'_>) -> Result<Response, 
 }
 
 fn patch_error(kind: PatchKind, body: &[u8], patched: &Value, error: &ApiError) -> ApiError {
-    let why = error.message.clone();
-    let strict = why
+    let detail = error.message.clone();
+    let strict = detail
         .find("strict decoding error")
-        .map(|at| why[at..].to_owned());
-    let why = strict.unwrap_or_else(|| {
-        let at = why.find("cannot be handled as a ").unwrap_or_default();
-        why[at..]
+        .map(|at| detail[at..].to_owned());
+    let detail = strict.unwrap_or_else(|| {
+        let at = detail.find("cannot be handled as a ").unwrap_or_default();
+        detail[at..]
             .split_once(": ")
-            .map_or(why.clone(), |(_, rest)| rest.to_owned())
+            .map_or(detail.clone(), |(_, rest)| rest.to_owned())
     });
     let shown = match kind {
         PatchKind::Strategic => {
@@ -84,6 +84,6 @@ fn patch_error(kind: PatchKind, body: &[u8], patched: &Value, error: &ApiError) 
         "",
         "",
         "",
-        &[FieldError::invalid("patch", &Value::String(shown), &why)],
+        &[FieldError::invalid("patch", &Value::String(shown), &detail)],
     )
 }

@@ -5,7 +5,7 @@
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads `a=b&c=d`.
+    /// Parses a query such as `a=b&c=d`.
     pub fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         Self(
@@ -18,12 +18,12 @@ impl Query {
         )
     }
 
-    /// A parameter; empty when it is absent.
+    /// Returns a parameter, or an empty string.
     pub fn get(&self, name: &str) -> &str {
         self.find(name).unwrap_or_default()
     }
 
-    /// A parameter, if it was given.
+    /// Returns a parameter; `None` if it is absent.
     pub fn find(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -31,7 +31,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0
             .iter()
@@ -39,7 +39,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether it was given, and is neither `0` nor `false`.
+    /// Returns whether a parameter is set to another value than `0` and `false`.
     pub fn flag(&self, name: &str) -> bool {
         self.find(name)
             .is_some_and(|value| !matches!(value, "0" | "false"))

@@ -16,7 +16,7 @@ use crate::store::{Name, range};
 /// Answers with one object, or with its Scale.
 ///
 /// # Errors
-/// 404 when there is none.
+/// 404 if the object does not exist.
 pub(crate) fn get(state: &State, call: &Call<'_>) -> Result<Response, ApiError> {
     let target = &call.target;
     let Some(object) = state.store.get(&target.resource.key(), &target.key()) else {
@@ -162,11 +162,11 @@ fn token(after: &Name, at: u64) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text)
 }
 
-/// Why bytes are not JSON, in Go's words as far as the first byte tells.
+/// Returns the message about bytes that are not JSON: Go's own, as far as the first byte shows.
 fn json_problem(first: Option<&u8>) -> String {
     match first {
         None => "unexpected end of JSON input".to_owned(),
-        Some(b'{') => "it is not JSON".to_owned(),
+        Some(b'{') => "not valid JSON".to_owned(),
         Some(&byte @ (b'\'' | b'"')) => {
             format!(
                 "invalid character '{}' looking for beginning of value",
@@ -184,9 +184,9 @@ fn json_problem(first: Option<&u8>) -> String {
 }
 
 fn read_token(token: &str) -> Result<(Name, u64), ApiError> {
-    let refusal = |why: &str| {
+    let refusal = |detail: &str| {
         ApiError::bad_request(format!(
-            "invalid continue token: continue key is not valid: {why}"
+            "invalid continue token: continue key is not valid: {detail}"
         ))
     };
     let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD

@@ -16,7 +16,7 @@ use crate::store::state::State;
 use crate::user::User;
 use crate::values::texts;
 
-/// The answer to a review, which is not stored; `None` for a resource that is not a review.
+/// Returns the answer to a review, which is not stored; `None` for a resource that is not a review.
 ///
 /// # Errors
 /// A body that is not an object of the kind.
@@ -100,7 +100,7 @@ fn review(state: &State, call: &Call<'_>) -> Result<Response, ApiError> {
     call.object(resource, 201, object)
 }
 
-/// All rules of a user in a namespace, for SelfSubjectRulesReview.
+/// Returns all rules of a user in a namespace, for SelfSubjectRulesReview.
 fn rules_review(state: &State, call: &Call<'_>) -> Result<Response, ApiError> {
     let resource = &call.target.resource;
     let document = body_object(call, resource)?.value;

@@ -15,7 +15,7 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::{set, text};
 
-/// An object's Scale.
+/// Returns an object's Scale.
 pub(crate) fn of(resource: &Resource, object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut own = json!({
@@ -91,7 +91,7 @@ fn selector(resource: &Resource, object: &Value) -> String {
 /// Replaces a Scale.
 ///
 /// # Errors
-/// As the update of the object itself.
+/// The errors of the update of the object itself.
 pub(crate) fn update(
     state: &mut State,
     call: &mut Call<'_>,
@@ -105,7 +105,7 @@ pub(crate) fn update(
 /// Patches a Scale.
 ///
 /// # Errors
-/// As the update of the object itself, and patches that do not fit.
+/// The errors of the update of the object itself, and patches that do not fit.
 pub(crate) fn patch(
     state: &mut State,
     call: &mut Call<'_>,
@@ -157,8 +157,8 @@ fn set_scale(
     Ok(Response::json(200, of(&resource, &object)))
 }
 
-/// The real server converts owners between Scale and object; in doing so, a new owner gets no time and a known one keeps
-/// its own.
+/// Restores the times of managedFields: when the real server converts managers between Scale and object, a new manager gets no time
+/// and a known one keeps its own.
 fn keep_times(live: &Value, new: &mut Value) {
     let before = decode_managers(live);
     let mut after = decode_managers(new);

@@ -1,4 +1,4 @@
-//! What the path of a request means.
+//! The parser of request paths.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::store::Name;
 pub enum RequestInfo {
     /// A collection, an object or a subresource.
     Resource {
-        /// `v1`, `apps/v1`.
+        /// The group and version: `v1`, `apps/v1`.
         api_version: String,
         /// The namespace, or empty.
         namespace: String,
-        /// The resource.
+        /// The plural name of the resource.
         plural: String,
         /// The object, or empty.
         name: String,
         /// The subresource, or empty.
         subresource: String,
-        /// The old `/watch/` form.
+        /// True for the old `/watch/` form.
         watch: bool,
     },
     /// Discovery, health and the like.
@@ -67,7 +67,7 @@ impl RequestInfo {
         }
     }
 
-    /// The authorization attributes of a request for the path. `name` is the only object that a list or a watch selects by
+    /// Returns the authorization attributes of a request for the path. `name` is the only object that a list or a watch selects by
     /// its field selector, if any: it counts as the name of the request, as in RequestInfo of apiserver 0.36.
     pub(crate) fn attributes<'a>(&'a self, verb: &'a str, name: Option<&'a str>) -> Attributes<'a> {
         match self {
@@ -100,7 +100,7 @@ impl RequestInfo {
         }
     }
 
-    /// The verb of a method, as RBAC names it.
+    /// Returns the verb of a method, as RBAC names it.
     pub fn verb(&self, method: &str, query: &Query) -> &'static str {
         let Self::Resource { name, watch, .. } = self else {
             return match method {
@@ -131,13 +131,13 @@ impl RequestInfo {
 /// The resource, and the object or collection of it, that a request is for.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The resource.
+    /// The resource in the version of the path.
     pub resource: Arc<Resource>,
     /// The namespace, or empty.
     pub namespace: String,
     /// The object, or empty.
     pub name: String,
-    /// The subresource.
+    /// The subresource, if the path has one.
     pub subresource: Option<String>,
 }
 
@@ -167,18 +167,18 @@ impl Target {
         })
     }
 
-    /// The object's place in the store.
+    /// Returns the object's key in the store.
     pub fn key(&self) -> Name {
         (self.namespace.clone(), self.name.clone())
     }
 
-    /// The subresource, or an empty text.
+    /// Returns the subresource, or an empty string.
     pub fn sub(&self) -> &str {
         self.subresource.as_deref().unwrap_or_default()
     }
 }
 
-/// The object name that the field selector of a request requires; `None` when it requires none.
+/// Returns the object name that the field selector of a request requires, if any.
 pub(crate) fn selected_name(query: &Query) -> Option<String> {
     let fields = Fields::parse(query.get("fieldSelector")).ok()?;
     let name = fields.name()?;

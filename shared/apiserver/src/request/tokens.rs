@@ -17,15 +17,15 @@ use crate::store::state::State;
 use crate::values::{join, text, texts};
 
 const GROUP: &str = "authentication.k8s.io";
-/// The audience of a token when the request has none.
+/// The audience of a token if the request has none.
 const AUDIENCE: &str = "https://kubernetes.default.svc";
 /// The allowed lifetime of a token, in seconds.
 const LIFE: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 
-/// `POST serviceaccounts/NAME/token`.
+/// Handles `POST serviceaccounts/NAME/token`.
 ///
 /// # Errors
-/// An account that is not there, and a request that is not valid.
+/// An account that does not exist, and a request that is not valid.
 pub(crate) fn request_token(api: &mut Api, call: &mut Call<'_>) -> Result<Response, ApiError> {
     let live = call.live(&api.state)?;
     let resource = request_resource(&call.target.resource);
@@ -67,7 +67,7 @@ pub(crate) fn request_token(api: &mut Api, call: &mut Call<'_>) -> Result<Respon
     Ok(Response::json(201, object))
 }
 
-/// Refuses a token that is bound to an object which is not there.
+/// Refuses a token that is bound to an object which does not exist.
 fn check_bound(state: &State, bound: &Value, namespace: &str) -> Result<(), ApiError> {
     let kind = match text(bound, "/kind") {
         "" => return Ok(()),
@@ -120,16 +120,16 @@ fn check(seconds: i64) -> Result<(), ApiError> {
     if LIFE.contains(&seconds) {
         return Ok(());
     }
-    let why = if seconds < *LIFE.start() {
+    let detail = if seconds < *LIFE.start() {
         "may not specify a duration less than 10 minutes"
     } else {
         "may not specify a duration larger than 2^32 seconds"
     };
-    let problem = FieldError::invalid("spec.expirationSeconds", &seconds.into(), why);
+    let problem = FieldError::invalid("spec.expirationSeconds", &seconds.into(), detail);
     Err(ApiError::invalid(GROUP, "TokenRequest", "", &[problem]))
 }
 
-/// The type of the subresource's body.
+/// Returns the type of the subresource's body.
 fn request_resource(accounts: &Resource) -> Resource {
     let (version, kind) = ("v1", "TokenRequest");
     let api_version = join(GROUP, version);

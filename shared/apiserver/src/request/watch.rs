@@ -30,7 +30,7 @@ pub struct Watch {
     initial: bool,
     ended: bool,
     form: Representation,
-    /// The timeout that the client asked for; `None` when it asked for none.
+    /// The timeout that the client requested, if any.
     pub timeout_seconds: Option<u64>,
 }
 
@@ -91,7 +91,7 @@ fn matching(state: &State, watch: &Watch) -> Vec<Value> {
         .collect()
 }
 
-/// The events of a watch since it was last asked.
+/// Returns the events of a watch since the last call.
 pub(crate) fn poll(state: &State, watch: &mut Watch) -> Vec<Value> {
     let mut out = std::mem::take(&mut watch.start);
     if watch.ended {
@@ -123,13 +123,12 @@ pub(crate) fn poll(state: &State, watch: &mut Watch) -> Vec<Value> {
 }
 
 impl Watch {
-    /// Whether it has sent its last event: after an `ERROR` event, such as 410 Gone, nothing follows.
+    /// Returns whether the watch has sent its last event: nothing follows an `ERROR` event, such as 410 Gone.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// The bookmark that a server sends from time to time; `None` when the client did not ask for bookmarks, or the watch has
-    /// ended.
+    /// Returns the bookmark that a server sends periodically; `None` if the client did not request bookmarks, or the watch has ended.
     pub fn heartbeat(&self) -> Option<Value> {
         (self.bookmarks && !self.ended).then(|| self.bookmark(false))
     }
@@ -149,7 +148,7 @@ impl Watch {
         json!({"type": "BOOKMARK", "object": object})
     }
 
-    /// An event as this watch sees it: an object that leaves the selection is deleted, one that enters it is added.
+    /// Converts an event for this watch: an object that leaves the selection is deleted, one that enters it is added.
     fn line(&self, event: &Event) -> Option<Value> {
         let now = event.change != Change::Deleted && self.selector.matches(&event.object);
         let was = event

@@ -19,7 +19,7 @@ use crate::values::{set, take, text};
 /// Creates an object.
 ///
 /// # Errors
-/// What the body, admission, RBAC and the kind's rules do not allow.
+/// A refusal because of the body, admission, RBAC or the kind's rules.
 pub(crate) fn create(state: &mut State, call: &mut Call<'_>) -> Result<Response, ApiError> {
     let options = Options::read(call, "CreateOptions", None)?;
     let resource = std::sync::Arc::clone(&call.target.resource);
@@ -73,7 +73,7 @@ pub(crate) fn create(state: &mut State, call: &mut Call<'_>) -> Result<Response,
 /// Replaces an object.
 ///
 /// # Errors
-/// As [`create`], and conflicts.
+/// The errors of [`create`], and conflicts.
 pub(crate) fn update(state: &mut State, call: &mut Call<'_>) -> Result<Response, ApiError> {
     let options = Options::read(call, "UpdateOptions", None)?;
     let resource = std::sync::Arc::clone(&call.target.resource);
@@ -101,13 +101,13 @@ pub(crate) fn update(state: &mut State, call: &mut Call<'_>) -> Result<Response,
     own_update(state, &resource, &writer, &live, &mut new);
     let uid = text(&new, "/metadata/uid");
     if !uid.is_empty() && uid != text(&live, "/metadata/uid") {
-        let why = format!(
+        let detail = format!(
             "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
             resource.plural,
             call.target.namespace,
             text(&live, "/metadata/uid")
         );
-        return Err(ApiError::conflict(&resource, &name, &why));
+        return Err(ApiError::conflict(&resource, &name, &detail));
     }
     if given.is_empty() && resource.custom.is_some() {
         return Err(ApiError::invalid(

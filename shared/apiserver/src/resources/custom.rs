@@ -24,8 +24,8 @@ pub struct Custom {
     pub(crate) compiled: Compiled,
 }
 
-/// Patterns and CEL rules of one definition: each is compiled once, when the first object needs it. One that does not compile
-/// stays `None`.
+/// The compiled patterns and CEL rules of one definition. Each is compiled once, when the first object needs it; `None` if it does
+/// not compile.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
     patterns: Mutex<HashMap<String, Option<regex::Regex>>>,
@@ -33,12 +33,12 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// The regular expression of a pattern.
+    /// Returns the regular expression of a pattern.
     pub(crate) fn pattern(&self, text: &str) -> Option<regex::Regex> {
         once(&self.patterns, text, |text| regex::Regex::new(text).ok())
     }
 
-    /// The expression of a rule.
+    /// Returns the expression of a rule.
     pub(crate) fn rule(&self, text: &str) -> Option<Arc<Expression>> {
         let compile = |text: &str| Expression::compile(text, &["self", "oldSelf"]).ok();
         once(&self.rules, text, |text| compile(text).map(Arc::new))
@@ -60,12 +60,12 @@ fn once<T: Clone>(
 }
 
 impl Custom {
-    /// The entry of a version.
+    /// Returns the entry of a version.
     fn version(&self, name: &str) -> Option<&Value> {
         self.versions.iter().find(|version| version["name"] == name)
     }
 
-    /// The schema of a version, as it was written; null when it has none.
+    /// Returns the schema of a version, unchanged; null if it has none.
     pub(crate) fn schema(&self, version: &str) -> &Value {
         static NONE: Value = Value::Null;
         self.version(version)
@@ -73,13 +73,13 @@ impl Custom {
             .unwrap_or(&NONE)
     }
 
-    /// `group/version` of the version that is stored.
+    /// Returns `group/version` of the version that is stored.
     pub(crate) fn storage_version(&self) -> String {
         let stored = self.versions.iter().find(|v| v["storage"] == true);
         join(&self.group, stored.map_or("", |v| text(v, "/name")))
     }
 
-    /// The printer columns of a version.
+    /// Returns the printer columns of a version.
     pub(crate) fn columns(&self, version: &str) -> Vec<&Value> {
         self.version(version)
             .and_then(|v| v["additionalPrinterColumns"].as_array())
@@ -88,12 +88,12 @@ impl Custom {
             .collect()
     }
 
-    /// The scale subresource of a version.
+    /// Returns the scale subresource of a version.
     pub(crate) fn scale(&self, version: &str) -> Option<&Value> {
         self.version(version)?.pointer("/subresources/scale")
     }
 
-    /// The deprecation warning of a version; `None` when it is not deprecated.
+    /// Returns the deprecation warning of a version; `None` when it is not deprecated.
     pub(crate) fn deprecation(&self, version: &str) -> Option<String> {
         let found = self.version(version).filter(|v| v["deprecated"] == true)?;
         Some(found["deprecationWarning"].as_str().map_or_else(

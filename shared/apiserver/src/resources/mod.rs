@@ -20,38 +20,38 @@ pub struct Resource {
     pub group: String,
     /// `group/version`, or the version alone.
     pub api_version: String,
-    /// The version.
+    /// The version without the group.
     pub version: String,
     /// The name in paths.
     pub plural: String,
-    /// The kind.
+    /// The kind of its objects.
     pub kind: String,
-    /// Whether its objects are in namespaces.
+    /// True if its objects are in namespaces.
     pub namespaced: bool,
     /// The verbs of the resource itself.
     pub verbs: Vec<String>,
     /// Subresources and their verbs.
     pub subresources: BTreeMap<String, Vec<String>>,
-    /// The types.
+    /// The schema with the type of its objects.
     pub schema: Arc<Schema>,
     /// The object's type.
     pub id: Id,
-    /// For custom resources: their definition.
+    /// The definition of a custom resource.
     pub custom: Option<Arc<Custom>>,
 }
 
 impl Resource {
-    /// `group/version`, or the version alone.
+    /// Returns `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         self.api_version.clone()
     }
 
-    /// The same, borrowed.
+    /// Returns [`Resource::api_version`], borrowed.
     pub fn api_version_ref(&self) -> &str {
         &self.api_version
     }
 
-    /// `deployments.apps`, or `pods`.
+    /// Returns the plural name with the group: `deployments.apps`, or `pods`.
     pub fn qualified(&self) -> String {
         if self.group.is_empty() {
             self.plural.clone()
@@ -60,12 +60,12 @@ impl Resource {
         }
     }
 
-    /// Whether it has the subresource `status`.
+    /// Returns whether the resource has the subresource `status`.
     pub fn has_status(&self) -> bool {
         self.subresources.contains_key("status")
     }
 
-    /// The group that its objects are stored under: events are stored in the core group.
+    /// Returns the group that its objects are stored under: events are stored in the core group.
     pub(crate) fn home_group(&self) -> &str {
         if self.is("events.k8s.io", "events") {
             ""
@@ -74,12 +74,12 @@ impl Resource {
         }
     }
 
-    /// Where the store keeps its objects.
+    /// Returns the key of its objects in the store.
     pub(crate) fn key(&self) -> (String, String) {
         (self.home_group().to_owned(), self.plural.clone())
     }
 
-    /// Whether it is this built-in resource.
+    /// Returns whether it is the built-in resource with this group and plural name.
     pub fn is(&self, group: &str, plural: &str) -> bool {
         self.custom.is_none() && self.group == group && self.plural == plural
     }
@@ -95,7 +95,7 @@ pub struct Builtin {
 }
 
 impl Builtin {
-    /// The table of built-in resources, read once and shared.
+    /// Returns the table of built-in resources, read once and shared.
     pub fn shared() -> Arc<Self> {
         static SHARED: OnceLock<Arc<Builtin>> = OnceLock::new();
         Arc::clone(SHARED.get_or_init(|| Arc::new(Self::read())))

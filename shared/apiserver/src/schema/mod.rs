@@ -14,7 +14,7 @@ pub type Id = usize;
 
 /// Any value; lists and maps are one value.
 pub const UNTYPED: Id = 0;
-/// Any value; maps are taken field by field.
+/// Any value; managers own the fields of maps separately.
 pub const DEDUCED: Id = 1;
 
 /// A set of types that refer to each other.
@@ -27,13 +27,13 @@ pub struct Schema {
     pub kinds: BTreeMap<String, Id>,
 }
 
-/// What a scalar is in JSON and in Go.
+/// The type of a scalar in JSON and in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scalar {
-    /// A string.
+    /// A JSON string.
     String,
-    /// A boolean.
+    /// A JSON boolean.
     Bool,
     /// A 32-bit integer.
     Int32,
@@ -53,40 +53,40 @@ pub enum Scalar {
     MicroTime,
 }
 
-/// How server-side apply treats the items of a list (`x-kubernetes-list-type`).
+/// The identity of a list's items in server-side apply (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListType {
     /// The list as a whole is one value.
     Atomic,
-    /// A set: each value is owned by itself.
+    /// A set: managers own each value separately.
     Set,
     /// A map: items are identified by the values of these fields.
     Keys(Vec<String>),
 }
 
-/// One type.
+/// The type of a value.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Type {
-    /// See [`UNTYPED`].
+    /// Any value, as one value: see [`UNTYPED`].
     Untyped,
-    /// See [`DEDUCED`].
+    /// Any value, field by field: see [`DEDUCED`].
     Deduced,
-    /// A scalar.
+    /// A string, number or boolean.
     Scalar(Scalar),
-    /// A list.
+    /// A list of items of one type.
     List {
         /// The items' type.
         item: Id,
-        /// How items are identified.
+        /// The identity of the items.
         list_type: ListType,
     },
     /// A map with any keys.
     Map {
         /// The values' type.
         value: Id,
-        /// Whether server-side apply takes it as one value.
+        /// True if server-side apply treats the map as one value.
         atomic: bool,
     },
     /// A map with declared keys.
@@ -101,11 +101,11 @@ pub enum Type {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Struct {
-    /// The definition's name, such as `io.k8s.api.core.v1.Pod`; empty when it has none.
+    /// The definition's name, such as `io.k8s.api.core.v1.Pod`, or empty.
     pub name: String,
     /// The declared fields.
     pub fields: BTreeMap<String, Field>,
-    /// Whether server-side apply takes it as one value.
+    /// True if server-side apply treats the struct as one value.
     pub atomic: bool,
     /// The type of undeclared fields, if any are kept.
     pub others: Option<Id>,
@@ -117,17 +117,17 @@ pub struct Struct {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Field {
-    /// Its type.
+    /// The type of the field.
     pub id: Id,
-    /// Its number in protobuf; 0 when it has none.
+    /// The number in protobuf; 0 if it has none.
     pub number: u64,
-    /// Whether an empty value is left out (`omitempty`).
+    /// True if an empty value is left out (`omitempty`).
     pub omit_empty: bool,
-    /// Whether a zero value is left out, structs included (`omitzero`).
+    /// True if a zero value is left out, structs included (`omitzero`).
     pub omit_zero: bool,
-    /// Whether it is a pointer in Go, so that absent and zero differ.
+    /// True if the field is a pointer in Go, so that absent and zero differ.
     pub pointer: bool,
-    /// Whether it is required.
+    /// True if the field is required.
     pub required: bool,
     /// The value that defaulting sets.
     pub default: Option<Value>,
@@ -140,12 +140,12 @@ pub struct Field {
 }
 
 impl Schema {
-    /// The type with an id; [`Type::Deduced`] when there is no such type.
+    /// Returns the type with an id; [`Type::Deduced`] if it does not exist.
     pub fn get(&self, id: Id) -> &Type {
         self.types.get(id).unwrap_or(&Type::Deduced)
     }
 
-    /// The struct with an id; `None` when the type is not a struct.
+    /// Returns the struct with an id; `None` if the type is not a struct.
     pub fn structure(&self, id: Id) -> Option<&Struct> {
         match self.get(id) {
             Type::Struct(found) => Some(found),

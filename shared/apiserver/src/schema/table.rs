@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Field, ListType, Scalar, Schema, Struct, Type};
 
-/// The built-in types of Kubernetes 1.36, read once and shared.
+/// Returns the built-in types of Kubernetes 1.36, read once and shared.
 pub fn builtin() -> Arc<Schema> {
     static SHARED: OnceLock<Arc<Schema>> = OnceLock::new();
     Arc::clone(SHARED.get_or_init(|| Arc::new(read(include_str!("builtin.json")))))

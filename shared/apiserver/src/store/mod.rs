@@ -18,7 +18,7 @@ pub type Name = (String, String);
 /// The objects of a resource.
 pub type Objects = BTreeMap<Name, Arc<Value>>;
 
-/// What a change did.
+/// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A new object.
@@ -29,24 +29,24 @@ pub enum Change {
     Deleted,
 }
 
-/// One change.
+/// One change of an object.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The version it made.
+    /// The version that the change made.
     pub version: u64,
-    /// Of which resource.
+    /// The resource of the object.
     pub key: Key,
-    /// Of which object.
+    /// The namespace and name of the object.
     pub name: Name,
-    /// What a change did.
+    /// The type of the change.
     pub change: Change,
     /// The new state, or the last one.
     pub object: Arc<Value>,
-    /// The state before.
+    /// The state before the change.
     pub before: Option<Arc<Value>>,
 }
 
-/// How many changes the history keeps for watches and exact lists. An older position is answered with 410 Gone.
+/// The number of changes that the history keeps for watches and exact lists. A request for an older version gets 410 Gone.
 pub const HISTORY: usize = 1000;
 
 /// All objects of one server.
@@ -57,23 +57,23 @@ pub struct Store {
     history: VecDeque<Event>,
     /// The newest version that is no longer in the history.
     forgotten: u64,
-    /// Whether controllers may have something to do: see [`Store::is_settled`].
+    /// True if controllers may have something to do: see [`Store::is_settled`].
     unsettled: bool,
 }
 
 impl Store {
-    /// The newest version.
+    /// Returns the newest version.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The newest version that a watch can no longer start from.
+    /// Returns the newest version that a watch can no longer start from.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Whether nothing happened since [`Store::settled`] that a controller would react to: a deletion, a mark for deletion, or
-    /// an object with owners.
+    /// Returns whether the controllers have nothing to do: since [`Store::settled`], no object was deleted or marked for deletion,
+    /// and none with owners was written.
     pub fn is_settled(&self) -> bool {
         !self.unsettled
     }
@@ -83,12 +83,12 @@ impl Store {
         self.unsettled = false;
     }
 
-    /// One object.
+    /// Returns an object, if it exists.
     pub fn get(&self, key: &Key, name: &Name) -> Option<&Arc<Value>> {
         self.objects.get(key)?.get(name)
     }
 
-    /// Objects of a resource in order of namespace and name; all namespaces when it is empty.
+    /// Returns the objects of a resource in order of namespace and name; those of all namespaces if `namespace` is empty.
     pub fn list<'a>(
         &'a self,
         key: &Key,
@@ -100,7 +100,7 @@ impl Store {
         all.flat_map(move |all| range(all, namespace, after.as_ref()))
     }
 
-    /// All objects of a resource as they were at a version; `None` when the history does not reach back that far.
+    /// Returns all objects of a resource at a version; `None` if the history does not reach back that far.
     pub fn at(&self, key: &Key, version: u64) -> Option<Cow<'_, Objects>> {
         static NONE: Objects = Objects::new();
         let now = self.objects.get(key).unwrap_or(&NONE);
@@ -121,12 +121,12 @@ impl Store {
         Some(Cow::Owned(then))
     }
 
-    /// The resources that have objects.
+    /// Returns the resources that have objects.
     pub fn keys(&self) -> Vec<Key> {
         self.objects.keys().cloned().collect()
     }
 
-    /// The history after a version, oldest first.
+    /// Returns the history after a version, oldest first.
     pub fn since(&self, version: u64) -> impl Iterator<Item = &Event> {
         let start = self
             .history
@@ -199,7 +199,7 @@ impl Store {
     }
 }
 
-/// Objects in order of namespace and name; of all namespaces when it is empty.
+/// Returns the objects in order of namespace and name; those of all namespaces if `namespace` is empty.
 pub fn range<'a>(
     all: &'a Objects,
     namespace: &'a str,

@@ -25,7 +25,7 @@ pub(crate) struct State {
 const KUBERNETES: [u64; 3] = [1, 36, 3];
 
 impl State {
-    /// A state without objects and custom resources.
+    /// Returns a state without objects and custom resources.
     pub(crate) fn new() -> Self {
         Self {
             builtin: Builtin::shared(),
@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    /// A resource by `group/version` and plural.
+    /// Returns a resource by `group/version` and plural.
     pub(crate) fn resource(&self, api_version: &str, plural: &str) -> Option<Arc<Resource>> {
         let key = (api_version.to_owned(), plural.to_owned());
         self.builtin
@@ -47,7 +47,7 @@ impl State {
             .cloned()
     }
 
-    /// Whether a `group/version` is one of the built-in ones.
+    /// Returns whether a `group/version` is one of the built-in ones.
     pub(crate) fn is_builtin(&self, api_version: &str) -> bool {
         self.builtin
             .resources
@@ -55,7 +55,7 @@ impl State {
             .any(|resource| resource.api_version_ref() == api_version)
     }
 
-    /// All resources, built-in ones first.
+    /// Returns all resources, built-in ones first.
     pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.builtin.resources.values().chain(self.custom.values())
     }

@@ -5,19 +5,19 @@ use jiff::Timestamp;
 /// The time of a request and the source of its uids and generated names.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// Now.
+    /// The time of the request.
     pub now: Timestamp,
     /// Different for each request of a server; equal seeds give equal uids.
     pub seed: u128,
 }
 
 impl Clock {
-    /// The time as objects have it: RFC 3339 in UTC, without fractions of a second.
+    /// Formats the time as in objects: RFC 3339 in UTC, without fractions of a second.
     pub fn stamp(&self) -> String {
         seconds(self.now)
     }
 
-    /// The next uid.
+    /// Returns the next uid.
     pub(crate) fn uid(&mut self) -> String {
         let (a, b) = (self.next(), self.next());
         format!(
@@ -30,7 +30,7 @@ impl Clock {
         )
     }
 
-    /// The five characters at the end of a generated name.
+    /// Returns the five characters at the end of a generated name.
     pub(crate) fn suffix(&mut self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut bits = self.next();
@@ -43,7 +43,7 @@ impl Clock {
         out
     }
 
-    /// The next pseudo-random number: splitmix64 over the seed.
+    /// Returns the next pseudo-random number: splitmix64 over the seed.
     pub(crate) fn next(&mut self) -> u64 {
         let low = u64::try_from(self.seed & u128::from(u64::MAX)).unwrap_or_default();
         let high = u64::try_from(self.seed >> 64).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Clock {
     }
 }
 
-/// RFC 3339 with seconds.
+/// Formats a time in RFC 3339 with seconds.
 pub(crate) fn seconds(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! JSON as Go reads it into typed fields: a duplicate key is reported, and its second value is merged over the first.
+//! Parses JSON as Go reads it into typed fields: a duplicate key is reported, and its second value is merged over the first.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) struct Document {
 /// Reads one document.
 ///
 /// # Errors
-/// Text that is not JSON.
+/// A body that is not JSON.
 pub(crate) fn read(body: &[u8]) -> Result<Document, serde_json::Error> {
     let mut duplicate_fields = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);

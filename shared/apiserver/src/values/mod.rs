@@ -6,7 +6,7 @@ pub(crate) mod quantity;
 
 use serde_json::{Value, json};
 
-/// The text at a pointer; empty when there is none.
+/// Returns the string at a pointer, or an empty one.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)
@@ -14,17 +14,17 @@ pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// A value's own text; empty when it is not a text.
+/// Returns the string of a value, or an empty one if it is not a string.
 pub(crate) fn owned(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The texts of a list; none when it is not a list.
+/// Returns the strings of a list; empty if the value is not a list.
 pub(crate) fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(owned).collect()
 }
 
-/// Removes and returns the value at a path; `None` when there is none.
+/// Removes and returns the value at a path; `None` if it does not exist.
 pub(crate) fn take(object: &mut Value, path: &[&str]) -> Option<Value> {
     let (last, parents) = path.split_last()?;
     let mut at = object;
@@ -58,7 +58,7 @@ pub(crate) fn set(object: &mut Value, parent: &str, key: &str, value: Option<Val
     }
 }
 
-/// Whether Go's `omitempty` leaves it out.
+/// Returns whether Go's `omitempty` leaves the value out.
 pub(crate) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -70,7 +70,7 @@ pub(crate) fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// `group/version`, or the version alone for the core group.
+/// Returns `group/version`, or only the version for the core group.
 pub(crate) fn join(group: &str, version: &str) -> String {
     if group.is_empty() {
         version.to_owned()
@@ -79,7 +79,7 @@ pub(crate) fn join(group: &str, version: &str) -> String {
     }
 }
 
-/// The name of a JSON type in Go's error messages.
+/// Returns the name of a JSON type in Go's error messages.
 pub(crate) fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,7 +1,7 @@
 //! Resource quantities in the form that the API server writes: `0.5` as `500m`,
 //! `1024Mi` as `1Gi`.
 
-/// The canonical form; `None` when the text is not a quantity.
+/// Returns the canonical form; `None` if the string is not a quantity.
 pub fn canonical(text: &str) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -114,7 +114,7 @@ fn decimal_text(sign: &str, mantissa: i128, exponent: i32, scientific: bool) -> 
     Some(format!("{sign}{mantissa}{suffix}"))
 }
 
-/// The value in thousandths, for comparisons; `None` when the text is not a quantity.
+/// Returns the value in thousandths, for comparisons; `None` if the string is not a quantity.
 pub fn thousandths(text: &str) -> Option<i128> {
     let canonical = canonical(text)?;
     let end = canonical

@@ -1,6 +1,5 @@
-//! The embedded server gives the answers that the real kube-apiserver 1.36
-//! gave: tests/corpus/apiserver. The answers there are recorded and held by the
-//! test `apiserver_contract` of the workspace's tests, which runs the same cases on the real one.
+//! Compares the embedded server with the recorded answers of the real kube-apiserver 1.36 in tests/corpus/apiserver. The test
+//! `apiserver_contract` of the workspace's tests records and checks them; it runs the same cases on the real server.
 
 #[path = "../contract/cases.rs"]
 mod cases;
@@ -14,8 +13,8 @@ use serde_json::{Value, json};
 
 use cases::{AUTHORIZATION, Answer, Subject};
 
-/// Cases where this server differs on purpose or for now, and why. The list may only shrink: a case in it that agrees
-/// fails the test.
+/// The cases in which this server differs, on purpose or for now, with the reasons. A listed case that agrees fails the test, so
+/// the list can only shrink.
 const DIFFERENCES: &str = include_str!("../contract/differences.txt");
 
 struct Embedded {
@@ -24,7 +23,7 @@ struct Embedded {
 }
 
 impl Embedded {
-    /// A server of its own: a clone of one that has started.
+    /// Returns a separate server: a clone of one that has started.
     fn new() -> Self {
         static STARTED: std::sync::OnceLock<Server> = std::sync::OnceLock::new();
         Self {
@@ -35,7 +34,7 @@ impl Embedded {
 }
 
 impl Embedded {
-    /// The service account of a token, or an administrator.
+    /// Returns the service account of a token, or an administrator.
     fn user(&self, headers: &[(String, String)]) -> User {
         let of_token = headers.iter().find(|(name, _)| name == AUTHORIZATION);
         let Some((_, bearer)) = of_token else {

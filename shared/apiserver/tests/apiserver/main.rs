@@ -1,4 +1,4 @@
-//! The tests of this crate from outside, in one program: every program of its own links all crates once more.
+//! The integration tests of this crate, in one program: each further program would link all crates again.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Ownership without a server around it.
+//! Field ownership without a server.
 
 use driftless_apiserver::merge::managers::{Apply, ApplyError, Manager, Versions, Writer, apply};
 use driftless_apiserver::merge::set::Set;
@@ -84,7 +84,7 @@ fn another_value_is_a_conflict() {
     );
 }
 
-/// A comparison of each item with each would take minutes.
+/// Checks that large lists merge fast: a comparison of each item with each other would take minutes.
 #[test]
 #[expect(
     clippy::disallowed_methods,

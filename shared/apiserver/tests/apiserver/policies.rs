@@ -1,4 +1,4 @@
-//! Admission policies: which requests they concern, what they answer, what they change. The messages are those of
+//! Admission policies: the requests that they apply to, their answers, and their changes. The messages are those of
 //! k8s.io/apiserver 0.36 (pkg/admission/plugin/policy).
 
 use driftless_apiserver::{Clock, Request, Response, Server, User};
@@ -57,7 +57,7 @@ impl Client {
         value
     }
 
-    /// A validating policy for ConfigMaps, and its binding.
+    /// Creates a validating policy for ConfigMaps, and its binding.
     fn policy(&mut self, spec: Value, actions: &[&str]) {
         self.bound("validating", spec, json!({"validationActions": actions}));
     }
@@ -85,7 +85,7 @@ impl Client {
         }));
     }
 
-    /// Status, message, and warnings of a create.
+    /// Creates an object. Returns the HTTP status, the message, and the warnings.
     fn create(&mut self, object: &Value) -> (u16, String, Vec<String>) {
         outcome(&self.ask("POST", MAPS, object))
     }
@@ -113,7 +113,7 @@ fn map(name: &str, data: Value) -> Value {
 
 #[test]
 fn a_validation_denies_with_the_words_of_the_real_server() {
-    for (validation, status, reason, why) in [
+    for (validation, status, reason, detail) in [
         (
             json!({"expression": "has(object.data)"}),
             422,
@@ -145,8 +145,9 @@ fn a_validation_denies_with_the_words_of_the_real_server() {
         let bare = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         let response = client.ask("POST", MAPS, &bare);
         let answer = response.value().unwrap();
-        let denied =
-            format!("ValidatingAdmissionPolicy 'rule' with binding 'bound' denied request: {why}");
+        let denied = format!(
+            "ValidatingAdmissionPolicy 'rule' with binding 'bound' denied request: {detail}"
+        );
         assert_eq!(response.status, status, "{answer}");
         assert_eq!(answer["reason"], reason);
         assert_eq!(

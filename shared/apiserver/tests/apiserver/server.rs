@@ -1,4 +1,4 @@
-//! What no single answer shows: history, controllers' work, many servers.
+//! Tests across several requests: history, controllers, many servers.
 
 use driftless_apiserver::{Body, Clock, HISTORY, Request, Response, Server, User, Watch};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The header with the token of a request. A request without it comes from an administrator.
 pub const AUTHORIZATION: &str = "authorization";
 
-/// One behaviour: requests in one namespace of their own.
+/// The requests of one behaviour, which have a namespace for themselves.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub file: String,
@@ -16,7 +16,7 @@ pub struct Case {
     pub steps: Vec<Step>,
 }
 
-/// One request.
+/// One request of a case.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub method: String,
@@ -24,11 +24,11 @@ pub struct Step {
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
-    /// Ask again until the answer has these values.
+    /// The values that the answer must have; the request is repeated until it has them.
     pub until: BTreeMap<String, Value>,
 }
 
-/// One answer as it was received.
+/// One answer, before normalization.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -47,7 +47,7 @@ pub trait Subject {
         body: Option<&str>,
     ) -> Answer;
 
-    /// Whether something happens in the background, so that an answer can change.
+    /// Returns whether the server changes objects in the background, so that an answer can change.
     fn works_alone(&self) -> bool;
 }
 
@@ -133,13 +133,13 @@ fn read_step(step: &Value) -> Step {
     }
 }
 
-/// A list of the same item over and over: `{"count": 3, "of": ITEM}`.
+/// Renders a list of equal items from `{"count": 3, "of": ITEM}`.
 fn repeated(repeat: &Value) -> Option<String> {
     let count = usize::try_from(repeat["count"].as_u64()?).ok()?;
     Some(Value::Array(vec![repeat["of"].clone(); count]).to_string())
 }
 
-/// The namespace of a case.
+/// Returns the namespace of a case.
 pub fn namespace(case: &Case) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in case.file.bytes().chain([b'/']).chain(case.name.bytes()) {
@@ -238,7 +238,7 @@ pub fn differences(path: &str, left: &Value, right: &Value, out: &mut Vec<String
                 let below = format!("{path}/{key}");
                 match (a, b) {
                     (Some(a), Some(b)) => differences(&below, a, b, out),
-                    _ => out.push(format!("{below}: {} | {}", shown(a), shown(b))),
+                    _ => out.push(format!("{below}: {} | {}", display(a), display(b))),
                 }
             }
         }
@@ -250,12 +250,12 @@ pub fn differences(path: &str, left: &Value, right: &Value, out: &mut Vec<String
         _ if left == right => {}
         _ => out.push(format!(
             "{path}: {} | {}",
-            shown(Some(left)),
-            shown(Some(right))
+            display(Some(left)),
+            display(Some(right))
         )),
     }
 }
 
-fn shown(value: Option<&Value>) -> String {
+fn display(value: Option<&Value>) -> String {
     value.map_or("absent".to_owned(), Value::to_string)
 }

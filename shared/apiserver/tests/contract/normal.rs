@@ -1,5 +1,4 @@
-//! Replaces what differs between any two servers: uids, versions, times,
-//! generated names, addresses, descriptions.
+//! Replaces the values that differ between any two servers: uids, versions, times, generated names, addresses, descriptions.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,7 +10,7 @@ use super::cases::Answer;
 /// Go lists unknown fields in the order of its maps, which changes each time.
 const UNKNOWN_FIELD: &str = "unknown field ";
 
-/// A message with its unknown fields in alphabetical order.
+/// Returns a message with its unknown fields in alphabetical order.
 fn in_order(text: String) -> String {
     let Some((head, tail)) = text.split_once(UNKNOWN_FIELD) else {
         return text;
@@ -140,13 +139,13 @@ impl Normal {
     }
 }
 
-/// `5s`, `324d`, `3h12m`.
+/// Returns whether a string is an age, such as `5s`, `324d` or `3h12m`.
 fn is_age(text: &str) -> bool {
     let digits = text.starts_with(|c: char| c.is_ascii_digit());
     digits && text.ends_with(['s', 'm', 'h', 'd', 'y']) && text.len() < 8
 }
 
-/// Compiled once.
+/// Returns the patterns of such values, compiled once.
 fn patterns() -> &'static [(regex::Regex, &'static str)] {
     static COMPILED: OnceLock<Vec<(regex::Regex, &'static str)>> = OnceLock::new();
     COMPILED.get_or_init(|| {

@@ -1,11 +1,11 @@
-//! Validation by a structural schema, with the API server's texts.
+//! Validation by a structural schema, with the API server's messages.
 
 use serde_json::Value;
 
 use crate::error::FieldError;
 use crate::resources::Compiled;
 
-/// Checks an object; metadata has its own rules. What is equal in the old object is not looked at.
+/// Checks an object without its metadata, which has its own rules. Values that are equal in the old object are not checked.
 pub(super) fn root(
     schema: &Value,
     compiled: &Compiled,
@@ -28,7 +28,7 @@ pub(super) fn root(
     }
 }
 
-/// A check under way: the compiled patterns, and what was found.
+/// The state of a check: the compiled patterns, and the errors that were found.
 struct Check<'a> {
     compiled: &'a Compiled,
     out: &'a mut Vec<FieldError>,
@@ -91,7 +91,7 @@ impl Check<'_> {
         }
         self.words(schema, value, path);
         let invalid =
-            |why: String| FieldError::invalid(path, value, &format!("{path} in body {why}"));
+            |detail: String| FieldError::invalid(path, value, &format!("{path} in body {detail}"));
         match value {
             Value::String(text) => {
                 text_rules(schema, self.compiled, text, path, &invalid, self.out);
@@ -129,8 +129,8 @@ impl Check<'_> {
             self.out.push(too_many(path, map.len(), most));
         }
         if let Some(least) = count("minProperties").filter(|least| map.len() < *least) {
-            let why = format!("should have at least {least} properties");
-            self.out.push(invalid(why));
+            let detail = format!("should have at least {least} properties");
+            self.out.push(invalid(detail));
         }
         for (key, value) in map {
             let property = schema["properties"].get(key);
@@ -163,7 +163,7 @@ impl Check<'_> {
     }
 }
 
-/// The item of the old list that has the same keys; only lists with keys have one.
+/// Returns the item of the old list that has the same keys; only lists with keys have one.
 pub(super) fn same_item<'a>(schema: &Value, old: &'a Value, value: &Value) -> Option<&'a Value> {
     let keys = crate::values::texts(&schema["x-kubernetes-list-map-keys"]);
     let mut items = old.as_array()?.iter().filter(|_| !keys.is_empty());

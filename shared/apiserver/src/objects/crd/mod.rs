@@ -67,8 +67,8 @@ pub(crate) fn default_version(custom: &Custom, version: &str, object: &mut Value
     types::default(schema, object, false);
 }
 
-/// The errors of an object: by its schema, then by the schema's CEL rules. What an update leaves as it is has none: objects
-/// that were stored before a schema became stricter stay usable.
+/// Returns the errors of an object: by its schema, then by the schema's CEL rules. Values that an update does not change are not
+/// checked, so objects that were stored before a schema became stricter stay usable.
 pub(crate) fn problems(
     custom: &Custom,
     version: &str,
@@ -86,7 +86,7 @@ pub(crate) fn problems(
     out
 }
 
-/// Removes nulls from maps: apply takes them as absent.
+/// Removes nulls from maps: apply treats them as absent.
 pub(crate) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -98,7 +98,7 @@ pub(crate) fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// The resources of a definition, one for each served version.
+/// Returns the resources of a definition, one for each served version.
 pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
     let spec = &definition["spec"];
     let group = text(spec, "/group").to_owned();

@@ -8,8 +8,8 @@ use crate::expressions::cost::Size;
 use crate::expressions::{Failure, OUT_OF_BUDGET, base, to_cel};
 use crate::resources::Compiled;
 
-/// Evaluates the rules of a schema and of the schemas below it. Of what is equal in the old object, the rules that compare with
-/// it alone.
+/// Evaluates the rules of a schema and of the schemas below it. For values that are equal in the old object, evaluates only the
+/// rules that compare with it.
 pub(super) fn root(
     schema: &Value,
     compiled: &Compiled,
@@ -20,7 +20,7 @@ pub(super) fn root(
     Rules { compiled, out }.walk(schema, object, old, "");
 }
 
-/// Whether a schema, or one below it, has rules.
+/// Returns whether a schema, or one below it, has rules.
 pub(super) fn any(schema: &Value) -> bool {
     let below = schema["properties"].as_object().into_iter().flatten();
     let mut below = below.map(|(_, schema)| schema);
@@ -31,7 +31,7 @@ pub(super) fn any(schema: &Value) -> bool {
             .any(|key| schema.get(key).is_some_and(any))
 }
 
-/// An evaluation under way: the compiled rules, and what was found.
+/// The state of an evaluation: the compiled rules, and the errors that were found.
 struct Rules<'a> {
     compiled: &'a Compiled,
     out: &'a mut Vec<FieldError>,
@@ -87,10 +87,10 @@ fn evaluate(
     path: &str,
 ) -> Option<FieldError> {
     let text = rule["rule"].as_str().unwrap_or_default();
-    let refused = |why: &str| {
+    let refused = |detail: &str| {
         let message = match value {
-            Value::Object(_) | Value::Array(_) => format!("Invalid value: {why}"),
-            other => format!("Invalid value: {other}: {why}"),
+            Value::Object(_) | Value::Array(_) => format!("Invalid value: {detail}"),
+            other => format!("Invalid value: {other}: {detail}"),
         };
         Some(FieldError {
             kind: "FieldValueInvalid",
@@ -103,7 +103,7 @@ fn evaluate(
     };
     let mut context = match base() {
         Ok(env) => cel::Context::with_env(env),
-        Err(why) => return refused(&why),
+        Err(detail) => return refused(&detail),
     };
     context.add_variable_from_value("self", to_cel(value));
     if let Some(old) = old {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::schema::{DEDUCED, Field, Id, ListType, Scalar, Schema, Struct, Type, builtin};
 
-/// The types of a version, and the id of the root.
+/// Returns the types of a version, and the id of the root.
 pub(super) fn convert(schema: &Value) -> (Schema, Id) {
     let mut out = Schema {
         types: vec![Type::Untyped, Type::Deduced],

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 
-const MOST_OPERATIONS: usize = 10_000;
+const MAX_OPERATIONS: usize = 10_000;
 
 /// The most bytes that the copies of one patch may add: the real server's `JSONPatchMaxCopyBytes`.
-const MOST_COPIED: usize = 3 << 20;
+const MAX_COPIED: usize = 3 << 20;
 
-/// What the operations of one patch may cost.
+/// The limits on the cost of one patch.
 const COST: FuelLimits = FuelLimits {
     steps: 20_000_000,
     bytes: 0,
@@ -27,9 +27,9 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
         ));
     }
     let count = raw.as_array().map_or(0, Vec::len);
-    if count > MOST_OPERATIONS {
+    if count > MAX_OPERATIONS {
         let message = format!(
-            "Request entity too large: The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {count}"
+            "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}"
         );
         return Err(ApiError::new(413, "RequestEntityTooLarge", message));
     }
@@ -38,12 +38,12 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
     let mut out = live.clone();
     let mut copied = 0;
     for operation in patch.operations() {
-        // The real server does not find the root.
+        // The real server refuses operations on the root.
         if operation.names_root() {
             return Err(refused());
         }
         copied += copied_bytes(operation, &out)?;
-        if copied > MOST_COPIED {
+        if copied > MAX_COPIED {
             return Err(refused());
         }
         operation.apply(&mut out, &fuel).map_err(|_| refused())?;
@@ -54,7 +54,7 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
 /// Applies one operation that an expression made.
 ///
 /// # Errors
-/// An operation that is not one, or that does not fit the object.
+/// An operation that is not valid, or that does not fit the object.
 pub(crate) fn operation(object: &Value, operation: &Value) -> Result<Value, String> {
     let patch =
         JsonPatch::new(Value::Array(vec![operation.clone()])).map_err(|error| error.to_string())?;
@@ -62,8 +62,8 @@ pub(crate) fn operation(object: &Value, operation: &Value) -> Result<Value, Stri
     let mut out = object.clone();
     for operation in patch.operations() {
         let copied = copied_bytes(operation, &out).map_err(|error| error.message)?;
-        if copied > MOST_COPIED {
-            return Err(format!("it copies more than {MOST_COPIED} bytes"));
+        if copied > MAX_COPIED {
+            return Err(format!("a copy of more than {MAX_COPIED} bytes"));
         }
         operation
             .apply(&mut out, &fuel)
@@ -72,7 +72,7 @@ pub(crate) fn operation(object: &Value, operation: &Value) -> Result<Value, Stri
     Ok(out)
 }
 
-/// The bytes of JSON that an operation copies. Without a limit, forty copies that each double an object would make it 2^40
+/// Returns the bytes of JSON that an operation copies. Without a limit, forty copies that each double an object would make it 2^40
 /// times as large.
 fn copied_bytes(operation: &JsonPatchOperation, document: &Value) -> Result<usize, ApiError> {
     let Some(value) = operation.copied(document) else {
@@ -83,7 +83,7 @@ fn copied_bytes(operation: &JsonPatchOperation, document: &Value) -> Result<usiz
     Ok(length.0)
 }
 
-/// Counts what is written.
+/// A writer that counts bytes.
 struct Length(usize);
 
 impl std::io::Write for Length {

@@ -19,9 +19,9 @@ pub enum PatchKind {
     Json,
     /// JSON Merge Patch (RFC 7386).
     Merge,
-    /// Strategic merge.
+    /// A strategic merge patch.
     Strategic,
-    /// Server-side apply.
+    /// An applied configuration (server-side apply).
     Apply,
 }
 
@@ -52,12 +52,12 @@ pub fn patched(
 
 fn document(body: &[u8]) -> Result<Value, ApiError> {
     let patch: Value = serde_json::from_slice(body).map_err(|error| {
-        let why = if error.is_eof() {
+        let detail = if error.is_eof() {
             "unexpected end of JSON input".to_owned()
         } else {
             error.to_string()
         };
-        ApiError::bad_request(format!("error decoding patch: {why}"))
+        ApiError::bad_request(format!("error decoding patch: {detail}"))
     })?;
     if patch.is_object() {
         return Ok(patch);
@@ -68,7 +68,7 @@ fn document(body: &[u8]) -> Result<Value, ApiError> {
     )))
 }
 
-/// JSON Merge Patch (RFC 7386).
+/// Applies a JSON Merge Patch (RFC 7386).
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

@@ -109,7 +109,7 @@ impl Walker<'_> {
         Ok(Value::Object(out))
     }
 
-    /// The new value of a field; `None` when it is removed.
+    /// Returns the new value of a field; `None` if it is removed.
     fn one(
         &self,
         id: Id,
@@ -226,7 +226,7 @@ fn values(live: &[Value], patch: &[Value], order: Option<&Value>) -> Vec<Value> 
     sort(merged, order, live, "")
 }
 
-/// A map as Go prints it.
+/// Formats a map as Go does.
 pub(crate) fn go_map(value: &Value) -> String {
     let fields = value.as_object().into_iter().flatten();
     let texts: Vec<String> = fields
@@ -299,7 +299,7 @@ mod tests {
 
     use super::*;
 
-    /// A comparison of each item with each would take minutes.
+    /// Checks that large lists merge fast: a comparison of each item with each other would take minutes.
     #[test]
     #[expect(
         clippy::disallowed_methods,

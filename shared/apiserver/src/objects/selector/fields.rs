@@ -1,5 +1,5 @@
-//! Field selectors: their text, as `fields.ParseSelector` of apimachinery 0.36 reads it, and the fields that a kind
-//! can be selected by.
+//! Field selectors: the parser, which follows `fields.ParseSelector` of apimachinery 0.36, and the fields that a kind can be
+//! selected by.
 
 use serde_json::Value;
 
@@ -17,11 +17,11 @@ struct Term {
 }
 
 impl Fields {
-    /// Reads a text such as `metadata.name=a,status.phase!=Running`. Commas, equals signs and backslashes in values are
+    /// Parses a selector such as `metadata.name=a,status.phase!=Running`. Commas, equals signs and backslashes in values are
     /// escaped with a backslash.
     ///
     /// # Errors
-    /// The API server's message for a text that is not a selector.
+    /// The API server's message for a string that is not a selector.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut terms = split_terms(text);
         terms.sort_unstable();
@@ -42,7 +42,7 @@ impl Fields {
         Ok(Self(out))
     }
 
-    /// The selector of one object by its name.
+    /// Returns the selector of one object by its name.
     pub fn of_name(name: &str) -> Self {
         Self(vec![Term {
             path: "metadata.name".to_owned(),
@@ -67,25 +67,25 @@ impl Fields {
         }
     }
 
-    /// Whether every object is selected.
+    /// Returns whether the selector selects every object.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The name that objects must have; `None` when the selector does not demand one.
+    /// Returns the name that objects must have; `None` if the selector does not require one.
     pub fn name(&self) -> Option<&str> {
         let of_name = |term: &&Term| term.equal && term.path == "metadata.name";
         self.0.iter().find(of_name).map(|term| term.value.as_str())
     }
 
-    /// Whether an object has the values that are selected.
+    /// Returns whether the selector selects an object.
     pub fn matches(&self, object: &Value) -> bool {
         let fits = |term: &Term| (field_value(object, &term.path) == term.value) == term.equal;
         self.0.iter().all(fits)
     }
 }
 
-/// The terms between commas that are not escaped.
+/// Returns the terms between commas that are not escaped.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -104,7 +104,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     out
 }
 
-/// Path, whether it is `=` or `==` and not `!=`, and the value as written.
+/// Splits a term into the path, whether the operator is `=` or `==` and not `!=`, and the escaped value.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     term.char_indices().find_map(|(at, _)| {
         let (path, rest) = term.split_at(at);
@@ -152,7 +152,7 @@ fn field_value(object: &Value, path: &str) -> String {
     }
 }
 
-/// The fields of a kind besides its name and namespace.
+/// Returns the fields of a kind besides its name and namespace.
 fn extra(resource: &Resource) -> &'static [&'static str] {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => &[

@@ -18,10 +18,10 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Reads the texts of a `labelSelector` and a `fieldSelector`.
+    /// Parses a `labelSelector` and a `fieldSelector`.
     ///
     /// # Errors
-    /// 400 for a text that is not a selector.
+    /// 400 for a string that is not a selector.
     pub fn parse(labels: &str, fields: &str) -> Result<Self, ApiError> {
         Ok(Self {
             labels: LabelSelector::parse(labels).map_err(ApiError::bad_request)?,
@@ -29,7 +29,7 @@ impl Selector {
         })
     }
 
-    /// The selector for objects of a resource, and for the one object of a name when the request names one.
+    /// Returns the selector for objects of a resource; if `name` is not empty, for the object of that name.
     ///
     /// # Errors
     /// 400 for a field that the resource cannot be selected by, and for a field selector of another name.
@@ -48,12 +48,12 @@ impl Selector {
         Ok(self)
     }
 
-    /// Whether every object is selected.
+    /// Returns whether both selectors select every object.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether an object is selected.
+    /// Returns whether both selectors select an object.
     pub fn matches(&self, object: &Value) -> bool {
         self.labels.matches_object(object) && self.fields.matches(object)
     }

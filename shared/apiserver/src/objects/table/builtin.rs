@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::cells::{Made, WIDE, containers_at, count, images_at, names, number, pairs, text};
+use super::cells::{ColumnSpec, WIDE, containers_at, count, images_at, names, number, pairs, text};
 use super::platform;
 use crate::resources::Resource;
 
@@ -18,7 +18,7 @@ fn images(object: &Value) -> Value {
 }
 
 fn selector(object: &Value) -> Value {
-    // Replication controllers, the oldest of workloads, have the labels themselves there.
+    // The selector of a ReplicationController is the map of labels itself.
     let selector = &object["spec"]["selector"];
     if object["kind"] == "ReplicationController" {
         pairs(Some(selector)).into()
@@ -164,7 +164,7 @@ fn subjects(object: &Value, kind: &str) -> Value {
     all.join(", ").into()
 }
 
-/// `used/hard` of a quota, for limits or for everything else.
+/// Returns `used/hard` of a quota, for limits or for everything else.
 fn usage(object: &Value, limits: bool) -> Value {
     let hard = object["status"]["hard"].as_object();
     let mut cells = Vec::new();
@@ -178,16 +178,16 @@ fn usage(object: &Value, limits: bool) -> Value {
     cells.join(", ").into()
 }
 
-const CONFIG_MAP: &[Made] = &[("Data", "string", 0, |o| {
+const CONFIG_MAP: &[ColumnSpec] = &[("Data", "string", 0, |o| {
     (count(o, "/data") + count(o, "/binaryData")).into()
 })];
-const SECRET: &[Made] = &[
+const SECRET: &[ColumnSpec] = &[
     ("Type", "string", 0, |o| text(o, "/type")),
     ("Data", "string", 0, |o| count(o, "/data").into()),
 ];
-const NAMESPACE: &[Made] = &[("Status", "string", 0, phase)];
-const ACCOUNT: &[Made] = &[];
-const INGRESS: &[Made] = &[
+const NAMESPACE: &[ColumnSpec] = &[("Status", "string", 0, phase)];
+const ACCOUNT: &[ColumnSpec] = &[];
+const INGRESS: &[ColumnSpec] = &[
     ("Class", "string", 0, |o| {
         or_none(text(o, "/spec/ingressClassName"))
     }),
@@ -203,7 +203,7 @@ const INGRESS: &[Made] = &[
         }
     }),
 ];
-const JOB: &[Made] = &[
+const JOB: &[ColumnSpec] = &[
     ("Status", "string", 0, job_status),
     ("Completions", "string", 0, |o| {
         format!(
@@ -218,7 +218,7 @@ const JOB: &[Made] = &[
     ("Images", "string", WIDE, images),
     ("Selector", "string", WIDE, selector),
 ];
-const POD: &[Made] = &[
+const POD: &[ColumnSpec] = &[
     ("Ready", "string", 0, |o| {
         let ready = o
             .pointer("/status/containerStatuses")
@@ -241,7 +241,7 @@ const POD: &[Made] = &[
     }),
     ("Readiness Gates", "string", WIDE, |_| "<none>".into()),
 ];
-const CLAIM: &[Made] = &[
+const CLAIM: &[ColumnSpec] = &[
     ("Status", "string", 0, phase),
     ("Volume", "string", 0, |o| text(o, "/spec/volumeName")),
     ("Capacity", "string", 0, |o| {
@@ -261,7 +261,7 @@ const CLAIM: &[Made] = &[
         text(o, "/spec/volumeMode")
     }),
 ];
-const SERVICE: &[Made] = &[
+const SERVICE: &[ColumnSpec] = &[
     ("Type", "string", 0, |o| text(o, "/spec/type")),
     ("Cluster-IP", "string", 0, |o| {
         match text(o, "/spec/clusterIP") {
@@ -275,7 +275,7 @@ const SERVICE: &[Made] = &[
         pairs(o.pointer("/spec/selector")).into()
     }),
 ];
-const DEPLOYMENT: &[Made] = &[
+const DEPLOYMENT: &[ColumnSpec] = &[
     ("Ready", "string", 0, ready),
     ("Up-to-date", "string", 0, |o| {
         number(o, "/status/updatedReplicas").into()
@@ -287,12 +287,12 @@ const DEPLOYMENT: &[Made] = &[
     ("Images", "string", WIDE, images),
     ("Selector", "string", WIDE, selector),
 ];
-const STATEFUL_SET: &[Made] = &[
+const STATEFUL_SET: &[ColumnSpec] = &[
     ("Ready", "string", 0, ready),
     ("Containers", "string", WIDE, containers),
     ("Images", "string", WIDE, images),
 ];
-const REPLICA_SET: &[Made] = &[
+const REPLICA_SET: &[ColumnSpec] = &[
     ("Desired", "integer", 0, |o| {
         number(o, "/spec/replicas").into()
     }),
@@ -306,7 +306,7 @@ const REPLICA_SET: &[Made] = &[
     ("Images", "string", WIDE, images),
     ("Selector", "string", WIDE, selector),
 ];
-const DAEMON_SET: &[Made] = &[
+const DAEMON_SET: &[ColumnSpec] = &[
     ("Desired", "integer", 0, |o| {
         number(o, "/status/desiredNumberScheduled").into()
     }),
@@ -329,7 +329,7 @@ const DAEMON_SET: &[Made] = &[
     ("Images", "string", WIDE, images),
     ("Selector", "string", WIDE, selector),
 ];
-const ROLE_BINDING: &[Made] = &[
+const ROLE_BINDING: &[ColumnSpec] = &[
     ("Role", "string", 0, role),
     ("Users", "string", WIDE, |o| subjects(o, "User")),
     ("Groups", "string", WIDE, |o| subjects(o, "Group")),
@@ -337,11 +337,11 @@ const ROLE_BINDING: &[Made] = &[
         subjects(o, "ServiceAccount")
     }),
 ];
-const QUOTA: &[Made] = &[
+const QUOTA: &[ColumnSpec] = &[
     ("Request", "string", 0, |o| usage(o, false)),
     ("Limit", "string", 0, |o| usage(o, true)),
 ];
-const POD_TEMPLATE: &[Made] = &[
+const POD_TEMPLATE: &[ColumnSpec] = &[
     ("Containers", "string", 0, |o| {
         containers_at(o, "/template/spec/containers")
     }),
@@ -352,12 +352,12 @@ const POD_TEMPLATE: &[Made] = &[
         pairs(o.pointer("/template/metadata/labels")).into()
     }),
 ];
-const NETWORK_POLICY: &[Made] = &[("Pod-Selector", "string", 0, |o| {
+const NETWORK_POLICY: &[ColumnSpec] = &[("Pod-Selector", "string", 0, |o| {
     pairs(o.pointer("/spec/podSelector/matchLabels")).into()
 })];
 
-/// The columns between the name and the rest; `None` for kinds that show only their creation time.
-pub(super) fn columns(resource: &Resource) -> Option<&'static [Made]> {
+/// Returns the columns between the name and the rest; `None` for kinds that show only their creation time.
+pub(super) fn columns(resource: &Resource) -> Option<&'static [ColumnSpec]> {
     Some(match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "configmaps") => CONFIG_MAP,
         ("", "secrets") => SECRET,
@@ -397,8 +397,8 @@ pub(super) fn columns(resource: &Resource) -> Option<&'static [Made]> {
     })
 }
 
-/// The position of the age column: before the columns of `-o wide`.
-pub(super) fn age_at(own: &[Made], before: usize) -> usize {
+/// Returns the position of the age column: before the columns of `-o wide`.
+pub(super) fn age_at(own: &[ColumnSpec], before: usize) -> usize {
     let narrow = own.iter().position(|(_, _, priority, _)| *priority > 0);
     before + narrow.unwrap_or(own.len())
 }

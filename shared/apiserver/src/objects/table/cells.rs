@@ -1,14 +1,14 @@
-//! What the cells of many kinds are made of.
+//! Functions for the cells of many kinds.
 
 use serde_json::Value;
 
-/// Name, type, priority, and the cell.
-pub(super) type Made = (&'static str, &'static str, i64, fn(&Value) -> Value);
+/// The name, type and priority of a column, and the function of its cells.
+pub(super) type ColumnSpec = (&'static str, &'static str, i64, fn(&Value) -> Value);
 
-/// Columns of `-o wide` alone.
+/// The priority of columns that only `-o wide` shows.
 pub(super) const WIDE: i64 = 1;
 
-/// The text at a pointer; empty when there is none.
+/// Returns the string at a pointer, or an empty one.
 pub(super) fn text(object: &Value, pointer: &str) -> Value {
     match object.pointer(pointer) {
         Some(Value::String(text)) => text.clone().into(),
@@ -16,7 +16,7 @@ pub(super) fn text(object: &Value, pointer: &str) -> Value {
     }
 }
 
-/// How many fields or items are at a pointer.
+/// Returns the number of fields or items at a pointer.
 pub(super) fn count(object: &Value, pointer: &str) -> i64 {
     match object.pointer(pointer) {
         Some(Value::Object(map)) => i64::try_from(map.len()).unwrap_or_default(),
@@ -25,7 +25,7 @@ pub(super) fn count(object: &Value, pointer: &str) -> i64 {
     }
 }
 
-/// The number at a pointer; 0 when there is none.
+/// Returns the number at a pointer, or 0.
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     object
         .pointer(pointer)
@@ -33,7 +33,7 @@ pub(super) fn number(object: &Value, pointer: &str) -> i64 {
         .unwrap_or_default()
 }
 
-/// The values of a key in the items at a pointer, joined by commas.
+/// Returns the values of a key in the items at a pointer, joined by commas.
 pub(super) fn names(object: &Value, pointer: &str, key: &str) -> Value {
     let list = object.pointer(pointer).and_then(Value::as_array);
     let names: Vec<&str> = list
@@ -44,17 +44,17 @@ pub(super) fn names(object: &Value, pointer: &str, key: &str) -> Value {
     names.join(",").into()
 }
 
-/// The names of the containers at a pointer.
+/// Returns the names of the containers at a pointer.
 pub(super) fn containers_at(object: &Value, pointer: &str) -> Value {
     names(object, pointer, "name")
 }
 
-/// The images of the containers at a pointer.
+/// Returns the images of the containers at a pointer.
 pub(super) fn images_at(object: &Value, pointer: &str) -> Value {
     names(object, pointer, "image")
 }
 
-/// Labels as `a=b,c=d`; `<none>` without any.
+/// Formats labels as `a=b,c=d`; `<none>` without labels.
 pub(super) fn pairs(labels: Option<&Value>) -> String {
     let pairs: Vec<String> = labels
         .and_then(Value::as_object)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::duration::human;
 use crate::resources::Resource;
 
-/// One column: name, type, format, priority, and how its cell is made.
+/// One column: name, type, format, priority, and the source of its cells.
 pub(super) struct Column {
     name: String,
     kind: String,
@@ -16,7 +16,7 @@ pub(super) struct Column {
     cell: Cell,
 }
 
-/// How a cell is made.
+/// The source of the cells of a column.
 pub(super) enum Cell {
     /// The object's name.
     Name,
@@ -24,9 +24,9 @@ pub(super) enum Cell {
     Age,
     /// The creation time itself.
     Created,
-    /// Made by code.
-    Made(fn(&Value) -> Value),
-    /// The time since the first of these times that is set; made by code when none is.
+    /// The result of a function.
+    Computed(fn(&Value) -> Value),
+    /// The time since the first of these times that is set; the result of a function if no time is set.
     Since(&'static [&'static str], fn(&Value) -> Value),
     /// A JSON path of a definition.
     Path(String),
@@ -61,7 +61,7 @@ impl Columns {
             Cell::Name => object["metadata"]["name"].clone(),
             Cell::Created => object["metadata"]["creationTimestamp"].clone(),
             Cell::Age => self.age(&object["metadata"]["creationTimestamp"]),
-            Cell::Made(make) => make(object),
+            Cell::Computed(make) => make(object),
             Cell::Since(times, make) => times
                 .iter()
                 .filter_map(|time| object.pointer(time))
@@ -104,7 +104,7 @@ fn column(name: &str, kind: &str, priority: i64, cell: Cell) -> Column {
     }
 }
 
-/// The columns of a resource's table.
+/// Returns the columns of a resource's table.
 pub(super) fn of(resource: &Resource, now: Timestamp) -> Columns {
     let name = || column("Name", "string", 0, Cell::Name);
     let age = || column("Age", "string", 0, Cell::Age);
@@ -143,7 +143,7 @@ pub(super) fn of(resource: &Resource, now: Timestamp) -> Columns {
             let before = list.len();
             for (name, kind, priority, make) in own {
                 let cell = match super::platform::times_of(&resource.plural, name) {
-                    [] => Cell::Made(*make),
+                    [] => Cell::Computed(*make),
                     times => Cell::Since(times, *make),
                 };
                 list.push(column(name, kind, *priority, cell));

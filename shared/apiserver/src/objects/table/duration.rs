@@ -1,6 +1,6 @@
 //! Ages as kubectl shows them: `5m`, `3h12m`, `2d`.
 
-/// Formats seconds.
+/// Formats a number of seconds.
 pub(super) fn human(seconds: i64) -> String {
     if seconds < -1 {
         return "<invalid>".to_owned();

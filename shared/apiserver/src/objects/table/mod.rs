@@ -15,12 +15,12 @@ use crate::error::ApiError;
 use crate::objects::convert;
 use crate::resources::Resource;
 
-/// What the client accepts.
+/// The representation that the client accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Representation {
-    /// The object.
+    /// The object itself.
     Object,
-    /// `PartialObjectMetadata`.
+    /// Only the metadata (`PartialObjectMetadata`).
     Metadata,
     /// `Table`, with the object in each row: `Object`, `Metadata` or `None`.
     Table(String, Timestamp),
@@ -31,7 +31,7 @@ pub enum Representation {
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl Representation {
-    /// Reads the header `Accept` and the parameter `includeObject`. `now` is what ages are counted to.
+    /// Reads the header `Accept` and the parameter `includeObject`. Ages are counted up to `now`.
     pub(crate) fn of(accept: &str, include: &str, now: Timestamp) -> Self {
         if accept.is_empty() {
             return Self::Object;
@@ -79,7 +79,7 @@ impl Representation {
         Ok(())
     }
 
-    /// An answer with one object.
+    /// Returns an answer with one object.
     ///
     /// # Errors
     /// 406 for a media type that this server does not write.
@@ -95,7 +95,7 @@ impl Representation {
         })
     }
 
-    /// An answer with a list.
+    /// Returns an answer with a list.
     ///
     /// # Errors
     /// 406 for a media type that this server does not write.
@@ -128,7 +128,7 @@ impl Representation {
         })
     }
 
-    /// The object of a watch event.
+    /// Returns the object of a watch event.
     pub fn event(&self, resource: &Resource, object: Value) -> Value {
         match self {
             Self::Metadata => partial(&object),

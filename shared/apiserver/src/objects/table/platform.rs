@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::cells::{Made, WIDE, containers_at, count, images_at, number, pairs, text};
+use super::cells::{ColumnSpec, WIDE, containers_at, count, images_at, number, pairs, text};
 
-/// A list in a cell, shortened to three items.
+/// Returns a list in a cell, shortened to three items.
 fn some(all: &[String], none: &str) -> Value {
     match all {
         [] => none.into(),
@@ -34,8 +34,8 @@ fn truth(object: &Value, pointer: &str, default: bool) -> bool {
         .unwrap_or(default)
 }
 
-/// A text or a number; `none` when it is absent.
-fn shown(object: &Value, pointer: &str, none: &str) -> Value {
+/// Returns the string or number at a pointer; `none` if it is absent.
+fn value_or(object: &Value, pointer: &str, none: &str) -> Value {
     match object.pointer(pointer) {
         Some(Value::String(text)) => text.clone().into(),
         Some(Value::Number(number)) => number.to_string().into(),
@@ -43,7 +43,7 @@ fn shown(object: &Value, pointer: &str, none: &str) -> Value {
     }
 }
 
-/// `cpu: <unknown>/60%`: current and wanted value of each metric.
+/// Returns the current and the target value of each metric: `cpu: <unknown>/60%`.
 fn metrics(object: &Value) -> Value {
     let mut all: Vec<String> = list(object, "/spec/metrics")
         .enumerate()
@@ -107,7 +107,7 @@ fn modes(object: &Value, pointer: &str) -> Value {
     all.join(",").into()
 }
 
-/// The name, and whether it is the default of its kind.
+/// Returns the name, and whether it is the default of its kind.
 fn default_marked(object: &Value, annotation: &str) -> Value {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if object["metadata"]["annotations"][annotation] == "true" {
@@ -194,7 +194,7 @@ fn times(object: &Value) -> Value {
     count.into()
 }
 
-pub(super) const SCALER: &[Made] = &[
+pub(super) const SCALER: &[ColumnSpec] = &[
     ("Reference", "string", 0, |o| {
         let part = |key: &str| {
             o["spec"]["scaleTargetRef"][key]
@@ -205,7 +205,7 @@ pub(super) const SCALER: &[Made] = &[
     }),
     ("Targets", "string", 0, metrics),
     ("MinPods", "string", 0, |o| {
-        shown(o, "/spec/minReplicas", "<unset>")
+        value_or(o, "/spec/minReplicas", "<unset>")
     }),
     ("MaxPods", "string", 0, |o| {
         number(o, "/spec/maxReplicas").into()
@@ -214,21 +214,21 @@ pub(super) const SCALER: &[Made] = &[
         number(o, "/status/currentReplicas").into()
     }),
 ];
-pub(super) const DISRUPTION_BUDGET: &[Made] = &[
+pub(super) const DISRUPTION_BUDGET: &[ColumnSpec] = &[
     ("Min Available", "string", 0, |o| {
-        shown(o, "/spec/minAvailable", "N/A")
+        value_or(o, "/spec/minAvailable", "N/A")
     }),
     ("Max Unavailable", "string", 0, |o| {
-        shown(o, "/spec/maxUnavailable", "N/A")
+        value_or(o, "/spec/maxUnavailable", "N/A")
     }),
     ("Allowed Disruptions", "integer", 0, |o| {
         number(o, "/status/disruptionsAllowed").into()
     }),
 ];
-pub(super) const CRON_JOB: &[Made] = &[
+pub(super) const CRON_JOB: &[ColumnSpec] = &[
     ("Schedule", "string", 0, |o| text(o, "/spec/schedule")),
     ("Timezone", "string", 0, |o| {
-        shown(o, "/spec/timeZone", "<none>")
+        value_or(o, "/spec/timeZone", "<none>")
     }),
     ("Suspend", "boolean", 0, |o| {
         match o.pointer("/spec/suspend").and_then(Value::as_bool) {
@@ -251,9 +251,9 @@ pub(super) const CRON_JOB: &[Made] = &[
         pairs(o.pointer("/spec/jobTemplate/spec/selector/matchLabels")).into()
     }),
 ];
-pub(super) const VOLUME: &[Made] = &[
+pub(super) const VOLUME: &[ColumnSpec] = &[
     ("Capacity", "string", 0, |o| {
-        shown(o, "/spec/capacity/storage", "0")
+        value_or(o, "/spec/capacity/storage", "0")
     }),
     ("Access Modes", "string", 0, |o| {
         modes(o, "/spec/accessModes")
@@ -279,36 +279,36 @@ pub(super) const VOLUME: &[Made] = &[
         text(o, "/spec/storageClassName")
     }),
     ("VolumeAttributesClass", "string", 0, |o| {
-        shown(o, "/spec/volumeAttributesClassName", "<unset>")
+        value_or(o, "/spec/volumeAttributesClassName", "<unset>")
     }),
     ("Reason", "string", 0, |o| text(o, "/status/reason")),
     ("VolumeMode", "string", WIDE, |o| {
-        shown(o, "/spec/volumeMode", "<unset>")
+        value_or(o, "/spec/volumeMode", "<unset>")
     }),
 ];
-pub(super) const STORAGE_CLASS: &[Made] = &[
+pub(super) const STORAGE_CLASS: &[ColumnSpec] = &[
     ("Name", "string", 0, |o| {
         default_marked(o, "storageclass.kubernetes.io/is-default-class")
     }),
     ("Provisioner", "string", 0, |o| text(o, "/provisioner")),
     ("ReclaimPolicy", "string", 0, |o| {
-        shown(o, "/reclaimPolicy", "Delete")
+        value_or(o, "/reclaimPolicy", "Delete")
     }),
     ("VolumeBindingMode", "string", 0, |o| {
-        shown(o, "/volumeBindingMode", "Immediate")
+        value_or(o, "/volumeBindingMode", "Immediate")
     }),
     ("AllowVolumeExpansion", "string", 0, |o| {
         truth(o, "/allowVolumeExpansion", false).into()
     }),
 ];
-pub(super) const INGRESS_CLASS: &[Made] = &[
+pub(super) const INGRESS_CLASS: &[ColumnSpec] = &[
     ("Name", "string", 0, |o| {
         default_marked(o, "ingressclass.kubernetes.io/is-default-class")
     }),
     ("Controller", "string", 0, |o| text(o, "/spec/controller")),
     ("Parameters", "string", 0, parameters),
 ];
-pub(super) const PRIORITY_CLASS: &[Made] = &[
+pub(super) const PRIORITY_CLASS: &[ColumnSpec] = &[
     ("Value", "integer", 0, |o| number(o, "/value").into()),
     ("Global-Default", "boolean", 0, |o| {
         truth(o, "/globalDefault", false).into()
@@ -318,20 +318,22 @@ pub(super) const PRIORITY_CLASS: &[Made] = &[
         text(o, "/preemptionPolicy")
     }),
 ];
-pub(super) const LEASE: &[Made] = &[("Holder", "string", 0, |o| text(o, "/spec/holderIdentity"))];
-pub(super) const RUNTIME_CLASS: &[Made] = &[("Handler", "string", 0, |o| text(o, "/handler"))];
-pub(super) const WEBHOOKS: &[Made] =
+pub(super) const LEASE: &[ColumnSpec] =
+    &[("Holder", "string", 0, |o| text(o, "/spec/holderIdentity"))];
+pub(super) const RUNTIME_CLASS: &[ColumnSpec] =
+    &[("Handler", "string", 0, |o| text(o, "/handler"))];
+pub(super) const WEBHOOKS: &[ColumnSpec] =
     &[("Webhooks", "integer", 0, |o| count(o, "/webhooks").into())];
-pub(super) const SERVICE_CIDR: &[Made] = &[("CIDRs", "string", 0, |o| {
+pub(super) const SERVICE_CIDR: &[ColumnSpec] = &[("CIDRs", "string", 0, |o| {
     texts(o, "/spec/cidrs").join(",").into()
 })];
-pub(super) const ENDPOINTS: &[Made] = &[("Endpoints", "string", 0, endpoints)];
-pub(super) const ENDPOINT_SLICE: &[Made] = &[
+pub(super) const ENDPOINTS: &[ColumnSpec] = &[("Endpoints", "string", 0, endpoints)];
+pub(super) const ENDPOINT_SLICE: &[ColumnSpec] = &[
     ("AddressType", "string", 0, |o| text(o, "/addressType")),
     ("Ports", "string", 0, slice_ports),
     ("Endpoints", "string", 0, slice_addresses),
 ];
-pub(super) const EVENT: &[Made] = &[
+pub(super) const EVENT: &[ColumnSpec] = &[
     ("Last Seen", "string", 0, |_| "<unknown>".into()),
     ("Type", "string", 0, |o| text(o, "/type")),
     ("Reason", "string", 0, |o| text(o, "/reason")),
@@ -348,7 +350,7 @@ pub(super) const EVENT: &[Made] = &[
     ("Name", "string", WIDE, |o| text(o, "/metadata/name")),
 ];
 
-/// The pointers to the times whose age a column shows; the first that is set is used.
+/// Returns the pointers to the times whose age a column shows; the first that is set is used.
 pub(super) fn times_of(plural: &str, column: &str) -> &'static [&'static str] {
     match (plural, column) {
         (_, "Age") => &["/metadata/creationTimestamp"],

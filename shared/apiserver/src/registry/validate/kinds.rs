@@ -9,7 +9,7 @@ use crate::values::{is_zero, text, texts};
 use driftless_manifest::labels::LabelSelector;
 use driftless_manifest::names;
 
-/// The errors of a new or changed object.
+/// Returns the errors of a new or changed object.
 pub(super) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     match (resource.group.as_str(), resource.plural.as_str()) {
@@ -47,20 +47,24 @@ fn scaler(object: &Value, out: &mut Vec<FieldError>) {
     let most = spec["maxReplicas"].as_i64().unwrap_or_default();
     let least = spec["minReplicas"].as_i64();
     if least.is_some_and(|least| least < 1) {
-        let why = "must be greater than or equal to 1";
+        let detail = "must be greater than or equal to 1";
         out.push(FieldError::invalid(
             "spec.minReplicas",
             &spec["minReplicas"],
-            why,
+            detail,
         ));
     }
     if most < 1 {
-        let why = "must be set and greater than 0";
-        out.push(FieldError::required("spec.maxReplicas", why));
+        let detail = "must be set and greater than 0";
+        out.push(FieldError::required("spec.maxReplicas", detail));
     }
     if least.is_some_and(|least| most < least) {
-        let why = "must be greater than or equal to `minReplicas`";
-        out.push(FieldError::invalid("spec.maxReplicas", &most.into(), why));
+        let detail = "must be greater than or equal to `minReplicas`";
+        out.push(FieldError::invalid(
+            "spec.maxReplicas",
+            &most.into(),
+            detail,
+        ));
     }
     let target = &spec["scaleTargetRef"];
     for field in ["kind", "name"] {
@@ -72,18 +76,18 @@ fn scaler(object: &Value, out: &mut Vec<FieldError>) {
         }
     }
     if is_zero(&target["apiVersion"]) {
-        let why = "apiVersion must specify API group";
+        let detail = "apiVersion must specify API group";
         out.push(FieldError::invalid(
             "spec.scaleTargetRef.apiVersion",
             &"".into(),
-            why,
+            detail,
         ));
     }
 }
 
 fn event(object: &Value, out: &mut Vec<FieldError>) {
     if is_zero(&object["eventTime"]) {
-        // The real server stops here.
+        // The real server checks nothing else then.
         out.push(FieldError::required("eventTime", ""));
         return;
     }
@@ -134,7 +138,7 @@ fn data_keys(object: &Value, fields: &[&str], out: &mut Vec<FieldError>) {
             .map(|(key, _)| key)
         {
             let path = format!("{field}[{key}]");
-            let problem = |why: &str| FieldError::invalid(&path, &key.as_str().into(), why);
+            let problem = |detail: &str| FieldError::invalid(&path, &key.as_str().into(), detail);
             if key.len() > 253 {
                 out.push(problem("must be no more than 253 bytes"));
             }
@@ -229,11 +233,11 @@ fn pod_spec(spec: &Value, path: &str, out: &mut Vec<FieldError>) {
         if name.is_empty() {
             out.push(FieldError::required(&format!("{at}.name"), ""));
         } else {
-            for why in names::label(name) {
+            for detail in names::label(name) {
                 out.push(FieldError::invalid(
                     &format!("{at}.name"),
                     &name.into(),
-                    &why,
+                    &detail,
                 ));
             }
         }
@@ -452,24 +456,24 @@ fn role(object: &Value, resource: &Resource, out: &mut Vec<FieldError>) {
 fn aggregation(selectors: &Value, out: &mut Vec<FieldError>) {
     const AT: &str = "aggregationRule.clusterRoleSelectors";
     if is_zero(selectors) {
-        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        out.push(FieldError::required(AT, why));
+        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        out.push(FieldError::required(AT, detail));
     }
     for (index, selector) in selectors.as_array().into_iter().flatten().enumerate() {
         let at = format!("{AT}[{index}]");
         label_selector(selector, &at, out);
         if LabelSelector::of_object(selector).is_err() {
-            let why = "invalid label selector.";
-            out.push(FieldError::invalid(&at, &Value::Null, why));
+            let detail = "invalid label selector.";
+            out.push(FieldError::invalid(&at, &Value::Null, detail));
         }
     }
 }
 
-/// The rules of a `LabelSelector`.
+/// Adds the errors of a `LabelSelector`.
 fn label_selector(selector: &Value, at: &str, out: &mut Vec<FieldError>) {
     let mut refuse = |at: &str, value: &str, problems: Vec<String>| {
         let problems = problems.iter();
-        out.extend(problems.map(|why| FieldError::invalid(at, &value.into(), why)));
+        out.extend(problems.map(|detail| FieldError::invalid(at, &value.into(), detail)));
     };
     let labels = format!("{at}.matchLabels");
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
@@ -564,7 +568,7 @@ fn definition(object: &Value, out: &mut Vec<FieldError>) {
     }
 }
 
-/// The errors of changed fields that are immutable.
+/// Returns the errors of changed fields that are immutable.
 pub(super) fn update(resource: &Resource, live: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let mut frozen = |pointer: &str| {

@@ -1,5 +1,4 @@
-//! Validation of built-in objects: names, labels,
-//! required fields, immutable fields.
+//! Validation of built-in objects: names, labels, required fields, immutable fields.
 
 mod kinds;
 
@@ -11,7 +10,7 @@ use crate::resources::Resource;
 use crate::values::{is_zero, text};
 use driftless_manifest::names;
 
-/// The rule of a resource's names.
+/// Returns the rule of a resource's names.
 fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
     if resource.custom.is_some() {
         return names::subdomain;
@@ -24,7 +23,7 @@ fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
     }
 }
 
-/// The errors of a new object's metadata.
+/// Returns the errors of a new object's metadata.
 pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let name = text(object, "/metadata/name");
@@ -32,11 +31,11 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let generate = text(object, "/metadata/generateName");
     if !generate.is_empty() {
         let probe = generate.trim_end_matches('-').to_owned();
-        for why in check(if probe.is_empty() { generate } else { &probe }) {
+        for detail in check(if probe.is_empty() { generate } else { &probe }) {
             out.push(FieldError::invalid(
                 "metadata.generateName",
                 &generate.into(),
-                &why,
+                &detail,
             ));
         }
     }
@@ -46,8 +45,8 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
             "name or generateName is required",
         ));
     } else {
-        for why in check(name) {
-            out.push(FieldError::invalid("metadata.name", &name.into(), &why));
+        for detail in check(name) {
+            out.push(FieldError::invalid("metadata.name", &name.into(), &detail));
         }
     }
     common(resource, object, &mut out);
@@ -57,26 +56,30 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
 fn common(resource: &Resource, object: &Value, out: &mut Vec<FieldError>) {
     let metadata = &object["metadata"];
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
-        for why in names::label_key(key) {
+        for detail in names::label_key(key) {
             out.push(FieldError::invalid(
                 "metadata.labels",
                 &key.as_str().into(),
-                &why,
+                &detail,
             ));
         }
         let value = value.as_str().unwrap_or_default();
-        for why in names::label_value(value) {
-            out.push(FieldError::invalid("metadata.labels", &value.into(), &why));
+        for detail in names::label_value(value) {
+            out.push(FieldError::invalid(
+                "metadata.labels",
+                &value.into(),
+                &detail,
+            ));
         }
     }
     let mut size = 0;
     for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
         size += key.len() + value.as_str().map_or(0, str::len);
-        for why in names::label_key(&key.to_lowercase()) {
+        for detail in names::label_key(&key.to_lowercase()) {
             out.push(FieldError::invalid(
                 "metadata.annotations",
                 &key.as_str().into(),
-                &why,
+                &detail,
             ));
         }
     }
@@ -94,11 +97,11 @@ fn common(resource: &Resource, object: &Value, out: &mut Vec<FieldError>) {
     for (index, finalizer) in finalizers.enumerate() {
         let finalizer = finalizer.as_str().unwrap_or_default();
         let problems = names::label_key(finalizer);
-        for why in &problems {
+        for detail in &problems {
             out.push(FieldError::invalid(
                 "metadata.finalizers",
                 &finalizer.into(),
-                why,
+                detail,
             ));
         }
         if problems.is_empty()
@@ -119,14 +122,18 @@ fn owners(metadata: &Value, out: &mut Vec<FieldError>) {
     let mut controllers = Vec::new();
     let at = "metadata.ownerReferences";
     for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
-        for (key, why) in [
+        for (key, detail) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
             ("name", "must not be empty"),
             ("uid", "must not be empty"),
         ] {
             if is_zero(&owner[key]) {
-                out.push(FieldError::invalid(&format!("{at}.{key}"), &"".into(), why));
+                out.push(FieldError::invalid(
+                    &format!("{at}.{key}"),
+                    &"".into(),
+                    detail,
+                ));
             }
         }
         if owner["controller"] == true {
@@ -145,7 +152,7 @@ fn owners(metadata: &Value, out: &mut Vec<FieldError>) {
     }
 }
 
-/// Owner references as Go writes them.
+/// Formats owner references as Go does.
 fn in_order(list: &Value) -> String {
     const KEYS: [&str; 6] = [
         "apiVersion",
@@ -170,7 +177,7 @@ fn in_order(list: &Value) -> String {
     format!("[{}]", each.join(","))
 }
 
-/// The errors of a changed object's metadata.
+/// Returns the errors of a changed object's metadata.
 pub(crate) fn metadata_update(resource: &Resource, live: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     common(resource, new, &mut out);
@@ -212,7 +219,7 @@ pub(crate) fn metadata_update(resource: &Resource, live: &Value, new: &Value) ->
     out
 }
 
-/// The errors of a new object by the rules of its kind.
+/// Returns the errors of a new object by the rules of its kind.
 pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     if let Some(custom) = &resource.custom {
         return crd::problems(custom, &resource.version, object, None);
@@ -220,7 +227,7 @@ pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     kinds::create(resource, object)
 }
 
-/// The errors of a changed object by the rules of its kind.
+/// Returns the errors of a changed object by the rules of its kind.
 pub(crate) fn update(
     resource: &Resource,
     subresource: &str,
