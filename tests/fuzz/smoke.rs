@@ -1,5 +1,5 @@
-//! Every fuzz target over the inputs that it begins with and those that it once failed on, without libFuzzer: `cargo test` holds
-//! what was found.
+//! Every fuzz target on its first inputs and on those that it once failed on, without libFuzzer: `cargo test` keeps the
+//! fixes.
 
 #[path = "targets/mod.rs"]
 mod targets;
@@ -7,11 +7,11 @@ mod targets;
 use driftless_harness::tools;
 use std::time::{Duration, Instant};
 
-/// Twenty times what libFuzzer allows an optimised program.
+/// Twenty times the limit of libFuzzer for an optimised program.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn targets_take_their_seeds_and_what_was_found() {
+fn targets_accept_their_seeds_and_earlier_failures() {
     let tests = tools::tests();
     for target in &targets::ALL {
         let found = tests.join("fuzz/found").join(target.name);

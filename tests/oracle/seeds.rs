@@ -1,8 +1,8 @@
-//! Which random cases a run compares: new ones each time, or those that are asked for.
+//! The seeds of a run's random cases: new ones each time, or those that the environment names.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A number in an environment variable.
+/// Returns the number in an environment variable, or the default.
 pub fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| {
         text.parse()
@@ -10,11 +10,11 @@ pub fn number(variable: &str, default: u64) -> u64 {
     })
 }
 
-/// The first seed: the one in the environment variable, or one of the clock. It is printed, so that a run can be repeated.
+/// Returns the first seed: from the environment variable, or from the clock. Prints it, so that a run can be repeated.
 pub fn first(variable: &str) -> u64 {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);
     let micros = clock.expect("the clock is set after 1970").as_micros();
-    // Below 2^31: every language's generator takes it.
+    // Below 2^31: every language's generator accepts it.
     let new = u64::try_from(micros % 2_000_000_000).expect("below 2^31") + 1;
     let seed = number(variable, new);
     println!("repeat this run with {variable}={seed}");

@@ -1,30 +1,30 @@
-//! What the benches of the engines share: times, and how they compare with the real tool's.
+//! Shared by the benches of the engines: measures times and compares them with the real tool's.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The allocator of the command.
+/// The allocator of the `driftless` command.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long one case is rendered again and again in-process.
-pub const SPELL: Duration = Duration::from_millis(30);
-/// Runs of a process.
+/// The time for which one case is rendered repeatedly in-process.
+pub const RENDER_TIME: Duration = Duration::from_millis(30);
+/// The number of runs of a process.
 const RUNS: usize = 3;
 
-/// The binary that `--bin` names; a relative path is one from the root of the workspace, wherever cargo runs the bench.
+/// Returns the binary that `--bin` names; a relative path starts at the root of the workspace, wherever cargo runs the bench.
 pub fn binary(path: &String) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// At least so many times faster than the real tool, as geometric means.
+/// The least factors by which driftless must be faster than the real tool, as geometric means.
 pub const GOALS: [(&str, f64); 2] = [("process", 30.0), ("in-process", 5.0)];
-/// The table's head.
+/// The header of the table.
 pub const HEAD: &str = "| | faster, geometric mean | fastest case | slowest case | goal |\n| --- | --- | --- | --- | --- |";
 
-/// Prints a row for cases with the real tool's time and our own, and says whether a goal is missed: the mean, or that no
-/// case is slower.
+/// Prints a row for cases with the times of the real tool and of driftless. Returns whether a goal is missed: the mean, or
+/// that no case is slower.
 pub fn report<'c>(
     (name, goal): (&str, f64),
     times: impl Iterator<Item = (&'c str, (f64, f64))>,
@@ -51,16 +51,16 @@ pub fn report<'c>(
     mean < goal || slowest.0 < 1.0
 }
 
-/// The fastest of several renders of one case, in seconds.
-pub fn spell(mut render: impl FnMut()) -> f64 {
-    let until = Instant::now() + SPELL;
+/// Returns the time of the fastest of several renders of one case, in seconds.
+pub fn repeat(mut render: impl FnMut()) -> f64 {
+    let until = Instant::now() + RENDER_TIME;
     fastest(3, || {
         render();
         Instant::now() < until
     })
 }
 
-/// The fastest of several runs of a process, in seconds. Panics when it fails.
+/// Returns the time of the fastest of several runs of a process, in seconds. Panics if a run fails.
 pub fn process(mut command: impl FnMut() -> Command) -> f64 {
     let mut left = RUNS;
     fastest(1, || {
@@ -79,7 +79,7 @@ pub fn process(mut command: impl FnMut() -> Command) -> f64 {
     })
 }
 
-/// Runs until `work` says that it is enough, at least so many times.
+/// Runs `work` until it returns false, but at least `least` times. Returns the time of the fastest run, in seconds.
 fn fastest(least: usize, mut work: impl FnMut() -> bool) -> f64 {
     let mut best = f64::INFINITY;
     let mut runs = 0;

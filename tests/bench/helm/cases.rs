@@ -9,34 +9,34 @@ use driftless_helm::values::SetKind;
 use driftless_helm::{Compat, manifest_text};
 use serde_json::{Value, json};
 
-/// A chart with what is given for it.
+/// A chart with its values and flags.
 pub struct Case {
     pub name: String,
-    /// For the engine.
-    pub given: Input,
-    /// For the real library (`tests/oracle/helm/main.go`).
+    /// The input of the engine.
+    pub input: Input,
+    /// The request to the real library (`tests/oracle/helm/main.go`).
     pub question: Value,
-    /// For the command lines, where the chart is on the disk.
+    /// The arguments of the command lines, if the chart is on the disk.
     pub arguments: Option<Vec<String>>,
-    /// Whether its render makes new keys and certificates: nearly all of its time is the search for primes then, and differs
-    /// from run to run.
+    /// True if a render makes new keys and certificates: then nearly all of its time is the search for primes, and differs from
+    /// run to run.
     pub makes_keys: bool,
 }
 
-/// `-----BEGIN` and its Base64, at the start of a PEM text.
+/// The start of PEM, and of its Base64.
 const PEM: [&str; 2] = ["-----BEGIN", "LS0tLS1CRUdJTi"];
 
 impl Case {
-    /// Renders it once; nothing if the engine does not.
-    fn looked_at(mut self) -> Option<Self> {
-        let rendered = self.given.render(Compat::Helm3).ok()?;
+    /// Renders the chart once and sets `makes_keys`; returns `None` if the engine refuses the chart.
+    fn rendered_once(mut self) -> Option<Self> {
+        let rendered = self.input.render(Compat::Helm3).ok()?;
         let text = manifest_text(&rendered, true);
         self.makes_keys = PEM.iter().any(|begin| text.contains(begin));
         Some(self)
     }
 }
 
-/// Every chart with this in its name that the engine renders.
+/// Returns every chart with this part in its name that the engine renders.
 pub fn all(part: &str) -> Vec<Case> {
     let mut cases = public();
     let own = tools::tests().join("corpus/helm/generated.jsonl");
@@ -45,18 +45,18 @@ pub fn all(part: &str) -> Vec<Case> {
         let question: Value = serde_json::from_str(line).expect("a chart");
         cases.push(Case {
             name: format!("generated {}", number + 1),
-            given: answer::input(&question),
-            question: asked(&question),
+            input: answer::input(&question),
+            question: request(&question),
             arguments: None,
             makes_keys: false,
         });
     }
     cases.retain(|case| case.name.contains(part));
-    cases.into_iter().filter_map(Case::looked_at).collect()
+    cases.into_iter().filter_map(Case::rendered_once).collect()
 }
 
-/// The recorded answers are not asked.
-fn asked(recorded: &Value) -> Value {
+/// Removes the recorded answers from a request.
+fn request(recorded: &Value) -> Value {
     let mut question = recorded.clone();
     question["helm"] = json!(3);
     question["helm3"] = Value::Null;
@@ -74,10 +74,10 @@ fn public() -> Vec<Case> {
     list.iter().filter_map(from_disk).collect()
 }
 
-/// `None` for a chart with files that are no text, which cannot be sent to the library.
+/// Reads a chart; returns `None` if a file is not UTF-8, because it cannot be sent to the library.
 fn from_disk(case: &charts::Case) -> Option<Case> {
-    let given = case.input().ok()?;
-    let question = question(&given)?;
+    let input = case.input().ok()?;
+    let question = question(&input)?;
     let mut arguments = vec!["template".to_owned(), "rel".to_owned()];
     arguments.push(case.chart.display().to_string());
     arguments.extend(["-n", "ns", "--include-crds"].map(str::to_owned));
@@ -87,34 +87,34 @@ fn from_disk(case: &charts::Case) -> Option<Case> {
     }
     Some(Case {
         name: case.name.clone(),
-        given,
+        input,
         question,
         arguments: Some(arguments),
         makes_keys: false,
     })
 }
 
-fn question(given: &Input) -> Option<Value> {
+fn question(input: &Input) -> Option<Value> {
     let mut files = serde_json::Map::new();
-    for file in &given.files {
+    for file in &input.files {
         let text = std::str::from_utf8(&file.data).ok()?;
         files.insert(file.name.clone(), json!(text));
     }
-    let values = given.values.iter();
+    let values = input.values.iter();
     let values: Option<Vec<&str>> = values
         .map(|(_, text)| std::str::from_utf8(text).ok())
         .collect();
-    let set = given.set.iter();
+    let set = input.set.iter();
     let set: Vec<Value> = set
         .map(|(kind, argument)| json!({"kind": flag(*kind), "arg": argument}))
         .collect();
-    let kube_version = match given.kube_version.as_str() {
+    let kube_version = match input.kube_version.as_str() {
         "" => "1.20.0",
-        given => given,
+        version => version,
     };
     Some(json!({
-        "helm": 3, "files": files, "values": values?, "set": set, "upgrade": given.upgrade,
-        "skip_schema": !given.check_schema, "kube_version": kube_version, "api_versions": given.api_versions,
+        "helm": 3, "files": files, "values": values?, "set": set, "upgrade": input.upgrade,
+        "skip_schema": !input.check_schema, "kube_version": kube_version, "api_versions": input.api_versions,
     }))
 }
 

@@ -1,14 +1,14 @@
 //! Charts rendered by the engine and by the real Helm 3, in one run on one machine:
 //!
-//! - the real library and the engine, each in a process that goes on: files in memory, from loading to the manifest's text;
+//! - the real library and the engine, each in a running process: files in memory, from loading to the manifest;
 //! - the real command line and `driftless template`, each as a whole process, files on the disk.
 //!
-//! The charts are the public ones of `../shared/conformance/helm`, where they are, and the project's own generated ones.
+//! The charts are the public ones of `../shared/conformance/helm`, if they exist, and the project's own generated ones.
 //!
 //! `cargo bench -p driftless-oracles --bench helm -- --bin target/release/driftless`, with `--only PART` for the charts whose
-//! names have it
+//! names contain it
 //!
-//! Times are the fastest of several runs. It writes a Markdown table, and ends in an error when a goal is missed.
+//! Times are the fastest of several runs. Prints a Markdown table; the exit code is not 0 if a goal is missed.
 
 #[path = "../../../shared/helm/tests/common/answer.rs"]
 #[expect(dead_code, reason = "the tests need the rest")]
@@ -29,8 +29,8 @@ use driftless_harness::tools;
 use shared::{GOALS, report};
 use std::process::ExitCode;
 
-/// The stack of the thread that renders, so large that the engine does not make one of its own for every chart: Go's grows
-/// once, too.
+/// The stack of the thread that renders: large enough that the engine does not start another thread for every chart. Go's
+/// stack also grows only once.
 const STACK: usize = 256 << 20;
 
 fn main() -> ExitCode {
@@ -57,16 +57,16 @@ fn run() -> ExitCode {
             let times = (measure::library(&mut real, case), measure::engine(case));
             (case.name.as_str(), times)
         });
-        missed |= report((&format!("{in_process}{what}"), library), times);
+        missed |= report((&format!("{in_process}{suffix}"), library), times);
         let Some(binary) = &binary else {
-            println!("| {process}{what} | not measured: give --bin | | | |");
+            println!("| {process}{suffix} | not measured: give --bin | | | |");
             continue;
         };
         let on_disk = cases.iter().filter_map(|case| {
             let times = measure::process(case.arguments.as_ref()?, binary);
             Some((case.name.as_str(), times))
         });
-        missed |= report((&format!("{process}{what}"), whole), on_disk);
+        missed |= report((&format!("{process}{suffix}"), whole), on_disk);
     }
     templates::report();
     match missed {

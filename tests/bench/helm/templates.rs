@@ -20,7 +20,7 @@ pub fn report() {
             Value::map([("a", Value::from("text")), ("b", Value::from("x"))]),
         ),
     ]);
-    let ours = shared::spell(|| {
+    let ours = shared::repeat(|| {
         for _ in 0..EXECUTIONS {
             let text = set.execute("t0", data.clone(), &(), Limits::default());
             black_box(text.expect("the template executes"));

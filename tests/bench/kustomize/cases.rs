@@ -1,4 +1,4 @@
-//! The kustomizations that are measured: the project's corpus, and the shared ones where they are.
+//! The kustomizations that are measured: the project's corpus, and the shared ones if they exist.
 
 use driftless_harness::skip::has_material;
 use driftless_harness::tools;
@@ -6,19 +6,19 @@ use driftless_manifest::{EntryKind, FileTree, TreePath};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A directory to build.
+/// A directory to build, with all files.
 pub struct Case {
     pub name: String,
-    /// The directory on the disk that the build's directory is in.
+    /// The directory on the disk that contains the directory to build.
     pub root: PathBuf,
     pub dir: String,
-    /// The texts of all files, for the library.
+    /// The contents of all files, for the library.
     pub files: BTreeMap<String, String>,
-    /// The same, for the engine.
+    /// The same files, for the engine.
     pub tree: FileTree,
 }
 
-/// All cases that render without flags.
+/// Returns all cases that render without flags.
 pub fn all() -> Vec<Case> {
     let workspace = tools::workspace();
     let mut cases = Vec::new();
@@ -41,7 +41,7 @@ pub fn all() -> Vec<Case> {
         let text = std::fs::read_to_string(directory.join("case.json")).unwrap_or_default();
         let case: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let options = case.get("options").and_then(|options| options.as_object());
-        // The order of the output is the only option that does not change the work.
+        // Only the order of the output is an option that does not change the work.
         let plain = options.is_none_or(|options| options.keys().all(|key| key == "reorder"));
         if let (Some(dir), true, true) = (
             case.get("dir").and_then(|dir| dir.as_str()),
@@ -65,7 +65,7 @@ fn directories(parent: &Path) -> Vec<PathBuf> {
 }
 
 impl Case {
-    /// `None` for a case with files that are no text, which cannot be sent to the library.
+    /// Reads a case; returns `None` if a file is not UTF-8, because it cannot be sent to the library.
     fn read(directory: &Path, root: PathBuf, dir: &str) -> Option<Self> {
         let mut files = BTreeMap::new();
         read(&root, "", &mut files)?;
@@ -86,7 +86,7 @@ impl Case {
         case.render().is_ok().then_some(case)
     }
 
-    /// What the engine makes of it.
+    /// Renders the case with the engine.
     pub fn render(&self) -> Result<String, driftless_kustomize::Error> {
         let dir = TreePath::new(&self.dir).map_err(driftless_manifest::ReadError::from)?;
         crate::measure::render(&self.tree, &dir)

@@ -1,4 +1,4 @@
-//! One build of ever more objects: time and memory must grow with their number, and no faster.
+//! Builds of growing numbers of objects: time and memory must grow no faster than the number.
 
 use crate::cases::Case;
 use crate::measure::{engine, library};
@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// The flag of the process that renders once, so that its memory can be told.
+/// The flag of a process that renders once, so that its memory can be measured.
 pub const ONLY: &str = "--render";
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
-/// The real library takes minutes for more: its time grows with the square of the number.
-const MOST_OF_THE_LIBRARY: usize = 1_000;
+/// The largest number for the real library, which takes minutes for more: its time grows with the square of the number.
+const MAX_FOR_LIBRARY: usize = 1_000;
 
-/// An overlay with most of what overlays do, over a base of so many objects.
+/// Returns an overlay with the most common fields, on a base with this number of objects.
 fn case(objects: usize) -> Case {
     let mut base = String::from("resources:\n");
     let mut files = BTreeMap::new();
@@ -67,7 +67,7 @@ pub fn report(real: &mut Library) {
     for objects in SIZES {
         let case = case(objects);
         let ours = engine(&case);
-        let theirs = (objects <= MOST_OF_THE_LIBRARY).then(|| library(real, &case));
+        let theirs = (objects <= MAX_FOR_LIBRARY).then(|| library(real, &case));
         let compared = theirs.map_or("not measured | ".to_owned(), |theirs| {
             format!("{:.1} ms | {:.1}x", theirs * 1e3, theirs / ours)
         });
@@ -80,7 +80,7 @@ pub fn report(real: &mut Library) {
     }
 }
 
-/// The peak of a process that renders once, in MiB.
+/// Returns the peak memory of a process that renders once, in MiB.
 fn memory(objects: usize) -> f64 {
     let this = std::env::current_exe().expect("this program");
     let done = Command::new(this)
@@ -93,7 +93,7 @@ fn memory(objects: usize) -> f64 {
         .expect("its memory")
 }
 
-/// Renders once, and prints the most memory that the process has had.
+/// Renders once, and prints the peak memory of the process in MiB.
 pub fn render_once(objects: usize) -> ExitCode {
     case(objects).render().expect("the case renders");
     let status = std::fs::read_to_string("/proc/self/status").expect("the state of this process");

@@ -1,12 +1,12 @@
 //! kustomize builds against the real tool, in one run on one machine:
 //!
-//! - the real library and the engine, each in a process that goes on, files in memory;
+//! - the real library and the engine, each in a running process, files in memory;
 //! - the real command line and `driftless build`, each as a whole process, files on the disk;
 //! - builds of 10 to 10,000 objects, with the memory that they take.
 //!
 //! `cargo bench -p driftless-oracles --bench kustomize -- --bin target/release/driftless`
 //!
-//! Times are the fastest of several runs. It writes Markdown tables, and ends in an error when a goal is missed.
+//! Times are the fastest of several runs. Prints Markdown tables; the exit code is not 0 if a goal is missed.
 
 mod cases;
 #[path = "../common/mod.rs"]

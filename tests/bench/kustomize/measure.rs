@@ -1,7 +1,7 @@
-//! The fastest of several runs, in seconds.
+//! Measures the fastest of several runs, in seconds.
 
 use crate::cases::Case;
-use crate::common::{self, SPELL};
+use crate::common::{self, RENDER_TIME};
 use driftless_harness::{library::Library, tools};
 use driftless_kustomize::{Build, Error, documents_to_yaml};
 use driftless_manifest::{FileTree, Reader, TreePath};
@@ -10,22 +10,22 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
 
-/// The engine's whole work: from files to the text of all documents.
+/// Renders with the engine's whole work: from files to the YAML of all documents.
 pub fn render(tree: &FileTree, dir: &TreePath) -> Result<String, Error> {
     let documents = Build::new(&Reader::new(tree), dir).documents()?;
     Ok(documents_to_yaml(&documents))
 }
 
-/// The engine.
+/// Measures the engine.
 pub fn engine(case: &Case) -> f64 {
-    common::spell(|| {
+    common::repeat(|| {
         black_box(case.render()).expect("the case renders");
     })
 }
 
-/// The real library.
+/// Measures the real library.
 pub fn library(real: &mut Library, case: &Case) -> f64 {
-    real.ask(&json!({"files": case.files, "dir": case.dir, "seconds": SPELL.as_secs_f64()}));
+    real.ask(&json!({"files": case.files, "dir": case.dir, "seconds": RENDER_TIME.as_secs_f64()}));
     let answer = real.answer();
     let time = answer
         .get("nanoseconds")
@@ -33,7 +33,7 @@ pub fn library(real: &mut Library, case: &Case) -> f64 {
     time.unwrap_or_else(|| panic!("{}: {answer}", case.name)) / 1e9
 }
 
-/// The real command line, and `driftless`.
+/// Measures the real command line, and `driftless`.
 pub fn process(case: &Case, driftless: &Path) -> (f64, f64) {
     let driftless = std::path::absolute(driftless).expect("the path of the binary");
     (run(case, &tools::KUSTOMIZE.path()), run(case, &driftless))

@@ -7,10 +7,10 @@ use flate2::write::GzEncoder;
 use std::io::Write as _;
 use std::path::Path;
 
-/// What a chart may unpack to here.
-const MOST: u64 = 4 << 20;
+/// The size limit of an unpacked chart.
+const MAX_UNPACKED: u64 = 4 << 20;
 
-/// Loads the input as it is, and packed: few inputs are a gzip file whose checksum holds.
+/// Loads the input unchanged, and packed: few inputs are a gzip file with a valid checksum.
 pub fn run(data: &[u8]) {
     load(data);
     load(&packed(data));
@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
 
 fn load(packed: &[u8]) {
     let limits = LoadLimits {
-        bytes: MOST,
+        bytes: MAX_UNPACKED,
         ..LoadLimits::default()
     };
     for compat in [Compat::Helm3, Compat::Helm4] {
@@ -27,7 +27,7 @@ fn load(packed: &[u8]) {
         };
         let files = chart.files.iter().chain(&chart.templates);
         let bytes: u64 = files.map(|file| file.data.len() as u64).sum();
-        assert!(bytes <= MOST, "{bytes} bytes of files");
+        assert!(bytes <= MAX_UNPACKED, "{bytes} bytes of files");
     }
 }
 
@@ -38,7 +38,7 @@ fn packed(data: &[u8]) -> Vec<u8> {
     encoder.finish().expect("writing to memory")
 }
 
-/// The charts of the corpus as tar files, and one that is packed.
+/// Returns the charts of the corpus as tar files, and one of them packed.
 pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     let charts = chart::charts(corpus);
     let mut seeds: Vec<Vec<u8>> = charts.iter().take(40).map(|files| tar(files)).collect();
@@ -46,7 +46,7 @@ pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A tar file in the old format: names, sizes and checksums in octal digits.
+/// Returns a tar file in the old format: names, sizes and checksums in octal digits.
 fn tar(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     const BLOCK: usize = 512;
     let mut out = Vec::new();

@@ -9,16 +9,16 @@ use driftless_helm::{
 };
 use std::path::Path;
 
-/// The file that `-f` gives; every other one is the chart's.
+/// The file of `-f`; every other one is the chart's.
 const GIVEN: &str = "given.yaml";
 
-/// Renders the files as both Helms do; once more, it must be the same.
+/// Renders the files as both Helms do; a second render must be the same.
 pub fn run(data: &[u8]) {
     let files = files::split(data);
     super::on_large_stack(move || {
         for compat in [Compat::Helm3, Compat::Helm4] {
             let first = text(&files, compat);
-            assert_eq!(first, text(&files, compat), "rendered twice");
+            assert_eq!(first, text(&files, compat), "second render");
         }
     });
 }
@@ -41,7 +41,7 @@ fn text(files: &[(String, Vec<u8>)], compat: Compat) -> Result<String, String> {
     }
 }
 
-/// A release of which time and everything random is given.
+/// Returns the options of a release with a fixed time and fixed entropy.
 pub fn options(compat: Compat) -> Options {
     Options {
         compat,
@@ -59,7 +59,7 @@ pub fn options(compat: Compat) -> Options {
     }
 }
 
-/// The charts of the corpus with what is given for them.
+/// Returns the charts of the corpus with their values as inputs.
 pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     charts(corpus)
         .iter()
@@ -67,7 +67,7 @@ pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The files of the corpus's charts.
+/// Returns the files of the corpus's charts.
 pub fn charts(corpus: &Path) -> Vec<Vec<(String, Vec<u8>)>> {
     let text = std::fs::read_to_string(corpus.join("helm/generated.jsonl"));
     let text = text.expect("the charts of the corpus");

@@ -3,10 +3,10 @@
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use std::path::Path;
 
-/// Begins the line that names the next file. The file before the first such line is `kustomization.yaml`.
+/// The start of a line that names the next file. The file before the first such line is `kustomization.yaml`.
 const MARK: &str = "%% ";
 
-/// The files of one input. Names that no tree takes are left out.
+/// Returns the files of one input, without those whose names are not valid in a tree.
 pub fn tree(data: &[u8]) -> FileTree {
     let mut tree = FileTree::new();
     for (path, file) in split(data) {
@@ -15,7 +15,7 @@ pub fn tree(data: &[u8]) -> FileTree {
     tree
 }
 
-/// The files of one input, by name.
+/// Returns the files of one input with their names.
 pub fn split(data: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut files = vec![("kustomization.yaml".to_owned(), Vec::new())];
     for line in data.split_inclusive(|byte| *byte == b'\n') {
@@ -30,15 +30,15 @@ pub fn split(data: &[u8]) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Adds a file where the tree takes it.
+/// Adds a file to the tree if it is valid there.
 pub fn add(tree: &mut FileTree, path: &str, bytes: Vec<u8>) {
     if let Ok(path) = TreePath::new(path) {
-        // A file in the place of a directory: the input is only odd.
+        // This fails for a file in place of a directory: an odd but allowed input.
         let _ = tree.insert(path, EntryKind::File, bytes);
     }
 }
 
-/// Files as one input.
+/// Joins files to one input.
 pub fn input(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut input = Vec::new();
     for (path, bytes) in files {
@@ -51,7 +51,7 @@ pub fn input(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     input
 }
 
-/// The files below a directory, with their paths from there, in order.
+/// Returns the files below a directory, with their relative paths, in order.
 pub fn below(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     gather(directory, "", &mut files);

@@ -1,4 +1,4 @@
-//! Functions that read what a chart gives them: JSON, YAML and TOML, regular expressions, formats, dates, versions.
+//! Functions that parse strings of a chart: JSON, YAML and TOML, regular expressions, formats, dates, versions.
 
 use super::chart::options;
 use driftless_helm::values::Table;
@@ -49,10 +49,10 @@ const CALLS: &[&str] = &[
     "round $a 3",
 ];
 
-/// Divides the two parts.
+/// The separator of the two parts.
 const MARK: &str = "\n%%\n";
 
-/// The first byte chooses the call; what it gives must be the same once more.
+/// Makes the call that the first byte selects; a second call must give the same result.
 pub fn run(data: &[u8]) {
     let Some((call, rest)) = data.split_first() else {
         return;
@@ -65,7 +65,11 @@ pub fn run(data: &[u8]) {
             format!("{{{{- $a := .Values.a }}}}{{{{- $b := .Values.b }}}}{{{{ {call} }}}}");
         for compat in [Compat::Helm3, Compat::Helm4] {
             let first = render(&template, a, b, compat);
-            assert_eq!(first, render(&template, a, b, compat), "{call}, twice");
+            assert_eq!(
+                first,
+                render(&template, a, b, compat),
+                "second call of {call}"
+            );
         }
     });
 }
@@ -86,7 +90,7 @@ fn render(template: &str, a: &str, b: &str, compat: Compat) -> String {
     format!("{done:?}")
 }
 
-/// For every call some of what it reads.
+/// Returns some inputs for every call.
 pub fn seeds(_: &Path) -> Vec<Vec<u8>> {
     const TEXTS: &[&str] = &[
         "a: [1, 2.5, {b: &x null}]\nc: *x\n",

@@ -1,4 +1,4 @@
-//! A whole build: the kustomization, what it names, bases, everything a tenant can write.
+//! A whole build: the kustomization, its files, bases, everything that a tenant can write.
 
 use super::files;
 use driftless_kustomize::{Build, documents_to_yaml};
@@ -6,12 +6,12 @@ use driftless_manifest::yaml::{self, Dialect, Limits};
 use driftless_manifest::{FileTree, Reader, TreePath};
 use std::path::Path;
 
-/// Builds the files at `overlay`, or where there is none at the root.
+/// Builds the files at `overlay`, or at the root without an overlay.
 pub fn run(data: &[u8]) {
     build(&files::tree(data));
 }
 
-/// Builds; what is rendered must be YAML.
+/// Builds; the output must be valid YAML.
 pub fn build(tree: &FileTree) {
     let overlay = TreePath::new("overlay").expect("a path");
     let dir = if tree.index().is_dir(&overlay) {
@@ -29,11 +29,11 @@ pub fn build(tree: &FileTree) {
         ..Limits::default()
     };
     let again = yaml::documents(text.as_bytes(), "output", Dialect::V2, &limits)
-        .unwrap_or_else(|error| panic!("what is rendered is not read: {error}"));
-    assert_eq!(again, documents, "what is rendered, read again");
+        .unwrap_or_else(|error| panic!("the output is not valid YAML: {error}"));
+    assert_eq!(again, documents, "the output, read again");
 }
 
-/// Every case of the corpus.
+/// Returns every case of the corpus.
 pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     let cases = std::fs::read_dir(corpus.join("kustomize")).expect("list the cases");
     let mut inputs: Vec<_> = cases

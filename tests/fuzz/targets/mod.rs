@@ -1,6 +1,6 @@
-//! What libFuzzer and the smoke test feed: bytes in, and no panic, no second and no 256 MiB.
+//! The targets of libFuzzer and of the smoke test: bytes in, without a panic, within a second and 256 MiB.
 //!
-//! A target may also check what must hold of any input; it panics when that does not.
+//! A target may also check a property of every input; it panics if the property does not hold.
 
 pub mod archive;
 pub mod chart;
@@ -16,11 +16,11 @@ pub mod yaml;
 pub struct Target {
     pub name: &'static str,
     pub run: fn(&[u8]),
-    /// Inputs to begin with, made of the corpora of `tests/corpus`, which is the path that is given.
+    /// Returns the first inputs, made from the corpora in this directory (`tests/corpus`).
     pub seeds: fn(&std::path::Path) -> Vec<Vec<u8>>,
 }
 
-/// All targets.
+/// All targets of the directory `bin`.
 pub const ALL: [Target; 8] = [
     Target {
         name: "yaml",
@@ -64,10 +64,10 @@ pub const ALL: [Target; 8] = [
     },
 ];
 
-/// The stack for what templates may nest.
+/// The stack for the nesting that templates may have.
 const STACK: usize = 256 << 20;
 
-/// Runs `f` on a thread whose stack holds what templates may nest; its panic is that of the caller.
+/// Runs `f` on a thread whose stack allows the nesting of templates; a panic is passed on to the caller.
 pub fn on_large_stack(f: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(f);
     if let Err(panic) = thread.expect("a thread").join() {

@@ -1,9 +1,9 @@
-//! Go templates: the lexer, the parser and the executor with the functions that are built in.
+//! Go templates: the lexer, the parser and the executor with the built-in functions.
 
 use driftless_gotmpl::{Functions, Limits, MissingKey, Templates, Value};
 use std::path::Path;
 
-/// What an execution may cost: with it no input takes long, even in a program that is full of counters.
+/// The limits of an execution: no input takes long with them, even in an instrumented program.
 pub const LIMITS: Limits = Limits {
     steps: 200_000,
     depth: 100,
@@ -24,12 +24,12 @@ pub fn run(data: &[u8]) {
                 let done = templates.execute("t", values(), &(), LIMITS);
                 done.map_err(|error| error.to_string())
             };
-            assert_eq!(execute(), execute(), "executed twice");
+            assert_eq!(execute(), execute(), "second execution");
         }
     });
 }
 
-/// Something of every type.
+/// Returns a value of every type.
 fn values() -> Value {
     let list = |items: &[i64]| Value::list(items.iter().copied().map(Value::int).collect());
     Value::map([
@@ -48,7 +48,7 @@ fn values() -> Value {
     ])
 }
 
-/// The templates of the corpus.
+/// Returns the templates of the corpus.
 pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     let read = |name: &str| {
         let path = corpus.join("gotmpl").join(name);

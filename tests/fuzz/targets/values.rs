@@ -1,10 +1,10 @@
-//! Values: texts that are merged, and the flags of the `--set` kind on top of them.
+//! Values: files that are merged, and the flags of the `--set` kind on top of them.
 
 use driftless_helm::Compat;
 use driftless_helm::values::{self, SetKind, Table};
 use std::path::Path;
 
-/// A line with one of these and an argument is a flag.
+/// The starts of the lines that are flags; the argument follows.
 const FLAGS: [(&str, SetKind); 5] = [
     ("--set ", SetKind::Typed),
     ("--set-string ", SetKind::Text),
@@ -12,10 +12,10 @@ const FLAGS: [(&str, SetKind); 5] = [
     ("--set-literal ", SetKind::Literal),
     ("--set-file ", SetKind::File),
 ];
-/// A line that divides texts of values.
+/// The line that separates files of values.
 const MARK: &str = "%%\n";
 
-/// Reads and merges the texts, and sets what the flags say; merging what came out with itself must not change it.
+/// Reads and merges the files, and applies the flags; merging the result with itself must not change it.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data).into_owned();
     super::on_large_stack(move || {
@@ -51,14 +51,14 @@ fn take(text: &str, compat: Compat) -> Option<Table> {
         all = values::merge(all, read);
     }
     for (kind, argument) in set {
-        // What is refused must leave values that hold.
-        let file = |path: &str| Ok(format!("the text of {path}"));
+        // A refused flag must leave valid values.
+        let file = |path: &str| Ok(format!("the content of {path}"));
         let _ = values::set(&mut all, kind, &argument, compat, &file);
     }
     Some(all)
 }
 
-/// Values of every form, with every flag.
+/// Returns values of every form, with every flag.
 pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = super::chart::charts(corpus)
         .into_iter()

@@ -4,7 +4,7 @@ use super::files;
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use std::path::Path;
 
-/// Reads the input; what was read must come out of the writer and the reader as the same value.
+/// Reads the input; the value must be the same after the writer and the reader.
 pub fn run(data: &[u8]) {
     for dialect in [Dialect::V2, Dialect::V3] {
         let Ok(values) = yaml::documents(data, "input", dialect, &Limits::default()) else {
@@ -19,7 +19,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Every YAML file of the kustomize corpus.
+/// Returns every YAML file of the kustomize corpus.
 pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     let files = files::below(&corpus.join("kustomize"));
     let yaml = files

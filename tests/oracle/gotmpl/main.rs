@@ -1,7 +1,7 @@
 //! Generated templates, executed by the engine and by Go's own text/template: the same bytes, or the same message.
 //!
-//! `DRIFTLESS_GOTMPL_CASES` is how many (5,000 when it is not set), `DRIFTLESS_GOTMPL_SEED` the generator's seed: a new one each time
-//! when it is not set.
+//! `DRIFTLESS_GOTMPL_CASES` is the number of cases (5,000 by default), `DRIFTLESS_GOTMPL_SEED` the generator's seed (by default
+//! a new one each time).
 
 #[path = "../../../shared/gotmpl/tests/common/mod.rs"]
 mod common;
@@ -11,7 +11,7 @@ mod seeds;
 use driftless_harness::{process, tools};
 use std::process::Command;
 
-/// Differences that are shown; the rest is counted.
+/// The number of differences that are printed; the rest is counted.
 const SHOWN: usize = 5;
 
 #[test]
@@ -41,6 +41,6 @@ fn executes_generated_templates_as_go_does() {
     );
     assert!(
         rendered * 10 > refused * 5,
-        "fewer than a third of the cases render: the generator has gone astray"
+        "fewer than a third of the cases render: the generator makes too many invalid ones"
     );
 }

@@ -1,11 +1,10 @@
 //! Random charts with values, rendered by the engine and by Helm's own libraries, 3 and 4: the same manifests, hooks and
 //! notes, or both refuse, with the same message where the engine's is worded as Helm's.
 //!
-//! `DRIFTLESS_HELM_CASES` is how many (250 when it is not set), `DRIFTLESS_HELM_SEED` the number of the first: a new one
-//! each time when it is not set.
-//! A difference is made as small as it can be made, and printed.
+//! `DRIFTLESS_HELM_CASES` is the number of cases (250 by default), `DRIFTLESS_HELM_SEED` the seed of the first (by default a
+//! new one each time). A case that differs is made as small as possible, and printed.
 //!
-//! `DRIFTLESS_HELM_RECORD`, a number of cases, writes their answers into `tests/corpus/helm/generated.jsonl`: for
+//! With `DRIFTLESS_HELM_RECORD`, a number of cases, their answers are written to `tests/corpus/helm/generated.jsonl`, for
 //! `shared/helm/tests/helm/generated.rs`, which needs no Go.
 
 #[path = "../../../shared/helm/tests/common/answer.rs"]
@@ -27,7 +26,7 @@ use seeds::number;
 use serde_json::Value;
 
 const CASES: u64 = 250;
-/// Differences that are shown; the rest is counted.
+/// The number of differences that are printed; the rest is counted.
 const SHOWN: usize = 5;
 
 #[test]
@@ -42,15 +41,15 @@ fn renders_random_charts_as_helm_4() {
 
 #[test]
 fn records_answers() {
-    let wanted = number("DRIFTLESS_HELM_RECORD", 0);
-    if wanted == 0 {
+    let count = number("DRIFTLESS_HELM_RECORD", 0);
+    if count == 0 {
         skip("DRIFTLESS_HELM_RECORD is not set");
         return;
     }
     let mut judge = Judge::start();
     let mut lines = String::new();
     let mut all = number("DRIFTLESS_HELM_SEED", 1)..;
-    for _ in 0..wanted {
+    for _ in 0..count {
         let line = all.find_map(|seed| record(&mut judge, &generate::case(seed)));
         lines.push_str(&format!("{}\n", line.expect("seeds do not end")));
     }
@@ -58,10 +57,10 @@ fn records_answers() {
     std::fs::write(&file, lines).unwrap_or_else(|e| panic!("write {}: {e}", file.display()));
 }
 
-/// Larger cases are left to the runs against the real libraries.
+/// The size limit of a recorded case: larger ones are only compared with the real libraries.
 const RECORDED_BYTES: usize = 3_500;
 
-/// A case with the answers of both Helms, when they are always the same and not too long.
+/// Returns a case with the answers of both Helms, if these are the same in every run and the case is not too long.
 fn record(judge: &mut Judge, case: &Case) -> Option<Value> {
     let mut line = case.question(Compat::Helm3, 1);
     if line.to_string().len() > RECORDED_BYTES {
@@ -77,8 +76,8 @@ fn record(judge: &mut Judge, case: &Case) -> Option<Value> {
         }
         line[key] = theirs;
     }
-    for only_asked in ["helm", "runs"] {
-        line.as_object_mut()?.remove(only_asked);
+    for input in ["helm", "runs"] {
+        line.as_object_mut()?.remove(input);
     }
     Some(line)
 }
@@ -111,11 +110,11 @@ fn run(compat: Compat) {
     );
     assert!(
         rendered * 2 > cases,
-        "fewer than half of the cases render: the generator has gone astray"
+        "fewer than half of the cases render: the generator makes too many invalid ones"
     );
 }
 
-/// The smallest case that still differs, with what both make of it.
+/// Renders the smallest case that still differs, with both results.
 fn report(judge: &mut Judge, seed: u64, compat: Compat) -> String {
     let case = shrink::smallest(generate::case(seed), |case: &Case| {
         matches!(judge.verdict(case, compat), Verdict::Different(..))

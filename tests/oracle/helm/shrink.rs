@@ -1,15 +1,16 @@
-//! Makes a case smaller as long as it keeps what is wanted of it.
+//! Makes a case smaller as long as a condition holds.
 
 use crate::generate::Case;
 
-/// The smallest case that can be reached by taking out files, flags and lines, many at first, then one by one.
-pub fn smallest(mut case: Case, mut wanted: impl FnMut(&Case) -> bool) -> Case {
+/// Returns the smallest case for which `holds` returns true, found by removing files, flags and lines: many at first, then one
+/// by one.
+pub fn smallest(mut case: Case, mut holds: impl FnMut(&Case) -> bool) -> Case {
     loop {
         let before = case.clone();
         for path in case.files.keys().cloned().collect::<Vec<_>>() {
             let mut without = case.clone();
             without.files.remove(&path);
-            if wanted(&without) {
+            if holds(&without) {
                 case = without;
                 continue;
             }
@@ -17,21 +18,21 @@ pub fn smallest(mut case: Case, mut wanted: impl FnMut(&Case) -> bool) -> Case {
             let smaller = lines(&text, |text| {
                 let mut with = case.clone();
                 with.files.insert(path.clone(), text.to_owned());
-                wanted(&with)
+                holds(&with)
             });
             case.files.insert(path, smaller);
         }
         for at in (0..case.set.len()).rev() {
             let mut without = case.clone();
             without.set.remove(at);
-            if wanted(&without) {
+            if holds(&without) {
                 case = without;
             }
         }
         for at in (0..case.values.len()).rev() {
             let mut without = case.clone();
             without.values.remove(at);
-            if wanted(&without) {
+            if holds(&without) {
                 case = without;
                 continue;
             }
@@ -39,7 +40,7 @@ pub fn smallest(mut case: Case, mut wanted: impl FnMut(&Case) -> bool) -> Case {
             case.values[at] = lines(&text, |text| {
                 let mut with = case.clone();
                 with.values[at] = text.to_owned();
-                wanted(&with)
+                holds(&with)
             });
         }
         if case == before {
@@ -48,8 +49,8 @@ pub fn smallest(mut case: Case, mut wanted: impl FnMut(&Case) -> bool) -> Case {
     }
 }
 
-/// A text without the lines that are not needed.
-fn lines(text: &str, mut wanted: impl FnMut(&str) -> bool) -> String {
+/// Removes the lines that are not needed from a file.
+fn lines(text: &str, mut holds: impl FnMut(&str) -> bool) -> String {
     let mut kept: Vec<&str> = text.split_inclusive('\n').collect();
     let mut size = kept.len();
     while size > 0 {
@@ -57,7 +58,7 @@ fn lines(text: &str, mut wanted: impl FnMut(&str) -> bool) -> String {
         while at < kept.len() {
             let mut without = kept.clone();
             without.drain(at..kept.len().min(at + size));
-            if wanted(&without.concat()) {
+            if holds(&without.concat()) {
                 kept = without;
             } else {
                 at += size;

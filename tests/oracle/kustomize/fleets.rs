@@ -1,4 +1,5 @@
-//! Every directory with a kustomization in real fleet repositories and in the sample fleet: the bytes of `kustomize build`.
+//! Every directory with a kustomization in real fleet repositories and in the sample fleet renders to the bytes of
+//! `kustomize build`.
 
 use driftless_harness::skip::has_material;
 use driftless_harness::tools;
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What came of the directories of one repository.
+/// The numbers of results for the directories of one repository.
 #[derive(Default)]
 struct Count {
     same: usize,
@@ -79,7 +80,7 @@ fn check(root: &Path) -> Count {
             .as_ref()
             .is_err_and(|error| matches!(error.kind, ErrorKind::Remote { .. }))
         {
-            // The real tool would go to the network.
+            // The real tool would access the network.
             count.remote += 1;
             continue;
         }
@@ -116,7 +117,7 @@ fn check(root: &Path) -> Count {
     count
 }
 
-/// Reads a directory into the tree, and notes the directories with a kustomization.
+/// Reads a directory into the tree, and collects the directories with a kustomization.
 fn read(root: &Path, below: &str, tree: &mut FileTree, dirs: &mut BTreeSet<TreePath>) {
     for entry in std::fs::read_dir(root.join(below)).expect("list a directory") {
         let entry = entry.expect("an entry");

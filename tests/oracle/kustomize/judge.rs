@@ -1,4 +1,4 @@
-//! The real library and the engine beside it.
+//! Compares the engine with the real library.
 
 use crate::generate::Case;
 use driftless_harness::{library::Library, tools};
@@ -7,22 +7,22 @@ use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Renders cases with both.
+/// A running process of the real library.
 pub struct Judge(Library);
 
-/// What stands in `tests/corpus/kustomize/GAPS.md` and random cases come upon.
+/// Parts of the errors for gaps in `tests/corpus/kustomize/GAPS.md` that random cases can meet.
 const GAPS: [&str; 1] = ["the hash of a generated object that a patch made a"];
 
-/// What both make of a case.
+/// The result of a comparison.
 pub enum Verdict {
     Same,
     BothRefuse,
-    /// Only the engine refuses it, on purpose.
+    /// Only the engine refuses the case, on purpose.
     Gap,
     Different(Difference),
 }
 
-/// Output or error of both.
+/// The outputs or errors of both.
 pub struct Difference {
     pub theirs: String,
     pub ours: String,
@@ -34,7 +34,7 @@ impl Judge {
         Self(Library::start(&tools::KUSTOMIZE_LIBRARY))
     }
 
-    /// Renders a case with both.
+    /// Renders a case with both and compares the results.
     pub fn verdict(&mut self, case: &Case) -> Verdict {
         let files: BTreeMap<&str, String> = case
             .files

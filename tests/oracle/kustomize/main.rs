@@ -1,9 +1,8 @@
-//! Random kustomizations, rendered by the engine and by the real library: the same bytes, or both refuse. And real ones, by
-//! the engine and the real tool (`fleets`).
+//! Random kustomizations, rendered by the engine and by the real library: the same bytes, or both refuse. Real ones are
+//! rendered by the engine and the real tool (`fleets`).
 //!
-//! `DRIFTLESS_KUSTOMIZE_CASES` is how many (1,000 when it is not set), `DRIFTLESS_KUSTOMIZE_SEED` the number of the first: a new one
-//! each time when it is not set.
-//! A difference is made as small as it can be made, and printed.
+//! `DRIFTLESS_KUSTOMIZE_CASES` is the number of cases (1,000 by default), `DRIFTLESS_KUSTOMIZE_SEED` the seed of the first (by
+//! default a new one each time). A case that differs is made as small as possible, and printed.
 
 mod fleets;
 mod generate;
@@ -18,7 +17,7 @@ use judge::{Judge, Verdict};
 use seeds::number;
 
 const CASES: u64 = 1_000;
-/// Differences that are shown; the rest is counted.
+/// The number of differences that are printed; the rest is counted.
 const SHOWN: usize = 5;
 
 #[test]
@@ -49,11 +48,11 @@ fn renders_random_kustomizations_as_kustomize_does() {
     );
     assert!(
         rendered * 10 > cases * 6,
-        "fewer than 6 of 10 cases render: the generator has gone astray"
+        "fewer than 6 of 10 cases render: the generator makes too many invalid ones"
     );
 }
 
-/// The smallest case that still differs, with what both make of it.
+/// Renders the smallest case that still differs, with both results.
 fn report(judge: &mut Judge, seed: u64) -> String {
     let case = shrink::smallest(generate::case(seed), |case: &Case| {
         matches!(judge.verdict(case), Verdict::Different(_))

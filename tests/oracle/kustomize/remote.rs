@@ -1,4 +1,5 @@
-//! Remote repositories and files: fetched by the real tool itself (Git, HTTP on loopback), and for the engine by this test.
+//! Remote repositories and files: the real tool fetches them itself (Git, HTTP on loopback), this test fetches them for the
+//! engine.
 
 use driftless_harness::charts::Host;
 use driftless_harness::tools;
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: remote\ndata:\n  a: b\n";
 const PATCH: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: remote\n  labels:\n    patched: \"true\"\n";
 
-/// A repository with a base, an overlay on it, a component, and things that lead out of it.
+/// A repository with a base, an overlay on it, a component, and references out of the repository.
 const REPOSITORY: [(&str, &str); 8] = [
     (
         "base/kustomization.yaml",
@@ -57,10 +58,10 @@ impl Site {
         );
         git(&repository, &["init", "-q", "-b", "main"]);
         git(&repository, &["add", "-A"]);
-        let who = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        let author = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
         git(
             &repository,
-            &[&who[..], &["commit", "-qm", "first"]].concat(),
+            &[&author[..], &["commit", "-qm", "first"]].concat(),
         );
         git(&repository, &["tag", "v1"]);
         let web = Host::start();
@@ -74,7 +75,7 @@ impl Site {
         self.directory.path().join("repo.git")
     }
 
-    /// The output of both, or the errors of both.
+    /// Returns the outputs or errors of the real tool and of the engine.
     fn render(&self, kustomization: &str) -> (Result<String, String>, Result<String, String>) {
         let text = kustomization
             .replace("REPO", &format!("file://{}", self.repository().display()))
@@ -94,7 +95,7 @@ impl Site {
         (theirs, self.engine(&text))
     }
 
-    /// Builds, fetches what is missed, and builds again.
+    /// Builds, fetches missing remote parts, and builds again.
     fn engine(&self, text: &str) -> Result<String, String> {
         let mut tree = FileTree::new();
         insert(
@@ -150,7 +151,7 @@ impl Site {
                 }
             }
         }
-        Err("it asks for ever".to_owned())
+        Err("remote parts are still missing after 5 builds".to_owned())
     }
 
     fn checkout(&self, tree: &mut FileTree, place: &TreePath, reference: &str) {
@@ -194,7 +195,7 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// What the web server has at these paths, by their last part.
+/// The paths of the web server; the last part determines the content.
 const PATHS: [&str; 4] = [
     "/config.yaml",
     "/a/config.yaml",
@@ -211,7 +212,7 @@ fn content(url: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn renders_what_is_fetched_as_kustomize_does() {
+fn renders_remote_parts_as_kustomize_does() {
     let site = Site::start();
     let tracked = "buildMetadata: [originAnnotations, transformerAnnotations]\n";
     for case in [

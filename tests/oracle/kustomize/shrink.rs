@@ -1,21 +1,21 @@
-//! Makes a case smaller as long as it keeps what is wanted of it.
+//! Makes a case smaller as long as a condition holds.
 
 use crate::generate::{Case, File, Yaml};
 
-/// The smallest case that can be reached by taking out files, documents, fields and items one by one.
-pub fn smallest(mut case: Case, mut wanted: impl FnMut(&Case) -> bool) -> Case {
+/// Returns the smallest case for which `holds` returns true, found by removing files, documents, fields and items one by one.
+pub fn smallest(mut case: Case, mut holds: impl FnMut(&Case) -> bool) -> Case {
     loop {
         let before = case.clone();
         for path in case.files.keys().cloned().collect::<Vec<_>>() {
             let mut without = case.clone();
             without.files.remove(&path);
-            if wanted(&without) {
+            if holds(&without) {
                 case = without;
                 continue;
             }
             let mut at = 0;
             while let Some(smaller) = without_part(&case, &path, at) {
-                if wanted(&smaller) {
+                if holds(&smaller) {
                     case = smaller;
                 } else {
                     at += 1;
@@ -28,7 +28,7 @@ pub fn smallest(mut case: Case, mut wanted: impl FnMut(&Case) -> bool) -> Case {
     }
 }
 
-/// The case without one part of a file, counted from the outside in.
+/// Returns the case without one part of a file; parts are counted from the outside in.
 fn without_part(case: &Case, path: &str, mut at: usize) -> Option<Case> {
     let mut smaller = case.clone();
     let File::Documents(documents) = smaller.files.get_mut(path)? else {
@@ -45,7 +45,7 @@ fn without_part(case: &Case, path: &str, mut at: usize) -> Option<Case> {
         .then_some(smaller)
 }
 
-/// Takes the part with this number out of a node; counts down by the parts that it has gone through.
+/// Removes the part with this number from a node, or subtracts the number of the node's parts from `at`.
 fn remove(node: &mut Yaml, at: &mut usize) -> bool {
     match node {
         Yaml::Map(fields, _) => {

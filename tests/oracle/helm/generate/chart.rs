@@ -5,7 +5,7 @@ use driftless_harness::random::Random;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Writes a chart below the directory `at`.
+/// Adds the files of a chart in the directory `at`.
 pub fn chart(
     random: &mut Random,
     files: &mut BTreeMap<String, String>,
@@ -37,7 +37,7 @@ pub fn chart(
     }
     if !dependencies.is_empty() {
         let list = format!("dependencies:\n{dependencies}");
-        // Charts of the first version may have them in a file of their own.
+        // Charts of apiVersion v1 may have them in a separate file.
         if text.contains("apiVersion: v1") && random.percent(60) {
             files.insert(format!("{at}requirements.yaml"), list);
         } else {
@@ -48,7 +48,7 @@ pub fn chart(
     if random.percent(95) {
         files.insert(format!("{at}values.yaml"), values::own(random));
     }
-    besides(random, files, at, name);
+    other_files(random, files, at, name);
     templates::templates(random, files, at, name, library);
 }
 
@@ -167,8 +167,8 @@ fn dependency(random: &mut Random, out: &mut String, sub: &str) {
     }
 }
 
-/// Files for `.Files`, CRDs and a schema.
-fn besides(random: &mut Random, files: &mut BTreeMap<String, String>, at: &str, name: &str) {
+/// Adds files for `.Files`, CRDs and a schema.
+fn other_files(random: &mut Random, files: &mut BTreeMap<String, String>, at: &str, name: &str) {
     if random.percent(40) {
         let texts = [
             ("files/one.txt", "one {{ not a template }}\n"),

@@ -1,5 +1,5 @@
-//! Expressions of templates, by the type that they give. In a pattern `%t` stands for a text, `%n` for a number, `%i` for a
-//! small one, `%b` for a truth, `%l` for a list, `%m` for a table, `%a` for anything.
+//! Expressions of templates, by the type of their results. In a pattern, `%t` is replaced by a string, `%n` by a number, `%i`
+//! by a small one, `%b` by a boolean, `%l` by a list, `%m` by a map, `%a` by anything.
 
 use super::{fill, values};
 use driftless_harness::random::Random;
@@ -258,18 +258,18 @@ const TEMPLATES: &[&str] = &[
     "\"{{ .Template.Name }}\"",
 ];
 
-/// Types that are known.
+/// The types of expressions.
 const KNOWN: [char; 6] = ['t', 'n', 'f', 'l', 'm', 'b'];
 
-/// Makes expressions.
+/// A generator of random expressions.
 pub struct Expressions<'r> {
     pub random: &'r mut Random,
-    /// Variables in scope, each with its type.
+    /// The variables in scope, each with its type.
     pub variables: Vec<(String, char)>,
 }
 
 impl Expressions<'_> {
-    /// An expression that gives this type, of so many levels, without braces around it.
+    /// Returns an expression of this type with at most `depth` levels, without braces around it.
     pub fn of(&mut self, kind: char, depth: usize) -> String {
         let made = self.plain(kind, depth);
         if self.random.percent(12) && "ta".contains(kind) {
@@ -279,7 +279,7 @@ impl Expressions<'_> {
     }
 
     fn plain(&mut self, kind: char, depth: usize) -> String {
-        // A value of the wrong type, now and then.
+        // Sometimes, a value of the wrong type.
         let kind = if self.random.below(1_500) == 0 {
             'a'
         } else {

@@ -10,28 +10,28 @@ use driftless_helm::Compat;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Kubernetes' version, as given by `--kube-version`.
+/// Kubernetes' version, as in `--kube-version`.
 const KUBE_VERSION: &str = "1.34.0";
 
-/// A chart with what a user gives for it.
+/// A chart with a user's values and flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The chart's files.
+    /// The chart's files by path.
     pub files: BTreeMap<String, String>,
-    /// The texts of the files given by `-f`.
+    /// The contents of the files of `-f`.
     pub values: Vec<String>,
-    /// Flags of the `--set` kind with their arguments.
+    /// The flags of the `--set` kind with their arguments.
     pub set: Vec<(&'static str, String)>,
-    /// `--is-upgrade`.
+    /// True for `--is-upgrade`.
     pub upgrade: bool,
 }
 
-/// The case of a seed.
+/// Returns the case of a seed.
 pub fn case(seed: u64) -> Case {
     let random = &mut Random::new(seed);
     let mut files = BTreeMap::new();
     chart::chart(random, &mut files, "", "top", 0);
-    let (values, set) = values::given(random);
+    let (values, set) = values::user(random);
     Case {
         files,
         values,
@@ -41,7 +41,7 @@ pub fn case(seed: u64) -> Case {
 }
 
 impl Case {
-    /// What the real library reads (`main.go`).
+    /// Returns the request to the real library (`main.go`).
     pub fn question(&self, compat: Compat, runs: usize) -> Value {
         let helm = match compat {
             Compat::Helm3 => 3,
@@ -58,7 +58,7 @@ impl Case {
     }
 }
 
-/// A text with letters behind `%` in it, each of which becomes a part.
+/// Replaces each `%` and the letter after it by a part for the letter.
 fn fill(pattern: &str, mut part: impl FnMut(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = pattern;

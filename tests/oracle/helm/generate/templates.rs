@@ -24,7 +24,7 @@ const KINDS: [&str; 16] = [
     "ServiceAccount",
 ];
 
-/// Writes the templates of a chart; a library has only partials that count.
+/// Adds the templates of a chart; of a library, only the partials matter.
 pub fn templates(
     random: &mut Random,
     files: &mut BTreeMap<String, String>,
@@ -33,7 +33,7 @@ pub fn templates(
     library: bool,
 ) {
     let directory = format!("{at}templates/");
-    // The release's values as the chart sees them, in most charts: what merging them came to.
+    // In most charts, the release's values as the chart sees them: the result of merging them.
     if random.percent(70) {
         files.insert(
             format!("{directory}values.yaml"),
@@ -68,7 +68,7 @@ fn head(kind: &str, name: &str) -> String {
     format!("apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n")
 }
 
-/// Named templates; those that all charts define win or lose by their path.
+/// Returns named templates; of those that all charts define, the path decides which one wins.
 fn partials(random: &mut Random, chart: &str) -> String {
     let mut out = String::new();
     let text = body(random, 1).replace("\"shared\"", "\"top.labels\"");
@@ -92,7 +92,7 @@ fn partials(random: &mut Random, chart: &str) -> String {
     out
 }
 
-/// A file of one to three documents.
+/// Returns a file of one to three documents.
 fn file(random: &mut Random, chart: &str, number: usize) -> String {
     let mut out = String::new();
     for document in 0..random.pick(&[1, 1, 1, 2, 3]) {
@@ -126,7 +126,7 @@ fn file(random: &mut Random, chart: &str, number: usize) -> String {
                 );
             }
             3 => {
-                // What a template does to the values is seen by those after it.
+                // Changes of the values by a template are visible to later ones.
                 let _ = write!(
                     out,
                     "{{{{- $_ := set .Values \"own\" .Chart.Name }}}}\n{{{{- if kindIs \"map\" .Values.global }}}}{{{{ $_ := set .Values.global \"seen{number}\" .Template.Name }}}}{{{{ end }}}}\n{}data:\n  g: {{{{ .Values.global | toJson | quote }}}}\n  subs: {{{{ keys .Subcharts | sortAlpha | join \",\" | quote }}}}\n",
@@ -141,7 +141,7 @@ fn file(random: &mut Random, chart: &str, number: usize) -> String {
     out
 }
 
-/// Documents that test where Helm cuts and trims.
+/// Returns documents that test where Helm splits and trims.
 fn odd(random: &mut Random, name: &str) -> String {
     match random.below(6) {
         0 => format!(
@@ -225,7 +225,7 @@ fn object(random: &mut Random, name: &str) -> String {
     out
 }
 
-/// A field whose value a template makes; written so that it is YAML whatever comes out, in most cases.
+/// Returns a field whose value is a template; in most cases written so that any result is valid YAML.
 fn field(random: &mut Random, number: usize) -> String {
     let kind = ['t', 't', 't', 'n', 'f', 'l', 'm', 'b', 'a'][random.below(9)];
     let mut expressions = Expressions {
@@ -259,7 +259,7 @@ fn condition(random: &mut Random) -> String {
     .of('b', 2)
 }
 
-/// Text with actions in it.
+/// Returns text with actions in it.
 fn body(random: &mut Random, depth: usize) -> String {
     let mut out = String::new();
     let mut variables = Vec::new();

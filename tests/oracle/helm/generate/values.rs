@@ -1,23 +1,23 @@
-//! Values as charts have them and as users give them. A key's name says what it usually holds.
+//! Values of charts and of users. A key's name determines the usual type of its value.
 
 use driftless_harness::random::Random;
 use std::fmt::Write as _;
 
-/// Keys that hold a text.
+/// Keys whose values are usually strings.
 pub const TEXTS: [&str; 4] = ["name", "image", "host", "note"];
-/// Keys that hold a number.
+/// Keys whose values are usually numbers.
 pub const NUMBERS: [&str; 3] = ["replicas", "port", "size"];
-/// Keys that hold a list.
+/// Keys whose values are usually lists.
 pub const LISTS: [&str; 3] = ["items", "args", "hosts"];
-/// Keys that hold a table.
+/// Keys whose values are usually maps.
 pub const TABLES: [&str; 4] = ["labels", "env", "a", "b"];
-/// Keys that switch something.
+/// Keys whose values are usually booleans.
 pub const SWITCHES: [&str; 3] = ["on", "off", "enabled"];
-/// Keys that may hold anything.
+/// Keys with values of any type.
 pub const ANYTHING: [&str; 2] = ["c", "d"];
-/// Keys that charts read or write in all charts of a release.
+/// Keys that are shared by all charts of a release.
 const SHARED: [&str; 3] = ["global", "tags", "exports"];
-/// Names of subcharts.
+/// The names of subcharts.
 pub const SUBCHARTS: [&str; 8] = ["s00", "s01", "s02", "s10", "s11", "ali", "b", "s00-x"];
 
 const SCALARS: [&str; 40] = [
@@ -63,7 +63,7 @@ const SCALARS: [&str; 40] = [
     "true",
 ];
 
-/// A table in YAML, and what its keys usually hold, indented by so many levels.
+/// Returns a map in YAML with values of the keys' usual types, indented by `depth` levels.
 fn table(random: &mut Random, depth: usize, share: usize, user: bool) -> String {
     let indent = "  ".repeat(depth);
     let mut out = String::new();
@@ -72,7 +72,7 @@ fn table(random: &mut Random, depth: usize, share: usize, user: bool) -> String 
     ];
     for (group, keys) in groups.iter().enumerate() {
         for key in *keys {
-            // `b` is a table and a subchart's name.
+            // `b` is both a map's key and a subchart's name.
             if !random.percent(share) || (group == 7 && out.contains(&format!("\n{indent}{key}:")))
             {
                 continue;
@@ -85,7 +85,7 @@ fn table(random: &mut Random, depth: usize, share: usize, user: bool) -> String 
 }
 
 fn value(random: &mut Random, out: &mut String, key: &str, group: usize, depth: usize, user: bool) {
-    // A subchart's values, and what all charts share, must be tables.
+    // A subchart's values and shared values must be maps.
     let odd = match group {
         0 | 1 | 4 | 5 => 40,
         2 | 3 => 10,
@@ -132,7 +132,7 @@ fn value(random: &mut Random, out: &mut String, key: &str, group: usize, depth: 
         ]),
         _ => return nested(random, out, key, depth, user),
     };
-    // A template in braces is no plain text in YAML.
+    // A template in braces is not a plain scalar in YAML.
     let simple = if simple.starts_with("{{") {
         "plain"
     } else {
@@ -162,7 +162,7 @@ fn nested(random: &mut Random, out: &mut String, key: &str, depth: usize, user: 
     let _ = write!(out, "\n{}", filled(random, depth + 1, user));
 }
 
-/// A table that has something in it.
+/// Returns a map that is not empty.
 fn filled(random: &mut Random, depth: usize, user: bool) -> String {
     let text = table(random, depth, 28 / depth.max(1), user);
     if text.is_empty() {
@@ -175,7 +175,7 @@ fn filled(random: &mut Random, depth: usize, user: bool) -> String {
     text
 }
 
-/// A chart's values.yaml.
+/// Returns a chart's values.yaml.
 pub fn own(random: &mut Random) -> String {
     let text = table(random, 0, 45, false);
     let before = random.pick(&["", "", "", "# Values\n", "---\n", "\u{feff}"]);
@@ -188,8 +188,8 @@ pub fn own(random: &mut Random) -> String {
     }
 }
 
-/// What a user gives: files of values, and flags.
-pub fn given(random: &mut Random) -> (Vec<String>, Vec<(&'static str, String)>) {
+/// Returns a user's files of values, and flags.
+pub fn user(random: &mut Random) -> (Vec<String>, Vec<(&'static str, String)>) {
     let files = random.pick(&[0, 0, 1, 1, 1, 2]);
     let files = (0..files).map(|_| table(random, 0, 20, true)).collect();
     let flags = random.pick(&[0, 0, 0, 1, 1, 2, 3]);

@@ -1,4 +1,4 @@
-//! The directories of a case and what their kustomizations say.
+//! The directories of a case and their kustomizations.
 
 use super::File;
 use super::objects::{self, CONFIG_MAPS, IMAGES, NAMESPACES, Object, SECRETS, labels, value_text};
@@ -7,19 +7,19 @@ use super::yaml::{Quote, Yaml, list, map, plain, text};
 use driftless_harness::random::Random;
 use std::collections::BTreeMap;
 
-/// The files so far.
+/// The directories of a case while they are generated.
 pub struct Layers<'r> {
     random: &'r mut Random,
     files: BTreeMap<String, File>,
     vars: usize,
-    /// Whether the base is reached on two ways, where a var would stand twice.
+    /// True if the base is reached by two paths, which would make its vars duplicates.
     diamond: bool,
 }
 
-/// What a directory shows to the directory above it.
+/// The objects of a directory that the directory above can refer to.
 type Scope = Vec<Object>;
 
-/// One kustomization while it is put together.
+/// One kustomization while it is generated.
 struct Layer {
     dir: &'static str,
     fields: Yaml,
@@ -41,7 +41,7 @@ impl<'r> Layers<'r> {
         self.files
     }
 
-    /// Makes the directories of one of a few shapes, and names the one to build.
+    /// Generates the directories in one of a few shapes, and returns the one to build.
     pub fn tree(&mut self) -> String {
         match self.random.below(10) {
             0..=3 => {
@@ -72,7 +72,7 @@ impl<'r> Layers<'r> {
         "top".to_owned()
     }
 
-    /// Makes one directory over those that it lists.
+    /// Generates one directory on top of its bases.
     fn layer(
         &mut self,
         dir: &'static str,
@@ -127,7 +127,7 @@ impl<'r> Layers<'r> {
         let mut new: Vec<Object> = Vec::new();
         for _ in 0..least + self.random.below(most) {
             let object = objects::object(self.random);
-            // Without a namespace and in `default` are the same; a namespace field may bring more together.
+            // No namespace and `default` are the same; a namespace field may make more objects collide.
             let rough = self.random.percent(95);
             let place = |object: &Object| if rough { None } else { object.namespace };
             let there = |other: &Object| {
@@ -237,7 +237,7 @@ impl<'r> Layers<'r> {
         options
     }
 
-    /// Literals, files and env files of a generator.
+    /// Adds literals, files and env files to a generator.
     fn sources(&mut self, layer: &Layer, entry: &mut Yaml) {
         const LITERALS: [&str; 7] = [
             "mode=fast",
@@ -390,7 +390,7 @@ impl<'r> Layers<'r> {
         }
     }
 
-    /// A patch as text, or as the name of its file.
+    /// Returns a patch as a string, or as the name of its file.
     fn placed(&mut self, layer: &Layer, patch: Yaml) -> Yaml {
         if self.random.percent(50) {
             return patches::inline(&patch);

@@ -17,7 +17,7 @@ pub enum File {
 }
 
 impl File {
-    /// What stands in the file.
+    /// Returns the content of the file.
     pub fn text(&self) -> String {
         match self {
             File::Text(text) => text.clone(),
@@ -29,14 +29,14 @@ impl File {
     }
 }
 
-/// A directory to build.
+/// A directory to build, with all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     pub files: BTreeMap<String, File>,
     pub dir: String,
 }
 
-/// The case of a seed.
+/// Returns the case of a seed.
 pub fn case(seed: u64) -> Case {
     let mut random = Random::new(seed);
     let mut layers = layers::Layers::new(&mut random);

@@ -1,10 +1,10 @@
-//! Patches, field paths and replacements that are made from the objects they are for.
+//! Patches, field paths and replacements, generated from their target objects.
 
 use super::objects::{Object, VARS, scalar, value_text};
 use super::yaml::{Yaml, block, list, map, plain, text};
 use driftless_harness::random::Random;
 
-/// A strategic merge patch of an object.
+/// Returns a strategic merge patch of an object.
 pub fn strategic(object: &Object, random: &mut Random) -> Yaml {
     let mut metadata = map([("name", text(&object.name))]);
     if let Some(namespace) = object.namespace {
@@ -45,7 +45,7 @@ pub fn strategic(object: &Object, random: &mut Random) -> Yaml {
     patch
 }
 
-/// What a patch has in the place of a value.
+/// Returns the value of a patch for a value of the object.
 fn changed(value: &Yaml, random: &mut Random) -> Yaml {
     if random.percent(4) {
         return plain("null");
@@ -83,7 +83,7 @@ fn changed_map(fields: &[(String, Yaml)], random: &mut Random) -> Yaml {
     patch
 }
 
-/// The fields that tell list elements apart.
+/// The fields that identify list elements.
 const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath", "key", "ip"];
 
 fn changed_list(items: &[Yaml], random: &mut Random) -> Yaml {
@@ -143,17 +143,17 @@ fn changed_element(element: &Yaml, fields: &[(String, Yaml)], random: &mut Rando
     change
 }
 
-/// The way to a value: keys and places.
+/// The path to a value: keys and indexes.
 pub type Way = Vec<Step>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Key(String),
-    /// A place in a list, and the name of the element there.
+    /// An index in a list, and the name of the element there.
     Item(usize, Option<String>),
 }
 
-/// A way to somewhere in an object; to a scalar if it goes on long enough.
+/// Returns a path into an object, often to a scalar.
 pub fn way(body: &Yaml, random: &mut Random) -> Way {
     let mut way = Vec::new();
     let mut at = body;
@@ -189,7 +189,7 @@ fn pointer(way: &Way) -> String {
     way.iter().map(part).collect()
 }
 
-/// A field path as replacements and vars have it.
+/// Returns a field path in the syntax of replacements and vars.
 pub fn field_path(way: &Way, random: &mut Random) -> String {
     let part = |step: &Step| match step {
         Step::Key(key) if key.contains('.') && random.percent(50) => format!("[{key}]"),
@@ -201,7 +201,7 @@ pub fn field_path(way: &Way, random: &mut Random) -> String {
     way.iter().map(part).collect::<Vec<_>>().join(".")
 }
 
-/// A JSON patch of an object, as a document of its own.
+/// Returns a JSON patch of an object, as a separate document.
 pub fn json(object: &Object, random: &mut Random) -> Yaml {
     let count = 1 + random.below(3);
     list(
@@ -214,7 +214,7 @@ pub fn json(object: &Object, random: &mut Random) -> Yaml {
 fn operation(body: &Yaml, random: &mut Random) -> Yaml {
     let field = |op: &str, path: &str| map([("op", text(op)), ("path", text_of(path))]);
     let mut target = way(body, random);
-    // Identity stays most of the time: what a patch renames is hard to name afterwards.
+    // Mostly keep the identity: later fields could not refer to a renamed object.
     let is_identity =
         target.len() < 2 || (target[0] == Step::Key("metadata".to_owned()) && random.percent(70));
     if is_identity {
@@ -271,7 +271,7 @@ fn value(random: &mut Random) -> Yaml {
     }
 }
 
-/// What a selector says of an object; sometimes an expression, sometimes less than all.
+/// Returns a selector of an object: some of its fields, sometimes as expressions.
 pub fn selector(object: &Object, random: &mut Random) -> Yaml {
     let mut selector = map([]);
     if random.percent(80) {
@@ -319,7 +319,7 @@ pub fn selector(object: &Object, random: &mut Random) -> Yaml {
     selector
 }
 
-/// An entry of `replacements` from one object into another.
+/// Returns an entry of `replacements` from one object into another.
 pub fn replacement(from: &Object, to: &Object, random: &mut Random) -> Yaml {
     let mut source = map([("kind", text(from.kind)), ("name", text(&from.name))]);
     if random.percent(70) {
@@ -391,7 +391,7 @@ fn block_if_needed(path: &str) -> Yaml {
     }
 }
 
-/// An entry of `vars`.
+/// Returns an entry of `vars`.
 pub fn var(object: &Object, taken: usize, random: &mut Random) -> Yaml {
     let reference = map([
         ("apiVersion", text(object.api_version)),
@@ -406,7 +406,7 @@ pub fn var(object: &Object, taken: usize, random: &mut Random) -> Yaml {
     var
 }
 
-/// A document as a text in another document.
+/// Returns a document as a string in another document.
 pub fn inline(document: &Yaml) -> Yaml {
     block(document.document())
 }

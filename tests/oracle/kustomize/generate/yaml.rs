@@ -1,35 +1,35 @@
-//! YAML as a tree that keeps how it is written, so that a case can be made smaller without changing the rest.
+//! YAML as a tree that keeps its style, so that a case can be made smaller without changing the rest.
 
-/// How a text is quoted.
+/// The quotes of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quote {
     Single,
     Double,
 }
 
-/// A node and how it is written.
+/// A node and its style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Yaml {
-    /// A scalar that is written as it is.
+    /// A scalar without quotes.
     Plain(String),
     Quoted(String, Quote),
-    /// A block after this indicator: `|`, `>-` and so on.
+    /// A block scalar with this indicator: `|`, `>-` and so on.
     Block(String, &'static str),
     List(Vec<Yaml>, Layout),
     Map(Vec<(String, Yaml)>, Layout),
 }
 
-/// How a map or list is written.
+/// The layout of a map or list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// On lines of its own, list items at the column of their key.
+    /// Block style, with list items at the column of their key.
     Block,
-    /// As `Block`, list items indented.
+    /// Block style, with list items indented.
     Indented,
     Flow,
 }
 
-/// A map on lines of its own.
+/// Returns a map in block style.
 pub fn map<const N: usize>(fields: [(&str, Yaml); N]) -> Yaml {
     let fields = fields
         .into_iter()
@@ -37,12 +37,12 @@ pub fn map<const N: usize>(fields: [(&str, Yaml); N]) -> Yaml {
     Yaml::Map(fields.collect(), Layout::Block)
 }
 
-/// A list on lines of its own.
+/// Returns a list in block style.
 pub fn list(items: Vec<Yaml>) -> Yaml {
     Yaml::List(items, Layout::Block)
 }
 
-/// A text, with quotes if it needs some.
+/// Returns a string, quoted if needed.
 pub fn text(text: &str) -> Yaml {
     if is_plain(text) {
         Yaml::Plain(text.to_owned())
@@ -51,12 +51,12 @@ pub fn text(text: &str) -> Yaml {
     }
 }
 
-/// A scalar without quotes.
+/// Returns a scalar without quotes.
 pub fn plain(value: impl ToString) -> Yaml {
     Yaml::Plain(value.to_string())
 }
 
-/// A script or a document inside of a document.
+/// Returns a script or a document within a document, as a block scalar.
 pub fn block(text: impl Into<String>) -> Yaml {
     let text = text.into();
     if text.trim().is_empty() {
@@ -76,7 +76,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 impl Yaml {
-    /// A field of a map.
+    /// Returns a field of a map.
     pub fn get(&self, key: &str) -> Option<&Yaml> {
         match self {
             Yaml::Map(fields, _) => fields
@@ -87,7 +87,7 @@ impl Yaml {
         }
     }
 
-    /// What a step of a way leads to.
+    /// Returns the child node that a step of a path selects.
     pub fn step(&self, step: &super::patches::Step) -> Option<&Yaml> {
         match (self, step) {
             (map, super::patches::Step::Key(key)) => map.get(key),
@@ -96,14 +96,14 @@ impl Yaml {
         }
     }
 
-    /// Puts a field at the end of a map.
+    /// Appends a field to a map.
     pub fn push(&mut self, key: &str, value: Yaml) {
         if let Yaml::Map(fields, _) = self {
             fields.push((key.to_owned(), value));
         }
     }
 
-    /// The text of a scalar.
+    /// Returns the value of a scalar.
     pub fn scalar(&self) -> Option<&str> {
         match self {
             Yaml::Plain(text) | Yaml::Quoted(text, _) | Yaml::Block(text, _) => Some(text),
@@ -111,7 +111,7 @@ impl Yaml {
         }
     }
 
-    /// The document as a file has it.
+    /// Renders the document as a file's content.
     pub fn document(&self) -> String {
         let mut out = String::new();
         self.write(0, &mut out);
@@ -121,7 +121,7 @@ impl Yaml {
         out
     }
 
-    /// Writes a node at the start of a line that has its indent already.
+    /// Writes a node at the start of a line that is already indented.
     fn write(&self, indent: usize, out: &mut String) {
         match self {
             Yaml::Map(fields, layout) if !fields.is_empty() && *layout != Layout::Flow => {

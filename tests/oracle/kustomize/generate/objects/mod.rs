@@ -51,7 +51,7 @@ pub const IMAGES: [&str; 7] = [
 
 type Maker = fn(&mut Random) -> Object;
 
-/// A random object.
+/// Returns a random object.
 pub fn object(random: &mut Random) -> Object {
     const MAKERS: [(usize, Maker); 23] = [
         (16, |r| workload(r, "apps/v1", "Deployment")),
@@ -90,7 +90,7 @@ pub fn object(random: &mut Random) -> Object {
     made
 }
 
-/// Kind, name and namespace, and the labels and annotations that it may have.
+/// Starts an object: its kind, name and namespace, and perhaps labels and annotations.
 fn start(
     random: &mut Random,
     api_version: &'static str,
@@ -122,7 +122,7 @@ fn start(
     }
 }
 
-/// A label or two.
+/// Returns one or two labels.
 pub fn labels(random: &mut Random) -> Yaml {
     let mut labels = map([]);
     let first = random.below(LABELS.len());

@@ -1,4 +1,4 @@
-//! Services and what leads to them.
+//! Services, Ingresses, network policies and webhooks.
 
 use super::{NAMESPACES, Object, SECRETS, WORKLOADS, labels, start};
 use crate::generate::yaml::{list, map, plain, text};

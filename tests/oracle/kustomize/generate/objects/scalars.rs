@@ -1,9 +1,9 @@
-//! Scalars that YAML or Go may take for something else, and other ways to write them.
+//! Scalars that YAML or Go may misread, and other ways to write them.
 
 use crate::generate::yaml::{Layout, Quote, Yaml, plain, text};
 use driftless_harness::random::Random;
 
-/// A scalar that YAML or Go may take for something else.
+/// Returns a scalar that YAML or Go may misread.
 pub fn scalar(random: &mut Random) -> Yaml {
     const PLAIN: [&str; 33] = [
         "1",
@@ -85,7 +85,7 @@ pub fn scalar(random: &mut Random) -> Yaml {
                 "end   \nnext",
                 "x\n  deep\ny",
             ];
-            // The last one in a folded block is a known gap where a patch puts it into a list in flow style.
+            // The last one in a folded block is a known gap if a patch puts it into a list in flow style.
             let known = if mark.starts_with('>') {
                 lines.len() - 1
             } else {
@@ -96,7 +96,7 @@ pub fn scalar(random: &mut Random) -> Yaml {
     }
 }
 
-/// Writes some parts in another way.
+/// Changes the style of some parts.
 pub(super) fn restyle(node: &mut Yaml, random: &mut Random) {
     match node {
         Yaml::Map(fields, layout) => {
@@ -124,7 +124,7 @@ pub(super) fn restyle(node: &mut Yaml, random: &mut Random) {
     }
 }
 
-/// A value where only a text is allowed.
+/// Returns a value for a field that must be a string.
 pub fn value_text(random: &mut Random) -> Yaml {
     match scalar(random) {
         Yaml::Plain(plain) => Yaml::Quoted(plain, Quote::Double),

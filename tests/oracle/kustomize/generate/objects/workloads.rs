@@ -1,4 +1,4 @@
-//! What runs pods.
+//! Pods, workloads, and their autoscalers and disruption budgets.
 
 use super::scalars::value_text;
 use super::storage::claim_spec;
