@@ -8,7 +8,7 @@ use driftless_core::ports::{
     Fetched, GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer,
     RegistryLogin, Result, Token, Validator,
 };
-use driftless_core::source::shown;
+use driftless_core::source::redact;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn refused<T>(place: &str) -> Result<T> {
 #[async_trait]
 impl Charts for Offline {
     async fn get(&self, url: &str, _: &Connection, _: &Validator, _: u64) -> Result<Fetched> {
-        refused(&shown(url))
+        refused(&redact(url))
     }
 
     async fn tags(&self, repository: &str, _: &Connection) -> Result<Vec<String>> {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use driftless_core::ports::{
     Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Validator,
 };
-use driftless_core::source::shown;
+use driftless_core::source::redact;
 use reqwest::header::{
     ETAG, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
 };
@@ -39,7 +39,7 @@ impl Charts for HttpCharts {
         known: &Validator,
         limit: u64,
     ) -> Result<Fetched> {
-        let place = shown(url);
+        let place = redact(url);
         let address = Url::parse(url)
             .map_err(|error| PortError::new(ErrorKind::Invalid, format!("'{place}': {error}")))?;
         let ask = FileRequest {

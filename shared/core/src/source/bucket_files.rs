@@ -100,7 +100,7 @@ impl Index {
                 continue;
             }
             let path = place(&entry.key)?;
-            if patterns.leaves_out(&path) {
+            if patterns.excludes(&path) {
                 continue;
             }
             check_key(&entry.key, &path)?;

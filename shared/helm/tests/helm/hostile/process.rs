@@ -119,7 +119,7 @@ fn run(name: &str) -> Result<(), String> {
     }
     let error = String::from_utf8_lossy(&output.stderr);
     let failure = error.lines().find(|l| l.starts_with(&head));
-    Err(match why {
+    Err(match failure {
         Some(failure) => failure.to_owned(),
         None => format!("{head}ended with {}: {error}", output.status),
     })
