@@ -22,7 +22,7 @@ use crate::values::clock::Clock;
 pub struct Server {
     api: Api,
     /// The version up to which workloads have the status of workloads whose pods run.
-    ran: u64,
+    workloads: u64,
     /// The version up to which aggregated cluster roles have their rules.
     aggregated: u64,
 }
@@ -36,7 +36,7 @@ impl Server {
                 tokens: Tokens::default(),
                 impersonation: ModeCache::default(),
             },
-            ran: 0,
+            workloads: 0,
             aggregated: 0,
         };
         bootstrap::fill(&mut server.api, clock.clone());
@@ -90,6 +90,6 @@ impl Server {
     /// This replaces kube-controller-manager, scheduler and kubelet, to show how a fleet comes up without nodes: even an image
     /// that does not exist "runs". It happens only in this call.
     pub fn run_workloads(&mut self, clock: &Clock) -> usize {
-        workloads::run(&mut self.api.state, &mut self.ran, clock)
+        workloads::run(&mut self.api.state, &mut self.workloads, clock)
     }
 }

@@ -11,7 +11,7 @@ use ::cel::{Context, Env, ExecutionError, StructType, Value as Cel};
 use serde_json::{Value, json};
 
 use super::authorizer::{self, Authorizer, Question};
-use super::policies::{Matched, Request, namespace, versioned};
+use super::policies::{Matched, Request, namespace, to_version};
 use crate::expressions::cost::Size;
 use crate::expressions::{Expression, Failure, OUT_OF_BUDGET, library, to_cel};
 use crate::registry::policy::OUTSIDE;
@@ -99,7 +99,7 @@ impl<'a> Evaluation<'a> {
     ) -> Self {
         let resource = &matched.resource;
         let object = |object: Option<&Value>| {
-            object.map_or(Value::Null, |object| versioned(request, resource, object))
+            object.map_or(Value::Null, |object| to_version(request, resource, object))
         };
         let own = if request.is_namespace() {
             ""

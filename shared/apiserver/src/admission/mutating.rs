@@ -154,7 +154,7 @@ fn invoke(
             ..*request
         };
         let evaluation = Evaluation::new(state, &now, matched, param);
-        let own = policies::versioned(&now, &matched.resource, &before);
+        let own = policies::to_version(&now, &matched.resource, &before);
         let new = match text(mutation, "/patchType") {
             "JSONPatch" => {
                 let made = evaluation.value(text(mutation, "/jsonPatch/expression"))?;
@@ -171,7 +171,7 @@ fn invoke(
             resource: &matched.resource,
             ..now
         };
-        *object = policies::versioned(&from, request.resource, &read);
+        *object = policies::to_version(&from, request.resource, &read);
     }
     Ok(())
 }

@@ -135,14 +135,14 @@ pub(super) fn matches(
     }
     let exact = criteria["matchPolicy"] == "Exact";
     let rules = |field: &str| criteria[field].as_array().map_or(&[][..], Vec::as_slice);
-    if covered(state, request, rules("excludeResourceRules"), exact).is_some() {
+    if covering_resource(state, request, rules("excludeResourceRules"), exact).is_some() {
         return Ok(None);
     }
     let wanted = rules("resourceRules");
     if wanted.is_empty() {
         return Ok(Some(own()));
     }
-    Ok(covered(state, request, wanted, exact))
+    Ok(covering_resource(state, request, wanted, exact))
 }
 
 /// Returns whether the selector selects the namespace of a request; a cluster-scoped object is always selected.
@@ -165,7 +165,7 @@ pub(super) fn namespace<'s>(state: &'s State, name: &str) -> Option<&'s Value> {
 }
 
 /// Returns the resource in the version of the first rule that covers a request.
-fn covered(
+fn covering_resource(
     state: &State,
     request: &Request<'_>,
     rules: &[Value],
@@ -212,7 +212,7 @@ fn covers(rule: &Value, request: &Request<'_>, resource: &Resource) -> bool {
 }
 
 /// Converts an object of a request to the version that a policy names.
-pub(super) fn versioned(request: &Request<'_>, to: &Resource, object: &Value) -> Value {
+pub(super) fn to_version(request: &Request<'_>, to: &Resource, object: &Value) -> Value {
     if to.api_version == request.resource.api_version {
         return object.clone();
     }

@@ -65,7 +65,7 @@ impl ModeCache {
 ///
 /// # Errors
 /// 400 for headers without a user, 403 for a value that the user may not impersonate.
-pub(crate) fn impersonated(
+pub(crate) fn effective_user(
     state: &State,
     remembered: &mut ModeCache,
     real: &User,
@@ -114,7 +114,7 @@ fn requested_user(headers: &[(String, String)]) -> Result<Option<User>, ApiError
     for (header, value) in headers {
         let lower = header.to_ascii_lowercase();
         if let Some(key) = lower.strip_prefix("impersonate-extra-") {
-            let key = unescaped(key).unwrap_or_else(|| key.to_owned());
+            let key = unescape(key).unwrap_or_else(|| key.to_owned());
             extra.entry(key).or_default().push(value.clone());
         }
     }
@@ -132,7 +132,7 @@ fn requested_user(headers: &[(String, String)]) -> Result<Option<User>, ApiError
 }
 
 /// Decodes `%XX`; `None` when an escape is not valid.
-fn unescaped(text: &str) -> Option<String> {
+fn unescape(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {

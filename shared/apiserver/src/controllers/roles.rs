@@ -25,11 +25,11 @@ pub(crate) fn aggregate(api: &mut Api, done: &mut u64, clock: &Clock) {
     let is_written = *done < store.forgotten() || store.since(*done).any(|event| event.key == key);
     if is_written {
         // An aggregated role may aggregate another one: a chain of n roles takes up to n rounds.
-        let rounds = aggregated(&api.state, &key).len();
+        let rounds = aggregated_roles(&api.state, &key).len();
         let mut clock = clock.clone();
         for _ in 0..rounds {
             let mut changed = false;
-            for name in aggregated(&api.state, &key) {
+            for name in aggregated_roles(&api.state, &key) {
                 changed |= fill(api, &key, &name, &mut clock);
             }
             if !changed {
@@ -41,7 +41,7 @@ pub(crate) fn aggregate(api: &mut Api, done: &mut u64, clock: &Clock) {
 }
 
 /// Returns the roles with an aggregation rule.
-fn aggregated(state: &State, key: &Key) -> Vec<Name> {
+fn aggregated_roles(state: &State, key: &Key) -> Vec<Name> {
     let all = state.store.list(key, "", None);
     all.filter(|(_, role)| role["aggregationRule"].is_object())
         .map(|(name, _)| name.clone())

@@ -25,12 +25,12 @@ const KINDS: [(&str, &str, Status); 7] = [
     ("", "persistentvolumeclaims", claim),
 ];
 
-/// Sets the status of every workload that was written since the version `ran`, as if all of its pods run. Returns the number of
+/// Sets the status of every workload that was written since `version`, as if all of its pods run, and sets `version`. Returns the number of
 /// changed objects.
-pub(crate) fn run(state: &mut State, ran: &mut u64, clock: &Clock) -> usize {
+pub(crate) fn run(state: &mut State, version: &mut u64, clock: &Clock) -> usize {
     let now = clock.stamp();
     let mut changed = 0;
-    for ((key, name), status) in written_since(state, *ran) {
+    for ((key, name), status) in written_since(state, *version) {
         let object = state.store.get(&key, &name);
         let running = |object: &&Arc<Value>| object["metadata"].get("deletionTimestamp").is_none();
         let Some(object) = object.filter(running) else {
@@ -44,7 +44,7 @@ pub(crate) fn run(state: &mut State, ran: &mut u64, clock: &Clock) -> usize {
             changed += 1;
         }
     }
-    *ran = state.store.version();
+    *version = state.store.version();
     changed
 }
 
@@ -205,27 +205,27 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_looked_at() {
+    fn only_changed_workloads_are_visited() {
         let clock = Clock {
             now: jiff::Timestamp::UNIX_EPOCH,
             seed: 1,
         };
-        let (mut state, mut ran) = (State::new(), 0);
+        let (mut state, mut version) = (State::new(), 0);
         for name in ["a", "b", "c"] {
             put(&mut state, "deployments", name);
         }
         put(&mut state, "controllerrevisions", "a");
-        let names = |state: &State, ran: u64| {
-            let changed = written_since(state, ran).into_keys();
+        let names = |state: &State, version: u64| {
+            let changed = written_since(state, version).into_keys();
             changed.map(|(_, (_, name))| name).collect::<Vec<_>>()
         };
-        assert_eq!(names(&state, ran), ["a", "b", "c"]);
-        assert_eq!(run(&mut state, &mut ran, &clock), 3);
-        assert!(names(&state, ran).is_empty());
+        assert_eq!(names(&state, version), ["a", "b", "c"]);
+        assert_eq!(run(&mut state, &mut version, &clock), 3);
+        assert!(names(&state, version).is_empty());
         put(&mut state, "deployments", "b");
-        assert_eq!(names(&state, ran), ["b"]);
+        assert_eq!(names(&state, version), ["b"]);
         // The history is too short to know which objects changed.
         (0..=HISTORY).for_each(|_| put(&mut state, "controllerrevisions", "a"));
-        assert_eq!(names(&state, ran), ["a", "b", "c"]);
+        assert_eq!(names(&state, version), ["a", "b", "c"]);
     }
 }

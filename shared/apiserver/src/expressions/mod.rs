@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_compile_is_refused_with_its_place() {
+    fn invalid_expressions_are_refused_with_their_position() {
         for (text, expected) in [
             (
                 "nothing == 1",

@@ -164,7 +164,7 @@ impl Url {
     }
 }
 
-fn refused(function: &str, message: String) -> ExecutionError {
+fn conversion_error(function: &str, message: String) -> ExecutionError {
     ExecutionError::function_error(function, message)
 }
 
@@ -185,7 +185,7 @@ fn addresses(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("ip", "string_to_ip", vec![STRING_TYPE], |args| {
         let written = text(&args, 0)?;
         let found = address(written).ok_or_else(|| {
-            refused(
+            conversion_error(
                 "ip",
                 format!("IP Address {written:?} parse error during conversion from string"),
             )
@@ -250,7 +250,7 @@ fn is_link_local(address: IpAddr) -> bool {
 fn networks(env: &mut Env) -> Result<(), DeclarationError> {
     fn network(written: &str) -> Result<Network, ExecutionError> {
         Network::parse(written).ok_or_else(|| {
-            refused(
+            conversion_error(
                 "cidr",
                 format!("network address parse error during conversion from string: {written:?}"),
             )
@@ -277,7 +277,7 @@ fn networks(env: &mut Env) -> Result<(), DeclarationError> {
         |args| {
             let written = text(&args, 1)?;
             let other = address(written).ok_or_else(|| {
-                refused(
+                conversion_error(
                     "containsIP",
                     format!("IP Address {written:?} parse error during conversion from string"),
                 )
@@ -331,7 +331,7 @@ fn urls(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("url", "string_to_url", vec![STRING_TYPE], |args| {
         let written = text(&args, 0)?;
         let found = Url::parse(written).ok_or_else(|| {
-            refused("url", format!("URL parse error during conversion from string: parse {written:?}: invalid URI for request"))
+            conversion_error("url", format!("URL parse error during conversion from string: parse {written:?}: invalid URI for request"))
         })?;
         Ok(CowVal::owned(found))
     })?;

@@ -253,7 +253,7 @@ impl Writer<'_> {
     }
 }
 
-const MOST_UPDATERS: usize = 10;
+const MAX_UPDATERS: usize = 10;
 
 /// Returns the managers after a create, an update or a patch.
 pub fn update(
@@ -308,11 +308,11 @@ fn cap(mut managers: Vec<Manager>) -> Vec<Manager> {
         .filter(|m| m.operation == Operation::Update)
         .cloned()
         .collect();
-    if updaters.len() <= MOST_UPDATERS {
+    if updaters.len() <= MAX_UPDATERS {
         return managers;
     }
     updaters.sort_by(|a, b| (&a.time, &a.name).cmp(&(&b.time, &b.name)));
-    let mut surplus = updaters.len() - MOST_UPDATERS;
+    let mut surplus = updaters.len() - MAX_UPDATERS;
     let mut first: Vec<Manager> = Vec::new();
     for updater in updaters {
         if surplus == 0 {

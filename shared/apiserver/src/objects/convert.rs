@@ -34,8 +34,8 @@ pub(crate) fn from_stored(resource: &Resource, object: Value) -> Value {
         return object;
     }
     match api_version {
-        EVENTS => reread(resource, renamed(object, EVENT, EVENTS)),
-        SCALERS => reread(resource, simple_scaler(object)),
+        EVENTS => decode_again(resource, rename_fields(object, EVENT, EVENTS)),
+        SCALERS => decode_again(resource, simple_scaler(object)),
         _ => object,
     }
 }
@@ -48,9 +48,9 @@ pub(crate) fn to_stored(resource: &Resource, object: Value) -> Value {
     match resource.api_version_ref() {
         EVENTS => {
             let names = EVENT.map(|(new, old)| (old, new));
-            reread(resource, renamed(object, names, "v1"))
+            decode_again(resource, rename_fields(object, names, "v1"))
         }
-        SCALERS => reread(resource, full_scaler(object)),
+        SCALERS => decode_again(resource, full_scaler(object)),
         _ => object,
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn check(resource: &Resource, stored: &Value) -> Result<(), ApiError>
 }
 
 /// Decodes an object after its fields were renamed.
-fn reread(resource: &Resource, object: Value) -> Value {
+fn decode_again(resource: &Resource, object: Value) -> Value {
     let api_version = object["apiVersion"].clone();
     let name = format!(
         "{}/{}",
@@ -97,7 +97,7 @@ fn reread(resource: &Resource, object: Value) -> Value {
 }
 
 /// Renames the second field of each pair to the first.
-fn renamed(mut object: Value, names: [(&str, &str); 7], api_version: &str) -> Value {
+fn rename_fields(mut object: Value, names: [(&str, &str); 7], api_version: &str) -> Value {
     for (new, old) in names {
         if let Some(value) = take(&mut object, &[old]) {
             object[new] = value;

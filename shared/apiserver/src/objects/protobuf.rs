@@ -9,7 +9,7 @@ use crate::schema::{Id, Scalar, Schema, Type};
 pub(crate) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
 const MAGIC: &[u8] = b"k8s\0";
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// One field of a message.
 enum Wire<'a> {
@@ -110,7 +110,7 @@ fn message(
     out: &mut Map<String, Value>,
     depth: usize,
 ) -> Result<(), String> {
-    let Some(of) = schema.structure(id).filter(|_| depth < DEEPEST) else {
+    let Some(of) = schema.structure(id).filter(|_| depth < MAX_DEPTH) else {
         return Err("the message is too deep".to_owned());
     };
     for (number, wire) in fields(bytes)? {

@@ -59,7 +59,7 @@ pub(crate) trait Admit {
     ///
     /// # Errors
     /// A refusal.
-    fn grants(
+    fn check_grants(
         &self,
         state: &State,
         resource: &Resource,
@@ -104,7 +104,7 @@ pub(crate) fn create(
     }
     let name = text(&object, "/metadata/name").to_owned();
     write.admit.create(state, write, &name, &mut object)?;
-    write.admit.grants(state, resource, &object, None)?;
+    write.admit.check_grants(state, resource, &object, None)?;
     object["metadata"]["uid"] = write.clock.uid().into();
     object["metadata"]["creationTimestamp"] = write.clock.stamp().into();
     strategy::prepare_create(state, resource, &mut object, write.clock);
@@ -160,7 +160,9 @@ pub(crate) fn change(
         ));
     }
     strategy::prepare_update(resource, write.subresource, live, &mut new);
-    write.admit.grants(state, resource, &new, Some(live))?;
+    write
+        .admit
+        .check_grants(state, resource, &new, Some(live))?;
     let mut problems = validate::metadata_update(resource, live, &new);
     problems.extend(validate::update(resource, write.subresource, live, &new));
     if !problems.is_empty() {

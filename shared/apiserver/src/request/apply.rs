@@ -61,7 +61,7 @@ pub(crate) fn apply(
     {
         applied = run(true);
     }
-    let mut applied = applied.map_err(|refusal| refused(resource, &config, refusal))?;
+    let mut applied = applied.map_err(|refusal| apply_error(resource, &config, refusal))?;
     if options.manager == "kubectl" {
         let object = applied.object.get_or_insert_with(|| base.clone());
         renew_last_applied(object, &config);
@@ -187,7 +187,7 @@ fn renew_last_applied(object: &mut Value, config: &Value) {
     }
 }
 
-fn refused(resource: &Resource, config: &Value, error: ApplyError) -> ApiError {
+fn apply_error(resource: &Resource, config: &Value, error: ApplyError) -> ApiError {
     let message = error.to_string();
     match error {
         ApplyError::Version(detail) => ApiError::unknown(&detail),

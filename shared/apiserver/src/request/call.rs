@@ -202,7 +202,7 @@ impl Admit for Guards<'_> {
         admission::validate(state, &request, &mut self.warnings.borrow_mut())
     }
 
-    fn grants(
+    fn check_grants(
         &self,
         state: &State,
         resource: &Resource,

@@ -25,7 +25,7 @@ pub(crate) fn user_info(user: &User) -> Value {
 }
 
 /// Sets the managedFields of an object.
-pub(crate) fn answered(
+pub(crate) fn with_managers(
     state: &State,
     call: &Call<'_>,
     resource: &Resource,

@@ -21,7 +21,7 @@ mod tokens;
 pub(crate) mod watch;
 mod write;
 
-use crate::authentication::impersonation::impersonated;
+use crate::authentication::impersonation::effective_user;
 use crate::authorization::authorize;
 use crate::error::ApiError;
 use crate::resources::Resource;
@@ -54,7 +54,7 @@ pub(crate) fn answer(api: &mut Api, request: &Request, clock: Clock) -> Result<R
     let verb = place.verb(&request.method, &query);
     let name = selected_name(&query);
     let attributes = place.attributes(verb, name.as_deref());
-    let user = impersonated(
+    let user = effective_user(
         &api.state,
         &mut api.impersonation,
         &request.user,

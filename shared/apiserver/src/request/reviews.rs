@@ -9,7 +9,7 @@ use crate::objects::Validation;
 use crate::request::api::Api;
 use crate::request::body::body_object;
 use crate::request::call::Call;
-use crate::request::created::{answered, user_info};
+use crate::request::created::{user_info, with_managers};
 use crate::request::message::Response;
 use crate::request::tokens::review_token;
 use crate::store::state::State;
@@ -96,7 +96,7 @@ fn review(state: &State, call: &Call<'_>) -> Result<Response, ApiError> {
     if !decision.reason.is_empty() {
         object["status"]["reason"] = decision.reason.into();
     }
-    let object = answered(state, call, resource, object);
+    let object = with_managers(state, call, resource, object);
     call.object(resource, 201, object)
 }
 

@@ -10,7 +10,7 @@ use crate::objects::Validation;
 use crate::request::api::Api;
 use crate::request::body::body_object;
 use crate::request::call::Call;
-use crate::request::created::{answered, user_info};
+use crate::request::created::{user_info, with_managers};
 use crate::request::message::Response;
 use crate::resources::Resource;
 use crate::store::state::State;
@@ -20,7 +20,7 @@ const GROUP: &str = "authentication.k8s.io";
 /// The audience of a token if the request has none.
 const AUDIENCE: &str = "https://kubernetes.default.svc";
 /// The allowed lifetime of a token, in seconds.
-const LIFE: std::ops::RangeInclusive<i64> = 600..=1 << 32;
+const LIFETIME: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 
 /// Handles `POST serviceaccounts/NAME/token`.
 ///
@@ -45,7 +45,7 @@ pub(crate) fn request_token(api: &mut Api, call: &mut Call<'_>) -> Result<Respon
     metadata["namespace"] = call.target.namespace.clone().into();
     metadata["uid"] = call.clock.uid().into();
     metadata["creationTimestamp"] = call.clock.stamp().into();
-    let mut object = answered(&api.state, call, &resource, object);
+    let mut object = with_managers(&api.state, call, &resource, object);
     if object["spec"]["audiences"]
         .as_array()
         .is_none_or(Vec::is_empty)
@@ -104,7 +104,7 @@ pub(crate) fn review_token(api: &Api, call: &Call<'_>) -> Result<Response, ApiEr
     let resource = &call.target.resource;
     let document = body_object(call, resource)?.value;
     let object = objects::read(resource, &document, Validation::Ignore, &mut Vec::new())?;
-    let mut object = answered(&api.state, call, resource, object);
+    let mut object = with_managers(&api.state, call, resource, object);
     let token = text(&object, "/spec/token");
     object["status"] = match api.tokens.find(&api.state, token, call.clock.now) {
         Some(issued) => {
@@ -117,10 +117,10 @@ pub(crate) fn review_token(api: &Api, call: &Call<'_>) -> Result<Response, ApiEr
 }
 
 fn check(seconds: i64) -> Result<(), ApiError> {
-    if LIFE.contains(&seconds) {
+    if LIFETIME.contains(&seconds) {
         return Ok(());
     }
-    let detail = if seconds < *LIFE.start() {
+    let detail = if seconds < *LIFETIME.start() {
         "may not specify a duration less than 10 minutes"
     } else {
         "may not specify a duration larger than 2^32 seconds"

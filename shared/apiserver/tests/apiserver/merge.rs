@@ -55,7 +55,7 @@ fn run(
 }
 
 #[test]
-fn items_belong_to_who_applied_them() {
+fn items_belong_to_the_manager_that_applied_them() {
     let (live, managers) = run(&json!({}), vec![], "a", &json!([{"port": 80}])).unwrap();
     let (live, managers) = run(&live, managers, "b", &json!([{"port": 443}])).unwrap();
     assert_eq!(live["spec"]["ports"].as_array().unwrap().len(), 2);

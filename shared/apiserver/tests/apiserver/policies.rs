@@ -112,7 +112,7 @@ fn map(name: &str, data: Value) -> Value {
 }
 
 #[test]
-fn a_validation_denies_with_the_words_of_the_real_server() {
+fn a_validation_denies_with_the_message_of_the_real_server() {
     for (validation, status, reason, detail) in [
         (
             json!({"expression": "has(object.data)"}),
@@ -215,7 +215,7 @@ fn warnings_audits_conditions_and_failure_policies() {
 }
 
 #[test]
-fn a_policy_concerns_what_its_constraints_select() {
+fn a_policy_applies_to_the_requests_that_its_constraints_select() {
     let rule = |change: Value| {
         let mut rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]});
         for (key, value) in change.as_object().unwrap() {

@@ -62,7 +62,7 @@ fn map(name: &str) -> Value {
 }
 
 #[test]
-fn a_watch_goes_on_and_ends_when_the_history_is_gone() {
+fn a_watch_continues_until_its_history_is_gone() {
     let mut client = Client::new();
     let mut watch = client.watch(&format!("{MAPS}?watch=true"));
     let mut old = watch.clone();
@@ -84,7 +84,7 @@ fn a_watch_goes_on_and_ends_when_the_history_is_gone() {
 }
 
 #[test]
-fn workloads_run_only_when_asked() {
+fn workloads_run_only_when_called() {
     let mut client = Client::new();
     let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
     let selector = json!({"matchLabels": {"app": "a"}});
@@ -179,7 +179,7 @@ fn a_custom_resource_may_have_any_qualified_finalizer() {
 }
 
 #[test]
-fn controllers_work_only_when_asked() {
+fn controllers_run_only_when_called() {
     let mut client = Client::new();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});
     client.send("POST", "/api/v1/namespaces", &namespace);
@@ -266,7 +266,7 @@ fn hostile_bodies_are_refused() {
 }
 
 #[test]
-fn many_servers_stand_side_by_side() {
+fn servers_are_independent() {
     let first = Client::new().server;
     let mut all: Vec<Client> = (0..100)
         .map(|_| Client {

@@ -118,8 +118,10 @@ impl Representation {
                 if resource.custom.is_some() && metadata.get("continue").is_none() {
                     metadata["continue"] = "".into();
                 }
-                let items: Vec<Value> =
-                    items.into_iter().map(|item| bare(resource, item)).collect();
+                let items: Vec<Value> = items
+                    .into_iter()
+                    .map(|item| without_kind(resource, item))
+                    .collect();
                 json!({
                     "kind": list_kind(resource), "apiVersion": resource.api_version(),
                     "metadata": metadata, "items": items,
@@ -142,7 +144,7 @@ impl Representation {
 }
 
 /// Removes kind and version of a list item of a built-in resource.
-fn bare(resource: &Resource, mut item: Value) -> Value {
+fn without_kind(resource: &Resource, mut item: Value) -> Value {
     if resource.custom.is_none()
         && let Some(map) = item.as_object_mut()
     {

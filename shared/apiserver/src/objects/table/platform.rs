@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::cells::{ColumnSpec, WIDE, containers_at, count, images_at, number, pairs, text};
 
 /// Returns a list in a cell, shortened to three items.
-fn some(all: &[String], none: &str) -> Value {
+fn shortened(all: &[String], none: &str) -> Value {
     match all {
         [] => none.into(),
         [a, b, c, more @ ..] if !more.is_empty() => {
@@ -140,7 +140,7 @@ fn endpoints(object: &Value) -> Value {
             all.extend(addresses.iter().map(|ip| format!("{ip}:{}", port["port"])));
         }
     }
-    some(&all, "<none>")
+    shortened(&all, "<none>")
 }
 
 fn slice_ports(object: &Value) -> Value {
@@ -153,14 +153,14 @@ fn slice_ports(object: &Value) -> Value {
             },
         )
         .collect();
-    some(&all, "<unset>")
+    shortened(&all, "<unset>")
 }
 
 fn slice_addresses(object: &Value) -> Value {
     let all: Vec<String> = list(object, "/endpoints")
         .flat_map(|endpoint| texts(endpoint, "/addresses"))
         .collect();
-    some(&all, "<unset>")
+    shortened(&all, "<unset>")
 }
 
 fn involved(object: &Value) -> Value {
