@@ -175,7 +175,7 @@ fn flags_for_programs_and_plugins_are_refused() {
         (&["--network-name", "host"], "runs no function containers"),
         (
             &["--helm-command", "/opt/helm4"],
-            "renders them as Helm 3 does",
+            "renders charts itself, as Helm 3 does",
         ),
         (&["--helm-debug=maybe"], "--helm-debug"),
     ] {

@@ -1,4 +1,4 @@
-//! `driftless bootstrap github`: a repository is set up, a cluster follows it, and a second run changes nothing.
+//! `driftless bootstrap github` sets up a repository and a cluster that follows it; a second run changes nothing.
 
 use crate::create::Server;
 use driftless_harness::github::{Change, Fault, GitHub};
@@ -6,7 +6,7 @@ use driftless_harness::tools;
 
 const TOKEN: &str = "ghp_administers";
 
-/// The stub, unless Git is missing.
+/// Starts the stub, unless Git is missing.
 fn github() -> Option<GitHub> {
     tools::has("git").then(GitHub::start)
 }
@@ -42,7 +42,9 @@ fn a_new_repository_with_a_deploy_key() {
     assert!(!done.err.contains(TOKEN), "{}", done.err);
     done.ok();
 
-    let repository = github.find("acme/fleet").expect("it was created");
+    let repository = github
+        .find("acme/fleet")
+        .expect("the repository was created");
     assert!(repository.is_private());
     let sync = repository.git(["show", "main:clusters/one/flux-system/gotk-sync.yaml"]);
     for words in [
@@ -96,7 +98,7 @@ fn a_repository_that_exists_with_a_token_and_a_webhook() {
     github.add_token(TOKEN, &["acme/fleet"]);
     let server = Server::start();
     let more = " --auth token --branch staging --webhook-url https://hooks.example.com/webhook";
-    let secrets = [LOGIN[0], ("DRIFTLESS_WEBHOOK_SECRET", "a random text")];
+    let secrets = [LOGIN[0], ("DRIFTLESS_WEBHOOK_SECRET", "a random string")];
     let done = server.run_with(&line(&github, more), &secrets);
     for words in ["to staging as", "webhook created"] {
         assert!(
@@ -121,9 +123,9 @@ fn a_repository_that_exists_with_a_token_and_a_webhook() {
     done.ok();
 }
 
-/// What `doctor` says of a cluster before and after.
+/// `doctor` is run before and after `bootstrap`.
 #[test]
-fn doctor_tells_what_a_cluster_lacks() {
+fn doctor_reports_what_a_cluster_lacks() {
     let server = Server::start();
     let done = server.run_with("doctor", &[]);
     for words in [
@@ -152,12 +154,12 @@ fn doctor_tells_what_a_cluster_lacks() {
     let objects = found["checks"].as_array().and_then(|checks| checks.last());
     let objects = objects.expect("a check of the objects");
     assert_eq!(objects["state"], "note", "{found:#}");
-    let text = objects["found"].as_str().expect("a text");
+    let text = objects["found"].as_str().expect("a string");
     assert!(text.contains("GitRepository/flux-system/apps: "), "{text}");
 }
 
 #[test]
-fn doctor_tells_how_to_reach_a_cluster() {
+fn doctor_reports_how_to_reach_a_cluster() {
     let server = Server::start();
     let done = server.run_with("doctor --context nowhere", &[]);
     done.refused(1, &["nowhere", "1 check failed"]);
@@ -183,7 +185,7 @@ fn a_repository_without_a_commit() {
 }
 
 #[test]
-fn what_is_wrong_is_told_before_anything_is_changed() {
+fn errors_are_reported_before_anything_is_changed() {
     let Some(github) = github() else { return };
     let repository = github.repository("acme/fleet");
     repository.commit("main", &[Change::write("a", "b")], "First");

@@ -1,4 +1,4 @@
-//! A fleet repository applied to API servers in the process: every error with file and line, everything else told.
+//! A fleet repository applied to API servers in the process: every error is reported with file and line, everything unchecked in a note.
 
 use driftless_harness::command::{Done, run_in};
 use driftless_harness::skip::has_material;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Instant;
 
-/// A hub that syncs `clusters/one` of its own repository.
+/// A hub that syncs the directory `clusters/one` of this repository.
 pub const SYNC: &str = "apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata:
@@ -33,7 +33,7 @@ spec:
     name: flux-system
 ";
 
-/// A Kustomization of the directory with its name.
+/// Returns a Kustomization of the directory with its name.
 pub fn kustomization(name: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: {name}\n  namespace: flux-system\n\
@@ -47,7 +47,7 @@ pub fn config_map(name: &str) -> String {
     )
 }
 
-/// A repository with one hub and these files.
+/// Creates a repository with one hub and these files.
 pub fn fleet(files: &[(&str, String)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let root = ("clusters/one/flux-system/gotk-sync.yaml", SYNC.to_owned());
@@ -65,7 +65,7 @@ pub fn check(directory: &Path, more: &[&str]) -> Done {
     run_in(home.path(), &args, &[])
 }
 
-/// `FILE:LINE` of the error that has these words, relative to the fleet.
+/// Returns `FILE:LINE`, relative to the fleet, of the error with these words.
 fn place(found: &Value, directory: &Path, words: &str) -> String {
     let errors = found["errors"].as_array().expect("errors");
     let error = errors.iter().find(|error| {
@@ -118,9 +118,9 @@ fn the_sample_is_sound() {
     done.ok();
 }
 
-/// What tokens open is made up, too, whoever opens it; what is wrong with a ConfigMap is told.
+/// Clusters that are opened with tokens, of any account, also get stand-ins; an invalid ConfigMap is an error.
 #[test]
-fn clusters_that_config_maps_tell_of_are_checked() {
+fn clusters_of_config_maps_are_checked() {
     let opened = |name: &str, more: &str| {
         let kube_config = format!("  kubeConfig:\n    configMapRef:\n      name: {name}\n{more}");
         kustomization(name, &kube_config)
@@ -191,7 +191,7 @@ fn clusters_that_config_maps_tell_of_are_checked() {
     assert!(done.err.contains("1 error"), "{}{}", done.out, done.err);
 }
 
-/// Fails unless it ended with 1 and said this.
+/// Asserts that the command ended with 1 and printed these words.
 fn refuses(done: &Done, words: &str) {
     assert_eq!(done.code, 1, "{}{}", done.out, done.err);
     assert!(
@@ -280,7 +280,7 @@ fn every_error_has_its_file_and_line() {
 }
 
 #[test]
-fn what_an_unchecked_chart_may_bring_is_no_error() {
+fn objects_that_an_unchecked_chart_may_have_are_not_errors() {
     let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: gadgets\n  namespace: flux-system\nspec:\n\
                    \x20 interval: 1h\n  chart:\n    spec:\n      chart: gadgets\n      sourceRef:\n        kind: HelmRepository\n        name: acme\n";
     let repository = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: acme\n  namespace: flux-system\nspec:\n\
@@ -321,9 +321,9 @@ fn what_an_unchecked_chart_may_bring_is_no_error() {
     assert!(objects.contains(last), "{objects}");
 }
 
-/// What a bucket has is not known offline: it is told, and the rest goes on.
+/// The content of a bucket is not known offline: it is reported as unchecked, and the rest is checked.
 #[test]
-fn what_a_bucket_brings_is_told_as_unchecked() {
+fn the_content_of_a_bucket_is_reported_as_unchecked() {
     let bucket = "apiVersion: source.toolkit.fluxcd.io/v1beta2\nkind: Bucket\nmetadata:\n  name: fleet\n  namespace: flux-system\nspec:\n\
                   \x20 interval: 1h\n  endpoint: s3.acme.example\n  bucketName: acme-fleet\n  secretRef:\n    name: keys\n";
     let apps = kustomization("apps", "").replace(
@@ -355,7 +355,7 @@ fn what_a_bucket_brings_is_told_as_unchecked() {
 }
 
 #[test]
-fn wrong_use_is_told() {
+fn wrong_usage_is_an_error() {
     let empty = tempfile::tempdir().expect("a directory");
     check(empty.path(), &[]).refused(1, &["has no hub", "--path"]);
     check(&empty.path().join("gone"), &[]).refused(2, &["gone does not exist", "Next:"]);
@@ -363,7 +363,7 @@ fn wrong_use_is_told() {
     check(empty.path(), &["--source", "nonsense"]).refused(2, &["URL=DIR"]);
 }
 
-/// Real fleets: each comes out in under two seconds, with what kustomize itself refuses.
+/// Real fleets: each check ends in under two seconds, with the errors of kustomize itself.
 #[test]
 fn real_fleets() {
     let fleets = tools::workspace().join("../shared/fleets");
@@ -420,9 +420,9 @@ fn real_fleets() {
     }
 }
 
-/// A Secret that sops encrypted for OpenPGP, opened with the key that gpg exported.
+/// A Secret that sops encrypted for OpenPGP is decrypted with the key that gpg exported.
 #[test]
-fn files_for_openpgp_keys_are_opened() {
+fn files_for_openpgp_keys_are_decrypted() {
     let corpus = tools::tests().join("corpus/sops");
     let read = |name: &str| std::fs::read_to_string(corpus.join(name)).expect("the corpus");
     let decryption = "  targetNamespace: default\n  decryption:\n    provider: sops\n    secretRef:\n      name: sops-gpg\n";
@@ -451,7 +451,7 @@ fn files_for_openpgp_keys_are_opened() {
     refuses(&done, "1 error and");
 }
 
-/// A fleet with two errors, whose file and message have characters that formats must escape.
+/// Creates a fleet with two errors, whose files and messages have characters that the formats must escape.
 fn broken() -> tempfile::TempDir {
     fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", "")),

@@ -1,4 +1,4 @@
-//! What public fleets have in common and no repository holds: each is told once, and nothing else is wrong for it.
+//! Things that many public fleets use and that no repository holds: each is reported once, and causes no other errors.
 
 use crate::check::{check, config_map, fleet, kustomization};
 use driftless_harness::charts::Host;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a check printed as JSON.
+/// The parsed JSON output of a check.
 struct Found {
     code: i32,
     errors: Vec<String>,
@@ -28,11 +28,11 @@ struct Note {
 
 fn texts(list: &Value) -> Vec<String> {
     let list = list.as_array().expect("a list").iter();
-    list.map(|one| one.as_str().expect("a text").to_owned())
+    list.map(|one| one.as_str().expect("a string").to_owned())
         .collect()
 }
 
-fn found(done: &Done, directory: &Path) -> Found {
+fn parse(done: &Done, directory: &Path) -> Found {
     let json: Value = serde_json::from_str(&done.out)
         .unwrap_or_else(|error| panic!("{error}: {}{}", done.out, done.err));
     let root = directory.canonicalize().expect("the directory");
@@ -56,7 +56,7 @@ fn found(done: &Done, directory: &Path) -> Found {
     let states = list("hubs").into_iter().flat_map(|hub| {
         let objects = hub["objects"].as_array().expect("objects").clone();
         objects.into_iter().map(|one| {
-            let text = |field: &str| one[field].as_str().expect("a text").to_owned();
+            let text = |field: &str| one[field].as_str().expect("a string").to_owned();
             (text("object"), text("state"))
         })
     });
@@ -71,11 +71,11 @@ fn found(done: &Done, directory: &Path) -> Found {
 
 fn checked(directory: &Path, more: &[&str]) -> Found {
     let done = check(directory, &[&["-o", "json"], more].concat());
-    found(&done, directory)
+    parse(&done, directory)
 }
 
 impl Found {
-    /// Fails unless there is no error, and exactly these notes: what each is about, and how many objects it concerns.
+    /// Asserts that there are no errors, and exactly these notes: the subject of each, and the number of objects.
     fn has_notes(&self, expected: &[(&str, usize)]) -> &Self {
         assert_eq!(
             (self.code, &self.errors[..]),
@@ -91,7 +91,7 @@ impl Found {
         self
     }
 
-    /// Fails unless the note about this says these words.
+    /// Asserts that the note about this subject has these words.
     fn says(&self, about: &str, words: &str) -> &Self {
         let mut notes = self.notes.iter().filter(|note| note.about == about);
         let note = notes
@@ -114,7 +114,7 @@ impl Found {
 
 const LAST: &str = "Kustomization/flux-system/last";
 
-/// A Kustomization behind another one, and its file.
+/// Returns a Kustomization that depends on another one, and its file.
 fn last(on: &str) -> [(&'static str, String); 2] {
     let depends = format!("  dependsOn:\n  - name: {on}\n");
     [
@@ -145,7 +145,7 @@ fn chart(name: &str, kind: &str, repository: &str) -> String {
     )
 }
 
-/// An object with nothing but a name, in a namespace if it has one.
+/// Returns an object with only a name, and a namespace if one is given.
 fn object(api_version: &str, kind: &str, name: &str, namespace: &str) -> String {
     let namespace = match namespace {
         "" => String::new(),
@@ -270,7 +270,7 @@ fn objects_of_a_cluster_need_no_namespace() {
             ("cert-manager.io/v1 ClusterIssuer", 1),
         ])
         .is(LAST, "Ready");
-    // One that is known as an object of namespaces until another turns up that has none.
+    // A kind that counts as namespaced until an object without a namespace is found.
     let first = object("acme.example/v1", "Realm", "one", "default");
     let second = object("acme.example/v1", "Realm", "two", "");
     let own = [
@@ -288,7 +288,7 @@ fn objects_of_a_cluster_need_no_namespace() {
         .is(LAST, "Ready");
 }
 
-/// A Deployment whose number of replicas and whose image are variables.
+/// Returns a Deployment whose replicas and image are variables.
 const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: 'web-${NAME}', namespace: default}\nspec:\n  replicas: ${REPLICAS}\n\
                    \x20 selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers:\n\
                    \x20     - {name: web, image: 'registry.${DOMAIN}/web:${TAG:=1}'}\n";
@@ -350,7 +350,7 @@ fn values_that_are_not_in_git_are_one_note_each() {
     );
 }
 
-/// What is wrong beside a placeholder is an error, and so is a variable that nothing could have.
+/// An error next to a placeholder is still reported, and so is a variable that no source can have.
 #[test]
 fn placeholders_hide_no_error() {
     let from = "  postBuild:\n    substituteFrom:\n    - {kind: ConfigMap, name: cluster-vars}\n";
@@ -487,11 +487,11 @@ fn remote_bases_are_fetched_when_that_is_allowed() {
         ),
     ];
     let directory = files(&own, &last("a"));
-    let told = "remote base 'https://github.com/acme/base' at 'v1'";
+    let subject = "remote base 'https://github.com/acme/base' at 'v1'";
     let file = format!("remote file '{}/file.yaml'", web.url());
     checked(directory.path(), &[])
-        .has_notes(&[(told, 2), (&file, 1)])
-        .says(told, "give --allow-remote-bases")
+        .has_notes(&[(subject, 2), (&file, 1)])
+        .says(subject, "give --allow-remote-bases")
         .is(LAST, "Ready");
     let api = format!("github.com={}", github.url());
     let allowed = ["--allow-remote-bases", "--github-api", &api];
@@ -511,7 +511,7 @@ fn remote_bases_are_fetched_when_that_is_allowed() {
 }
 
 #[test]
-fn a_missing_definition_takes_nothing_with_it() {
+fn a_missing_definition_causes_no_other_errors() {
     let identity = object(
         "managedidentity.azure.com/v1api20230131",
         "UserAssignedIdentity",
@@ -534,7 +534,7 @@ fn a_missing_definition_takes_nothing_with_it() {
         .is("Kustomization/flux-system/a", "Ready");
 }
 
-/// The cluster has the fleet's own source under a name that is not in Git.
+/// The source of the fleet has a name on the cluster that is not in Git.
 #[test]
 fn a_source_that_something_else_made_is_the_fleet_repository() {
     let renamed =
@@ -554,7 +554,7 @@ fn a_source_that_something_else_made_is_the_fleet_repository() {
             "the fleet repository is used",
         )
         .is("Kustomization/flux-system/a", "Ready");
-    // With a source of its own in Git, another name is a mistake.
+    // If the source is in Git, another name is an error.
     let directory = fleet(&own);
     let wrong = checked(directory.path(), &[]);
     assert_eq!(wrong.errors.len(), 2, "{:#?}", wrong.errors);
@@ -582,7 +582,7 @@ fn a_namespace_that_something_else_makes_is_one_note() {
 }
 
 #[test]
-fn flux_operator_is_told_and_its_sync_is_the_way_in() {
+fn flux_operator_is_a_note_and_its_sync_is_the_root() {
     let instance = "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux, namespace: flux-system}\nspec:\n  sync:\n\
                     \x20   kind: GitRepository\n    url: https://github.com/acme/fleet.git\n    ref: refs/heads/main\n    path: tenants/hub\n";
     let set = |name: &str| {
@@ -681,7 +681,7 @@ fn kinds_that_are_not_served_are_one_error_each() {
 }
 
 #[test]
-fn an_error_of_a_component_is_told_at_its_file() {
+fn an_error_of_a_component_is_reported_at_its_file() {
     let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata:\n  name: ${APP}\n  namespace: default\nspec:\n\
                   \x20 maxReplicas: many\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n";
     let own = [
@@ -703,7 +703,7 @@ fn an_error_of_a_component_is_told_at_its_file() {
 }
 
 #[test]
-fn hubs_are_found_where_nothing_leads_to() {
+fn hubs_that_no_root_names_are_found() {
     let apps = kustomization("apps", "").replace("./apps", "./kubernetes/apps");
     let web = kustomization("web", "").replace("./web", "./kubernetes/apps/web/app");
     let own = [
@@ -720,7 +720,7 @@ fn hubs_are_found_where_nothing_leads_to() {
     checked(directory.path(), &[])
         .has_notes(&[])
         .is("Kustomization/flux-system/web", "Ready");
-    // Two that lead to the same, of other depths: nobody can tell.
+    // Two candidates of different depth lead to the same objects: neither is clearly the root.
     std::fs::write(directory.path().join("lab.yaml"), &apps).expect("a file");
     let lab = directory.path().join("labs");
     std::fs::create_dir(&lab).expect("a directory");
@@ -733,7 +733,7 @@ fn hubs_are_found_where_nothing_leads_to() {
 }
 
 #[test]
-fn the_directory_of_the_demo_is_a_fleet_beside_its_repositories() {
+fn the_directory_of_the_demo_is_a_fleet_with_its_repositories() {
     let home = tempfile::tempdir().expect("a home");
     let demo = driftless_harness::command::run_in(
         home.path(),
@@ -803,7 +803,7 @@ fn flags_of_fluxs_controllers_have_their_effect() {
     }
 }
 
-/// A dependency that is ready by its expression alone is one until Flux asks for both.
+/// A dependency that is ready only by its expression counts, unless Flux requires both.
 #[test]
 fn expressions_of_dependencies_may_be_added_to_their_readiness() {
     let depends = "  dependsOn:\n  - name: broken\n    readyExpr: 'true'\n";
@@ -849,7 +849,7 @@ fn charts_see_the_version_that_was_asked_for() {
 }
 
 #[test]
-fn what_was_given_wrongly_is_refused() {
+fn invalid_arguments_are_refused() {
     let directory = files(&[], &[]);
     let given = tempfile::tempdir().expect("a directory");
     let file = given.path().join("a.yaml");
@@ -873,9 +873,9 @@ fn what_was_given_wrongly_is_refused() {
     check(directory.path(), &["--github-api", "a=b"]).refused(2, &["--allow-remote-bases"]);
 }
 
-/// Twice the Kustomizations are twice the steps, and none of them is asked again for the others.
+/// The number of steps grows linearly with that of the Kustomizations: none runs again because of the others.
 #[test]
-fn steps_grow_with_the_fleet_alone() {
+fn steps_grow_only_with_the_size_of_the_fleet() {
     let steps = |count: usize| {
         let names: Vec<String> = (0..count).map(|at| format!("app-{at}")).collect();
         let own: Vec<(String, String)> = names

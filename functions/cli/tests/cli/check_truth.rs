@@ -1,12 +1,12 @@
-//! What a check says is true: what can never work is an error with its file and line, what the cluster may well take is none.
+//! The truth of a check: what can never work is an error with its file and line; what a cluster may accept is not an error.
 
 use crate::check::{check, config_map, fleet, kustomization};
 use driftless_harness::command::Done;
 use serde_json::Value;
 use std::path::Path;
 
-/// The errors, each as `FILE:LINE: MESSAGE`, and the notes, each as `ABOUT: MESSAGE`.
-fn found(done: &Done, directory: &Path) -> (Vec<String>, Vec<String>) {
+/// Returns the errors as `FILE:LINE: MESSAGE`, and the notes as `ABOUT: MESSAGE`.
+fn findings(done: &Done, directory: &Path) -> (Vec<String>, Vec<String>) {
     let json: Value = serde_json::from_str(&done.out)
         .unwrap_or_else(|error| panic!("{error}: {}{}", done.out, done.err));
     let root = directory.canonicalize().expect("the directory");
@@ -27,10 +27,10 @@ fn found(done: &Done, directory: &Path) -> (Vec<String>, Vec<String>) {
 
 fn checked(directory: &Path, more: &[&str]) -> (Vec<String>, Vec<String>) {
     let done = check(directory, &[&["-o", "json"], more].concat());
-    found(&done, directory)
+    findings(&done, directory)
 }
 
-/// Fails unless these are the errors: how each begins, and words of it.
+/// Asserts that these are all errors: the beginning of each, and words of it.
 fn are(errors: &[String], expected: &[(&str, &str)]) {
     assert_eq!(errors.len(), expected.len(), "{errors:#?}");
     for (begin, words) in expected {
@@ -100,7 +100,7 @@ fn dependencies_that_cannot_be_are_errors() {
     );
 }
 
-/// Where nothing states the fleet's own address, a name that differs from the others' is a mistake, too.
+/// If nothing states the address of the fleet, a name that differs from all others is still an error.
 #[test]
 fn one_source_of_another_name_is_an_error() {
     let renamed = |name: &str, source: &str| {
@@ -146,7 +146,7 @@ fn what_is_not_served_is_an_error_of_check() {
             ("clusters/one/all.yaml:41:", "not served: nothing is done"),
         ],
     );
-    // What no directory is given for is not checked, and no error.
+    // A source without a directory is not checked, and is not an error.
     assert!(
         notes
             .iter()
@@ -176,7 +176,7 @@ fn files_for_key_services_alone_are_named() {
     );
 }
 
-/// The key that opens the others is itself in Git, encrypted; a text of `stringData` is a part of a name.
+/// The key that decrypts the other Secrets is itself encrypted in Git; a value of `stringData` is a part of a name.
 #[test]
 fn placeholders_are_valid_for_what_they_stand_for() {
     let enc = "ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:str]";
@@ -265,7 +265,7 @@ fn flags_of_api_servers_are_known_or_a_note() {
     let talos = "cluster:\n  apiServer:\n    extraArgs:\n      feature-gates: HPAScaleToZero=true\n      runtime-config: certificates.k8s.io/v1alpha1=true\n";
     let directory = fleet(&[&files[..], &[("talos/patch.yaml", talos.to_owned())]].concat());
     assert_eq!(checked(directory.path(), &[]), (vec![], vec![]));
-    // A version that no API server has any more stays an error.
+    // A version that no API server serves any longer stays an error.
     let directory = fleet(&[&files[..1], &[("apps/old.yaml", old.to_owned())]].concat());
     are(
         &checked(directory.path(), &[]).0,
@@ -291,7 +291,7 @@ fn one_remote_file_of_a_generator_is_one_placeholder() {
 }
 
 #[test]
-fn a_kubeconfig_in_git_has_a_cluster_that_stands_in() {
+fn a_kubeconfig_in_git_gets_a_stand_in_cluster() {
     let config = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: edge-kubeconfig\n  namespace: flux-system\nstringData:\n  value: |\n    apiVersion: v1\n    kind: Config\n    current-context: a\n    contexts:\n    - name: a\n      context: {cluster: a, user: a}\n    clusters:\n    - name: a\n      cluster: {server: 'https://edge-1.example.com:6443'}\n    users:\n    - name: a\n      user: {token: x}\n";
     let remote = "  kubeConfig:\n    secretRef:\n      name: edge-kubeconfig\n";
     let directory = fleet(&[
@@ -332,7 +332,7 @@ fn notes_of_one_kind_are_one_line() {
 }
 
 #[test]
-fn little_that_was_reached_is_said() {
+fn a_check_that_reached_little_reports_it() {
     let directory = fleet(&[
         ("lost/a.yaml", kustomization("a", "")),
         ("lost/b.yaml", kustomization("b", "")),
@@ -351,7 +351,7 @@ fn little_that_was_reached_is_said() {
 }
 
 #[test]
-fn the_clone_says_its_address_and_its_root() {
+fn the_address_and_root_are_read_from_the_clone() {
     let other = source(
         "GitRepository",
         "self",
@@ -378,7 +378,7 @@ fn the_clone_says_its_address_and_its_root() {
     );
 }
 
-/// Capsule's definitions, a Tenant whose owner is an annotated account, and what is applied as that account.
+/// Creates a fleet with Capsule's definitions, a Tenant whose owner is an annotated account, and objects that are applied as that account.
 fn capsule_fleet() -> tempfile::TempDir {
     let definition = |kind: &str, plural: &str| {
         format!(
@@ -429,7 +429,7 @@ fn an_owner_of_a_capsule_tenant_has_its_own_rights() {
             tenant.path().display()
         );
         let done = check(platform.path(), &["-o", "json", "--source", &source]);
-        let (errors, _) = found(&done, tenant.path());
+        let (errors, _) = findings(&done, tenant.path());
         match words {
             Some(words) => are(&errors, &[(&format!("{file}:"), words)]),
             None => assert_eq!(errors, Vec::<String>::new()),
@@ -437,7 +437,7 @@ fn an_owner_of_a_capsule_tenant_has_its_own_rights() {
     }
 }
 
-/// A chart of a repository that a directory stands in for is rendered and applied: its mistakes are told.
+/// A chart of a repository that is replaced by a directory is rendered and applied: its errors are reported.
 #[test]
 fn charts_of_directories_are_rendered() {
     let repository = |kind: &str, url: &str| {
@@ -508,7 +508,7 @@ fn an_artifact_of_a_flux_instance_is_the_repository() {
 
 /// A directory of templates, whose objects have variables in their names or addresses, is not a hub.
 #[test]
-fn templates_are_no_hubs() {
+fn templates_are_not_hubs() {
     let template = kustomization("cluster", "").replace("name: cluster", "name: ${CLUSTER}");
     let root = kustomization("flux-system", "");
     let root = root.replace("path: ./flux-system", "path: ./kubernetes/flux");
@@ -534,7 +534,7 @@ fn templates_are_no_hubs() {
     );
 }
 
-/// A health check that fails is one error: what the others need is made up all the same.
+/// A health check that fails is one error: other objects still get stand-ins for what they need.
 #[test]
 fn a_failed_health_check_fails_nothing_else() {
     let checks = "  timeout: 1m\n  healthChecks:\n  - apiVersion: apps/v1\n    kind: Deployment\n    name: absent\n    namespace: default\n";

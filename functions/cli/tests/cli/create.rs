@@ -1,4 +1,4 @@
-//! `driftless create` on a hub. What it writes with `--export` is held against Flux's own command line in the acceptance tier.
+//! `driftless create` on a hub. The acceptance tests compare the output of `--export` with Flux's command line.
 
 use crate::demo::Demo;
 use base64::Engine as _;
@@ -33,7 +33,7 @@ const FLEET: [(&str, &str); 3] = [
     ("apps/bad/map.yaml", "kind: [\n"),
 ];
 
-/// A hub that is served, and its kubeconfig.
+/// A served hub, and its kubeconfig.
 struct Hub {
     home: tempfile::TempDir,
     kubeconfig: PathBuf,
@@ -68,7 +68,7 @@ impl Hub {
         )
     }
 
-    /// Runs a command that has to succeed and say these things, in order.
+    /// Runs a command, which must succeed and print these lines in this order.
     fn says(&self, line: &str, words: &[&str]) {
         let done = self.run(line);
         assert_eq!(
@@ -114,7 +114,7 @@ fn objects_are_applied_and_waited_for() {
     assert_eq!(found["spec"]["path"], "./apps/good", "{found}");
     assert_eq!(found["spec"]["interval"], "1m0s", "{found}");
 
-    // A second time it is another object of the same name, and not suspended any more.
+    // The second time the object is updated, and no longer suspended.
     hub.run("suspend kustomization good").ok();
     let again = format!("{good} --interval 5m --label team=a");
     hub.says(
@@ -126,7 +126,7 @@ fn objects_are_applied_and_waited_for() {
     assert_ne!(found["spec"]["suspend"], true, "{found}");
     assert_eq!(found["metadata"]["labels"]["team"], "a", "{found}");
 
-    // What is not ready in time is told, with the reason.
+    // An object that is not ready in time is an error with the reason.
     let bad = hub.run("create ks bad --source flux-system --path apps/bad --timeout 3s");
     bad.refused(
         1,
@@ -173,7 +173,7 @@ impl Server {
         }
     }
 
-    /// Installs what `driftless bootstrap` installs.
+    /// Installs the same as `driftless bootstrap`.
     pub fn install(&self) -> bootstrap::Report {
         let install = bootstrap::install(&self.cluster, &SystemClock);
         let report = self.runtime.block_on(install);
@@ -184,19 +184,19 @@ impl Server {
         self.run_with(line, &[])
     }
 
-    /// As [`Server::run`], with more variables.
+    /// Runs a command as [`Server::run`] does, with more environment variables.
     pub fn run_with(&self, line: &str, more: &[(&str, &str)]) -> Done {
         let args: Vec<&str> = line.split(' ').collect();
         let variables = [&[("KUBECONFIG", text(&self.kubeconfig))], more].concat();
         run_in(self.home.path(), &args, &variables)
     }
 
-    /// The kubeconfig of its administrator.
+    /// Returns the kubeconfig of an administrator.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// The names of all objects of a kind, sorted.
+    /// Returns the sorted names of all objects of a kind.
     pub fn names(&self, version: &str, kind: &str) -> Vec<String> {
         let found = self.runtime.block_on(async {
             let resource = self.cluster.resource(&Gvk::new(version, kind)).await?;
@@ -223,10 +223,10 @@ impl Server {
         found.into_value()
     }
 
-    /// Applies an object as a manager of its own.
+    /// Applies an object with another field manager.
     pub fn apply(&self, object: Value) -> Result<Value, PortError> {
         let object = Object::new(object).expect("an object");
-        let how = Apply {
+        let options = Apply {
             manager: "tester",
             force: true,
             dry_run: false,
@@ -234,17 +234,17 @@ impl Server {
         let applied = self.runtime.block_on(async {
             let resource = self.cluster.resource(&object.gvk()).await?;
             let resource = resource.expect("the kind is served");
-            self.cluster.apply(&resource, &object, how).await
+            self.cluster.apply(&resource, &object, options).await
         });
         applied.map(Object::into_value)
     }
 
-    /// The texts of a Secret's keys.
+    /// Returns the decoded values of a Secret.
     pub fn secret(&self, namespace: &str, name: &str) -> String {
         let mut found = self.get("v1", "Secret", namespace, name);
         let data = found["data"].as_object_mut().expect("data");
         for value in data.values_mut() {
-            let bytes = STANDARD.decode(value.as_str().expect("a text"));
+            let bytes = STANDARD.decode(value.as_str().expect("a string"));
             *value = String::from_utf8(bytes.expect("base64"))
                 .expect("UTF-8")
                 .into();
@@ -253,7 +253,7 @@ impl Server {
     }
 }
 
-/// What tells its key as a server of SSH does, to everybody who asks.
+/// An SSH server that sends its key to every client.
 struct SshServer {
     address: String,
 }
@@ -266,13 +266,13 @@ impl SshServer {
         lists[0] = b"curve25519-sha256";
         let offer = packet(&[&[20], [0; 16].as_slice(), &strings(&lists), &[0; 5]].concat());
         let key = strings(&[b"ssh-ed25519", &[7; 32]]);
-        let told = packet(&[&[31], strings(&[&key]).as_slice()].concat());
-        let all = [b"SSH-2.0-test\r\n", offer.as_slice(), &told].concat();
+        let reply = packet(&[&[31], strings(&[&key]).as_slice()].concat());
+        let all = [b"SSH-2.0-test\r\n", offer.as_slice(), &reply].concat();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a connection");
                 stream.write_all(&all).expect("answer");
-                // Until the client has gone.
+                // Wait until the client closes the connection.
                 let _ = std::io::copy(&mut stream, &mut std::io::sink());
             }
         });
@@ -280,7 +280,7 @@ impl SshServer {
     }
 }
 
-/// Texts behind their lengths.
+/// Returns strings, each after its length.
 fn strings(all: &[&[u8]]) -> Vec<u8> {
     let length = |text: &[u8]| u32::try_from(text.len()).expect("short").to_be_bytes();
     let all = all.iter();
@@ -288,7 +288,7 @@ fn strings(all: &[&[u8]]) -> Vec<u8> {
         .collect()
 }
 
-/// A packet of SSH before encryption begins, with at least four bytes of padding.
+/// Returns an unencrypted packet of SSH, with at least four bytes of padding.
 fn packet(payload: &[u8]) -> Vec<u8> {
     let padding = 4 + (8 - (payload.len() + 9) % 8) % 8;
     let head = u8::try_from(padding).expect("short");
@@ -296,11 +296,11 @@ fn packet(payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_hub_that_does_not_serve_a_kind_is_told() {
+fn a_kind_that_the_hub_does_not_serve_is_an_error() {
     let server = Server::start();
     let done = server.run("create source oci apps --url oci://ghcr.io/acme/apps --tag 1");
-    let what = "the cluster does not serve source.toolkit.fluxcd.io/v1 OCIRepository";
-    done.refused(1, &[what, "--export"]);
+    let message = "the cluster does not serve source.toolkit.fluxcd.io/v1 OCIRepository";
+    done.refused(1, &[message, "--export"]);
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn secrets_are_stored() {
         server.secret("flux-system", "login"),
         r#"{"password":"secret","username":"me"}"#
     );
-    // Keys that are left out the next time go away.
+    // Keys that the next command leaves out are removed.
     server.run(&format!("{login} --bearer-token token")).ok();
     assert_eq!(
         server.secret("flux-system", "login"),
@@ -330,7 +330,7 @@ fn secrets_are_stored() {
     server.run(registry).ok();
     let found = server.get("v1", "Secret", "flux-system", "registry");
     assert_eq!(found["type"], "kubernetes.io/dockerconfigjson");
-    // Kubernetes changes no type.
+    // The type of a Secret is immutable.
     let other = server.run("create secret proxy registry --address http://proxy.test");
     other.refused(
         1,
@@ -363,7 +363,7 @@ fn logins_of_sources_are_stored_before_them() {
         r#"{"password":"secret","username":"me"}"#
     );
 
-    // Nobody serves this hub: nothing becomes ready, but all is there.
+    // This hub is not served: the objects exist, but never become ready.
     let host = SshServer::start();
     let fleet = format!(
         "create source git fleet --url ssh://git@{}/fleet --branch main --timeout 1s",
@@ -381,7 +381,7 @@ fn logins_of_sources_are_stored_before_them() {
             "authentication configured",
             "GitRepository source created",
             "GitRepository flux-system/fleet: not ready in time",
-            "is anybody serving this hub?",
+            "check that the hub is served",
         ],
     );
     let found = server.get(version, "GitRepository", "flux-system", "fleet");

@@ -1,5 +1,4 @@
-//! Flux's objects as Flux's definitions want them: what `check` reports, and what becomes of a hub with the lax definitions that earlier
-//! versions of driftless installed.
+//! The strictness of Flux's definitions: the errors of `check`, and the upgrade of a hub with the lax definitions that earlier versions of driftless installed.
 
 use crate::check::{check, fleet, kustomization};
 use crate::create::Server;
@@ -18,7 +17,7 @@ spec:
     name: web
 ";
 
-/// What `check` reports of `apps/web.yaml` with this text: the lines, and the messages.
+/// Returns the lines and messages of the errors of `check` for `apps/web.yaml` with this content.
 fn reported(text: &str) -> Vec<(u64, String)> {
     let directory = fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", "")),
@@ -32,14 +31,14 @@ fn reported(text: &str) -> Vec<(u64, String)> {
         let file = Path::new(error["file"].as_str().unwrap_or_default());
         file.ends_with("apps/web.yaml")
     });
-    let told = of_file.map(|error| {
+    let reports = of_file.map(|error| {
         let message = error["message"].as_str().unwrap_or_default();
         (
             error["line"].as_u64().unwrap_or_default(),
             message.to_owned(),
         )
     });
-    told.collect()
+    reports.collect()
 }
 
 #[test]
@@ -90,7 +89,7 @@ fn fields_that_flux_refuses_are_errors() {
     }
 }
 
-/// The definition of a kind as earlier versions installed it: `spec` holds anything.
+/// Returns the definition of a kind as earlier versions installed it: `spec` may have any field.
 fn lax(server: &Server, name: &str) -> Value {
     let kind = "CustomResourceDefinition";
     let mut live = server.get("apiextensions.k8s.io/v1", kind, "", name);
@@ -127,7 +126,7 @@ fn a_hub_with_lax_definitions_loses_nothing() {
             .expect("the lax definitions take it");
     }
 
-    // Both are named, before and after.
+    // The doctor names both before and after.
     let doctor = || {
         let done = server.run("doctor");
         for words in [
@@ -147,7 +146,7 @@ fn a_hub_with_lax_definitions_loses_nothing() {
     };
     doctor();
 
-    // The one whose objects would lose a field stays, and says why; the other becomes strict.
+    // The definition whose objects would lose a field stays, with a message; the other becomes strict.
     let report = server.install();
     assert_eq!(
         report.updated,
@@ -168,18 +167,18 @@ fn a_hub_with_lax_definitions_loses_nothing() {
     assert_eq!(live["sourceRef"], kustomization["spec"]["sourceRef"]);
     doctor();
 
-    // What is stored can be worked on: a change that leaves the wrong fields alone.
+    // Stored objects can be changed, as long as the invalid fields stay unchanged.
     let mut suspended = kustomization.clone();
     suspended["metadata"]["labels"] = json!({"team": "a"});
     server
         .apply(suspended)
-        .expect("what was wrong before stays usable");
+        .expect("an object with an old invalid field stays usable");
     let mut changed = kustomization;
     changed["spec"]["interval"] = json!("later");
     let refused = server.apply(changed).expect_err("a new wrong value");
     assert!(refused.to_string().contains("spec.interval"), "{refused}");
 
-    // With the field gone, the definition becomes strict, too.
+    // When the field is removed, the definition also becomes strict.
     let mut corrected = release;
     corrected["spec"]
         .as_object_mut()

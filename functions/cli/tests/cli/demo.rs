@@ -43,16 +43,16 @@ fn once_ends_with_a_table_of_every_object() {
         assert_eq!(line[3], state, "{table}");
     }
 
-    // The second run takes the directory as it is; a broken file is told with its line and the others are ready.
+    // The second run uses the existing directory: a broken file is reported with its line, and the other objects are ready.
     let file = home.path().join("demo/fleet/team-b/apps/api.yaml");
     std::fs::write(&file, "kind: [\n").expect("break a file");
     let done = once(home.path(), &["-o", "json"]);
     assert_eq!(done.code, 1, "{}", done.err);
     assert!(done.err.contains("team-b/apps/api.yaml:2"), "{}", done.err);
-    let told: Value = serde_json::from_str(&done.out).expect("JSON");
-    assert_eq!(told["ready"], false);
+    let report: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(report["ready"], false);
     let state = |object: &str| {
-        let objects = told["objects"].as_array().expect("objects");
+        let objects = report["objects"].as_array().expect("objects");
         let found = objects.iter().find(|one| one["object"] == object);
         found.unwrap_or_else(|| panic!("no {object}"))["state"].clone()
     };
@@ -60,14 +60,14 @@ fn once_ends_with_a_table_of_every_object() {
     assert_eq!(state("Kustomization/team-a/apps"), "Ready");
 }
 
-/// A demo that stays up; ends with it.
+/// A running demo, which is ended on drop.
 pub struct Demo {
     child: Child,
-    said: Arc<Mutex<String>>,
+    log: Arc<Mutex<String>>,
 }
 
 impl Demo {
-    /// Starts it in the home's directory `demo`.
+    /// Starts the demo in the directory `demo` of the home.
     pub fn start(home: &Path, more: &[&str]) -> Self {
         let mut command = driftless(home);
         command
@@ -76,27 +76,27 @@ impl Demo {
             .args(more)
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("start the demo");
-        let said = Arc::new(Mutex::new(String::new()));
-        let (out, err) = (said.clone(), child.stderr.take().expect("stderr"));
+        let log = Arc::new(Mutex::new(String::new()));
+        let (out, err) = (log.clone(), child.stderr.take().expect("stderr"));
         std::thread::spawn(move || {
             for line in BufReader::new(err).lines().map_while(Result::ok) {
-                let mut said = out.lock().expect("the text");
-                said.push_str(&line);
-                said.push('\n');
+                let mut log = out.lock().expect("the log");
+                log.push_str(&line);
+                log.push('\n');
             }
         });
-        Self { child, said }
+        Self { child, log }
     }
 
-    /// Waits until it has said something; how long that took.
-    pub fn says(&self, what: &str) -> Duration {
+    /// Waits until stderr contains `words`, and returns the time that it took.
+    pub fn says(&self, words: &str) -> Duration {
         let start = Instant::now();
         loop {
-            let said = self.said.lock().expect("the text").clone();
-            if said.contains(what) {
+            let log = self.log.lock().expect("the log").clone();
+            if log.contains(words) {
                 return start.elapsed();
             }
-            assert!(start.elapsed() < PATIENCE, "'{what}' is not in:\n{said}");
+            assert!(start.elapsed() < PATIENCE, "'{words}' is not in:\n{log}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -123,7 +123,7 @@ fn an_edit_is_applied_within_a_second_and_kubeconfigs_work() {
         0o600
     );
 
-    // The kubeconfig is for everybody: here for this program's own commands.
+    // The kubeconfig works for all programs, here for driftless itself.
     let text = kubeconfig.to_str().expect("UTF-8");
     let get = |args: &[&str]| run_in(home.path(), &[args, &["--kubeconfig", text]].concat(), &[]);
     let all = get(&["get", "kustomizations", "-A", "-o", "json"]).json();
@@ -134,7 +134,7 @@ fn an_edit_is_applied_within_a_second_and_kubeconfigs_work() {
     std::fs::write(&file, "kind: [\n").expect("break a file");
     let took = demo.says("team-b/apps/api.yaml:2");
     assert!(took < Duration::from_secs(3), "{took:?}");
-    std::fs::write(&file, good.replace("2.3.0", "2.4.0")).expect("mend the file");
+    std::fs::write(&file, good.replace("2.3.0", "2.4.0")).expect("repair the file");
     let image = || {
         let one = get(&[
             "get",
@@ -150,7 +150,7 @@ fn an_edit_is_applied_within_a_second_and_kubeconfigs_work() {
     };
     let start = Instant::now();
     while image() != "True" {
-        assert!(start.elapsed() < PATIENCE, "not mended");
+        assert!(start.elapsed() < PATIENCE, "not repaired");
     }
 
     let pid = demo.child.id().to_string();
@@ -164,7 +164,7 @@ fn an_edit_is_applied_within_a_second_and_kubeconfigs_work() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_told() {
+fn a_directory_that_cannot_be_written_is_an_error() {
     let home = tempfile::tempdir().expect("a home");
     let file = home.path().join("file");
     std::fs::write(&file, "x").expect("write a file");
@@ -177,9 +177,9 @@ fn a_directory_that_cannot_be_written_is_told() {
     done.refused(1, &["file/demo/fleet"]);
 }
 
-/// A fleet of one's own lacks what its clusters have: variables, definitions, namespaces, hosts that are not reached.
+/// The user's own fleet lacks what its clusters have: variables, definitions, namespaces, hosts that are not reached.
 #[test]
-fn a_fleet_of_ones_own_has_what_a_check_makes_up() {
+fn the_users_own_fleet_gets_the_stand_ins_of_a_check() {
     let variables = "  postBuild:\n    substituteFrom:\n    - kind: ConfigMap\n      name: cluster-vars\n  targetNamespace: apps\n";
     let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\n  namespace: apps\nspec:\n  size: ${SIZE}\n";
     let release = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: charts\n  namespace: flux-system\nspec:\n  \
@@ -194,7 +194,7 @@ fn a_fleet_of_ones_own_has_what_a_check_makes_up() {
     let home = tempfile::tempdir().expect("a home");
     let fleet = directory.path().to_str().expect("UTF-8");
     let done = once(home.path(), &["--fleet", fleet, "-o", "json"]);
-    let told: Value = serde_json::from_str(&done.out).expect("JSON");
-    assert_eq!(told["ready"], true, "{told:#}");
+    let report: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(report["ready"], true, "{report:#}");
     done.ok();
 }

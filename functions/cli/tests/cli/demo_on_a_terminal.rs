@@ -1,4 +1,4 @@
-//! What a person sees on a terminal: of the demo, of a check, of a process that serves. Rust alone is needed.
+//! The screens of the demo, of a check and of `driftless serve` on a terminal. They need only Rust.
 
 use crate::embedded::Hub;
 use crate::terminal::Terminal;
@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vt100::Color;
 
-/// Starts of the demo: the screen must be right each time.
+/// The number of starts of the demo; the screen must be right each time.
 const STARTS: usize = 50;
-/// As many at one time.
+/// The number of simultaneous starts.
 const AT_ONCE: usize = 4;
 /// The rows and columns of the terminals.
 const SIZES: [(u16, u16); 3] = [(40, 60), (24, 80), (24, 140)];
@@ -20,7 +20,7 @@ const SCREENS: &str = "DRIFTLESS_SCREENS";
 const GREEN: Color = Color::Idx(2);
 const RED: Color = Color::Idx(1);
 
-/// The screen with placeholders for commits and times.
+/// Replaces commits and times on the screen by placeholders.
 fn masked(rows: &[String]) -> String {
     let commit = Regex::new("(main@sha1:)[0-9a-f]{8}").expect("a pattern");
     let time = Regex::new(r"synced in \d+\.\d s").expect("a pattern");
@@ -31,12 +31,12 @@ fn masked(rows: &[String]) -> String {
     time.replace_all(&text, "synced in #.# s").into_owned()
 }
 
-/// Whether the demo has said all that it says.
+/// Returns whether the demo has printed its last line.
 fn is_synced(rows: &[String]) -> bool {
     rows.last().is_some_and(|row| row.ends_with("second"))
 }
 
-/// The screen as it has to be. `UPDATE_SNAPSHOTS=1` writes it anew.
+/// Returns the expected screen. `UPDATE_SNAPSHOTS=1` rewrites it.
 fn snapshot(columns: u16) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots");
     let file = directory.join(format!("demo-{columns}-columns.txt"));
@@ -70,7 +70,7 @@ fn every_start_ends_with_the_state_of_every_object() {
     });
 }
 
-/// Starts and ends it; what was on the screen.
+/// Starts and ends the demo, and returns the rows of the screen.
 fn one_start(size: (u16, u16), screen: &str) -> Vec<String> {
     let home = tempfile::tempdir().expect("a home");
     let terminal = Terminal::start(home.path(), size, &["demo"], &[]);
@@ -81,7 +81,7 @@ fn one_start(size: (u16, u16), screen: &str) -> Vec<String> {
     assert_eq!(
         ended.rows,
         [&rows[..], &typed].concat(),
-        "what was drawn stays"
+        "the drawn lines stay"
     );
     rows
 }
@@ -106,8 +106,8 @@ fn another_size_draws_everything_again() {
             .split_once('\n')
             .expect("a line that is not the tree's");
         terminal.resize(rows, columns);
-        let what = format!("the tree in {columns} columns");
-        terminal.until(&what, |rows| masked(rows) == tree);
+        let expectation = format!("the tree in {columns} columns");
+        terminal.until(&expectation, |rows| masked(rows) == tree);
     };
     shows_the_tree(40, 60);
     shows_the_tree(24, 140);
@@ -120,7 +120,7 @@ fn another_size_draws_everything_again() {
 }
 
 #[test]
-fn an_error_is_told_whole_and_counted() {
+fn an_error_is_shown_completely_and_counted() {
     let home = tempfile::tempdir().expect("a home");
     let dir = home.path().join("driftless-demo");
     let dir = dir.to_str().expect("UTF-8");
@@ -156,7 +156,7 @@ fn an_error_is_told_whole_and_counted() {
     assert_eq!(terminal.colours("✗"), [RED]);
     assert_eq!(terminal.colours("✔"), [GREEN]);
 
-    std::fs::write(&file, good).expect("mend the file");
+    std::fs::write(&file, good).expect("repair the file");
     terminal.until("no failure", |rows| {
         let counts = rows.iter().any(|row| row.ends_with(" s; ctrl-c ends it"));
         counts && !rows.iter().any(|row| row.contains('✗'))
@@ -164,7 +164,7 @@ fn an_error_is_told_whole_and_counted() {
 }
 
 #[test]
-fn colours_are_for_terminals_that_want_them() {
+fn colours_are_only_for_terminals_that_allow_them() {
     let home = tempfile::tempdir().expect("a home");
     for (value, colour) in [("", GREEN), ("1", Color::Default)] {
         let environment = [("NO_COLOR", value)];
@@ -188,7 +188,7 @@ fn a_log_on_the_same_terminal_is_not_torn() {
 }
 
 #[test]
-fn a_check_says_what_it_does() {
+fn a_check_shows_its_progress() {
     let home = tempfile::tempdir().expect("a home");
     let fleet = tools::tests().join("fleet/platform");
     let fleet = fleet.to_str().expect("UTF-8");
@@ -209,7 +209,7 @@ fn a_check_says_what_it_does() {
 }
 
 #[test]
-fn a_process_that_serves_says_where_and_logs_lines() {
+fn serve_prints_its_addresses_and_logs_lines() {
     for size in SIZES {
         let hub = Hub::start();
         let home = tempfile::tempdir().expect("a home");
@@ -222,7 +222,7 @@ fn a_process_that_serves_says_where_and_logs_lines() {
             "127.0.0.1:0",
         ];
         let terminal = Terminal::start(home.path(), (60, size.1), &args, &[]);
-        terminal.until("what is missing", |rows| {
+        terminal.until("the missing variable", |rows| {
             rows.iter()
                 .any(|row| row.contains("✗ DRIFTLESS_WEBHOOK_SECRET is not set"))
         });

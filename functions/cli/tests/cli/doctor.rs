@@ -1,4 +1,4 @@
-//! `driftless doctor --installation` on a stub of S3, SQS and Secrets Manager.
+//! `driftless doctor --installation` with a stub of S3, SQS and Secrets Manager.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
-/// The attributes of each queue that exists, by the end of its address.
+/// The attributes of each existing queue, by the end of its address.
 type Queues = Vec<(&'static str, Value)>;
 
 struct Stub {
     queues: Queues,
-    /// Whether the probe is in the bucket.
+    /// True if the probe is in the bucket.
     probe: Mutex<bool>,
 }
 
@@ -109,7 +109,7 @@ fn queue(visibility: u64, dead: Option<&str>) -> Value {
     attributes
 }
 
-/// What the doctor says of an installation with these queues.
+/// Runs the doctor on an installation with these queues.
 fn doctor(queues: Queues, sweeps: Option<&str>) -> Done {
     let runtime = Runtime::new().expect("a runtime");
     let stub = Arc::new(Stub {
@@ -143,7 +143,7 @@ fn doctor(queues: Queues, sweeps: Option<&str>) -> Done {
     run_in(home.path(), &args, &environment)
 }
 
-/// The state of each check, and what was found.
+/// Returns the state and the finding of each check.
 fn checks(done: &Done) -> Vec<(String, String, String)> {
     let report: Value = serde_json::from_str(&done.out).unwrap_or_else(|error| {
         panic!("not JSON ({error}): {}{}", done.out, done.err);
@@ -156,7 +156,7 @@ fn checks(done: &Done) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn both_queues_are_looked_at() {
+fn both_queues_are_checked() {
     let dead = json!({"ApproximateNumberOfMessages": "2"});
     let whole = || {
         vec![
@@ -194,7 +194,7 @@ fn both_queues_are_looked_at() {
         good.out
     );
 
-    // One that is not there, one that gives a message to two functions, one that is not named.
+    // A missing queue, a queue that delivers messages two times, a queue that is not configured.
     let gone = doctor(whole(), Some("http://sqs/other"));
     assert_eq!(
         (gone.code, &*state(&gone, "queue of sweeps")),

@@ -1,4 +1,4 @@
-//! A hub in this process, which other processes reach: Rust alone is needed.
+//! A hub in this process, which other processes can reach. It needs only Rust.
 
 use driftless_adapters::embedded::{Embedded, Listener};
 use driftless_adapters::local::SystemClock;
@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// The server; ends with it.
+/// The running server, which is ended on drop.
 pub struct Hub {
     server: Embedded,
     listener: Listener,
@@ -15,7 +15,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts it.
+    /// Starts the server in its own thread.
     pub fn start() -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let server = Embedded::with_workloads(Arc::new(SystemClock));
@@ -28,12 +28,12 @@ impl Hub {
         }
     }
 
-    /// A kubeconfig of an administrator.
+    /// Returns the kubeconfig of an administrator.
     pub fn kubeconfig(&self) -> String {
         self.listener.kubeconfig(User::admin("admin"))
     }
 
-    /// A bearer token of an administrator.
+    /// Returns the bearer token of an administrator.
     pub fn token(&self) -> String {
         self.server.token(User::admin("admin"))
     }

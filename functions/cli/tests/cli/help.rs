@@ -1,4 +1,4 @@
-//! The texts that people read, held against snapshots. `UPDATE_SNAPSHOTS=1 cargo test -p driftless` writes them anew.
+//! Compares help pages and the output of commands with snapshots. `UPDATE_SNAPSHOTS=1 cargo test -p driftless` rewrites them.
 
 use driftless_harness::command::run;
 use std::path::Path;
@@ -54,7 +54,7 @@ fn help_of_every_command_of_a_hub() {
 }
 
 #[test]
-fn the_first_words() {
+fn help_of_other_commands() {
     let help = run(&["--help"]).ok();
     for part in [
         "bootstrap",

@@ -20,7 +20,7 @@ contexts:
 current-context: x
 ";
 
-/// A checkout.
+/// A temporary checkout of a fleet repository.
 struct Checkout(tempfile::TempDir);
 
 impl Checkout {
@@ -28,7 +28,7 @@ impl Checkout {
         Self(tempfile::tempdir().expect("a directory"))
     }
 
-    /// An environment with a hub, a remote cluster, a tenant and an application.
+    /// Creates an environment with a hub, a remote cluster, a tenant and an application.
     fn filled() -> Self {
         let checkout = Self::new();
         for line in FILLED {
@@ -54,7 +54,7 @@ impl Checkout {
         done.err
     }
 
-    /// Every file and its text.
+    /// Returns every file and its content.
     fn files(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         collect(self.0.path(), self.0.path(), &mut files);
@@ -73,12 +73,12 @@ fn collect(root: &Path, directory: &Path, files: &mut BTreeMap<String, String>) 
                 .expect("below")
                 .display()
                 .to_string();
-            files.insert(name, fs::read_to_string(&path).expect("a text"));
+            files.insert(name, fs::read_to_string(&path).expect("a file"));
         }
     }
 }
 
-/// All files as one text.
+/// Returns all files as one string.
 fn listing(files: &BTreeMap<String, String>) -> String {
     let file = |(path, text): (&String, &String)| format!("=== {path}\n{text}");
     files.iter().map(file).collect()
@@ -96,9 +96,7 @@ const FILLED: [&str; 9] = [
     "release-env add shop 1-0-x --repo https://github.com/acme/shop --branch release/1-0-x/dev",
 ];
 
-/// What the commands write, in the newest API versions and in those of the scripts. The objects of the second text are those that
-/// the scripts of microsoft/multicluster-gitops (644821b) wrote with kustomize 5.8.2 for the same arguments, but for the differences
-/// on purpose (functions/cli/src/layout/mod.rs), the Secrets of --plain, and the version of `flux create source git`.
+/// The commands write the files of the snapshots, in the newest API versions and in those of the scripts. The objects of the second snapshot are those that the scripts of microsoft/multicluster-gitops (644821b) wrote with kustomize 5.8.2 for the same arguments, except for the intentional differences (functions/cli/src/layout/mod.rs), the Secrets of --plain, and the version of `flux create source git`.
 #[test]
 fn multicluster_gitops_replay() {
     is_snapshot("layout.txt", &listing(&Checkout::filled().files()));
@@ -114,21 +112,21 @@ fn a_second_run_changes_nothing() {
     let checkout = Checkout::filled();
     let before = checkout.files();
     for line in FILLED {
-        let said = checkout.ok(line);
-        assert!(said.contains("nothing to change"), "{line}: {said}");
+        let output = checkout.ok(line);
+        assert!(output.contains("nothing to change"), "{line}: {output}");
     }
     assert_eq!(checkout.files(), before);
 }
 
 #[test]
-fn what_people_wrote_stays() {
+fn the_edits_of_users_stay() {
     let checkout = Checkout::filled();
     let path = checkout.0.path().join("tenants/america/kustomization.yaml");
-    let text = fs::read_to_string(&path).expect("a text");
+    let text = fs::read_to_string(&path).expect("a file");
     let edited = format!("# ours\n{}", text.replace("- shop", "- shop # the first"));
     fs::write(&path, edited).expect("write");
     checkout.ok("tenant add bank --repo https://github.com/acme/bank --branch dev");
-    let text = fs::read_to_string(&path).expect("a text");
+    let text = fs::read_to_string(&path).expect("a file");
     assert!(text.starts_with("# ours\n"), "{text}");
     assert!(
         text.ends_with("- shop # the first\n- news\n- bank\n"),
@@ -137,7 +135,7 @@ fn what_people_wrote_stays() {
 }
 
 #[test]
-fn what_was_added_can_be_removed() {
+fn added_clusters_can_be_removed() {
     let checkout = Checkout::filled();
     let before = checkout.files();
     checkout.ok("env add-cluster asia");
@@ -201,8 +199,8 @@ fn clusters_of_the_shared_branch() {
     let checkout = Checkout::new();
     checkout.ok("fleet add-cluster america");
     checkout.ok("fleet add-cluster store-42 --group stores");
-    let said = checkout.ok("fleet add-cluster store-43 --group stores");
-    assert!(said.contains("nothing to change"), "{said}");
+    let output = checkout.ok("fleet add-cluster store-43 --group stores");
+    assert!(output.contains("nothing to change"), "{output}");
     checkout.ok("fleet add-remote america south --kubeconfig edge.conf --plain");
     let files = checkout.files();
     let infra = &files["clusters/america/south/infra.yaml"];
@@ -251,9 +249,9 @@ fn bad_input_changes_no_file() {
     let before = checkout.files();
     for (line, code, words) in [
         (
-            "app add nobody cart",
+            "app add missing cart",
             1,
-            "tenant 'nobody' does not exist; the tenants are: news, shop",
+            "tenant 'missing' does not exist; the tenants are: news, shop",
         ),
         ("app add shop Cart", 2, "lowercase RFC 1123 label"),
         (
@@ -279,7 +277,7 @@ fn bad_input_changes_no_file() {
         (
             "tenant add bank --repo https://a.example/b --branch dev",
             1,
-            "tenants/pacific/kustomization.yaml:1: resources is not a list of lines",
+            "tenants/pacific/kustomization.yaml:1: resources is not a list in block style",
         ),
         (
             "env add-remote nowhere x --kubeconfig edge.conf --plain",
@@ -289,7 +287,7 @@ fn bad_input_changes_no_file() {
         (
             "env add-remote america x --kubeconfig edge.conf",
             2,
-            "--apply puts the Secret on the hub",
+            "--apply applies the Secret to the hub",
         ),
         (
             "env add-remote america x --kubeconfig absent.conf --plain",
@@ -303,9 +301,9 @@ fn bad_input_changes_no_file() {
             "the branch is the environment dev",
         ),
         (
-            "release-env add nobody 1-0-x --repo https://a.example/b --branch r",
+            "release-env add missing 1-0-x --repo https://a.example/b --branch r",
             1,
-            "tenant 'nobody' is not found",
+            "tenant 'missing' does not exist",
         ),
         (
             "tenant add flux-system --repo https://a.example/b --branch dev",
@@ -333,7 +331,7 @@ fn bad_input_changes_no_file() {
             1,
             "set KUBECONFIG to a kubeconfig of the hub",
         ),
-        ("env remove-cluster x", 1, "cluster 'x' is not found"),
+        ("env remove-cluster x", 1, "cluster 'x' does not exist"),
     ] {
         let done = checkout.run(line);
         assert_eq!(done.code, code, "{line}: {}{}", done.out, done.err);
@@ -346,15 +344,21 @@ fn bad_input_changes_no_file() {
     }
     let empty = Checkout::new();
     let done = empty.run("env add-cluster x");
-    done.refused(1, &["the file ENV_NAME does not exist", "driftless env init NAME"]);
+    done.refused(
+        1,
+        &[
+            "the file ENV_NAME does not exist",
+            "driftless env init NAME",
+        ],
+    );
     assert!(empty.files().is_empty());
 }
 
-/// The fleet that the commands write, with the tenants' repositories beside it, is applied without an error.
+/// The fleet that the commands write, with the repositories of the tenants, is applied without an error.
 #[test]
 fn the_fleet_of_the_commands_is_sound() {
     let checkout = Checkout::filled();
-    // As with --apply: the Secret is on the hub, and a stand-in in a check.
+    // With --apply the Secret is on the hub; a check has a stand-in for it.
     for (path, text) in checkout.files() {
         let file = checkout.0.path().join(&path);
         if path.ends_with("/kubeconfig.yaml") {
@@ -393,7 +397,7 @@ fn the_fleet_of_the_commands_is_sound() {
     }
 }
 
-/// Every name of a kustomization counts: the file that is there is edited, and two of them are an error.
+/// All names of kustomization files are supported: the existing file is edited, and two files are an error.
 #[test]
 fn two_kustomization_files_are_refused() {
     for name in ["kustomization.yml", "Kustomization"] {
@@ -410,8 +414,8 @@ fn two_kustomization_files_are_refused() {
         }
         let before = checkout.files();
         for line in FILLED {
-            let said = checkout.ok(line);
-            assert!(said.contains("nothing to change"), "{line}: {said}");
+            let output = checkout.ok(line);
+            assert!(output.contains("nothing to change"), "{line}: {output}");
         }
         checkout.ok("tenant add bank --repo https://github.com/acme/bank --branch dev");
         checkout.ok("app add shop bill");
@@ -449,7 +453,7 @@ fn two_kustomization_files_are_refused() {
     assert!(done.out.contains(words), "{}", done.out);
 }
 
-/// A directory without a kustomization is what Flux finds in it: a command leaves it so, or lists all of it.
+/// In a directory without a kustomization Flux applies everything: a command creates none, or one that lists everything.
 #[test]
 fn directories_without_a_kustomization_lose_nothing() {
     let checkout = Checkout::filled();
@@ -467,13 +471,13 @@ fn directories_without_a_kustomization_lose_nothing() {
     );
 }
 
-/// Each command runs twice over files that people edited: their fields, comments and ends of lines stay.
+/// Each command runs two times over files that users edited: their fields, comments and line ends stay.
 #[test]
 fn commands_keep_what_people_wrote() {
     let crlf = |text: &str| text.replace('\n', "\r\n");
     let checkout = Checkout::filled();
     for (path, text) in checkout.files() {
-        // What people do to a private repository, and an editor of theirs to the rest.
+        // The edits of users for a private repository, and those of their editors to the other files.
         let edited = match path.rsplit('/').next().unwrap_or_default() {
             "git-manifests.yaml" | "sync.yaml" if text.contains("kind: GitRepository") => text
                 .replace(
@@ -493,13 +497,13 @@ fn commands_keep_what_people_wrote() {
     let before = checkout.files();
     for _ in 0..2 {
         for line in FILLED {
-            let said = checkout.ok(line);
-            assert!(said.contains("nothing to change"), "{line}: {said}");
+            let output = checkout.ok(line);
+            assert!(output.contains("nothing to change"), "{line}: {output}");
         }
         assert_eq!(checkout.files(), before);
     }
 
-    // What is asked for changes, and nothing beside it.
+    // Only the requested fields change.
     let source = "tenants/base/shop/git-manifests.yaml";
     for _ in 0..2 {
         checkout.ok("tenant add shop --repo https://github.com/acme/store --branch dev");
@@ -522,7 +526,7 @@ fn commands_keep_what_people_wrote() {
     let want = before[list].replace("- south\r\n", "");
     assert_eq!(checkout.files()[list], want);
 
-    // Another environment reads the repository as this one does.
+    // Another environment reads the repository with the same credentials.
     checkout.ok("env init qa");
     let sync = &checkout.files()["clusters/base/sync.yaml"];
     for words in [
@@ -535,10 +539,10 @@ fn commands_keep_what_people_wrote() {
     }
     assert!(!sync.contains("dev"), "{sync}");
 
-    // What cannot be edited is refused, and says where.
+    // A file that cannot be edited is refused with its line.
     let checkout = Checkout::filled();
     let file = checkout.0.path().join(source);
-    let pinned = fs::read_to_string(&file).expect("a text");
+    let pinned = fs::read_to_string(&file).expect("a file");
     fs::write(&file, pinned.replace("branch: dev", "tag: v1")).expect("write");
     let line = "tenant add shop --repo https://github.com/acme/shop --branch dev";
     let words = [
@@ -550,51 +554,52 @@ fn commands_keep_what_people_wrote() {
     assert_eq!(checkout.files(), before);
     let secret = "clusters/america/south/kubeconfig.yaml";
     let file = checkout.0.path().join(secret);
-    let text = fs::read_to_string(&file).expect("a text");
+    let text = fs::read_to_string(&file).expect("a file");
     fs::write(&file, format!("{text}sops:\n  mac: ENC[x]\n")).expect("write");
     let before = checkout.files();
     let line = "env add-remote america south --kubeconfig edge.conf --plain";
     checkout
         .run(line)
-        .refused(1, &[secret, "encrypted by SOPS"]);
+        .refused(1, &[secret, "encrypted with SOPS"]);
     assert_eq!(checkout.files(), before);
 }
 
-/// Nothing follows a new directory by itself: the command that makes a hub follow it is printed.
+/// No hub follows a new directory automatically: the command that makes a hub follow it is printed.
 #[test]
-fn what_starts_the_following_is_printed() {
+fn the_command_that_follows_a_new_directory_is_printed() {
     let checkout = Checkout::filled();
     let serve = "driftless serve --repository https://github.com/acme/fleet --branch dev --path clusters/asia";
     let root = checkout.0.path().display().to_string();
     let build = format!("driftless build {root}/clusters/asia | kubectl apply -f -");
-    let said = checkout.ok("env add-cluster asia");
+    let output = checkout.ok("env add-cluster asia");
     for words in [serve, &build] {
-        assert!(said.contains(words), "'{words}' is not in:\n{said}");
+        assert!(output.contains(words), "'{words}' is not in:\n{output}");
     }
     let found = checkout.run("env add-cluster asia -o json").json();
     assert_eq!(found["next"][0]["command"], serve, "{found:#}");
     assert_eq!(found["next"][1]["command"], build, "{found:#}");
     let shared = Checkout::new();
-    let said = shared.ok("fleet add-cluster america");
+    let output = shared.ok("fleet add-cluster america");
     let serve = "driftless serve --repository OWNER/NAME --branch main --path clusters/america";
-    assert!(said.contains(serve), "{said}");
+    assert!(output.contains(serve), "{output}");
     let clone = Checkout::new();
     let git = clone.0.path().join(".git");
     std::fs::create_dir_all(&git).expect("make .git");
     let config = "[remote \"origin\"]\n\turl = git@github.com:acme/fleet.git\n";
     std::fs::write(git.join("config"), config).expect("write .git/config");
-    let said = clone.ok("fleet add-cluster america");
+    let output = clone.ok("fleet add-cluster america");
     let serve = "driftless serve --repository ssh://git@github.com/acme/fleet.git --branch main";
-    assert!(said.contains(serve), "{said}");
+    assert!(output.contains(serve), "{output}");
 }
 
-/// A dry run of --apply asks no hub, and shows what would be applied.
+/// A dry run of --apply connects to no hub, and prints what would be applied.
 #[test]
 fn a_dry_run_needs_no_hub() {
     let checkout = Checkout::filled();
     let before = checkout.files();
-    let said = checkout.ok("env add-remote america north --kubeconfig edge.conf --apply --dry-run");
+    let output =
+        checkout.ok("env add-remote america north --kubeconfig edge.conf --apply --dry-run");
     let words = "Secret/dev-flux-system/north-kubeconfig would be applied to the hub";
-    assert!(said.contains(words), "{said}");
+    assert!(output.contains(words), "{output}");
     assert_eq!(checkout.files(), before);
 }

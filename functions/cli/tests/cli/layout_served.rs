@@ -1,5 +1,4 @@
-//! The commands for fleets whose environments are branches, with `driftless serve` behind them: what each adds appears on the
-//! clusters, what each removes goes.
+//! The commands for fleets whose environments are branches, together with `driftless serve`: what they add appears on the clusters, what they remove is deleted.
 
 use crate::create::Server;
 use driftless_harness::github::{Change, GitHub, Repository};
@@ -26,7 +25,7 @@ impl Fleet {
         self.hub.run(&format!("{line} --dir {dir}")).ok();
     }
 
-    /// Commits the checkout, and delivers the push.
+    /// Commits the checkout, and sends the push to the webhook.
     fn push(&self) {
         let directory = self.checkout.path();
         let sha = self.repository.commit_directory("dev", directory, "Change");
@@ -60,7 +59,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// The namespaces of an environment on a cluster.
+/// Returns the namespaces of an environment on a cluster.
 fn namespaces(server: &Server) -> Vec<String> {
     let names = server.names("v1", "Namespace");
     let ours = names.into_iter().filter(|name| name.starts_with("dev-"));
@@ -68,7 +67,7 @@ fn namespaces(server: &Server) -> Vec<String> {
 }
 
 #[test]
-fn clusters_tenants_and_applications_come_and_go() {
+fn clusters_tenants_and_applications_are_added_and_removed() {
     if !tools::has("git") {
         return;
     }

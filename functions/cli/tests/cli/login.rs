@@ -1,4 +1,4 @@
-//! Logins: of a person by the credential plugin of their own kubeconfig, of GitHub's webhook by its secret.
+//! Logins: of users by the credential plugins of their kubeconfigs, of GitHub's webhook by its secret.
 
 use crate::embedded::Hub;
 use driftless_harness::command::{Done, run_in};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// A home with a kubeconfig whose user has this plugin, and that plugin.
+/// A home with a credential plugin, and a kubeconfig whose user has that plugin.
 struct Person {
     hub: Hub,
     home: tempfile::TempDir,
 }
 
 impl Person {
-    /// The script gets the token as `$TOKEN`.
+    /// Creates the home; the script of the plugin gets the token as `$TOKEN`.
     fn new(script: &str, exec: Value) -> Self {
         let (hub, home) = (Hub::start(), tempfile::tempdir().expect("a home"));
         let mut config: Value = kubeconfig(&hub.kubeconfig());
@@ -59,15 +59,15 @@ fn exec(more: Value) -> Value {
     exec
 }
 
-/// What a plugin writes.
+/// The shell command that writes the output of a plugin.
 const CREDENTIAL: &str = r#"echo "{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"$TOKEN\"$MORE}}""#;
 
 #[test]
-fn a_person_logs_in_with_the_plugin_of_their_own_kubeconfig() {
+fn users_log_in_with_the_plugin_of_their_kubeconfig() {
     let asked = format!("test \"$REGION\" = north && test \"$1\" = token && {CREDENTIAL}");
     let more = json!({"args": ["token"], "env": [{"name": "REGION", "value": "north"}], "interactiveMode": "Never"});
     let person = Person::new(&asked, exec(more));
-    // The hub has no object, and says so to whom it knows.
+    // The hub has no objects, and reports that only to a user who is logged in.
     let words = ["no objects found in any namespace"];
     person.run(&["get", "all", "-A"]).refused(1, &words);
     for args in [
@@ -87,7 +87,7 @@ fn a_person_logs_in_with_the_plugin_of_their_own_kubeconfig() {
 }
 
 #[test]
-fn a_plugin_learns_of_the_cluster_and_is_run_again_when_its_token_ends() {
+fn a_plugin_gets_the_cluster_and_runs_again_when_its_token_expires() {
     let script = format!(
         "echo ran >>runs\nMORE=',\"expirationTimestamp\":\"2020-01-01T00:00:00Z\"'\necho \"$KUBERNETES_EXEC_INFO\" >info\n{CREDENTIAL}"
     );
@@ -111,7 +111,7 @@ fn a_plugin_learns_of_the_cluster_and_is_run_again_when_its_token_ends() {
 }
 
 #[test]
-fn a_plugin_that_fails_is_told_and_no_credential_is_repeated() {
+fn a_failed_plugin_is_an_error_without_credentials() {
     let quiet = json!({"interactiveMode": "Never"});
     let no_token = json!({"interactiveMode": "Never", "command": "no-such-login", "installHint": "install\n it"});
     for (script, more, words) in [
@@ -184,8 +184,8 @@ fn a_refused_webhook_names_the_variable_of_its_secret() {
     for headers in [&headers[..], &headers[..1]] {
         let answer = serve.post("/webhook", headers, b"{}");
         assert_eq!(answer.status, 401);
-        let told = answer.json()["error"].to_string();
-        assert!(told.contains("DRIFTLESS_WEBHOOK_SECRET"), "{told}");
-        assert!(!told.contains("secret manager"), "{told}");
+        let message = answer.json()["error"].to_string();
+        assert!(message.contains("DRIFTLESS_WEBHOOK_SECRET"), "{message}");
+        assert!(!message.contains("secret manager"), "{message}");
     }
 }

@@ -1,10 +1,10 @@
-//! The `driftless` command as people use it: the built binary against real API servers and a GitHub stub.
+//! The `driftless` command as users run it: the built binary with API servers and a stub of GitHub.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "tests fail by a panic that says what was expected, and tell how long things took"
+    reason = "tests fail with a panic that names the expectation, and print durations"
 )]
 
 mod bootstrap_github;

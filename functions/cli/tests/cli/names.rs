@@ -5,7 +5,7 @@ use driftless_harness::command::{Done, run_in};
 use std::fs;
 use std::path::Path;
 
-/// A fleet with a release of a chart in it.
+/// Returns the files of a fleet with a release of a chart.
 const FLEET: [(&str, &str); 3] = [
     (
         "clusters/demo/app.yaml",
@@ -87,12 +87,12 @@ fn every_kind_is_reconciled_under_the_names_of_get_and_of_flux() {
     }
     assert_eq!(release["status"]["history"][0]["version"], 2, "{release}");
 
-    // The order is that of the way: a chart's source, the chart, the release.
-    let said = run("reconcile hr app --with-source").err;
+    // The order is that of the data: the chart's source, the chart, the release.
+    let stderr = run("reconcile hr app --with-source").err;
     let at = |kind: &str| {
-        let place = said.find(&format!("annotating {kind} "));
-        place.unwrap_or_else(|| panic!("no {kind} in:\n{said}"))
+        let place = stderr.find(&format!("annotating {kind} "));
+        place.unwrap_or_else(|| panic!("no {kind} in:\n{stderr}"))
     };
     let order = [at("GitRepository"), at("HelmChart"), at("HelmRelease")];
-    assert!(order.is_sorted(), "{said}");
+    assert!(order.is_sorted(), "{stderr}");
 }

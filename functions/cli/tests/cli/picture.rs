@@ -1,4 +1,4 @@
-//! The picture of the demo in the README. `cargo test -p driftless --test cli picture -- --ignored` writes it anew.
+//! The picture of the demo in the README. `cargo test -p driftless --test cli picture -- --ignored` rewrites it.
 
 use crate::terminal::Terminal;
 use std::fmt::Write as _;
@@ -8,13 +8,13 @@ use vt100::{Cell, Color, Parser, Screen};
 
 const ROWS: u16 = 20;
 const COLUMNS: u16 = 84;
-/// Pixels of a column and of a row, and around all of them.
+/// The sizes of a column, a row and the border in pixels.
 const WIDTH: u16 = 8;
 const HEIGHT: u16 = 18;
 const MARGIN: u16 = 16;
 const FOREGROUND: &str = "#e6edf3";
 
-/// Cells of a row that stand beside each other and have one colour.
+/// Adjacent cells of a row with the same colour.
 struct Run {
     column: u16,
     colour: &'static str,
@@ -37,7 +37,7 @@ fn runs(screen: &Screen, row: u16) -> Vec<Run> {
         let Some(cell) = screen.cell(row, column) else {
             break;
         };
-        // An empty cell is a blank, which has no colour of its own.
+        // An empty cell is a blank without a colour.
         let (colour, text) = match cell.contents() {
             "" | " " => (runs.last().map_or(FOREGROUND, |run| run.colour), " "),
             text => (colour(cell), text),
@@ -54,7 +54,7 @@ fn runs(screen: &Screen, row: u16) -> Vec<Run> {
     runs
 }
 
-/// A line of text with its place and width, so that no font moves the next one.
+/// Returns a line of text with its position and width, so that no font moves the next one.
 fn text(row: u16, run: &Run) -> String {
     let shown = run.text.trim();
     let indent = run.text.chars().take_while(|one| *one == ' ').count();
@@ -82,11 +82,11 @@ fn svg(command: &str, screen: &Screen) -> String {
         colour: FOREGROUND,
         text: format!("$ {command}"),
     };
-    writeln!(svg, "{}", text(0, &prompt)).expect("write to a text");
+    writeln!(svg, "{}", text(0, &prompt)).expect("write to a string");
     for row in 0..ROWS {
         let runs = runs(screen, row);
         for run in runs.iter().filter(|run| !run.text.trim().is_empty()) {
-            writeln!(svg, "{}", text(row + 1, run)).expect("write to a text");
+            writeln!(svg, "{}", text(row + 1, run)).expect("write to a string");
         }
     }
     svg + "</g>\n</svg>\n"
@@ -102,7 +102,7 @@ fn picture_of_the_demo() {
     });
     let cells = |number| NonZeroU16::new(number).expect("a terminal has rows and columns");
     let mut parser = Parser::new(cells(ROWS), cells(COLUMNS), 0);
-    // The reader's own directory is another one.
+    // Replace the directory, which is different for the reader.
     let directory = home.path().to_str().expect("UTF-8");
     let bytes = terminal.bytes().replace(directory, "/home/me");
     parser.process(bytes.as_bytes());

@@ -1,5 +1,4 @@
-//! The command's documents: REFERENCE.md is what `--help` of every command says, `DRIFTLESS_WRITE=1 cargo test -p driftless --test cli
-//! reference` writes it anew; README.md has every command, format of output and environment variable.
+//! The documents of the command: REFERENCE.md is the `--help` of every command, and `DRIFTLESS_WRITE=1 cargo test -p driftless --test cli reference` rewrites it; README.md has every command, output format and environment variable.
 
 use driftless_harness::command::run;
 use std::collections::BTreeSet;
@@ -13,15 +12,15 @@ shares with the commands below it is listed once, at the upper one. [README.md](
 ";
 const HEADING: &str = "Commands:\n";
 
-/// What `--help` of a command says.
+/// The parsed `--help` of a command.
 struct Help {
-    /// The words behind `driftless`.
+    /// The words after `driftless`.
     command: Vec<String>,
     about: String,
     usage: String,
-    /// Arguments, options, examples.
+    /// The sections of arguments, options and examples.
     details: Vec<Section>,
-    /// The commands below it.
+    /// The subcommands.
     commands: Vec<String>,
 }
 
@@ -29,7 +28,7 @@ struct Help {
 #[derive(Clone, PartialEq, Eq)]
 struct Section {
     heading: String,
-    /// Each with its first line without the description, by which it is known.
+    /// The entries, each with its first line without the description as the key.
     entries: Vec<(String, String)>,
 }
 
@@ -42,7 +41,7 @@ fn sections(details: &str) -> Vec<Section> {
                 heading: format!("{line}\n"),
                 entries: Vec::new(),
             }),
-            // A long option stands behind the place of a short one.
+            // A long option is after the column of short options.
             Some(section) if matches!(indent, 2 | 6) && line.trim_start().starts_with('-') => {
                 let words = line.trim_start();
                 let known = words.split("  ").next().unwrap_or(words);
@@ -83,7 +82,7 @@ impl Help {
         let (usage, rest) = rest.split_once("\n\n").expect("options");
         let listed = rest.strip_prefix(HEADING).unwrap_or_default();
         let listed = listed.split("\n\n").next().unwrap_or_default();
-        // A name stands two columns in, the second line of a description further.
+        // A name is indented by two columns, the second line of a description by more.
         let names = listed.lines().filter_map(|line| line.strip_prefix("  "));
         let names = names.filter_map(|line| line.split(' ').next());
         let commands = names.filter(|name| !name.is_empty() && *name != "help");
@@ -110,7 +109,7 @@ impl Help {
         entries.map(|(known, _)| known.clone()).collect()
     }
 
-    /// Takes away what the page above has.
+    /// Removes the options that the page of the parent has.
     fn without(&mut self, known: &BTreeSet<String>) {
         let had = |section: &Section| section.has_entries();
         self.details.retain_mut(|section| {
@@ -126,7 +125,7 @@ impl Help {
         });
     }
 
-    /// What it takes, whatever its examples are.
+    /// Returns the arguments and options, without the examples.
     fn takes(&self) -> Vec<&Section> {
         let details = self.details.iter();
         details
@@ -134,7 +133,7 @@ impl Help {
             .collect()
     }
 
-    /// Everything about the command and those below it. `known` are the options of the pages above.
+    /// Writes the section of the command and its subcommands. `known` are the options of the parents' pages.
     fn write(&self, text: &mut String, known: &BTreeSet<String>) {
         let level = "#".repeat(self.command.len() + 1);
         let (name, about, usage) = (self.name(), &self.about, &self.usage);
@@ -144,12 +143,12 @@ impl Help {
             text,
             "\n{level} {name}\n\n{about}.\n\n```text\n{usage}\n\n{details}\n```\n"
         )
-        .expect("write to a text");
+        .expect("write to a string");
         let known: BTreeSet<String> = known.union(&self.options()).cloned().collect();
-        let mut told: Vec<Self> = Vec::new();
+        let mut written: Vec<Self> = Vec::new();
         for mut command in self.below() {
             command.without(&known);
-            let like = told
+            let like = written
                 .iter()
                 .find(|one| one.commands.is_empty() && one.takes() == command.takes());
             match like {
@@ -157,11 +156,11 @@ impl Help {
                 Some(like) => {
                     let (name, about) = (command.name(), &command.about);
                     let like = like.name();
-                    writeln!(text, "\n`{name}`: {about}; as `{like}`.").expect("write to a text");
+                    writeln!(text, "\n`{name}`: {about}; as `{like}`.").expect("write to a string");
                 }
                 None => command.write(text, &known),
             }
-            told.push(command);
+            written.push(command);
         }
     }
 }
@@ -186,7 +185,7 @@ fn document(name: &str) -> String {
 }
 
 #[test]
-fn the_reference_is_what_help_says() {
+fn the_reference_is_equal_to_the_help_pages() {
     let wanted = reference();
     for command in ["serve", "build", "get sources git", "resume source chart"] {
         assert!(
@@ -200,7 +199,7 @@ fn the_reference_is_what_help_says() {
         let written = document("REFERENCE.md");
         assert_eq!(written, wanted, "DRIFTLESS_WRITE=1 writes the new text");
     }
-    // What many commands share is listed once for each group.
+    // Options of many commands are listed once for each group.
     let shared = wanted.matches("The kubeconfig; else KUBECONFIG").count();
     let groups = [
         "bootstrap",
@@ -215,7 +214,7 @@ fn the_reference_is_what_help_says() {
     assert_eq!(shared, groups.len());
 }
 
-/// The rows of the table below a heading of a document, as cells.
+/// Returns the cells of the table below a heading of a document.
 fn table(document: &str, heading: &str) -> Vec<Vec<String>> {
     let (_, rest) = document
         .split_once(&format!("\n## {heading}\n"))
@@ -274,7 +273,7 @@ fn the_readme_has_every_command_and_format() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The names in a text that are read from the environment: a name in quotes in a file that reads it, in capitals.
+/// Returns the names of environment variables in a source file: quoted names in capitals.
 fn variables(text: &str) -> BTreeSet<String> {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     let reads = ["env::var", "env = \"", "get(\"", "needed(\""];

@@ -1,10 +1,10 @@
-//! What goes wrong before anything happens: an error, what to do next, and the exit code. No cluster is needed.
+//! Errors before a command does anything: their message, next step and exit code. No cluster is needed.
 
 use driftless_harness::command::{Done, run, run_in};
 use driftless_harness::ports;
 use std::net::TcpListener;
 
-/// A kubeconfig of a server at this address, with a user's fields.
+/// Returns a kubeconfig for a server at this address, with these fields of the user.
 fn kubeconfig(server: &str, user: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
@@ -14,7 +14,7 @@ fn kubeconfig(server: &str, user: &str) -> String {
     )
 }
 
-/// Runs a command with this text as its kubeconfig.
+/// Runs a command with this kubeconfig.
 fn with(text: &str, args: &[&str]) -> Done {
     let home = tempfile::tempdir().expect("a home");
     let file = home.path().join("config");
@@ -79,7 +79,7 @@ fn no_kubeconfig() {
 }
 
 #[test]
-fn what_serves_runs_no_program_to_log_in() {
+fn serve_runs_no_credential_plugin() {
     let home = tempfile::tempdir().expect("a home");
     let ran = home.path().join("ran");
     let program = format!("{{exec: {{command: touch, args: ['{}']}}}}", ran.display());
@@ -103,7 +103,7 @@ fn what_serves_runs_no_program_to_log_in() {
 }
 
 #[test]
-fn a_context_that_is_not_there() {
+fn a_missing_context_is_an_error() {
     let text = kubeconfig("https://127.0.0.1:1", "{token: t}");
     let more = text.replace("contexts: [", "contexts: [{name: dev, context: {}}, ");
     let done = with(&more, &["get", "all", "--context", "production"]);
@@ -117,7 +117,10 @@ fn a_context_that_is_not_there() {
     let done = with(&more.replace("current-context: c", ""), &["get", "all"]);
     done.refused(1, &["config: current-context is not set", "one of: dev, c"]);
     let none = "apiVersion: v1\nkind: Config\ncurrent-context: c\n";
-    with(none, &["get", "all"]).refused(1, &["no context 'c'", "this one has no contexts"]);
+    with(none, &["get", "all"]).refused(
+        1,
+        &["context 'c' does not exist", "this one has no contexts"],
+    );
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn a_file_that_is_not_a_kubeconfig() {
 }
 
 #[test]
-fn a_file_in_place_of_a_fleet() {
+fn a_file_instead_of_a_fleet_is_an_error() {
     let home = tempfile::tempdir().expect("a home");
     let file = home.path().join("g.yaml");
     std::fs::write(&file, "kind: Namespace\n").expect("write");
@@ -162,7 +165,7 @@ fn secrets_of_a_kubeconfig_are_not_repeated() {
 }
 
 #[test]
-fn a_server_that_is_not_there() {
+fn a_missing_server_is_an_error() {
     let address = format!("127.0.0.1:{}", ports::free());
     let text = kubeconfig(&format!("https://{address}"), "{token: t}");
     for args in [&["get", "all"][..], &["serve", "--listen", "127.0.0.1:0"]] {
@@ -206,12 +209,15 @@ fn an_environment_without_an_installation() {
             "file:///srv/fleet",
         ],
     );
-    done.refused(2, &["reads no local directory"]);
+    done.refused(2, &["cannot read a local directory"]);
     let half = [("DRIFTLESS_GITHUB_APP_ID", "1")];
     let home = tempfile::tempdir().expect("a home");
     let file = home.path().join(".kube/config");
     std::fs::create_dir_all(home.path().join(".kube")).expect("a directory");
     std::fs::write(&file, text).expect("write");
     let done = run_in(home.path(), &["serve", "--listen", "127.0.0.1:0"], &half);
-    done.refused(2, &["DRIFTLESS_GITHUB_APP_KEY_FILE", "belong together"]);
+    done.refused(
+        2,
+        &["DRIFTLESS_GITHUB_APP_KEY_FILE", "must be set together"],
+    );
 }

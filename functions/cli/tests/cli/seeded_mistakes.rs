@@ -1,4 +1,4 @@
-//! Mistakes that people make, each planted once in each file of whole fleets where it can be made: a check reports it, at the changed file.
+//! Typical mistakes of users, each planted once in each suitable file of whole fleets: a check reports it at the changed file.
 
 use crate::check::check;
 use driftless_harness::command::Done;
@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The variable that says every how many planted mistakes are checked: 1 for all of them, in all fleets.
+/// The environment variable with the sampling interval of the planted mistakes: 1 checks all of them, in all fleets.
 const STRIDE: &str = "DRIFTLESS_SEEDED_STRIDE";
 
-/// API groups whose definitions are at hosts that no check asks: their fields are not known.
+/// API groups whose definitions are at hosts that a check does not connect to: their fields are not known.
 const UNDEFINED: [&str; 1] = ["kyverno.io"];
-/// Mistakes that only a definition tells.
+/// Mistakes that only a definition reveals.
 const OF_SCHEMA: [&str; 3] = [
     "an unknown field in spec",
     "an unknown field at the top",
     "an API version that does not exist",
 ];
 
-/// A name, and the edit of a file's text, where the file has a place for the mistake.
+/// The name of a mistake, and the edit of a file; the edit returns `None` for a file without a place for it.
 type Mistake = (&'static str, fn(&str) -> Option<String>);
 
 const MISTAKES: [Mistake; 16] = [
@@ -85,7 +85,7 @@ const MISTAKES: [Mistake; 16] = [
             Some(format!("apiVersion: {}v99", group.unwrap_or_default()))
         })
     }),
-    // kustomize names a Namespace after the namespace that it sets, and roles have names of other forms.
+    // kustomize renames a Namespace to the namespace that it sets, and names of roles follow other rules.
     ("a name that is not valid", |text| {
         let is_one =
             is_object(text) && !text.contains("kind: Namespace") && !text.contains("rbac.");
@@ -95,7 +95,7 @@ const MISTAKES: [Mistake; 16] = [
                 .then(|| "  name: Not_Valid".to_owned())
         })
     }),
-    ("a text for a number", |text| {
+    ("a string for a number", |text| {
         change(text, |line| {
             let (indent, _) = line.split_once("replicas: ")?;
             Some(format!("{indent}replicas: many"))
@@ -108,7 +108,7 @@ const MISTAKES: [Mistake; 16] = [
         Some(format!("{}\nbroken:\n\ta: b\n", text.trim_end()))
     }),
     ("a duplicate key", |text| {
-        // kustomize takes a kustomization file with a key twice.
+        // kustomize accepts a duplicate key in a kustomization file.
         let text = is_object(text).then_some(text)?;
         let kind = text.lines().find(|line| line.starts_with("kind: "))?;
         after(text, |line| line.starts_with("kind: "), kind)
@@ -122,19 +122,19 @@ const MISTAKES: [Mistake; 16] = [
     }),
 ];
 
-/// Text of a kustomization file.
+/// Returns whether this is the content of a kustomization file.
 fn is_kustomize(text: &str) -> bool {
     text.contains("kustomize.config.k8s.io")
         || text.contains("\nresources:")
         || text.starts_with("resources:")
 }
 
-/// A file of objects: neither a kustomization file, nor values, nor a patch.
+/// Returns whether this is a file of objects, and not a kustomization file, values or a patch.
 fn is_object(text: &str) -> bool {
     !is_kustomize(text) && !is_patch(text) && text.lines().any(|line| line.starts_with("kind: "))
 }
 
-/// A patch has less than its kind requires.
+/// Returns whether this is a patch, which has fewer fields than its kind requires.
 fn is_patch(text: &str) -> bool {
     text.contains("kind: Kustomization")
         && text.contains("kustomize.toolkit")
@@ -149,14 +149,14 @@ fn of_kind<'a>(text: &'a str, kind: &str) -> Option<&'a str> {
     (is_kind && !is_kustomize(text)).then_some(text)
 }
 
-/// The text with a line behind the first line that is meant.
+/// Inserts a line after the first line that matches.
 fn after(text: &str, is_meant: impl Fn(&str) -> bool, more: &str) -> Option<String> {
     change(text, |line| {
         is_meant(line).then(|| format!("{line}\n{more}"))
     })
 }
 
-/// The text with its first line changed for which there is a change.
+/// Changes the first line for which there is a change.
 fn change(text: &str, change: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut is_changed = false;
     let lines: Vec<String> = text
@@ -182,7 +182,7 @@ fn depends(text: &str, on: &str) -> Option<String> {
     )
 }
 
-/// A fleet, what its check is given, and the directories of files that no cluster of it reads.
+/// A fleet, the arguments of its check, and the directories of files that none of its clusters reads.
 struct Fleet {
     name: String,
     root: PathBuf,
@@ -232,13 +232,13 @@ fn fleets(all: bool) -> Vec<Fleet> {
             &[],
         );
         more("multicluster-gitops/main", vec![], &[]);
-        // kustomize refuses the tenants as they are, and what it refuses is not read further.
+        // kustomize refuses the tenants even without mistakes, and does not read them further.
         more("multicluster-gitops/dev", vec![], &["utils", "tenants"]);
     }
     fleets
 }
 
-/// The YAML files below a directory, by their paths in it.
+/// Returns the YAML files below a directory, by their paths in it.
 fn files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![root.to_owned()];
@@ -270,7 +270,7 @@ fn copy(from: &Path) -> tempfile::TempDir {
     to
 }
 
-/// The errors of a check, each with its file in the fleet and its line.
+/// Returns the errors of a check, each with its file in the fleet and its line.
 fn errors(done: &Done, root: &Path) -> BTreeSet<(String, u64, String)> {
     let found: Value = serde_json::from_str(&done.out)
         .unwrap_or_else(|error| panic!("{error}: {}{}", done.out, done.err));
@@ -297,9 +297,9 @@ fn errors(done: &Done, root: &Path) -> BTreeSet<(String, u64, String)> {
 #[derive(Default)]
 struct Row {
     tried: usize,
-    /// With a file and a line.
+    /// The number of mistakes that were reported with a file and a line.
     reported: usize,
-    /// At the file with the mistake.
+    /// The number of mistakes that were reported at the changed file.
     at_file: usize,
 }
 
@@ -342,7 +342,7 @@ fn seeded_mistakes_are_reported_at_their_file() {
                         let before = std::fs::read(&path).expect("read a file");
                         std::fs::write(&path, text).expect("plant a mistake");
                         let done = check(copy.path(), &args);
-                        std::fs::write(&path, before).expect("mend it");
+                        std::fs::write(&path, before).expect("restore the file");
                         let new: Vec<_> = errors(&done, copy.path())
                             .difference(&clean)
                             .cloned()
@@ -397,19 +397,19 @@ fn seeded_mistakes_are_reported_at_their_file() {
     );
 }
 
-/// What the last line says, without the time that it took.
+/// Returns the summary in the last line, without the time.
 fn summary(done: &Done) -> &str {
     let line = done.err.lines().last().unwrap_or_default();
     line.split(", in ").next().unwrap_or_default()
 }
 
-/// The files that a cluster of the fleet reads: without their content, the check has another outcome.
+/// Returns the files that a cluster of the fleet reads: without their content, the check has another outcome.
 fn read(fleet: &Fleet, args: &[&str], summary_of_all: &str) -> Vec<PathBuf> {
     let copy = copy(&fleet.root);
     let is_read = |file: &PathBuf| {
         let path = copy.path().join(file);
         let text = std::fs::read(&path).expect("read a file");
-        // The definitions that Flux's own installation brings are not the fleet's.
+        // The definitions of Flux's own installation do not belong to the fleet.
         if text.len() > 100_000
             || fleet
                 .unread
@@ -420,7 +420,7 @@ fn read(fleet: &Fleet, args: &[&str], summary_of_all: &str) -> Vec<PathBuf> {
         }
         std::fs::write(&path, "# nothing\n").expect("empty a file");
         let done = check(copy.path(), args);
-        std::fs::write(&path, text).expect("mend it");
+        std::fs::write(&path, text).expect("restore the file");
         summary(&done) != summary_of_all
     };
     files(&fleet.root).into_iter().filter(is_read).collect()

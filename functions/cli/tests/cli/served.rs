@@ -1,4 +1,4 @@
-//! `driftless serve` over an API server in the test's own process: it needs nothing but Rust.
+//! `driftless serve` with an API server in the process of the test, which needs only Rust.
 
 use driftless_adapters::embedded::{Embedded, Listener};
 use driftless_adapters::local::SystemClock;
@@ -16,12 +16,12 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 const SECRET: &str = "It's a Secret to Everybody";
-/// Connections with a body that does not end.
+/// The number of connections with an endless body.
 const SLOW: usize = 500;
-/// How long a good delivery may take before it counts as never answered.
+/// The time after which a good delivery counts as never answered.
 const HANG: Duration = Duration::from_secs(30);
 
-/// A hub, and the home of who serves it.
+/// A hub, and the home of the process that serves it.
 struct Hub {
     home: tempfile::TempDir,
     kubeconfig: PathBuf,
@@ -66,7 +66,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// GitHub's first delivery, as it sends every one.
+/// Returns the first delivery of GitHub, the ping.
 fn ping(serve: &Serve) -> Answer {
     let signature = sign(SECRET, b"{}");
     let headers = [
@@ -77,7 +77,7 @@ fn ping(serve: &Serve) -> Answer {
     serve.post_within(HANG, "/webhook", &headers, b"{}")
 }
 
-/// A request as it is, byte for byte; the answer as it is.
+/// Sends these bytes, and returns the bytes of the answer.
 fn raw(serve: &Serve, request: &str) -> String {
     let mut stream = TcpStream::connect(serve.address()).expect("connect");
     stream.set_read_timeout(Some(HANG)).expect("a timeout");
@@ -104,7 +104,7 @@ fn slow_bodies_keep_no_delivery_waiting() {
                 assert_eq!(ping(&serve).status, 200, "with {count} slow bodies");
             }
         }
-        // A byte a body now and then, so that none of them is silent.
+        // Send a byte of each body from time to time, so that none of them is idle.
         let mut dripping: Vec<TcpStream> = slow
             .iter()
             .map(|stream| stream.try_clone().expect("a handle"))
@@ -119,7 +119,7 @@ fn slow_bodies_keep_no_delivery_waiting() {
         for _ in 0..20 {
             assert_eq!(ping(&serve).status, 200, "with {SLOW} slow bodies");
         }
-        // Each of them comes to its end.
+        // Each connection is closed in the end.
         for mut stream in slow {
             stream.set_read_timeout(Some(HANG)).expect("a timeout");
             let mut answer = Vec::new();
@@ -138,7 +138,7 @@ fn slow_bodies_keep_no_delivery_waiting() {
 }
 
 #[test]
-fn who_is_not_this_machine_is_told_why() {
+fn requests_from_elsewhere_are_refused_with_the_reason() {
     let hub = Hub::start();
     let serve = hub.serve();
     let host = serve.address();
@@ -169,16 +169,16 @@ fn who_is_not_this_machine_is_told_why() {
         "POST /sweep HTTP/1.1\r\nHost: {host}\r\nCF-Connecting-IP: 192.0.2.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     );
     assert!(raw(&serve, &sweep).starts_with("HTTP/1.1 403 "));
-    // Everybody may ask these.
+    // These paths are for all clients.
     let health = "GET /healthz HTTP/1.1\r\nHost: evil.example\r\nVia: 1.1 proxy\r\nConnection: close\r\n\r\n";
     assert!(raw(&serve, health).starts_with("HTTP/1.1 200 "));
 
     let forged = [("x-hub-signature-256", "sha256=00")];
     let answer = serve.post_within(HANG, "/webhook", &forged, b"{}");
     assert_eq!(answer.status, 401);
-    let told = answer.text();
-    assert!(told.contains("DRIFTLESS_WEBHOOK_SECRET"), "{told}");
-    assert!(!told.contains("secret manager"), "{told}");
+    let message = answer.text();
+    assert!(message.contains("DRIFTLESS_WEBHOOK_SECRET"), "{message}");
+    assert!(!message.contains("secret manager"), "{message}");
 }
 
 mod damaged_state_starts {
@@ -193,7 +193,7 @@ mod damaged_state_starts {
         let good = fs::read(&file).expect("a registration");
         for damaged in [&b""[..], &good[..good.len() / 2], b"\0garbage"] {
             fs::write(&file, damaged).expect("damage it");
-            // It answers only when it has started.
+            // The server answers only after its start.
             let serve = hub.serve();
             assert_eq!(ping(&serve).status, 200);
             drop(serve);

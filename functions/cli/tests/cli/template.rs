@@ -1,4 +1,4 @@
-//! `driftless template`: its flags, with the answers that Helm 3.22 gives.
+//! `driftless template`: its flags, with the output of Helm 3.22.
 
 use driftless_harness::command::{Done, run_in};
 use std::fs;
@@ -28,7 +28,7 @@ const CHART: [(&str, &str); 9] = [
     ),
 ];
 
-/// Shows the template that says what it was asked with.
+/// Runs with only the template that prints the release and the capabilities.
 const ASKED: &str = "--set asked=1 -s templates/sub/deep/asked.yaml";
 
 fn write(home: &Path, name: &str, text: &str) {
@@ -60,7 +60,7 @@ fn source(name: &str, text: &str) -> String {
 }
 
 #[test]
-fn flags_do_what_they_do_in_helm() {
+fn flags_have_the_same_effect_as_in_helm() {
     let a = |text: &str| source("templates/a.yaml", text);
     let b = || source("templates/sub/b.yaml", "a: sub");
     let test = || source("templates/tests/t.yaml", CHART[4].1.trim());
@@ -120,7 +120,7 @@ fn flags_do_what_they_do_in_helm() {
 }
 
 #[test]
-fn templates_see_what_flags_say_of_release_and_cluster() {
+fn flags_set_release_and_capabilities() {
     let asked = |release: &str, kube: &str, has: &str| {
         let text = format!("release: {release}\nkube: {kube}\nhas: {has}");
         source("templates/sub/deep/asked.yaml", &text)
@@ -146,7 +146,7 @@ fn templates_see_what_flags_say_of_release_and_cluster() {
 }
 
 #[test]
-fn helm_4_keeps_what_stands_behind_a_version_and_reads_json_as_values() {
+fn helm_4_keeps_the_suffix_of_a_version_and_reads_json_as_values() {
     let flags = "--helm4 --kube-version v1.30.2-eks-1 -s templates/sub/deep/asked.yaml";
     let mut flags: Vec<&str> = flags.split(' ').collect();
     flags.extend(["--set-json", "{\"asked\": 1}"]);
@@ -207,9 +207,15 @@ fn flags_of_an_installation_change_nothing() {
         assert_eq!(done.ok(), plain, "{flags:?}");
     }
     for (flag, words) in [
-        ("--dry-run=server", "driftless template connects to no cluster"),
+        (
+            "--dry-run=server",
+            "driftless template connects to no cluster",
+        ),
         ("--dry-run=later", "expected client, none, true or false"),
-        ("--wait=ordered", "resource groups are not rendered"),
+        (
+            "--wait=ordered",
+            "the order of resource groups is not supported",
+        ),
         ("--timeout=5", "--timeout"),
         ("--debug=maybe", "--debug"),
     ] {
@@ -218,7 +224,7 @@ fn flags_of_an_installation_change_nothing() {
 }
 
 #[test]
-fn a_generated_name_is_the_one_that_helm_takes_for_templates() {
+fn a_generated_name_is_the_default_name_of_helm_template() {
     template(&["--generate-name"])
         .1
         .refused(2, &["cannot set --generate-name and also specify a name"]);
@@ -238,7 +244,7 @@ fn a_generated_name_is_the_one_that_helm_takes_for_templates() {
 }
 
 #[test]
-fn what_driftless_leaves_out_says_why() {
+fn unsupported_flags_are_refused_with_the_reason() {
     for (flags, words) in [
         (&["--repo", "https://x"][..], "connects to no repository"),
         (&["--validate"], "connects to no cluster"),
@@ -259,9 +265,9 @@ fn what_driftless_leaves_out_says_why() {
 #[test]
 fn files_are_written_below_the_directory() {
     let (home, done) = template(&["--output-dir", "HOME/out", "--release-name", "--skip-tests"]);
-    let said = done.ok();
+    let output = done.ok();
     let written = |name: &str| fs::read_to_string(home.path().join("out/r/c").join(name));
-    assert!(said.contains("out/r/c/templates/a.yaml"), "{said}");
+    assert!(output.contains("out/r/c/templates/a.yaml"), "{output}");
     let text = written("templates/a.yaml").expect("the file");
     assert_eq!(text, source("templates/a.yaml", "a: 1\nb: {\"c\":2}"));
     assert!(written("templates/hook.yaml").is_ok());

@@ -1,4 +1,4 @@
-//! A command on a pseudo-terminal, and the screen that a person sees there.
+//! Runs a command on a pseudo-terminal, and emulates the screen that a user sees.
 
 use driftless_harness::command::driftless;
 use driftless_harness::process::PATIENCE;
@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vt100::{Color, Parser};
 
-/// A running command; ends with it.
+/// A running command on a terminal, which is ended on drop.
 pub struct Terminal {
     pty: Arc<Pty>,
     seen: Arc<Mutex<Seen>>,
@@ -21,19 +21,19 @@ pub struct Terminal {
     child: Child,
 }
 
-/// What came to the terminal.
+/// The output that the terminal has received.
 struct Seen {
     parser: Parser,
     bytes: Vec<u8>,
 }
 
-/// How a terminal ended.
+/// The end of a command on a terminal.
 pub struct Ended {
     /// The exit code.
     pub code: Option<i32>,
-    /// The rows of the screen then.
+    /// The rows of the screen at the end.
     pub rows: Vec<String>,
-    /// What stands on it, as in [`Terminal::text`].
+    /// The text on the screen, as in [`Terminal::text`].
     pub text: String,
     /// Every byte that was written.
     pub bytes: String,
@@ -44,7 +44,7 @@ fn cells(number: u16) -> NonZeroU16 {
 }
 
 impl Terminal {
-    /// Starts the command in a home and working directory, on a screen of that many rows and columns.
+    /// Starts the command in a home and working directory, on a screen of this many rows and columns.
     pub fn start(
         home: &Path,
         (rows, columns): (u16, u16),
@@ -59,7 +59,7 @@ impl Terminal {
             .env("TERM", "xterm-256color")
             .envs(environment.iter().copied())
             .args(args);
-        // The standard input of the plain command is nothing; here it is the terminal.
+        // Without a terminal the command has no standard input; here it is the terminal.
         let child = Command::from(command).spawn(pts).expect("start driftless");
         let pty = Arc::new(pty);
         let seen = Arc::new(Mutex::new(Seen {
@@ -69,7 +69,7 @@ impl Terminal {
         let (source, sink) = (pty.clone(), seen.clone());
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // The read fails when the last process at the other end is gone.
+            // The read fails when the last process at the other end has exited.
             while let Ok(count @ 1..) = (&*source).read(&mut buffer) {
                 let mut seen = sink.lock().expect("the screen");
                 seen.parser.process(&buffer[..count]);
@@ -84,7 +84,7 @@ impl Terminal {
         }
     }
 
-    /// The screen's rows, without the empty ones at its end.
+    /// Returns the rows of the screen, without the empty ones at the end.
     pub fn rows(&self) -> Vec<String> {
         let seen = self.seen.lock().expect("the screen");
         let screen = seen.parser.screen();
@@ -99,19 +99,19 @@ impl Terminal {
         rows
     }
 
-    /// What stands on the screen, with the lines in one piece that the terminal broke at its edge.
+    /// Returns the text on the screen, in which lines that the terminal wrapped are joined.
     pub fn text(&self) -> String {
         let seen = self.seen.lock().expect("the screen");
         seen.parser.screen().contents()
     }
 
-    /// Every byte so far.
+    /// Returns every byte that was written so far.
     pub fn bytes(&self) -> String {
         let seen = self.seen.lock().expect("the screen");
         String::from_utf8_lossy(&seen.bytes).into_owned()
     }
 
-    /// The colours of the cells with this content, each once.
+    /// Returns the distinct colours of the cells with this content.
     pub fn colours(&self, sign: &str) -> Vec<Color> {
         let seen = self.seen.lock().expect("the screen");
         let screen = seen.parser.screen();
@@ -124,8 +124,8 @@ impl Terminal {
         colours
     }
 
-    /// Waits until the screen is as it should be; what it shows then.
-    pub fn until(&self, what: &str, done: impl Fn(&[String]) -> bool) -> Vec<String> {
+    /// Waits until `done` accepts the screen, and returns its rows. `expectation` describes it in the failure.
+    pub fn until(&self, expectation: &str, done: impl Fn(&[String]) -> bool) -> Vec<String> {
         let start = Instant::now();
         loop {
             let rows = self.rows();
@@ -134,14 +134,14 @@ impl Terminal {
             }
             assert!(
                 start.elapsed() < PATIENCE,
-                "{what} is not on the screen:\n{}",
+                "{expectation} is not on the screen:\n{}",
                 rows.join("\n")
             );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Gives the terminal another size, as a person who drags its corner.
+    /// Changes the size of the terminal.
     pub fn resize(&self, rows: u16, columns: u16) {
         let mut seen = self.seen.lock().expect("the screen");
         seen.parser.set_size(cells(rows), cells(columns));
@@ -156,7 +156,7 @@ impl Terminal {
         self.end()
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the command.
     pub fn end(mut self) -> Ended {
         let start = Instant::now();
         let status = loop {
@@ -165,7 +165,7 @@ impl Terminal {
             }
             assert!(
                 start.elapsed() < PATIENCE,
-                "it does not end:\n{}",
+                "the command does not end:\n{}",
                 self.rows().join("\n")
             );
             std::thread::sleep(Duration::from_millis(20));
@@ -184,7 +184,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Already gone after its end.
+        // The process may already have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The command line itself: options before the command, what a wrong line is answered with, help pages.
+//! The command line itself: options before the command, the errors of wrong command lines, help pages.
 
 use crate::demo::Demo;
 use driftless_harness::command::{Done, driftless, run};
@@ -39,7 +39,7 @@ fn global_flags_come_anywhere() {
     }
     let made = run("-n team-b create kustomization more --source fleet --export").ok();
     assert!(made.contains("namespace: team-b"), "{made}");
-    // The command still says what it has.
+    // The command itself still refuses options that it does not have.
     for (text, words) in [
         ("-n team-a check .", "unexpected argument '-n'"),
         ("--context c build .", "unexpected argument '--context'"),
@@ -51,7 +51,7 @@ fn global_flags_come_anywhere() {
     }
 }
 
-/// What is answered to a line, and its exit code.
+/// Command lines with their error and exit code.
 #[test]
 fn a_wrong_line_is_answered_with_the_next_step() {
     let home = tempfile::tempdir().expect("a home");
@@ -75,7 +75,7 @@ fn a_wrong_line_is_answered_with_the_next_step() {
         (
             1,
             "template x oci://foo/bar",
-            &["no registry is asked", "helm pull"],
+            &["only local charts can be rendered", "helm pull"],
         ),
         (
             1,
@@ -163,7 +163,7 @@ fn a_wrong_line_is_answered_with_the_next_step() {
         1,
         &["KUBECONFIG names /missing", "Next: give --kubeconfig FILE"],
     );
-    // A name of one letter is a name.
+    // A name of one letter is valid.
     line(
         home.path(),
         "create kustomization a --source x --export",
@@ -172,9 +172,9 @@ fn a_wrong_line_is_answered_with_the_next_step() {
     .ok();
 }
 
-/// Neither a kind nor a field that driftless refuses is made on a cluster; `--export` writes it with a warning.
+/// A kind or field that driftless refuses is not created on a cluster; `--export` writes it with a warning.
 #[test]
-fn what_is_not_served_is_not_made() {
+fn unserved_objects_are_not_created() {
     for (text, words) in [
         (
             "alert a --provider-ref p --event-source Kustomization/*",
@@ -202,7 +202,7 @@ fn what_is_not_served_is_not_made() {
         ),
     ] {
         let args: Vec<&str> = ["create"].into_iter().chain(text.split(' ')).collect();
-        // No kubeconfig is there, and none is asked for.
+        // There is no kubeconfig, and none is needed.
         run(&args).refused(2, &[words, "--export"]);
         let exported = run(&[args.as_slice(), &["--export"]].concat());
         assert!(exported.err.contains(words), "{}", exported.err);
@@ -211,7 +211,7 @@ fn what_is_not_served_is_not_made() {
     }
 }
 
-/// The commands of a page, by their names.
+/// Returns the names of the commands on a page.
 fn below(page: &str) -> Vec<String> {
     let listed = page
         .split_once("\nCommands:\n")
@@ -248,7 +248,7 @@ fn each_help_page_has_an_example_and_fits_the_terminal() {
         if own.count() == 0 {
             wrong.push(format!("{name}: no example of it"));
         }
-        // The rest of a line that was wrapped starts with another word.
+        // The rest of a wrapped line begins with another word.
         let starts = ["  driftless ", "  git ", "  export ", "    --"];
         let whole = |line: &&str| starts.iter().any(|start| line.starts_with(start));
         if let Some(line) = examples.lines().find(|line| !whole(line)) {

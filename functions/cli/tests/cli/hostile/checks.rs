@@ -1,4 +1,4 @@
-//! The same inputs where whole fleets are checked: the engines run inside of the steps of the core there.
+//! The same inputs in checks of whole fleets, in which the engines run in the steps of the core.
 
 use super::texts::{alias_bomb, lines, object};
 use super::{Case, ends, refused};
@@ -6,7 +6,7 @@ use crate::check::{SYNC, kustomization};
 
 const CHECK: &[&str] = &["check", "."];
 
-/// A fleet with one Kustomization, and what stands in its directory.
+/// Returns a fleet with one Kustomization, and these files in its directory.
 fn fleet(spec: &str, files: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
     let own = [
         ("clusters/one/flux-system/gotk-sync.yaml", SYNC.to_owned()),

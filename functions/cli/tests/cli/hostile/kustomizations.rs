@@ -1,4 +1,4 @@
-//! What the fields of a kustomization make of objects: names, labels, replacements, paths.
+//! Fields of kustomizations that change objects: names, labels, replacements, paths.
 
 use super::texts::{lines, object};
 use super::{Case, refused};
@@ -10,7 +10,7 @@ fn objects(count: usize) -> String {
     lines(count, one)
 }
 
-/// A kustomization with these fields over one file.
+/// Returns a kustomization with these fields and one resource.
 fn over(fields: String, objects: String) -> Vec<(&'static str, String)> {
     vec![
         (
@@ -21,7 +21,7 @@ fn over(fields: String, objects: String) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A replacement of the name of an object into these fields.
+/// Returns a replacement that copies the name of an object into these fields.
 fn replacement(paths: &str) -> String {
     format!(
         "- source: {{kind: ConfigMap, name: a, fieldPath: metadata.name}}\n  targets:\n  - select: {{kind: ConfigMap}}\n    \

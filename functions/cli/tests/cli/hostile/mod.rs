@@ -1,7 +1,5 @@
-//! Repositories and charts that want to cost more than they may. Each is made here, and given to the command itself: it must
-//! be refused with what is wrong and where (or be answered), and the process must never have more than 256 MiB.
-//!
-//! What a case takes in time is not judged, since tests are not optimised and machines are shared: a case that does not end is.
+//! Repositories and charts that try to exhaust memory or time. Each is generated here and given to the command itself: it must be refused with the problem and its place (or be rendered), and the process must never have more than 256 MiB.
+//! The time of a case is not checked, because tests are not optimised and machines are shared. Only a case that does not end fails.
 
 mod charts;
 mod checks;
@@ -10,29 +8,29 @@ mod patches;
 mod process;
 mod texts;
 
-use process::Ran;
+use process::RunResult;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What must come of a case.
-enum Want {
-    /// An error that has all of these words.
+/// The expected result of a case.
+enum Expected {
+    /// An error with all of these words.
     Refused(&'static [&'static str]),
-    /// An answer.
-    Answered,
-    /// Either: it only has to end within its means.
+    /// A successful run.
+    Succeeds,
+    /// An error or success, within the limits.
     Ends,
 }
 
-/// Files, and what the command is to do with their directory.
+/// Files, and the command that is run in their directory.
 struct Case {
     name: &'static str,
     command: &'static [&'static str],
     files: Vec<(String, String)>,
-    want: Want,
+    expected: Expected,
 }
 
-/// A case that is refused.
+/// Returns a case that is refused.
 fn refused(
     name: &'static str,
     command: &'static [&'static str],
@@ -44,26 +42,26 @@ fn refused(
         name,
         command,
         files: files.map(|(path, text)| (path.to_owned(), text)).collect(),
-        want: Want::Refused(words),
+        expected: Expected::Refused(words),
     }
 }
 
-/// A case that is answered.
-fn answered(
+/// Returns a case that succeeds.
+fn succeeds(
     name: &'static str,
     command: &'static [&'static str],
     files: Vec<(&str, String)>,
 ) -> Case {
     Case {
-        want: Want::Answered,
+        expected: Expected::Succeeds,
         ..refused(name, command, files, &[])
     }
 }
 
-/// A case that ends, in one way or the other.
+/// Returns a case that may fail or succeed.
 fn ends(name: &'static str, command: &'static [&'static str], files: Vec<(&str, String)>) -> Case {
     Case {
-        want: Want::Ends,
+        expected: Expected::Ends,
         ..refused(name, command, files, &[])
     }
 }
@@ -81,11 +79,11 @@ fn cases() -> Vec<Case> {
     .collect()
 }
 
-/// What a process may have at its peak, in KiB.
-const MEMORY: u64 = 256 << 10;
-/// Bytes of a message: what a repository makes up must not flood a log.
-const MESSAGE: usize = 4 << 10;
-/// Cases that run at the same time.
+/// The limit of the peak memory of a process, in KiB.
+const MAX_MEMORY: u64 = 256 << 10;
+/// The limit of the size of a message in bytes: a repository must not flood a log.
+const MAX_MESSAGE: usize = 4 << 10;
+/// The number of cases that run at the same time.
 const AT_ONCE: usize = 2;
 
 #[test]
@@ -94,9 +92,9 @@ fn hostile_inputs_are_refused() {
     let (next, bad) = (AtomicUsize::new(0), std::sync::Mutex::new(Vec::new()));
     let work = || {
         while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = held(case) {
+            if let Err(reason) = check(case) {
                 let mut bad = bad.lock().expect("no worker panics");
-                bad.push(format!("{}: {why}", case.name));
+                bad.push(format!("{}: {reason}", case.name));
             }
         }
     };
@@ -106,15 +104,15 @@ fn hostile_inputs_are_refused() {
     let bad = bad.into_inner().expect("no worker panics");
     assert!(
         bad.is_empty(),
-        "{} of {} cases are not held:\n{}",
+        "{} of {} cases failed:\n{}",
         bad.len(),
         cases.len(),
         bad.join("\n")
     );
 }
 
-/// Runs a case, and judges it.
-fn held(case: &Case) -> Result<(), String> {
+/// Runs a case, and checks its result.
+fn check(case: &Case) -> Result<(), String> {
     let directory = tempfile::tempdir().expect("a directory");
     for (path, text) in &case.files {
         let file = directory.path().join(path);
@@ -123,25 +121,25 @@ fn held(case: &Case) -> Result<(), String> {
     }
     let ran = process::run(directory.path(), case.command)?;
     eprintln!("{}: {ran}", case.name);
-    judged(case, &ran, directory.path())
+    check_result(case, &ran, directory.path())
 }
 
-fn judged(case: &Case, ran: &Ran, directory: &Path) -> Result<(), String> {
-    let said = format!("{}{}", ran.err, ran.out);
-    let shown: String = said.chars().take(600).collect();
-    match (&case.want, ran.code) {
-        (Want::Answered, 0) | (Want::Ends, 0 | 1) => {}
-        (Want::Refused(words), 1) => {
-            if let Some(word) = words.iter().find(|word| !said.contains(**word)) {
+fn check_result(case: &Case, ran: &RunResult, directory: &Path) -> Result<(), String> {
+    let output = format!("{}{}", ran.err, ran.out);
+    let shown: String = output.chars().take(600).collect();
+    match (&case.expected, ran.code) {
+        (Expected::Succeeds, 0) | (Expected::Ends, 0 | 1) => {}
+        (Expected::Refused(words), 1) => {
+            if let Some(word) = words.iter().find(|word| !output.contains(**word)) {
                 return Err(format!("'{word}' is not in: {shown}"));
             }
-            if said.len() > MESSAGE + directory.as_os_str().len() {
-                return Err(format!("{} bytes of message: {shown}", said.len()));
+            if output.len() > MAX_MESSAGE + directory.as_os_str().len() {
+                return Err(format!("{} bytes of message: {shown}", output.len()));
             }
         }
         (_, code) => return Err(format!("ended with {code}: {shown}")),
     }
-    if ran.peak > MEMORY {
+    if ran.peak > MAX_MEMORY {
         return Err(format!("{} MiB at its peak", ran.peak >> 10));
     }
     Ok(())

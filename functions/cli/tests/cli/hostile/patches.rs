@@ -1,11 +1,11 @@
-//! Patches: copies that double, lists that are moved, levels, and expressions that say which objects are meant.
+//! Patches: copies that double, lists that are moved, nesting, and expressions that select objects.
 
 use super::texts::{lines, object, of_file};
-use super::{Case, answered, refused};
+use super::{Case, refused, succeeds};
 
 const BUILD: &[&str] = &["build", "."];
 
-/// A patch of one object by a file.
+/// Returns a kustomization that patches one object with a file.
 fn patched(object: String, patch: String) -> Vec<(&'static str, String)> {
     let entry = "resources: [r.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]\n";
     vec![
@@ -15,7 +15,7 @@ fn patched(object: String, patch: String) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Targets of patches that fit nothing.
+/// Returns targets of patches that match nothing.
 fn targets(count: usize, target: impl Fn(usize) -> String) -> String {
     let patch = "{apiVersion: v1, kind: X, metadata: {name: x}}";
     let entry = |at: usize| format!("- {{target: {}, patch: '{patch}'}}\n", target(at));
@@ -76,7 +76,7 @@ fn json_patches() -> Vec<Case> {
 fn deep() -> Vec<Case> {
     let nested = |value: &str| format!("x: {}{value}{}\n", "{a: ".repeat(995), "}".repeat(995));
     vec![
-        answered(
+        succeeds(
             "a patch of an object of a thousand levels",
             BUILD,
             vec![

@@ -1,4 +1,4 @@
-//! The command in a process of its own, and the memory that it had.
+//! Runs the command in its own process, and measures its memory.
 
 use driftless_harness::command::driftless;
 use std::fmt;
@@ -7,22 +7,22 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a case may take before it counts as one that does not end.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// How often a process is asked for its peak.
-const LOOK: Duration = Duration::from_millis(2);
+/// The timeout of a case.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// The interval at which the peak memory of a process is read.
+const POLL: Duration = Duration::from_millis(2);
 
-/// A process that has ended.
-pub struct Ran {
+/// The result of a process that has ended.
+pub struct RunResult {
     pub code: i32,
     pub out: String,
     pub err: String,
-    /// The most resident memory that it had, in KiB; nothing where the system does not tell it.
+    /// The peak of the resident memory in KiB; 0 if the system does not report it.
     pub peak: u64,
     took: Duration,
 }
 
-impl fmt::Display for Ran {
+impl fmt::Display for RunResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.err.lines().next().unwrap_or_default();
         let first: String = first.chars().take(160).collect();
@@ -36,7 +36,7 @@ impl fmt::Display for Ran {
 }
 
 /// Runs the command in a directory.
-pub fn run(directory: &Path, arguments: &[&str]) -> Result<Ran, String> {
+pub fn run(directory: &Path, arguments: &[&str]) -> Result<RunResult, String> {
     let home = tempfile::tempdir().expect("a home");
     let file = |name: &str| home.path().join(name);
     let mut command: Command = driftless(home.path());
@@ -48,12 +48,12 @@ pub fn run(directory: &Path, arguments: &[&str]) -> Result<Ran, String> {
         .stdin(Stdio::null());
     let start = Instant::now();
     let mut child = command.spawn().expect("run driftless");
-    let (status, peak) = watched(&mut child, start)?;
+    let (status, peak) = wait(&mut child, start)?;
     let text = |name: &str| {
-        let bytes = std::fs::read(file(name)).expect("what it said");
+        let bytes = std::fs::read(file(name)).expect("the output");
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    Ok(Ran {
+    Ok(RunResult {
         code: status.code().unwrap_or(-1),
         out: text("out"),
         err: text("err"),
@@ -62,20 +62,20 @@ pub fn run(directory: &Path, arguments: &[&str]) -> Result<Ran, String> {
     })
 }
 
-/// Waits for the end of a process; its peak is what it told last.
-fn watched(child: &mut Child, start: Instant) -> Result<(ExitStatus, u64), String> {
+/// Waits for the end of a process, and returns its status and peak memory.
+fn wait(child: &mut Child, start: Instant) -> Result<(ExitStatus, u64), String> {
     let mut peak = 0;
     loop {
         peak = peak_of(child.id()).unwrap_or(peak);
         if let Some(status) = child.try_wait().expect("a child") {
             return Ok((status, peak));
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             child.kill().expect("end the child");
             child.wait().expect("a child");
-            return Err(format!("no end within {PATIENCE:?}, {} MiB", peak >> 10));
+            return Err(format!("no end within {TIMEOUT:?}, {} MiB", peak >> 10));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
 }
 
