@@ -6,7 +6,7 @@
 //! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`] decides the next action of a release.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
-//! ARCHITECTURE.md in this crate has the invariants and the walkthroughs.
+//! ARCHITECTURE.md in this crate has the overview and the invariants; `docs` has the details of each part.
 
 pub mod address;
 pub mod apply;

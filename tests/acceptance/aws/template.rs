@@ -157,7 +157,7 @@ fn only_the_reconcile_function_takes_messages_and_keeps_artifacts() {
     assert!(allowed("ReconcileRole").contains("sqs:SendMessage ${Queue.Arn}"));
 }
 
-/// The parts of the bucket (ARCHITECTURE.md), and each role's actions on them.
+/// The parts of the bucket (shared/core/docs/steps.md), and each role's actions on them.
 #[test]
 fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
     let directories = |role: &str| -> BTreeSet<String> {
