@@ -6,7 +6,8 @@
 //! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`] decides the next action of a release.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
-//! ARCHITECTURE.md in this crate has the overview and the invariants; `docs` has the details of each part.
+//! ARCHITECTURE.md in this crate has the overview and the invariants, and its directory `docs` the
+//! details of each part.
 
 pub mod address;
 pub mod apply;
