@@ -78,16 +78,16 @@ async fn a_token_of_a_role_is_that_role_to_sts() {
     assert_eq!(refused.expect_err("not trusted").kind, ErrorKind::Denied);
     let token = eks.token(&cluster(), &identity("deployer"), now).await;
     let url = address(&token.expect("a token"));
-    let asked = |cluster: &str| {
+    let identity_for = |cluster: &str| {
         let headers = [("x-k8s-aws-id", cluster)];
         let answer = Http::plain().send("GET", &url, &headers, None);
         answer.expect("an answer").text()
     };
     let who = "<Arn>arn:aws:sts::000000000000:assumed-role/deployer/deployer.apps</Arn>";
-    let answer = asked("prod");
+    let answer = identity_for("prod");
     assert!(answer.contains(who), "{answer}");
     // The signature holds for that cluster only.
-    let answer = asked("test");
+    let answer = identity_for("test");
     assert!(!answer.contains(who), "{answer}");
 }
 

@@ -104,14 +104,14 @@ async fn read(request: Request) -> Value {
         .filter_map(|name| Some((name, header(name)?)))
         .collect();
     let is_form = header("content-type").is_some_and(|kind| kind.contains("form-urlencoded"));
-    let mut asked = json!({"method": head.method.as_str(), "place": head.uri.path().trim_start_matches('/'),
+    let mut request = json!({"method": head.method.as_str(), "place": head.uri.path().trim_start_matches('/'),
         "query": pairs(head.uri.query().unwrap_or_default()), "headers": headers});
     match is_form {
-        true => asked["form"] = pairs(&body),
-        false if !body.is_empty() => asked["body"] = json!(body),
+        true => request["form"] = pairs(&body),
+        false if !body.is_empty() => request["body"] = json!(body),
         false => {}
     }
-    asked
+    request
 }
 
 /// Parses the fields of a URL-encoded form.
@@ -145,32 +145,33 @@ fn text(value: &Value) -> &str {
 
 /// Removes from a request what differs between languages' libraries: the spelling of JSON and media types, the parts of a
 /// signature that depend on the time, parameters that a library adds by itself.
-fn normal(asked: &Value) -> Value {
-    let mut asked = asked.clone();
+fn normal(request: &Value) -> Value {
+    let mut request = request.clone();
     for name in ["alt", "prettyPrint"] {
-        asked["query"]
+        request["query"]
             .as_object_mut()
             .expect("a query")
             .remove(name);
     }
-    let kind = text(&asked["headers"]["content-type"])
+    let kind = text(&request["headers"]["content-type"])
         .split(';')
         .next()
         .unwrap_or_default();
     match kind.to_owned() {
         kind if kind.is_empty() => {}
-        kind => asked["headers"]["content-type"] = json!(kind),
+        kind => request["headers"]["content-type"] = json!(kind),
     }
-    if let Some(scope) = text(&asked["headers"]["authorization"]).strip_prefix("AWS4-HMAC-SHA256 ")
+    if let Some(scope) =
+        text(&request["headers"]["authorization"]).strip_prefix("AWS4-HMAC-SHA256 ")
     {
         let scope = scope.split(',').next().unwrap_or_default();
         let parts: Vec<&str> = scope.split('/').collect();
-        asked["headers"]["authorization"] = json!([parts[0], parts[2], parts[3]]);
+        request["headers"]["authorization"] = json!([parts[0], parts[2], parts[3]]);
     }
-    if let Ok(body) = serde_json::from_str::<Value>(text(&asked["body"])) {
-        asked["body"] = body;
+    if let Ok(body) = serde_json::from_str::<Value>(text(&request["body"])) {
+        request["body"] = body;
     }
-    if let Some(form) = asked.get_mut("form").and_then(Value::as_object_mut) {
+    if let Some(form) = request.get_mut("form").and_then(Value::as_object_mut) {
         // A client needs one scope of Entra ID: the others are for human users.
         form.remove("client_info");
         let scope = form

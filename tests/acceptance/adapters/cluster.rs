@@ -84,11 +84,13 @@ async fn apply_create_patch_and_their_conflicts(server: Target) {
             .apply(&resource, &config("apply", "a", data), how)
             .await
     };
-    let asked = Apply {
+    let dry_run_options = Apply {
         dry_run: true,
         ..APPLY
     };
-    apply(json!({"x": "1"}), asked).await.expect("a dry run");
+    apply(json!({"x": "1"}), dry_run_options)
+        .await
+        .expect("a dry run");
     let get = async || {
         cluster
             .get(&resource, "apply", "a")
@@ -260,7 +262,7 @@ async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
         .connect(&access, Some(&user))
         .await
         .expect("a client");
-    let asked = || {
+    let discovery_requests = || {
         server.requests().map(|requests| {
             let discovery = requests
                 .iter()
@@ -279,7 +281,7 @@ async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
         (found.plural.as_str(), found.namespaced),
         ("deployments", true)
     );
-    let before = asked();
+    let before = discovery_requests();
     for _ in 0..5 {
         cluster
             .resource(&deployments)
@@ -297,7 +299,7 @@ async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
         .expect("discovery")
         .expect("served");
     assert_eq!(
-        asked(),
+        discovery_requests(),
         before,
         "a hit is remembered, also by the next client"
     );

@@ -242,8 +242,8 @@ async fn files_are_those_of_the_commit() {
         .await
         .expect("files");
     assert_eq!(paths(&tree), ["apps/a.yaml", "apps/link.yaml", "run.sh"]);
-    let asked: Vec<String> = stub.calls().into_iter().map(|c| c.endpoint).collect();
-    assert_eq!(asked, ["git/commits", "tarball", "codeload"]);
+    let endpoints: Vec<String> = stub.calls().into_iter().map(|c| c.endpoint).collect();
+    assert_eq!(endpoints, ["git/commits", "tarball", "codeload"]);
     // `git archive` omits and rewrites files as .gitattributes demands; a checkout does not.
     let attributes = "hidden/** export-ignore\nversion.txt export-subst\n";
     let sha = fleet.commit(

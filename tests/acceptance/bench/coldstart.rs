@@ -195,7 +195,7 @@ fn report(binary: &str, samples: &[Sample], options: &Options) -> bool {
         format!("{:.1} / {ms:.1} / {:.1}", times[0], at(&times, 0.9)),
         format!("{mib:.1} / {:.1}", at(&memory, 1.0)),
     );
-    for (what, value, limit) in [("ms", ms, options.max_ms), ("MiB", mib, options.max_mib)] {
+    for (unit, value, limit) in [("ms", ms, options.max_ms), ("MiB", mib, options.max_mib)] {
         if value > limit {
             eprintln!("{name}: the median of {value:.1} {unit} is above {limit} {unit}");
         }

@@ -606,7 +606,9 @@ fn a_directory_is_a_source_and_the_end_is_graceful(world: &World) {
     let (code, log) = serve.end("TERM");
     assert_eq!(code, Some(0), "{log}");
     assert!(
-        log.contains(&format!("{url} is read, because it was the last --repository")),
+        log.contains(&format!(
+            "{url} is read, because it was the last --repository"
+        )),
         "{log}"
     );
     assert!(

@@ -5,4 +5,4 @@ mod build;
 mod create;
 mod fleet;
 mod flux_controllers;
-mod issued;
+mod issued_tokens;

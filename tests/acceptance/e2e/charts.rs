@@ -182,7 +182,12 @@ fn charts_of_a_repository_embedded() {
 
     // One download of the index, and one of the archive for its three charts.
     let downloads = world.requests();
-    let of = |path: &str| downloads.iter().filter(|(asked, _)| asked == path).count();
+    let of = |path: &str| {
+        downloads
+            .iter()
+            .filter(|(requested, _)| requested == path)
+            .count()
+    };
     assert_eq!(of("/stable/app-1.1.0.tgz"), 1, "{downloads:?}");
     assert_eq!(of("/stable/index.yaml"), 1, "{downloads:?}");
 
@@ -198,11 +203,11 @@ fn charts_of_a_repository_embedded() {
     assert_eq!(world.status("HelmChart", "one").2, "1.2.0");
     assert_eq!(world.status("HelmChart", "two").2, "1.2.0");
     assert_eq!(world.status("HelmChart", "merged").2, "1.2.0+1");
-    let asked = [
+    let expected = [
         ("/stable/index.yaml".to_owned(), 200),
         ("/stable/app-1.2.0.tgz".to_owned(), 200),
     ];
-    assert_eq!(world.requests(), asked);
+    assert_eq!(world.requests(), expected);
 
     // An archive that does not match the index is refused, and the present chart stays.
     world.publish("1.3.0");

@@ -308,10 +308,14 @@ impl Guide {
                 back.map(|_| ())
                     .ok_or_else(|| format!("{:?}", self.ready()))
             });
-        let asked = self.tenant().requests().split_off(start);
-        let refused: Vec<_> = asked.iter().filter(|one| one.code == 401).collect();
+        let requests = self.tenant().requests().split_off(start);
+        let refused: Vec<_> = requests.iter().filter(|one| one.code == 401).collect();
         assert!(refused.is_empty(), "{refused:#?}");
-        assert!(asked.iter().any(|one| one.user == ADMIN && one.is_write()));
+        assert!(
+            requests
+                .iter()
+                .any(|one| one.user == ADMIN && one.is_write())
+        );
     }
 
     fn it_leaves_nothing_behind(&self) {

@@ -52,7 +52,7 @@ fn run() -> ExitCode {
     let (keys, plain): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.makes_keys);
     let [(process, whole), (in_process, library)] = GOALS;
     let mut missed = false;
-    for (what, cases) in [("", &plain), (", new keys", &keys)] {
+    for (suffix, cases) in [("", &plain), (", new keys", &keys)] {
         let times = cases.iter().map(|case| {
             let times = (measure::library(&mut real, case), measure::engine(case));
             (case.name.as_str(), times)

@@ -71,13 +71,13 @@ async fn measure(options: &Options) -> bool {
     let before = resident_kib();
     let start = Instant::now();
     let world = World::start(options.clusters, options.objects).await;
-    let made = start.elapsed();
+    let started = start.elapsed();
     let each = |kib: f64| kib / options.clusters as f64;
     let empty = each(resident_kib() - before);
     println!(
         "{} clusters started in {}, {empty:.0} KiB resident each",
         options.clusters,
-        seconds(made)
+        seconds(started)
     );
 
     let (first, steps) = timed(&world, Cause::Push).await;

@@ -117,8 +117,8 @@ impl World {
                 .collect(),
         };
         let request = |object| Request::new(HUB, object, cause.clone());
-        let asked = ids.into_iter().map(|id| (request(id), Duration::ZERO));
-        self.queue.send(asked.collect()).await.expect("queued");
+        let requests = ids.into_iter().map(|id| (request(id), Duration::ZERO));
+        self.queue.send(requests.collect()).await.expect("queued");
         let (mut due, mut running, mut steps) = (VecDeque::new(), FuturesUnordered::new(), 0);
         loop {
             self.take(&mut due);

@@ -1,6 +1,6 @@
 //! Compares the snapshots of two clusters.
 
-use super::known::{EVERYWHERE, KnownDifference};
+use super::intended_differences::{EVERYWHERE, IntendedDifference};
 use super::site::Side;
 use super::snapshot::{self, Snapshot};
 use regex::Regex;
@@ -18,9 +18,9 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    pub fn new(flux: &'a Side, driftless: &'a Side, meant: &[KnownDifference]) -> Self {
+    pub fn new(flux: &'a Side, driftless: &'a Side, meant: &[IntendedDifference]) -> Self {
         let pattern =
-            |(pattern, _): &KnownDifference| (Regex::new(pattern).expect("a pattern"), false);
+            |(pattern, _): &IntendedDifference| (Regex::new(pattern).expect("a pattern"), false);
         Self {
             flux,
             driftless,

@@ -2,7 +2,7 @@
 
 use super::act::{Act, Edit, delete_all, longest};
 use super::compare::Comparison;
-use super::known;
+use super::intended_differences;
 use super::kustomization_acts::{BEFORE, acts};
 use super::site::{Side, Sources};
 use super::snapshot::{Snapshot, is_settled, of_kind, ready};
@@ -38,8 +38,8 @@ fn flux_controllers_and_driftless_run_kustomizations_alike() {
     for side in sides {
         acts.iter().for_each(|act| create(side, act));
     }
-    let mut comparison = Comparison::new(sides[0], sides[1], known::KUSTOMIZATIONS);
-    let mut same = |what: &str, head: &str| {
+    let mut comparison = Comparison::new(sides[0], sides[1], intended_differences::KUSTOMIZATIONS);
+    let mut same = |description: &str, head: &str| {
         eprintln!("{description}");
         comparison.eventually_the_same(|sides, _| sides.iter().all(|side| has_tried(side, head)));
     };

@@ -2,11 +2,10 @@
 
 mod act;
 mod compare;
-mod known;
+mod config_map_clusters;
+mod intended_differences;
 mod kustomization_acts;
 mod kustomizations;
-mod opened;
-mod over_and_back;
 mod release_acts;
 mod releases;
 mod signatures;
@@ -14,6 +13,7 @@ mod site;
 mod snapshot;
 mod source_acts;
 mod sources;
+mod takeover;
 
 use compare::Comparison;
 use driftless_harness::cluster::Cluster;
@@ -44,10 +44,10 @@ fn flux_controllers_and_driftless_write_the_same() {
             side.wait_for_artifact(source);
         }
         side.apply(&sources.fill(include_str!("objects.yaml")));
-        side.apply(&opened::objects(&side.cluster));
+        side.apply(&config_map_clusters::objects(&side.cluster));
     }
     let mut failed_alike = false;
-    let mut comparison = Comparison::new(&flux, &driftless, known::OBJECTS);
+    let mut comparison = Comparison::new(&flux, &driftless, intended_differences::OBJECTS);
     comparison.eventually_the_same(|[flux, _], all| {
         let is_tried = |difference: &String| difference.starts_with(RETRIED);
         failed_alike |= is_failed(flux) && !all.iter().any(is_tried);

@@ -2,7 +2,7 @@
 
 use super::act::{Act, CORE, delete_all, longest};
 use super::compare::Comparison;
-use super::known;
+use super::intended_differences;
 use super::release_acts::{BEFORE, acts};
 use super::site::{Side, Sources};
 use super::snapshot::{is_settled, of_kind};
@@ -32,7 +32,7 @@ fn flux_controllers_and_driftless_run_releases_alike() {
             install(side, act);
         }
     }
-    let mut comparison = Comparison::new(sides[0], sides[1], known::RELEASES);
+    let mut comparison = Comparison::new(sides[0], sides[1], intended_differences::RELEASES);
     let mut same = |description: &str| {
         eprintln!("{description}");
         comparison.eventually_the_same(|snapshots, _| {

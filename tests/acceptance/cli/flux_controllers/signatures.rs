@@ -1,7 +1,7 @@
 //! Signed and unsigned charts: `spec.verify` by source-controller and by driftless.
 
 use super::compare::Comparison;
-use super::known;
+use super::intended_differences;
 use super::site::{Side, Sources};
 use super::snapshot::{Snapshot, is_trying, ready};
 use driftless_harness::charts::sign::{Cosign, Key, Signer, Sigstore};
@@ -113,7 +113,7 @@ fn flux_controllers_and_driftless_verify_the_same() {
     for side in [&flux, &driftless] {
         side.apply(&manifests);
     }
-    let mut comparison = Comparison::new(&flux, &driftless, known::SIGNATURES);
+    let mut comparison = Comparison::new(&flux, &driftless, intended_differences::SIGNATURES);
     comparison.eventually_the_same(|snapshots, _| snapshots.into_iter().all(is_settled));
     comparison.finish();
 }

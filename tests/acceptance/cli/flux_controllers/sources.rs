@@ -2,7 +2,7 @@
 
 use super::act::{Act, longest};
 use super::compare::Comparison;
-use super::known;
+use super::intended_differences;
 use super::site::{Side, Sources, host, publish};
 use super::snapshot::{Snapshot, is_settled, is_trying, of_kind};
 use super::source_acts::{acts, secrets};
@@ -28,7 +28,7 @@ fn flux_controllers_and_driftless_keep_sources_alike() {
         &Side::flux(flux, &sources),
         &Side::driftless(driftless, &sources),
     ];
-    let mut comparison = Comparison::new(sides[0], sides[1], known::SOURCES);
+    let mut comparison = Comparison::new(sides[0], sides[1], intended_differences::SOURCES);
     let mut same = |description: &str| {
         eprintln!("{description}");
         comparison.eventually_the_same(|sides, _| sides.iter().all(|side| has_settled(side)));

@@ -94,11 +94,11 @@ impl Keyless {
     /// Publishes a version with one signature.
     fn publish(&self, version: &str, options: &Value) {
         self.signed.publish(version);
-        let mut made = json!({"issuer": ISSUER, "subject": SUBJECT});
+        let mut all = json!({"issuer": ISSUER, "subject": SUBJECT});
         for (key, value) in options.as_object().expect("an object") {
-            made[key] = value.clone();
+            all[key] = value.clone();
         }
-        (self.sigstore).sign(&self.signed.world.host, APP, version, &made);
+        (self.sigstore).sign(&self.signed.world.host, APP, version, &all);
     }
 
     /// Returns cosign's own judgement of a version.
@@ -186,7 +186,7 @@ fn keyless_signatures_without_proof_embedded() {
     let mut keyless = Keyless::start();
     let mut cases = Vec::new();
     for (form, (name, faults)) in FAULTS.into_iter().enumerate() {
-        for (number, (fault, why)) in faults.iter().enumerate() {
+        for (number, (fault, message_part)) in faults.iter().enumerate() {
             let version = format!("1.{form}.{number}");
             keyless.publish(&version, &json!({"form": name, "fault": fault}));
             let judged = keyless.judge(&version, &identities());
@@ -366,13 +366,13 @@ fn the_hub_s_own_sigstore_embedded() {
         settings.sigstore_root = Some(keyless.sigstore.trusted_root());
     });
     for kind in ["OCIRepository", "HelmChart"] {
-        signed.world.look(kind, "app");
+        signed.world.reconcile(kind, "app");
         let (status, _, message) = signed.condition(kind, "app", "SourceVerified");
         assert_eq!(status, "True", "{kind}: {message}");
     }
     // A HelmRelease cannot name the identity that must have signed.
     for (name, status) in [("bundled", "False"), ("simple", "True")] {
-        signed.world.look("HelmChart", &format!("{SPACE}-{name}"));
+        signed.world.reconcile("HelmChart", &format!("{SPACE}-{name}"));
         let ready = signed.condition("HelmRelease", name, "Ready");
         assert_eq!(ready.0, status, "{name}: {}", ready.2);
     }

@@ -236,10 +236,10 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
     world.wait_for_ready("helmreleases", "web", "True", "");
     assert!(world.config("app").is_some() && world.config("default-web").is_some());
     // The remote cluster sees the account as the user; one token serves all requests.
-    let asked = world.remote.requests();
+    let requests = world.remote.requests();
     let by_itself =
         |one: &&Request| one.resource == "configmaps" && one.is_write() && one.name != "tenant";
-    let writes: Vec<_> = asked.iter().filter(by_itself).collect();
+    let writes: Vec<_> = requests.iter().filter(by_itself).collect();
     let is_openers = |one: &&Request| one.user == USER && one.as_user.is_empty();
     assert!(
         writes.len() == 2 && writes.iter().all(is_openers),
@@ -255,8 +255,8 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
     world.remote.make_admin(TENANT);
     world.reconcile("kustomizations", "tenant", "3");
     world.wait_for_ready("kustomizations", "tenant", "True", "");
-    let asked = world.remote.requests();
-    let mine = asked
+    let requests = world.remote.requests();
+    let mine = requests
         .iter()
         .filter(|one| one.as_user == TENANT && one.user == USER);
     assert!(mine.clone().count() > 0 && world.config("tenant").is_some());

@@ -1,10 +1,10 @@
 //! The intended differences between Flux and driftless. An entry that no longer differs must be removed.
 
 /// A pattern over the place of a difference, and the reason for the difference.
-pub type KnownDifference = (&'static str, &'static str);
+pub type IntendedDifference = (&'static str, &'static str);
 
 /// Differences in every comparison.
-pub const EVERYWHERE: &[KnownDifference] = &[
+pub const EVERYWHERE: &[IntendedDifference] = &[
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
         "a source owns nothing in the cluster, so it needs no finalizer",
@@ -16,7 +16,7 @@ pub const EVERYWHERE: &[KnownDifference] = &[
 ];
 
 /// Differences of objects of every kind.
-pub const OBJECTS: &[KnownDifference] = &[
+pub const OBJECTS: &[IntendedDifference] = &[
     (
         r"^configmaps opened\S* / (data / (address|ca\.crt)|metadata / annotations / \S*last-applied-configuration)$",
         "each side has its own cluster's address",
@@ -96,7 +96,7 @@ pub const OBJECTS: &[KnownDifference] = &[
 ];
 
 /// Differences of Kustomizations over several steps.
-pub const KUSTOMIZATIONS: &[KnownDifference] = &[
+pub const KUSTOMIZATIONS: &[IntendedDifference] = &[
     (
         r"^gitrepositories \S+ / status / artifact / (digest|size)$",
         "driftless packs files differently",
@@ -128,7 +128,7 @@ pub const KUSTOMIZATIONS: &[KnownDifference] = &[
 ];
 
 /// Differences of releases over several steps.
-pub const RELEASES: &[KnownDifference] = &[
+pub const RELEASES: &[IntendedDifference] = &[
     (
         r"^helmrepositories \S+ / status / artifact / (digest|size)$",
         "driftless keeps an index unchanged",
@@ -176,7 +176,7 @@ pub const RELEASES: &[KnownDifference] = &[
 ];
 
 /// Differences of signed charts.
-pub const SIGNATURES: &[KnownDifference] = &[
+pub const SIGNATURES: &[IntendedDifference] = &[
     (
         r"^(ocirepositories|helmcharts) (unsigned|strange|unnoted|stranger|stranger-2|other-root) / status / conditions / \d / message$",
         "driftless says why it refuses a signature, and what to do",
@@ -192,7 +192,7 @@ pub const SIGNATURES: &[KnownDifference] = &[
 ];
 
 /// Differences of sources over several steps.
-pub const SOURCES: &[KnownDifference] = &[
+pub const SOURCES: &[IntendedDifference] = &[
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets) \S+ / status / artifact / (digest|size)$",
         "driftless packs files differently, and keeps an index unchanged",
