@@ -372,7 +372,9 @@ fn the_hub_s_own_sigstore_embedded() {
     }
     // A HelmRelease cannot name the identity that must have signed.
     for (name, status) in [("bundled", "False"), ("simple", "True")] {
-        signed.world.reconcile("HelmChart", &format!("{SPACE}-{name}"));
+        signed
+            .world
+            .reconcile("HelmChart", &format!("{SPACE}-{name}"));
         let ready = signed.condition("HelmRelease", name, "Ready");
         assert_eq!(ready.0, status, "{name}: {}", ready.2);
     }
