@@ -178,7 +178,7 @@ fn files_for_key_services_alone_are_named() {
 
 /// The key that decrypts the other Secrets is itself encrypted in Git; a value of `stringData` is a part of a name.
 #[test]
-fn placeholders_are_valid_for_what_they_stand_for() {
+fn placeholders_are_valid_values() {
     let enc = "ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:str]";
     let secret = |name: &str, field: &str, key: &str| {
         format!(

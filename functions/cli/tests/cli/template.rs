@@ -161,7 +161,7 @@ fn helm_4_keeps_the_suffix_of_a_version_and_reads_json_as_values() {
 }
 
 #[test]
-fn what_helm_refuses_is_refused() {
+fn errors_of_helm_are_errors() {
     for (flags, words) in [
         (
             &["-s", "nope.yaml"][..],

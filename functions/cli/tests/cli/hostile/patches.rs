@@ -125,7 +125,7 @@ fn expressions() -> Vec<Case> {
                 targets(1, |_| format!("{{name: '{}'}}", "{".repeat(4_000_000))),
                 object(""),
             ),
-            &["kustomization.yaml:", "it has more than 65536 bytes"],
+            &["kustomization.yaml:", "more than 65536 bytes"],
         ),
         refused(
             "an expression of 20,000 classes",
