@@ -28,7 +28,7 @@ const EXAMPLES: &str = "Examples:
     --name staging --webhook-url URL
 
 The repository is created if it does not exist. PATH/flux-system/gotk-sync.yaml, with the GitRepository and the Kustomization that \
-follow PATH, is committed to it, and a kustomization.yaml next to it if there is none. The cluster gets Flux's definitions, the \
+follow PATH, is committed to it, and a kustomization.yaml next to it unless there is one. The cluster gets Flux's definitions, the \
 login and both objects. Running the command again changes only what is missing or different.
 
 Without --name the cluster is served by `driftless serve`. With --name it becomes a hub of the installation on AWS: the environment \
