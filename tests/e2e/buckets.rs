@@ -21,7 +21,8 @@ fn a_bucket_is_a_source_embedded() {
     scenario(&world);
 }
 
-/// A failure is reported with the words of source-controller; the artifact is kept, and is current again without a download.
+/// A failure is reported with the words of source-controller; the artifact is kept, and is current
+/// again without a download.
 #[test]
 fn a_bucket_that_fails_keeps_its_artifact_embedded() {
     let buckets = memory();

@@ -1,4 +1,5 @@
-//! The oil tenant of capsule-addon-fluxcd: the kubeconfig of a Capsule Tenant's owner is created, renewed and removed.
+//! The oil tenant of capsule-addon-fluxcd: the kubeconfig of a Capsule Tenant's owner is created,
+//! renewed and removed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -120,7 +121,8 @@ fn oil_tenant() {
     let renewed = kubeconfig(&hub.get(SECRET));
     assert_ne!(renewed, text);
 
-    // Objects that the tenant broke are repaired, and all are removed when the platform disables the add-on for the account.
+    // Objects that the tenant broke are repaired, and all are removed when the platform disables
+    // the add-on for the account.
     hub.patch(SECRET, &json!({"data": {"kubeconfig": "eA=="}}));
     hub.delete(BINDING);
     assert_eq!(failures(&world), Vec::<String>::new());

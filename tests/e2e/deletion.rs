@@ -15,7 +15,8 @@ const HUB: [HubSpec<'static>; 1] = [HubSpec {
 const ACCOUNT: &str = "/api/v1/namespaces/team/serviceaccounts/flux";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings";
 
-/// Starts a hub with a tenant's Kustomization that acts as the tenant's account, on the hub or on the cluster `edge`.
+/// Starts a hub with a tenant's Kustomization that acts as the tenant's account, on the hub or on
+/// the cluster `edge`.
 fn start(remote: bool) -> Embedded {
     let world = Embedded::start(&HUB, &["edge"]);
     let app = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n  namespace: team\n";
@@ -109,7 +110,8 @@ mod deletion_without_a_service_account {
         assert!(!is_there(&world));
     }
 
-    /// The rights on a remote cluster belong to the user's name, so the prune is tried without the account.
+    /// The rights on a remote cluster belong to the user's name, so the prune is tried without the
+    /// account.
     #[test]
     fn a_remote_cluster_is_pruned_without_the_account() {
         let world = start(true);

@@ -1,5 +1,5 @@
-//! A push to a fleet repository is applied on management and remote clusters, all in this process and in virtual time. The tests in
-//! tests/acceptance/e2e do the same with the real parts.
+//! A push to a fleet repository is applied on management and remote clusters, all in this process
+//! and in virtual time. The tests in tests/acceptance/e2e do the same with the real parts.
 
 mod bad_input;
 mod buckets;

@@ -1,4 +1,5 @@
-//! Clusters that the fleet's objects create (Kamaji, Cluster API): their kubeconfig Secret is created late, rotated, and deleted.
+//! Clusters that the fleet's objects create (Kamaji, Cluster API): their kubeconfig Secret is
+//! created late, rotated, and deleted.
 
 use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;
@@ -139,7 +140,8 @@ fn check_life_cycle(provider: &Provider) {
     assert_eq!(status, "True", "{reason}: {message}");
     assert_eq!(tenant.get(APP)["data"]["a"], "one");
 
-    // The Secret is rotated: first to a login that the cluster does not accept yet, as between the two writes of a rotation.
+    // The Secret is rotated: first to a login that the cluster does not accept yet, as between the
+    // two writes of a rotation.
     let unknown = tenant.kubeconfig().replace("token: ", "token: un");
     assert_ne!(unknown, tenant.kubeconfig());
     provider.write(hub, &unknown);
@@ -155,7 +157,8 @@ fn check_life_cycle(provider: &Provider) {
     assert_eq!(status, "True", "{reason}: {message}");
     assert_eq!(tenant.get(APP)["data"]["a"], "two");
 
-    // The cluster is deleted before its objects: the deletion is not blocked, and nothing is left on the hub.
+    // The cluster is deleted before its objects: the deletion is not blocked, and nothing is left
+    // on the hub.
     tenant.stop();
     hub.delete(&provider.path());
     let gone = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rest, namespace: default}\n";

@@ -1,5 +1,5 @@
-//! An object that becomes ready requeues exactly its dependents, without a search of the hub, and no object is reconciled
-//! unnecessarily.
+//! An object that becomes ready requeues exactly its dependents, without a search of the hub, and
+//! no object is reconciled unnecessarily.
 
 use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;

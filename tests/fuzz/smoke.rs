@@ -1,5 +1,5 @@
-//! Every fuzz target on its first inputs and on those that it once failed on, without libFuzzer: `cargo test` keeps the
-//! fixes.
+//! Every fuzz target on its first inputs and on those that it once failed on, without libFuzzer:
+//! `cargo test` keeps the fixes.
 
 #[path = "targets/mod.rs"]
 mod targets;

@@ -1,4 +1,5 @@
-//! Checks every path of release actions: the history, the records and the conditions that Flux documents for it.
+//! Checks every path of release actions: the history, the records and the conditions that Flux
+//! documents for it.
 
 use driftless_tests::charts;
 use driftless_tests::releases::{JSON, World};
@@ -492,7 +493,8 @@ fn a_target_namespace_that_is_deleted() {
         .must("DELETE", "/api/v1/namespaces/shop", JSON, None);
     world.chart(&charts::web("1.1.0"), "1.1.0");
     world.reconcile(Duration::from_secs(2));
-    // The records are in the HelmRelease's namespace, so they still exist: the upgrade and the rollback fail.
+    // The records are in the HelmRelease's namespace, so they still exist: the upgrade and the
+    // rollback fail.
     assert_eq!(world.condition("Released"), "False UpgradeFailed");
     assert_eq!(world.condition("Remediated"), "False RollbackFailed");
 }
@@ -614,7 +616,8 @@ fn a_pending_release_of_a_dead_worker_is_unlocked() {
     );
 }
 
-/// A chart's CustomResourceDefinitions are created at once, replaced on request, listed in the inventory, and kept by an uninstall.
+/// A chart's CustomResourceDefinitions are created at once, replaced on request, listed in the
+/// inventory, and kept by an uninstall.
 #[test]
 fn definitions_of_a_chart() {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.acme.example";
@@ -723,7 +726,8 @@ fn a_cleanup_without_the_previous_record_deletes_nothing() {
     world.expect("False InstallFailed", "v1 failed install", "v1 failed");
     assert!(world.hub().config("web-config").is_some());
 
-    // With maxHistory 1 only the new record is kept: the objects of the previous release are unknown.
+    // With maxHistory 1 only the new record is kept: the objects of the previous release are
+    // unknown.
     world.release(with(&spec, json!({"stuck": true, "extra": true})));
     world.reconcile(3 * MINUTE);
     assert_eq!(world.records("hub"), "v2 failed");

@@ -1,5 +1,5 @@
-//! Logins of remote clusters with tokens (`spec.kubeConfig.configMapRef`): which identity is used, how many tokens are requested,
-//! and what is refused.
+//! Logins of remote clusters with tokens (`spec.kubeConfig.configMapRef`): which identity is used,
+//! how many tokens are requested, and what is refused.
 
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
@@ -213,7 +213,8 @@ fn missing_and_invalid_references_are_reported() {
     assert!(refused.1.contains(one), "{refused:?}");
 }
 
-/// The service account or the ConfigMap is deleted together with the release, as when a tenant is deleted.
+/// The service account or the ConfigMap is deleted together with the release, as when a tenant is
+/// deleted.
 #[test]
 fn a_release_of_an_unreachable_cluster_is_deleted() {
     for gone in [format!("{MAPS}/remote"), format!("{ACCOUNTS}/deployer")] {
@@ -233,7 +234,8 @@ fn a_release_of_an_unreachable_cluster_is_deleted() {
     }
 }
 
-/// A ConfigMap without serviceAccountName uses the operator's default, which must exist in the tenant's namespace.
+/// A ConfigMap without serviceAccountName uses the operator's default, which must exist in the
+/// tenant's namespace.
 #[test]
 fn the_default_account_of_a_lock_down() {
     let world = start(Settings {
@@ -446,7 +448,8 @@ fn eks_by_the_role_of_a_service_account() {
     );
 }
 
-/// The installation's own role is used only for clusters that the operator allowed, and only at the address that EKS reports.
+/// The installation's own role is used only for clusters that the operator allowed, and only at the
+/// address that EKS reports.
 #[test]
 fn eks_by_the_installations_own_role() {
     let (world, eks) = with_clouds(Settings::default());
@@ -563,7 +566,8 @@ fn aks_by_the_application_of_a_service_account() {
     let all = "matching the specified address 'https://other.example'. cluster addresses: ['https://public.example:443', 'https://TENANT.internal:443']";
     assert!(message.contains(all), "{message}");
     azure.take();
-    // The address selects one of the endpoints. Nothing is requested that the ConfigMap already has.
+    // The address selects one of the endpoints. Nothing is requested that the ConfigMap already
+    // has.
     map(&world, &data(json!({"address": ADDRESS})));
     world.reconcile(MINUTE);
     world.expect_ready("True InstallSucceeded");

@@ -154,7 +154,8 @@ fn drift_that_cannot_be_determined() {
     assert_eq!(color(&world), "blue");
 }
 
-/// A tenant's cluster whose kubeconfig Secret is created later, with another key than the default, as Kamaji writes it.
+/// A tenant's cluster whose kubeconfig Secret is created later, with another key than the default,
+/// as Kamaji writes it.
 #[test]
 fn a_remote_cluster_is_waited_for() {
     let world = World::start(&["tenant", "second"]);

@@ -16,7 +16,8 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(60);
 const RECORD: &str = "POST /api/v1/namespaces/apps/secrets";
 
-/// Upgrades a release to a new color, and patches the HelmRelease or its subresource when the record of the upgrade is created.
+/// Upgrades a release to a new color, and patches the HelmRelease or its subresource when the
+/// record of the upgrade is created.
 fn upgrade_with_concurrent_edit(place: &str, patch: Value) -> World {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
@@ -69,8 +70,8 @@ fn the_status_of_another_worker_stays() {
     );
 }
 
-/// A bucket that stores that the first record was written, and loses that one answer: the state that a worker leaves that is
-/// interrupted there.
+/// A bucket that stores that the first record was written, and loses that one answer: the state
+/// that a worker leaves that is interrupted there.
 struct CutOff(Arc<dyn Blobs>, AtomicBool);
 
 #[async_trait]
@@ -126,7 +127,8 @@ fn a_record_that_another_client_changed_is_not_overwritten() {
     let record = "/api/v1/namespaces/apps/secrets/sh.helm.release.v1.web.v1";
     let before = world.hub().get(record);
     world.release(json!({"values": {"color": "green"}}));
-    // Another client changes the old record after the new one is created, before the old one is superseded.
+    // Another client changes the old record after the new one is created, before the old one is
+    // superseded.
     world.hub().write_concurrently(ConcurrentWrite {
         after: RECORD,
         path: record.to_owned(),

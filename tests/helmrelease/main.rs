@@ -1,4 +1,5 @@
-//! HelmReleases on embedded API servers: the steps of the core over stores in memory, in virtual time.
+//! HelmReleases on embedded API servers: the steps of the core over stores in memory, in virtual
+//! time.
 
 mod action_paths;
 mod cluster_logins;

@@ -1,4 +1,5 @@
-//! Registries of clouds: which login a source uses (`spec.provider`, `spec.serviceAccountName`), and what is refused.
+//! Registries of clouds: which login a source uses (`spec.provider`, `spec.serviceAccountName`),
+//! and what is refused.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,7 +24,8 @@ const SECRETS: &str = "/api/v1/namespaces/apps/secrets";
 const ECR: &str = "012345678901.dkr.ecr.eu-west-1.amazonaws.com";
 const ROLE: &str = "arn:aws:iam::012345678901:role/reader";
 
-/// A stub of every cloud: returns a login for any identity, and records which identity requested it.
+/// A stub of every cloud: returns a login for any identity, and records which identity requested
+/// it.
 #[derive(Default)]
 struct Logins {
     requests: Mutex<Vec<String>>,
@@ -266,7 +268,8 @@ impl Site {
         self.world.hub().must("PATCH", &path, MERGE, Some(&patch));
     }
 
-    /// Creates or replaces an object and reconciles it. Returns `STATUS REASON` and the message of its Ready condition.
+    /// Creates or replaces an object and reconciles it. Returns `STATUS REASON` and the message of
+    /// its Ready condition.
     fn reconcile(&self, kind: FluxKind, plural: &str, spec: &Value) -> (String, String) {
         let (list, path) = (
             format!("{SOURCES}/{plural}"),
@@ -432,7 +435,8 @@ fn ecr_by_the_installations_own_role() {
     site.expect_refused(&url, &own, "NotSupported", "remove spec.certSecretRef");
 }
 
-/// A HelmRepository has no service account: Flux logs in as its controller, driftless as the installation.
+/// A HelmRepository has no service account: Flux logs in as its controller, driftless as the
+/// installation.
 #[test]
 fn charts_of_ecr() {
     let url = format!("{ECR}/charts/web");

@@ -16,7 +16,8 @@ fn name(number: usize) -> String {
     format!("r{number:03}")
 }
 
-/// Starts a hub with releases, half of them with drift detection, each with its own values in a Secret.
+/// Starts a hub with releases, half of them with drift detection, each with its own values in a
+/// Secret.
 fn world(releases: usize) -> World {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
@@ -131,7 +132,8 @@ fn a_sweep_finds_releases_that_need_a_step() {
     );
 }
 
-/// A step that a message requests reads the HelmRelease, its HelmChart, the values and the records, and writes nothing.
+/// A step that a message requests reads the HelmRelease, its HelmChart, the values and the records,
+/// and writes nothing.
 #[test]
 fn a_step_of_one_release_with_nothing_to_do() {
     let world = world(SOME);

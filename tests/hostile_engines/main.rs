@@ -1,13 +1,14 @@
-//! Runs inputs that once took minutes or gigabytes or ended the process, and mutations of them, through every engine that reads
-//! them.
+//! Runs inputs that once took minutes or gigabytes or ended the process, and mutations of them,
+//! through every engine that reads them.
 //!
-//! Each input runs with all its mutations in a separate process: the input itself with the engines' own limits, the mutations at
-//! a smaller scale with smaller limits, so that two hundred of them take seconds. Each must end with a result or an error within
-//! the limits, without an abort, and the process must not use more than 256 MiB. `ulimit -v` protects the machine in case of a
+//! Each input runs with all its mutations in a separate process: the input itself with the engines'
+//! own limits, the mutations at a smaller scale with smaller limits, so that two hundred of them
+//! take seconds. Each must end with a result or an error within the limits, without an abort, and
+//! the process must not use more than 256 MiB. `ulimit -v` protects the machine in case of a
 //! defect.
 //!
-//! `DRIFTLESS_HOSTILE_SEED` sets another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS` another number of them (4 in
-//! the default tier, 20 in the acceptance tier, 200 in release).
+//! `DRIFTLESS_HOSTILE_SEED` sets another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS`
+//! another number of them (4 in the default tier, 20 in the acceptance tier, 200 in release).
 
 use driftless_go::re2;
 use driftless_gotmpl::{Functions, Limits as TemplateLimits, MissingKey, Templates, Value};
@@ -32,11 +33,12 @@ const MUTATIONS: &str = "DRIFTLESS_HOSTILE_MUTATIONS";
 /// The largest peak memory of a process, in KiB.
 const MEMORY: u64 = 256 << 10;
 
-/// The address space of a process in KiB: a render reserves a stack of 256 MiB, but uses only a part of it.
+/// The address space of a process in KiB: a render reserves a stack of 256 MiB, but uses only a
+/// part of it.
 const ADDRESSES: u64 = 1 << 20;
 
-/// The processor time that one input may take in all engines that read it, in milliseconds. The limit is generous, since machines
-/// differ: in release, no input takes two seconds in one engine.
+/// The processor time that one input may take in all engines that read it, in milliseconds. The
+/// limit is generous, since machines differ: in release, no input takes two seconds in one engine.
 const PATIENCE: u64 = if cfg!(debug_assertions) {
     60_000
 } else {
@@ -46,7 +48,8 @@ const PATIENCE: u64 = if cfg!(debug_assertions) {
 /// The factor by which mutations and their limits are smaller than the input.
 const SMALLER: usize = 20;
 
-/// The divisor of an input's size and of the limits: 1 for the input itself, [`SMALLER`] for its mutations.
+/// The divisor of an input's size and of the limits: 1 for the input itself, [`SMALLER`] for its
+/// mutations.
 #[derive(Clone, Copy)]
 struct Scale(usize);
 
@@ -83,7 +86,8 @@ type Files = Vec<(String, Vec<u8>)>;
 struct Case {
     name: &'static str,
     make: fn(Scale) -> Files,
-    /// Reads the files with all engines that read such files. Returns a short description of the results.
+    /// Reads the files with all engines that read such files. Returns a short description of the
+    /// results.
     run: fn(&Files, Scale) -> String,
 }
 
@@ -147,7 +151,8 @@ fn tree(files: &Files) -> FileTree {
     tree
 }
 
-/// Builds the files as the controller does, with the small stack of a server's thread; the result is dropped on that stack.
+/// Builds the files as the controller does, with the small stack of a server's thread; the result
+/// is dropped on that stack.
 fn build(files: &Files, scale: Scale) -> String {
     let tree = tree(files);
     let work = move || {
@@ -217,7 +222,8 @@ fn render(files: &Files, scale: Scale) -> String {
     thread.unwrap().join().unwrap()
 }
 
-/// Executes the file as a template of a chart, and alone with the functions that every template has.
+/// Executes the file as a template of a chart, and alone with the functions that every template
+/// has.
 fn template(files: &Files, scale: Scale) -> String {
     let source = String::from_utf8_lossy(text(files)).into_owned();
     let limits = scale.templates();
@@ -239,7 +245,8 @@ fn files_of(name: &str, text: &str) -> Files {
     vec![(name.to_owned(), text.as_bytes().to_vec())]
 }
 
-/// Uses the file as a regular expression: in the target of a patch, in a rule of drift detection, and in a template's function.
+/// Uses the file as a regular expression: in the target of a patch, in a rule of drift detection,
+/// and in a template's function.
 fn expression(files: &Files, scale: Scale) -> String {
     let text = String::from_utf8_lossy(text(files)).into_owned();
     let (_, size) = (re2::translate(&text).is_ok(), re2::expansion(&text));
@@ -346,8 +353,8 @@ fn with_replacements(object: String, paths: &[String], options: serde_json::Valu
     ])
 }
 
-/// Every input of the review, with the number of its defect, and other inputs that were found later. The name is part of the seed of
-/// the mutations.
+/// Every input of the review, with the number of its defect, and other inputs that were found
+/// later. The name is part of the seed of the mutations.
 const CASES: [Case; 26] = [
     Case {
         name: "1: tags of a long handle",
@@ -781,8 +788,9 @@ fn seed() -> u64 {
     number(SEED, 2_718_281_828)
 }
 
-/// Runs the case that the environment names with its mutations, in a process that [`hostile_engines`] has started. Prints the
-/// number of each turn before it runs, so that the turn of an abort is known.
+/// Runs the case that the environment names with its mutations, in a process that
+/// [`hostile_engines`] has started. Prints the number of each turn before it runs, so that the turn
+/// of an abort is known.
 #[test]
 fn one_engine_case() {
     let Ok(name) = std::env::var(CASE) else {

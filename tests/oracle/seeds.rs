@@ -10,7 +10,8 @@ pub fn number(variable: &str, default: u64) -> u64 {
     })
 }
 
-/// Returns the first seed: from the environment variable, or from the clock. Prints it, so that a run can be repeated.
+/// Returns the first seed: from the environment variable, or from the clock. Prints it, so that a
+/// run can be repeated.
 pub fn first(variable: &str) -> u64 {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);
     let micros = clock.expect("the clock is set after 1970").as_micros();

@@ -125,7 +125,8 @@ fn is_test_code(name: &str) -> bool {
 struct Graph {
     /// The name of each package by its id.
     names: BTreeMap<String, String>,
-    /// The ids of each package's normal and build dependencies, with the features of this workspace.
+    /// The ids of each package's normal and build dependencies, with the features of this
+    /// workspace.
     uses: BTreeMap<String, Vec<String>>,
     /// The package ids of the workspace's crates by name.
     ours: BTreeMap<String, String>,
@@ -185,7 +186,8 @@ impl Graph {
             .collect()
     }
 
-    /// Returns all direct and indirect dependencies of a crate, each with the path that leads to it.
+    /// Returns all direct and indirect dependencies of a crate, each with the path that leads to
+    /// it.
     fn all(&self, name: &str) -> BTreeMap<&str, String> {
         let mut found = BTreeMap::new();
         let mut open: Vec<(&String, String)> = self
@@ -301,7 +303,8 @@ fn one_tls_stack_and_no_foreign_library_is_shipped() {
     }
 }
 
-/// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the user who runs a command may name one.
+/// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the user who
+/// runs a command may name one.
 #[test]
 fn only_hub_commands_run_credential_plugins() {
     let mut directories = vec![

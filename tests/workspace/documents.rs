@@ -1,5 +1,5 @@
-//! Checks that the names in Markdown exist: linked files and their anchors, paths of this repository, items of its code, and
-//! the packages and targets of its commands.
+//! Checks that the names in Markdown exist: linked files and their anchors, paths of this
+//! repository, items of its code, and the packages and targets of its commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -68,7 +68,8 @@ impl Repository {
         self.files.contains(path) || self.files.iter().any(|file| file.ends_with(&below))
     }
 
-    /// Returns whether `name` is a word in a file of the module or crate `owner`, or in a file that defines the type `owner`.
+    /// Returns whether `name` is a word in a file of the module or crate `owner`, or in a file that
+    /// defines the type `owner`.
     fn has_item(&self, owner: &str, name: &str) -> bool {
         let word = pattern(&format!(r"\b{name}\b"));
         let definition = pattern(&format!(
@@ -157,7 +158,8 @@ fn alternatives(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns a link's path from the root: joins the document's directory and the link, and resolves `..`.
+/// Returns a link's path from the root: joins the document's directory and the link, and resolves
+/// `..`.
 fn resolve(document: &str, link: &str) -> String {
     let mut path = PathBuf::from(document);
     path.pop();

@@ -12,7 +12,8 @@ fn template() -> Value {
     documents.remove(0)
 }
 
-/// Lambda stops a function that sends to its own queue after about 16 calls, unless `RecursiveLoop` allows it.
+/// Lambda stops a function that sends to its own queue after about 16 calls, unless `RecursiveLoop`
+/// allows it.
 #[test]
 fn a_function_may_send_to_its_own_queue() {
     let template = template();
@@ -33,7 +34,8 @@ fn a_function_may_send_to_its_own_queue() {
         if takes_from_queue && feeds_queue {
             loops.push(name.as_str());
         }
-        // The step of a sweep message sends no other sweep message, only the timer does: Lambda's guard stays active.
+        // The step of a sweep message sends no other sweep message, only the timer does: Lambda's
+        // guard stays active.
         let expected = match name.as_str() {
             "ReconcileFunction" => json!("Allow"),
             _ => Value::Null,
@@ -45,7 +47,8 @@ fn a_function_may_send_to_its_own_queue() {
     const { assert!(schedule::HOPS <= 1000) };
 }
 
-/// The lease of a worker must not end before Lambda ends the worker, and must be over when its message becomes visible again.
+/// The lease of a worker must not end before Lambda ends the worker, and must be over when its
+/// message becomes visible again.
 #[test]
 fn a_lease_outlasts_a_step_and_ends_before_redelivery() {
     let template = template();

@@ -1,4 +1,5 @@
-//! Checks of the whole workspace: its dependencies, modules, documents, template and events, and the inputs of its fuzz targets.
+//! Checks of the whole workspace: its dependencies, modules, documents, template and events, and
+//! the inputs of its fuzz targets.
 
 mod architecture;
 mod documents;
@@ -7,3 +8,4 @@ mod events;
 mod fuzz;
 mod infra;
 mod modules;
+mod words;

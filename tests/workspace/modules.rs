@@ -1,5 +1,5 @@
-//! Checks that imports have no cycles, for the files of every crate (except for the circles in [`CIRCLES`]) and for the top modules
-//! of the core. The API server's top modules are layers.
+//! Checks that imports have no cycles, for the files of every crate (except for the circles in
+//! [`CIRCLES`]) and for the top modules of the core. The API server's top modules are layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use driftless_harness::tools;
 
-/// The modules that each module imports by `crate::MODULE` (without tests), each with a file that imports it.
+/// The modules that each module imports by `crate::MODULE` (without tests), each with a file that
+/// imports it.
 type Imports = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The layers of the API server: each imports only modules that are listed before it.
@@ -64,7 +65,8 @@ fn modules_of_the_api_server_are_layers() {
     assert!(missing.is_empty(), "layers without a module: {missing:?}");
 }
 
-/// The files of each crate that import each other in a circle. Files may be removed from a circle, but not added.
+/// The files of each crate that import each other in a circle. Files may be removed from a circle,
+/// but not added.
 const CIRCLES: &[(&str, &[&[&str]])] = &[
     (
         "functions/cli",
@@ -236,8 +238,8 @@ fn reachable<'i>(imports: &'i Imports, from: &str) -> BTreeSet<&'i str> {
     found
 }
 
-/// Returns a message for each file that joined a circle, with its imports of the circle's files, and for each listed file that
-/// left one.
+/// Returns a message for each file that joined a circle, with its imports of the circle's files,
+/// and for each listed file that left one.
 fn compare_circles(
     of: &str,
     found: &[BTreeSet<String>],
@@ -413,7 +415,8 @@ fn read(path: &Path, named_in: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Returns the files below a directory, as modules such as `objects::table`, with the files that each imports.
+/// Returns the files below a directory, as modules such as `objects::table`, with the files that
+/// each imports.
 fn files(source: &Path) -> Imports {
     let mut texts = BTreeMap::new();
     collect(source, "", &mut texts);
@@ -469,14 +472,16 @@ fn file_of(path: &str, module: &str, modules: &BTreeSet<String>) -> Option<Strin
     None
 }
 
-/// Returns the modules that a source imports by `crate::MODULE` or `crate::{MODULE, MODULE::{...}}`, without comments.
+/// Returns the modules that a source imports by `crate::MODULE` or
+/// `crate::{MODULE, MODULE::{...}}`, without comments.
 fn named(text: &str) -> Vec<String> {
     let paths = paths(text);
     let of_crate = paths.iter().filter_map(|path| path.strip_prefix("crate::"));
     of_crate.map(|path| word(path).to_owned()).collect()
 }
 
-/// Returns the paths in a source that begin with `crate::` or `super::`, without comments; a group is split into its paths.
+/// Returns the paths in a source that begin with `crate::` or `super::`, without comments; a group
+/// is split into its paths.
 fn paths(text: &str) -> Vec<String> {
     let lines = text
         .lines()

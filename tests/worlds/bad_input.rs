@@ -1,4 +1,5 @@
-//! Bad input: each object reports what is wrong and where, nothing is deleted, the other objects are reconciled.
+//! Bad input: each object reports what is wrong and where, nothing is deleted, the other objects
+//! are reconciled.
 
 use crate::site::*;
 use driftless_harness::github::Change;

@@ -1,5 +1,5 @@
-//! A bucket as a source: its objects are applied, and installed as a chart. The same scenario runs with a bucket in this process
-//! and with S3.
+//! A bucket as a source: its objects are applied, and installed as a chart. The same scenario runs
+//! with a bucket in this process and with S3.
 
 use crate::embedded::Embedded;
 use crate::site::*;
@@ -219,8 +219,8 @@ fn plain_chart() -> Value {
         "spec": {"interval": "10m", "chart": "./charts/web", "sourceRef": {"kind": "Bucket", "name": "fleet"}}})
 }
 
-/// Runs the scenario: the bucket's objects are a Kustomization's files and a release's chart, a change is applied, and unchanged
-/// objects are not read again.
+/// Runs the scenario: the bucket's objects are a Kustomization's files and a release's chart, a
+/// change is applied, and unchanged objects are not read again.
 pub fn scenario(world: &World<'_>) {
     world.hub().namespace("apps");
     let store = world.store;

@@ -1,4 +1,5 @@
-//! The chart of these tests: small, with all objects that the action paths need, each enabled by a value.
+//! The chart of these tests: small, with all objects that the action paths need, each enabled by a
+//! value.
 
 use driftless_manifest::FileTree;
 
@@ -18,8 +19,8 @@ pub fn web(version: &str) -> FileTree {
     .expect("a chart")
 }
 
-/// Returns the chart `web` with a CustomResourceDefinition of Things that have this field. The same file also has a ConfigMap,
-/// which does not belong there.
+/// Returns the chart `web` with a CustomResourceDefinition of Things that have this field. The same
+/// file also has a ConfigMap, which does not belong there.
 pub fn web_with_crd(version: &str, field: &str) -> FileTree {
     let chart = format!("apiVersion: v2\nname: web\nversion: {version}\n");
     let definition = DEFINITION.replace("FIELD", field);
@@ -50,8 +51,8 @@ kind: ConfigMap
 metadata: {name: stray, namespace: apps}
 ";
 
-/// `extra`: another ConfigMap. `service`: a Service that needs defaults. `stuck`: a Deployment that never becomes ready. `hook`:
-/// the event of a Job. `tests`: the names of test Pods.
+/// `extra`: another ConfigMap. `service`: a Service that needs defaults. `stuck`: a Deployment that
+/// never becomes ready. `hook`: the event of a Job. `tests`: the names of test Pods.
 const VALUES: &str =
     "color: blue\nextra: false\nservice: false\nstuck: false\nhook: \"\"\ntests: []\nbad: \"\"\n";
 

@@ -1,5 +1,6 @@
-//! The world in this process: the core's own steps over stores in memory, embedded API servers, and repositories of plain
-//! files. Time is virtual: a wait costs nothing, and a scenario takes milliseconds.
+//! The world in this process: the core's own steps over stores in memory, embedded API servers, and
+//! repositories of plain files. Time is virtual: a wait costs nothing, and a scenario takes
+//! milliseconds.
 
 use crate::recorded::{Recorded, Recorder};
 use crate::site::{HubSpec, Node, Site};
@@ -189,7 +190,8 @@ impl Embedded {
         known.insert(settings.name.clone(), settings);
     }
 
-    /// Answers requests with this method and a path that ends with `path` with an error code, until [`Embedded::heal`].
+    /// Answers requests with this method and a path that ends with `path` with an error code, until
+    /// [`Embedded::heal`].
     pub fn fail(&self, cluster: &str, method: Method, path: &str, code: u16) {
         let mut failing = self.server(cluster).failing.lock().expect("the failures");
         failing.push((method, path.to_owned(), code));
@@ -221,7 +223,8 @@ impl Embedded {
         listed.into_iter().map(|entry| entry.key).collect()
     }
 
-    /// Runs every step that is due, including the steps that these queue. Time passes only in waits for health.
+    /// Runs every step that is due, including the steps that these queue. Time passes only in waits
+    /// for health.
     pub fn pump(&self) {
         while self.step() {}
     }
@@ -267,7 +270,8 @@ impl Embedded {
         self.clock.advance(now.saturating_sub(self.clock.now()));
     }
 
-    /// Takes the next request that is due. Requests for the same object are merged, as in the queue of one process.
+    /// Takes the next request that is due. Requests for the same object are merged, as in the queue
+    /// of one process.
     fn take(&self) -> Option<Work> {
         let now = self.clock.now();
         let mut waiting = self.waiting.lock().expect("the queue");
@@ -512,7 +516,8 @@ impl Git for Repositories {
         _: Option<&Commit>,
     ) -> PortResult<Commit> {
         if !reference.commit.is_empty() {
-            // Without a check of access: the core must not return what was downloaded with other credentials.
+            // Without a check of access: the core must not return what was downloaded with other
+            // credentials.
             return Ok(Commit {
                 sha: reference.commit.clone(),
                 ..Commit::default()
@@ -566,7 +571,8 @@ impl Server {
         format!("https://{}.embedded.internal", self.name)
     }
 
-    /// Returns the user of a login: a token's user if the server knows the token. Other logins are an administrator's.
+    /// Returns the user of a login: a token's user if the server knows the token. Other logins are
+    /// an administrator's.
     fn login(&self, access: &Access) -> PortResult<User> {
         let Login::Token(token) = &access.login else {
             return Ok(User::admin("test"));

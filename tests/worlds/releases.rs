@@ -1,4 +1,5 @@
-//! A hub and other clusters in this process, a worker that runs the queued steps, and a fake kubelet.
+//! A hub and other clusters in this process, a worker that runs the queued steps, and a fake
+//! kubelet.
 
 use crate::recorded::{Recorded, Recorder};
 use async_trait::async_trait;
@@ -152,7 +153,8 @@ impl World {
         self.server(HUB)
     }
 
-    /// Stores a chart in the bucket, and creates or updates the HelmChart `web` on the hub with that artifact.
+    /// Stores a chart in the bucket, and creates or updates the HelmChart `web` on the hub with
+    /// that artifact.
     pub fn chart(&self, tree: &FileTree, version: &str) {
         let stored = self
             .runtime
@@ -212,7 +214,8 @@ impl World {
         self.waiting.lock().expect("the queue").push((now, request));
     }
 
-    /// Runs the steps that are due within `time`. The virtual time moves from one request to the next.
+    /// Runs the steps that are due within `time`. The virtual time moves from one request to the
+    /// next.
     pub fn work(&self, time: Duration) {
         let end = self.clock.now() + time;
         loop {
@@ -500,7 +503,8 @@ impl Server {
     }
 }
 
-/// Connects to the server that a kubeconfig names: one of this process, with one client each, or a real one.
+/// Connects to the server that a kubeconfig names: one of this process, with one client each, or a
+/// real one.
 struct InProcessClusters(Vec<(Arc<Server>, OnceLock<KubeCluster>)>, KubeClusters);
 
 #[async_trait]

@@ -16,7 +16,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Sets up the sample fleet on the site that `start` creates for these hubs, which must have the remote cluster `edge`.
+    /// Sets up the sample fleet on the site that `start` creates for these hubs, which must have
+    /// the remote cluster `edge`.
     pub fn on(start: impl FnOnce(&[HubSpec<'_>]) -> Box<dyn Site>) -> Self {
         let hub = |name, path| HubSpec {
             name,
@@ -38,7 +39,8 @@ impl Sample {
         sample
     }
 
-    /// Creates the Secrets that a platform team creates on its hubs by hand: the key, the token and the remote cluster's kubeconfig.
+    /// Creates the Secrets that a platform team creates on its hubs by hand: the key, the token and
+    /// the remote cluster's kubeconfig.
     fn create_secrets(&self) {
         let key =
             std::fs::read_to_string(tools::tests().join("fleet/age.agekey")).expect("read the key");

@@ -1,5 +1,5 @@
-//! The interface that a scenario uses, with two implementations: the real parts (`world` of the acceptance tests) and all parts in
-//! this process ([`crate::embedded`]).
+//! The interface that a scenario uses, with two implementations: the real parts (`world` of the
+//! acceptance tests) and all parts in this process ([`crate::embedded`]).
 
 use driftless_harness::cluster::{Cluster, Refused, Request};
 use driftless_harness::github::{Change, Delivery};
@@ -14,7 +14,8 @@ pub const LIMIT: Duration = Duration::from_secs(300);
 pub struct HubSpec<'a> {
     /// The name of the hub.
     pub name: &'a str,
-    /// The fleet repository. If it is empty, the hub has no root: it serves the objects that it has.
+    /// The fleet repository. If it is empty, the hub has no root: it serves the objects that it
+    /// has.
     pub repository: &'a str,
     /// The branch that the hub follows.
     pub branch: &'a str,
@@ -48,7 +49,8 @@ pub trait Site {
     fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str);
     /// Waits until the queue is empty and stays so.
     fn settle(&self);
-    /// Waits until `check` succeeds; panics with its last error after `limit`. `description` names what is awaited.
+    /// Waits until `check` succeeds; panics with its last error after `limit`. `description` names
+    /// what is awaited.
     fn until(
         &self,
         limit: Duration,
@@ -78,7 +80,8 @@ pub trait Node {
     ) -> Result<Value, Refused>;
     /// Returns every request so far, oldest first.
     fn requests(&self) -> Vec<Request>;
-    /// Returns the number of write requests so far, as the server counts them, without events and the server's own bookkeeping.
+    /// Returns the number of write requests so far, as the server counts them, without events and
+    /// the server's own bookkeeping.
     fn writes(&self) -> u64;
     /// Returns a kubeconfig of an administrator.
     fn kubeconfig(&self) -> String;
@@ -204,7 +207,8 @@ fn core(plural: &str, namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/{plural}/{name}")
 }
 
-/// Returns the status, reason and message of a Flux object's Ready condition; each is `none` if it is missing.
+/// Returns the status, reason and message of a Flux object's Ready condition; each is `none` if it
+/// is missing.
 pub fn ready(
     cluster: &dyn Node,
     kind: &str,
@@ -226,7 +230,8 @@ pub fn ready(
     (text("status"), text("reason"), text("message"))
 }
 
-/// Checks that a Kustomization is ready at a revision that ends with `sha`; the error describes its state.
+/// Checks that a Kustomization is ready at a revision that ends with `sha`; the error describes its
+/// state.
 pub fn is_ready(cluster: &dyn Node, namespace: &str, name: &str, sha: &str) -> Result<(), String> {
     let (status, reason, message) = ready(cluster, "Kustomization", namespace, name);
     let object = cluster
@@ -258,7 +263,8 @@ pub fn writes_since(cluster: &dyn Node, start: usize) -> Vec<Request> {
         .collect()
 }
 
-/// Checks that clusters receive no writes: compares the API servers' own counts, and lists unexpected writes from their logs.
+/// Checks that clusters receive no writes: compares the API servers' own counts, and lists
+/// unexpected writes from their logs.
 pub struct NoWrites<'c>(Vec<(&'c dyn Node, u64, usize)>);
 
 impl<'c> NoWrites<'c> {

@@ -1,15 +1,17 @@
-//! Handles the timer's event: reconciles the kubeconfigs of Tenant owners on each hub that has a Capsule proxy.
+//! Handles the timer's event: reconciles the kubeconfigs of Tenant owners on each hub that has a
+//! Capsule proxy.
 
 use driftless_core::capsule::{self, Report};
 use driftless_core::ports::Ports;
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
 
-/// Reconciles the accounts of every hub that has a Capsule proxy. The event has no content that is used.
+/// Reconciles the accounts of every hub that has a Capsule proxy. The event has no content that is
+/// used.
 ///
 /// # Errors
-/// Fails if the registry cannot be read, and after all work if something failed on a hub, so that the metric of this function's
-/// errors counts it. The next event tries again.
+/// Fails if the registry cannot be read, and after all work if something failed on a hub, so that
+/// the metric of this function's errors counts it. The next event tries again.
 pub async fn handle(ports: &Ports, _event: LambdaEvent<Value>) -> Result<Value, Error> {
     let reports = capsule::run(ports).await?;
     let failed: Vec<String> = reports.iter().flat_map(failures).collect();

@@ -1,4 +1,5 @@
-//! The capsule function: creates the kubeconfigs of owners of Capsule Tenants, and deletes those of former owners.
+//! The capsule function: creates the kubeconfigs of owners of Capsule Tenants, and deletes those of
+//! former owners.
 
 mod handler;
 

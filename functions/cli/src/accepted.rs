@@ -1,4 +1,5 @@
-//! Flags of kustomize, Helm and Flux that have no effect here. They are accepted, so that a command line for those tools works unchanged.
+//! Flags of kustomize, Helm and Flux that have no effect here. They are accepted, so that a command
+//! line for those tools works unchanged.
 
 use clap::builder::{BoolishValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};

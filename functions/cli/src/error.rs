@@ -41,7 +41,8 @@ impl Error {
         }
     }
 
-    /// Returns the error for a file of a flag that cannot be read; an error of usage if it does not exist.
+    /// Returns the error for a file of a flag that cannot be read; an error of usage if it does not
+    /// exist.
     pub fn unreadable(flag: &str, file: &Path, error: &io::Error) -> Self {
         let shown = file.display();
         match error.kind() {

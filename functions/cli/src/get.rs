@@ -247,7 +247,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
     }
 }
 
-/// Returns the objects of a kind, sorted by namespace and name. A kind that the hub does not serve is an error if `needed`, else it has no objects.
+/// Returns the objects of a kind, sorted by namespace and name. A kind that the hub does not serve
+/// is an error if `needed`, else it has no objects.
 async fn list(
     hub: &Hub,
     kind: FluxKind,
@@ -358,7 +359,8 @@ fn row(object: &Object, with_namespace: bool, with_kind: bool) -> Vec<String> {
     row
 }
 
-/// Returns the name of an object as kubectl prints it: `kustomization.kustomize.toolkit.fluxcd.io/apps`.
+/// Returns the name of an object as kubectl prints it:
+/// `kustomization.kustomize.toolkit.fluxcd.io/apps`.
 fn resource_name(object: &Object) -> String {
     format!(
         "{}.{}/{}\n",

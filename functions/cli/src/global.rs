@@ -4,7 +4,8 @@ use crate::accepted::Flags;
 use clap::Arg;
 use std::ffi::OsString;
 
-/// The options that may come before the command. Each command defines those that it has. They are declared here for the help of `driftless`, and so that they can be moved.
+/// The options that may come before the command. Each command defines those that it has. They are
+/// declared here for the help of `driftless`, and so that they can be moved.
 pub struct Global;
 
 impl Flags for Global {
@@ -23,7 +24,9 @@ impl Flags for Global {
     }
 }
 
-/// Moves the options before the command to the place after it, where the command's own parser accepts or refuses them. A command line with another option before the command, or without a command, is returned unchanged.
+/// Moves the options before the command to the place after it, where the command's own parser
+/// accepts or refuses them. A command line with another option before the command, or without a
+/// command, is returned unchanged.
 pub fn move_after_command(line: Vec<OsString>) -> Vec<OsString> {
     let flags = Global::flags();
     let mut at = 1;

@@ -1,5 +1,7 @@
-//! `driftless gotemplate-vectors FILE`: renders small charts of one template each, for the corpus of templates.
-//! FILE has one JSON object per line (name, template, values, user_values, set, files). The output has one line for each of them: `{"name", "got"}`, `{"name", "got_b64"}` for output that is not UTF-8, or `{"name", "error"}`.
+//! `driftless gotemplate-vectors FILE`: renders small charts of one template each, for the corpus
+//! of templates. FILE has one JSON object per line (name, template, values, user_values, set,
+//! files). The output has one line for each of them: `{"name", "got"}`, `{"name", "got_b64"}` for
+//! output that is not UTF-8, or `{"name", "error"}`.
 
 use crate::error::Error;
 use crate::term;

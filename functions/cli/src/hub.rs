@@ -53,7 +53,8 @@ impl Connection {
             Some(plugin) => Arc::new(plugin.connect(&access)?),
             None => KubeClusters::new().connect(&access, None).await?,
         };
-        // Every command begins with this request. Here the error of a wrong address or wrong credentials gets the server's name.
+        // Every command begins with this request. Here the error of a wrong address or wrong
+        // credentials gets the server's name.
         let kind = FluxKind::Kustomization;
         let answer = cluster.versions(kind.group(), kind.as_str()).await;
         answer.map_err(|error| Error::from(error).at(&access.server))?;

@@ -34,7 +34,8 @@ use mimalloc::MiMalloc;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-/// Rendering makes many small allocations: with the system's allocator they take a third of the time of a chart.
+/// Rendering makes many small allocations: with the system's allocator they take a third of the
+/// time of a chart.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -79,14 +80,16 @@ enum Command {
     Serve(serve::Args),
 }
 
-/// The commands that only render: they need no runtime and no TLS, and finish in the time that these take to start.
+/// The commands that only render: they need no runtime and no TLS, and finish in the time that
+/// these take to start.
 #[derive(Subcommand)]
 enum Render {
     Build(build::Args),
     Template(template::Args),
 }
 
-/// The command line of the [`Render`] commands. To declare the options of all other commands would take as long as to build a small kustomization.
+/// The command line of the [`Render`] commands. To declare the options of all other commands would
+/// take as long as to build a small kustomization.
 #[derive(Parser)]
 #[command(name = "driftless", version, max_term_width = error::WIDEST)]
 struct RenderCli {
@@ -157,7 +160,8 @@ fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
 mod tests {
     use super::*;
 
-    /// clap checks its definitions only in debug builds: two flags of one name, two groups of one name.
+    /// clap checks its definitions only in debug builds: two flags of one name, two groups of one
+    /// name.
     #[test]
     fn the_definitions_of_commands_are_valid() {
         Cli::command().debug_assert();

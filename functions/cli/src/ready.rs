@@ -16,7 +16,8 @@ pub fn ready(object: &Object) -> (String, String) {
     }
 }
 
-/// Returns whether the object is never reconciled and has no status: a HelmRepository that is a registry.
+/// Returns whether the object is never reconciled and has no status: a HelmRepository that is a
+/// registry.
 pub fn is_static(object: &Object) -> bool {
     FluxKind::of(&object.gvk()) == Some(FluxKind::HelmRepository)
         && HelmRepository::is_static(object)

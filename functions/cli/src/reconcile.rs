@@ -1,4 +1,5 @@
-//! `driftless reconcile`: requests a reconciliation now, as `flux reconcile` does, and waits for it.
+//! `driftless reconcile`: requests a reconciliation now, as `flux reconcile` does, and waits for
+//! it.
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
@@ -224,7 +225,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
     args.output.print(vec![object], true)
 }
 
-/// Returns the sources of an object, each after its own source: the chart of a release also has one.
+/// Returns the sources of an object, each after its own source: the chart of a release also has
+/// one.
 async fn sources(hub: &Hub, id: &ObjectRef) -> Result<Vec<ObjectRef>, Error> {
     let (mut found, mut next) = (Vec::new(), Some(id.clone()));
     while let Some(id) = next {
@@ -338,7 +340,9 @@ impl Wait<'_> {
     }
 }
 
-/// Returns whether a reconciliation has ended: `Ready` is known and of this generation, and no reconciliation is running. A failure that is retried later is an end; a dependency that is not ready is not.
+/// Returns whether a reconciliation has ended: `Ready` is known and of this generation, and no
+/// reconciliation is running. A failure that is retried later is an end; a dependency that is not
+/// ready is not.
 pub fn is_settled(object: &Object) -> bool {
     let conditions = Conditions::of(object);
     let Some(ready) = conditions.ready() else {

@@ -111,7 +111,8 @@ fn note(mark: &str, text: &str) {
     let _ = writeln!(io::stderr().lock(), "{mark} {}", plain(text));
 }
 
-/// Replaces the control characters of a string: messages quote foreign input, whose escape sequences could move the cursor or overwrite lines. Line ends and tabs stay.
+/// Replaces the control characters of a string: messages quote foreign input, whose escape
+/// sequences could move the cursor or overwrite lines. Line ends and tabs stay.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let is_control = |one: char| {
         one.is_control() && !matches!(one, '\n' | '\t')

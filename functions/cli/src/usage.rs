@@ -6,7 +6,8 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Commands and flags of other tools: the command before the word, the word, and its equivalent here.
+/// Commands and flags of other tools: the command before the word, the word, and its equivalent
+/// here.
 const ELSEWHERE: [(&str, &str, &str); 9] = [
     ("", "diff", "driftless build DIR | kubectl diff -f -"),
     (
@@ -43,7 +44,8 @@ const ELSEWHERE: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Prints an error of the parser with the next step, or the requested help, and returns the exit code.
+/// Prints an error of the parser with the next step, or the requested help, and returns the exit
+/// code.
 pub fn end(error: &Error, mut root: Command, line: &[OsString]) -> ExitCode {
     // If the terminal is closed, the error cannot be reported anywhere.
     let _ = error.print();

@@ -1,4 +1,5 @@
-//! Handles the timer's event, which becomes a message for each hub, and these messages, each of which starts a sweep.
+//! Handles the timer's event, which becomes a message for each hub, and these messages, each of
+//! which starts a sweep.
 
 use aws_lambda_events::sqs::SqsEvent;
 use driftless_core::ports::{Ports, SweepRequest};
@@ -6,11 +7,13 @@ use driftless_core::sweep::{self, Report, Started};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
 
-/// Handles an event: queues a message for each hub for the timer's event, and sweeps the hub of such a message.
+/// Handles an event: queues a message for each hub for the timer's event, and sweeps the hub of
+/// such a message.
 ///
 /// # Errors
-/// Fails if the registry or the queue does not answer, or if a message is not valid. Fails after all other hubs if a part of a hub
-/// could not be swept, so that the metric of this function's errors counts it. The next event tries again.
+/// Fails if the registry or the queue does not answer, or if a message is not valid. Fails after
+/// all other hubs if a part of a hub could not be swept, so that the metric of this function's
+/// errors counts it. The next event tries again.
 pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, Error> {
     if event.payload.get("Records").is_some() {
         let messages = serde_json::from_value(event.payload)?;
@@ -86,8 +89,8 @@ mod tests {
     const MINUTE: &str = include_str!("../../../events/drift-schedule.json");
     const SWEEP: &str = include_str!("../../../events/drift-sweep.json");
 
-    /// Hubs with one new GitRepository each. The hub at `dark` refuses connections, the one at `hanging` never answers, and the
-    /// one at `forbidding` refuses a kind.
+    /// Hubs with one new GitRepository each. The hub at `dark` refuses connections, the one at
+    /// `hanging` never answers, and the one at `forbidding` refuses a kind.
     struct Hubs(Arc<TestClock>);
 
     struct OneSource {
@@ -309,7 +312,8 @@ mod tests {
             "1 of 1 hubs failed: forbidding: not listed: Alert: no answer"
         );
         assert_eq!(queue.take().len(), 1);
-        // The kind that was not listed is still an error, and the queued object is not queued again.
+        // The kind that was not listed is still an error, and the queued object is not queued
+        // again.
         assert!(invoke(&ports).await.is_err());
         assert!(queue.take().is_empty());
     }

@@ -13,18 +13,19 @@ const CONCURRENCY: usize = 10;
 const WAIT_BUDGET: Duration = Duration::from_secs(8);
 /// The part of the function's time that is reserved for the writes after a wait.
 const RESERVE: Duration = Duration::from_secs(60);
-/// The part of the function's time that is reserved for the response with the failed messages: without a response, SQS delivers all
-/// messages again.
+/// The part of the function's time that is reserved for the response with the failed messages:
+/// without a response, SQS delivers all messages again.
 const RESPONSE_MARGIN: Duration = Duration::from_secs(5);
 
-/// The delay of the first redelivery of a failed message. Each further delay is four times as long, up to the visibility timeout of
-/// the queue. After the fifth attempt the message goes to the dead-letter queue.
+/// The delay of the first redelivery of a failed message. Each further delay is four times as long,
+/// up to the visibility timeout of the queue. After the fifth attempt the message goes to the
+/// dead-letter queue.
 const REDELIVERY: Duration = Duration::from_secs(15);
 /// The longest delay of a redelivery: the visibility timeout of the queue.
 const MAX_REDELIVERY: Duration = Duration::from_secs(720);
 
-/// Runs the step of each message. Messages whose step could not be started or did not end in time return to the
-/// queue.
+/// Runs the step of each message. Messages whose step could not be started or did not end in time
+/// return to the queue.
 pub async fn handle(
     ports: &Ports,
     event: LambdaEvent<SqsEvent>,
@@ -54,8 +55,9 @@ pub async fn handle(
     Ok(response)
 }
 
-/// Sets the delay of a message's redelivery: a reported failure alone leaves it hidden for the whole visibility timeout (AWS Lambda
-/// Developer Guide, "Handling errors for an SQS event source").
+/// Sets the delay of a message's redelivery: a reported failure alone leaves it hidden for the
+/// whole visibility timeout (AWS Lambda Developer Guide, "Handling errors for an SQS event
+/// source").
 async fn redeliver(ports: &Ports, message: &SqsMessage) {
     let Some(receipt) = &message.receipt_handle else {
         return;
@@ -89,8 +91,8 @@ async fn run_step(
         .map_err(|error| format!("{}: {error}", request.object))
 }
 
-/// Returns the rest of the function's time. `cargo lambda watch` 1.9 sets the deadline to the time limit itself: ten minutes
-/// after 1970.
+/// Returns the rest of the function's time. `cargo lambda watch` 1.9 sets the deadline to the time
+/// limit itself: ten minutes after 1970.
 fn left(deadline: SystemTime) -> Duration {
     let since_1970 = deadline
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -103,7 +105,8 @@ fn left(deadline: SystemTime) -> Duration {
         .unwrap_or_default()
 }
 
-/// Returns the time for which a step may wait, so that enough time is left for the writes after the wait.
+/// Returns the time for which a step may wait, so that enough time is left for the writes after the
+/// wait.
 fn wait_budget(left: Duration) -> Duration {
     left.saturating_sub(RESERVE).min(WAIT_BUDGET)
 }

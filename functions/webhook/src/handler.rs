@@ -1,11 +1,13 @@
-//! Handles a delivery of a Git host: queues a request for each source that follows the pushed reference.
+//! Handles a delivery of a Git host: queues a request for each source that follows the pushed
+//! reference.
 
 use driftless_core::ports::Ports;
 use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance, Refusal};
 use lambda_http::{Body, Error, Request, Response};
 use serde_json::{Value, json};
 
-/// The entrance by a function URL: Lambda passes on events of at most 6 MB, and answers larger ones itself.
+/// The entrance by a function URL: Lambda passes on events of at most 6 MB, and answers larger ones
+/// itself.
 const ENTRANCE: Entrance = Entrance {
     max_body: 6 << 20,
     secret: "the secret manager under 'github/webhook'",

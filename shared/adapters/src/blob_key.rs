@@ -5,7 +5,8 @@ use driftless_core::ports::{ErrorKind, PortError, Result};
 /// The longest key in bytes: S3's limit.
 const MAX_LENGTH: usize = 1024;
 
-/// Checks that a key has 1 to 1,024 bytes and no empty part between slashes: S3 and a directory can both store such keys.
+/// Checks that a key has 1 to 1,024 bytes and no empty part between slashes: S3 and a directory can
+/// both store such keys.
 ///
 /// # Errors
 /// Fails with `Invalid` for any other key.

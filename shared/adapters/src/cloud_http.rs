@@ -1,4 +1,5 @@
-//! Requests to cloud services, whose hosts are not named by users: without retries and redirects, with short answers.
+//! Requests to cloud services, whose hosts are not named by users: without retries and redirects,
+//! with short answers.
 
 use crate::tenant_http::{self, Clients};
 use bytes::Bytes;
@@ -12,12 +13,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The limit of an answer, in bytes.
 const ANSWER_LIMIT: u64 = 1 << 20;
 
-/// Sends a request and returns the body of the answer. `allow_local` is true if the operator configured the address, such as an
-/// emulator's.
+/// Sends a request and returns the body of the answer. `allow_local` is true if the operator
+/// configured the address, such as an emulator's.
 ///
 /// # Errors
-/// Fails without an answer, and for an answer without success: the error has the answer's code but not its message, which may
-/// repeat what was sent.
+/// Fails without an answer, and for an answer without success: the error has the answer's code but
+/// not its message, which may repeat what was sent.
 pub(crate) async fn ask(
     clients: &Clients,
     request: http::Request<Vec<u8>>,
@@ -59,8 +60,9 @@ async fn refusal(response: Response, place: &str) -> PortError {
     error
 }
 
-/// Returns the code of a refusal: Amazon has it in `__type`, OAuth in `error`, Google and Azure in `error.status` or `error.code`,
-/// registries in `errors`. Entra ID's more specific number is appended.
+/// Returns the code of a refusal: Amazon has it in `__type`, OAuth in `error`, Google and Azure in
+/// `error.status` or `error.code`, registries in `errors`. Entra ID's more specific number is
+/// appended.
 fn code(body: &Value) -> Option<String> {
     let error = &body["error"];
     let codes = [
@@ -81,7 +83,8 @@ fn code(body: &Value) -> Option<String> {
     })
 }
 
-/// Returns whether the code of an answer with status 400 is a denial: Amazon's services and token services do not use 403.
+/// Returns whether the code of an answer with status 400 is a denial: Amazon's services and token
+/// services do not use 403.
 fn is_denial(code: &str) -> bool {
     [
         "AccessDenied",

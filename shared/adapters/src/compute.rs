@@ -5,8 +5,8 @@ use driftless_core::ports::Compute;
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 
-/// The runtime's threads for blocking work, with as many concurrent computations as processors: more would need
-/// memory without finishing sooner.
+/// The runtime's threads for blocking work, with as many concurrent computations as processors:
+/// more would need memory without finishing sooner.
 #[derive(Debug)]
 pub struct Threads(Semaphore);
 

@@ -20,15 +20,18 @@ pub struct Config {
     pub bucket: String,
     /// The URL of the queue, from `DRIFTLESS_QUEUE_URL`.
     pub queue_url: String,
-    /// The URL of the queue for the sweeps of hubs, from `DRIFTLESS_SWEEP_QUEUE_URL`. Without one, the function that the timer
-    /// starts sweeps all hubs itself.
+    /// The URL of the queue for the sweeps of hubs, from `DRIFTLESS_SWEEP_QUEUE_URL`. Without one,
+    /// the function that the timer starts sweeps all hubs itself.
     pub sweep_queue_url: Option<String>,
-    /// The prefix of the names of secrets, from `DRIFTLESS_SECRETS_PREFIX`; the default is `driftless/`.
+    /// The prefix of the names of secrets, from `DRIFTLESS_SECRETS_PREFIX`; the default is
+    /// `driftless/`.
     pub secrets_prefix: String,
     /// The hosts with GitHub's API: `DRIFTLESS_GITHUB_API` replaces the public API of github.com,
-    /// `DRIFTLESS_GITHUB_HOSTS` adds hosts (`git.acme.example=https://git.acme.example/api/v3`, separated by commas).
+    /// `DRIFTLESS_GITHUB_HOSTS` adds hosts (`git.acme.example=https://git.acme.example/api/v3`,
+    /// separated by commas).
     pub hosts: Hosts,
-    /// True if the bucket is put into the path, because `AWS_ENDPOINT_URL` or `AWS_ENDPOINT_URL_S3` sets an endpoint.
+    /// True if the bucket is put into the path, because `AWS_ENDPOINT_URL` or `AWS_ENDPOINT_URL_S3`
+    /// sets an endpoint.
     pub path_style: bool,
 }
 
@@ -52,7 +55,8 @@ impl Config {
         Self::from(|name| std::env::var(name).ok())
     }
 
-    /// Reads the configuration from the variables that `get` returns; an empty one counts as absent.
+    /// Reads the configuration from the variables that `get` returns; an empty one counts as
+    /// absent.
     ///
     /// # Errors
     /// Fails with all missing variables in one error.
@@ -167,9 +171,10 @@ fn clouds(aws: AwsLogins) -> Clouds {
 
 /// Returns the ports of a function, according to its environment.
 ///
-/// On AWS it reads [`Config`]. A single function on a developer's machine has `DRIFTLESS_STORE` instead of a
-/// bucket and a queue: a directory with `store/` in place of the bucket, `secrets/` with a file for each secret
-/// (`secrets/github/webhook`, `secrets/hubs/staging`), and `queue/`, to which [`OutboxQueue`] writes the queued messages.
+/// On AWS it reads [`Config`]. A single function on a developer's machine has `DRIFTLESS_STORE`
+/// instead of a bucket and a queue: a directory with `store/` in place of the bucket, `secrets/`
+/// with a file for each secret (`secrets/github/webhook`, `secrets/hubs/staging`), and `queue/`, to
+/// which [`OutboxQueue`] writes the queued messages.
 ///
 /// # Errors
 /// Fails if a variable is missing or not valid, or if a directory cannot be used.
@@ -219,7 +224,8 @@ pub struct LocalOptions {
     pub secrets: Option<PathBuf>,
     /// The secrets by name; they take precedence over those of the directory.
     pub given_secrets: BTreeMap<String, Secret>,
-    /// The directories of Git repositories that may be read, as [`driftless_core::repository::directory_url`] names them.
+    /// The directories of Git repositories that may be read, as
+    /// [`driftless_core::repository::directory_url`] names them.
     pub git_repositories: Vec<PathBuf>,
     /// The hosts with GitHub's API.
     pub hosts: Hosts,

@@ -1,4 +1,5 @@
-//! A cache of values that expire. Concurrent callers share one computation; a value is used until a fifth of its life is left.
+//! A cache of values that expire. Concurrent callers share one computation; a value is used until a
+//! fifth of its life is left.
 
 use driftless_core::ports::Result;
 use futures::FutureExt as _;
@@ -33,8 +34,9 @@ impl<K, V> Default for ExpiringCache<K, V> {
 }
 
 impl<K: PartialEq, V: Clone + Send + Sync + 'static> ExpiringCache<K, V> {
-    /// Returns the value of `key`, and computes it unless a cached one has more than a fifth of its life left at `now`. `make` returns
-    /// the value with its expiry (both times since 1970). All concurrent callers get its error, which is not cached.
+    /// Returns the value of `key`, and computes it unless a cached one has more than a fifth of its
+    /// life left at `now`. `make` returns the value with its expiry (both times since 1970). All
+    /// concurrent callers get its error, which is not cached.
     ///
     /// # Errors
     /// Fails if `make` does.

@@ -5,12 +5,12 @@ use tracing_subscriber::EnvFilter;
 /// The environment variable with the log levels.
 const VARIABLE: &str = "DRIFTLESS_LOG";
 
-/// The default levels. The clients' own spans and failures are left out, because their callers decide what a failure means and
-/// log it once.
+/// The default levels. The clients' own spans and failures are left out, because their callers
+/// decide what a failure means and log it once.
 const DEFAULT: &str = "info,kube_client=off,octocrab=off,tower_http=off,hyper=off,aws_config=warn,aws_smithy_runtime=off";
 
-/// Returns the filter with the directives of `given` after the defaults, which they override. Invalid directives are ignored: a
-/// function with a misspelled log level still works.
+/// Returns the filter with the directives of `given` after the defaults, which they override.
+/// Invalid directives are ignored: a function with a misspelled log level still works.
 fn filter(given: Option<String>) -> EnvFilter {
     let given = given.unwrap_or_default();
     let wanted = EnvFilter::try_new(format!("{DEFAULT},{given}"));
@@ -25,7 +25,8 @@ fn from_env() -> EnvFilter {
     )
 }
 
-/// Logs JSON lines without times, for a function: the runtime adds the time itself. A second call has no effect.
+/// Logs JSON lines without times, for a function: the runtime adds the time itself. A second call
+/// has no effect.
 pub fn init_lambda() {
     let lines = tracing_subscriber::fmt()
         .json()

@@ -4,8 +4,8 @@ use driftless_core::address;
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
 
-/// Returns the addresses of a name, without a port. Addresses that lead back into this installation are left out unless
-/// `allow_local`.
+/// Returns the addresses of a name, without a port. Addresses that lead back into this installation
+/// are left out unless `allow_local`.
 ///
 /// # Errors
 /// Fails if no address is left.

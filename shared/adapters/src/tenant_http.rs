@@ -1,5 +1,6 @@
-//! HTTP clients for hosts that tenants name. Local addresses are refused, also in answers of DNS and in redirects,
-//! unless the connection allows them; the environment's proxy is not used; answers have a limit of bytes.
+//! HTTP clients for hosts that tenants name. Local addresses are refused, also in answers of DNS
+//! and in redirects, unless the connection allows them; the environment's proxy is not used;
+//! answers have a limit of bytes.
 
 use crate::resolver;
 use bytes::{Bytes, BytesMut};
@@ -57,7 +58,8 @@ impl<'a> Login<'a> {
     }
 }
 
-/// A cache of HTTP clients by their settings: certificates, proxy, timeout, and which addresses they may reach.
+/// A cache of HTTP clients by their settings: certificates, proxy, timeout, and which addresses
+/// they may reach.
 #[derive(Default)]
 pub(crate) struct Clients {
     /// The clients, the most recently used first.
@@ -74,10 +76,12 @@ struct Key {
 }
 
 impl Clients {
-    /// Sends a request and follows redirects, with the same checks for each address; redirects from HTTPS to HTTP are refused.
+    /// Sends a request and follows redirects, with the same checks for each address; redirects from
+    /// HTTPS to HTTP are refused.
     ///
     /// # Errors
-    /// Fails without an answer in time, for an address that may not be reached, and for certificates that cannot be used.
+    /// Fails without an answer in time, for an address that may not be reached, and for
+    /// certificates that cannot be used.
     pub async fn ask(&self, ask: FileRequest<'_>) -> Result<Response> {
         let late = || {
             let message = format!("'{}': no answer in time", ask.place);
@@ -156,7 +160,8 @@ impl Clients {
 
 fn build(key: &Key) -> Result<Client> {
     let invalid = |message: &str| PortError::new(ErrorKind::Invalid, message);
-    // The library panics without a default provider in the process. An already installed provider is kept.
+    // The library panics without a default provider in the process. An already installed provider
+    // is kept.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(AGENT)

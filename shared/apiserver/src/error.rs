@@ -113,7 +113,8 @@ impl FieldError {
         Self::invalid_raw("<nil>", "null", detail)
     }
 
-    /// Returns whether the error is structural, so that CEL rules cannot be evaluated over the object.
+    /// Returns whether the error is structural, so that CEL rules cannot be evaluated over the
+    /// object.
     pub fn is_structural(&self) -> bool {
         matches!(
             self.kind,

@@ -1,14 +1,17 @@
-//! Addresses: the host that they name, and whether they lead back into this installation (to the machine itself, its neighbours on the link, its metadata services).
+//! Addresses: the host that they name, and whether they lead back into this installation (to the
+//! machine itself, its neighbours on the link, its metadata services).
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Returns the part between the scheme, if there is one, and the path: `ghcr.io` of `oci://ghcr.io/a/b`, `https://ghcr.io/v1/` and `ghcr.io/a`.
+/// Returns the part between the scheme, if there is one, and the path: `ghcr.io` of
+/// `oci://ghcr.io/a/b`, `https://ghcr.io/v1/` and `ghcr.io/a`.
 pub fn authority(address: &str) -> &str {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     rest.split('/').next().unwrap_or_default()
 }
 
-/// Returns whether an address leads back into this installation, in any form in which IPv6 embeds IPv4.
+/// Returns whether an address leads back into this installation, in any form in which IPv6 embeds
+/// IPv4.
 pub fn is_local(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(ip) => {
@@ -16,7 +19,8 @@ pub fn is_local(address: IpAddr) -> bool {
         }
         IpAddr::V6(ip) => {
             let parts = ip.segments();
-            // IPv4 behind a translator (RFC 6052). `fd00:ec2::/32` below is the metadata service of EC2.
+            // IPv4 behind a translator (RFC 6052). `fd00:ec2::/32` below is the metadata service of
+            // EC2.
             let translated = parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0];
             let [.., high, low] = parts;
             let inner = Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
@@ -29,7 +33,8 @@ pub fn is_local(address: IpAddr) -> bool {
     }
 }
 
-/// Returns whether a host (`127.0.0.1`, `[::1]`, `api.example.com`) is an address that leads back into this installation, or is named `localhost`. Other names are checked when they are resolved.
+/// Returns whether a host (`127.0.0.1`, `[::1]`, `api.example.com`) is an address that leads back
+/// into this installation, or is named `localhost`. Other names are checked when they are resolved.
 pub fn is_local_host(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<IpAddr>() {

@@ -1,5 +1,5 @@
-//! The objects that a hub needs before its first reconciliation: Flux's definitions, its namespace and identities, and the root that
-//! leads to all other objects. Existing objects stay unchanged.
+//! The objects that a hub needs before its first reconciliation: Flux's definitions, its namespace
+//! and identities, and the root that leads to all other objects. Existing objects stay unchanged.
 
 use crate::flux::{
     FLUX_SYSTEM, FluxKind, KUSTOMIZE_CONTROLLER, custom_resource_definitions, is_current,
@@ -26,12 +26,14 @@ pub struct Root {
     pub branch: String,
     /// The directory in it, relative to the repository.
     pub path: String,
-    /// The Secret in `flux-system` with the login; `None` for the installation's own login or an anonymous one.
+    /// The Secret in `flux-system` with the login; `None` for the installation's own login or an
+    /// anonymous one.
     pub secret: Option<String>,
 }
 
 impl Root {
-    /// Renders the GitRepository and the Kustomization as a file of the fleet repository, as `flux bootstrap` writes `gotk-sync.yaml`.
+    /// Renders the GitRepository and the Kustomization as a file of the fleet repository, as
+    /// `flux bootstrap` writes `gotk-sync.yaml`.
     pub fn manifest(&self) -> String {
         let documents = root_objects(self)
             .into_iter()
@@ -52,12 +54,14 @@ pub struct Report {
     pub updated: Vec<String>,
     /// The fields of existing objects that differ from the requested ones and stay unchanged.
     pub different: Vec<String>,
-    /// Our definitions that stay unchanged: the newer ones do not declare fields of stored objects, which would lose them.
+    /// Our definitions that stay unchanged: the newer ones do not declare fields of stored objects,
+    /// which would lose them.
     pub kept: Vec<String>,
 }
 
-/// Installs Flux's definitions, its namespace, the service accounts of its controllers and their role, each only if it is
-/// missing; updates our definitions, unless an object would thereby lose a field.
+/// Installs Flux's definitions, its namespace, the service accounts of its controllers and their
+/// role, each only if it is missing; updates our definitions, unless an object would thereby lose a
+/// field.
 ///
 /// # Errors
 /// An error of the cluster.
@@ -102,7 +106,8 @@ pub async fn install(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Report>
     Ok(report)
 }
 
-/// Describes the fields of stored objects that a definition does not declare; `None` if no object has such fields.
+/// Describes the fields of stored objects that a definition does not declare; `None` if no object
+/// has such fields.
 async fn lost_fields(cluster: &dyn Cluster, definition: &Object) -> Result<Option<String>> {
     let string = |path: &str| {
         definition
@@ -169,7 +174,8 @@ pub async fn definitions(cluster: &dyn Cluster) -> Result<Definitions> {
     Ok(found)
 }
 
-/// Creates the GitRepository and the Kustomization `flux-system/flux-system`, each only if it is missing.
+/// Creates the GitRepository and the Kustomization `flux-system/flux-system`, each only if it is
+/// missing.
 ///
 /// # Errors
 /// An error of the cluster, or it does not serve Flux's definitions.
@@ -220,8 +226,8 @@ fn identities() -> Vec<Value> {
     ]
 }
 
-/// Returns the GitRepository and the Kustomization of the root. It acts as the account that [`install`] binds to `cluster-admin`,
-/// independent of the hub's default account.
+/// Returns the GitRepository and the Kustomization of the root. It acts as the account that
+/// [`install`] binds to `cluster-admin`, independent of the hub's default account.
 fn root_objects(root: &Root) -> Vec<Value> {
     let api_version = |kind: FluxKind| {
         format!(
@@ -306,7 +312,8 @@ async fn create_missing(
     Ok(live)
 }
 
-/// Checks whether our live definition contains all of the newest one. The server adds further fields.
+/// Checks whether our live definition contains all of the newest one. The server adds further
+/// fields.
 fn serves(live: &Object, newest: &Object) -> bool {
     live.pointer("/spec")
         .zip(newest.pointer("/spec"))
@@ -380,7 +387,8 @@ mod tests {
         assert_eq!(objects[0].pointer("/spec/ref/branch").unwrap(), "main");
         assert_eq!(objects[1].api_version(), "kustomize.toolkit.fluxcd.io/v1");
         assert_eq!(objects[1].pointer("/spec/path").unwrap(), "./clusters/a");
-        // This account is bound to cluster-admin, unlike the default account of tenants on a locked-down hub.
+        // This account is bound to cluster-admin, unlike the default account of tenants on a
+        // locked-down hub.
         assert_eq!(
             objects[1].pointer("/spec/serviceAccountName").unwrap(),
             "kustomize-controller"

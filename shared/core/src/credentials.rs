@@ -55,9 +55,9 @@ pub fn keys(object: &Object) -> Vec<String> {
 }
 
 /// Returns the credentials for a GitRepository: the login in its Secret, or without one those of
-/// [`Settings::source_auth`](crate::hub::Settings::source_auth). A deploy key (`identity`) is the login for an `ssh://` address;
-/// at github.com it is used if there is no other one.
-/// `proxy` is the address in the Secret of `spec.proxySecretRef`.
+/// [`Settings::source_auth`](crate::hub::Settings::source_auth). A deploy key (`identity`) is the
+/// login for an `ssh://` address; at github.com it is used if there is no other one. `proxy` is the
+/// address in the Secret of `spec.proxySecretRef`.
 ///
 /// # Errors
 /// The Secret is missing or has none of the supported keys.
@@ -105,8 +105,8 @@ struct Found {
     connection: Connection,
 }
 
-/// Reads a Secret with Flux's keys (github.com/fluxcd/pkg/git 0.52): `ca.crt` overrides `caFile`, and a bearer token overrides user
-/// and password.
+/// Reads a Secret with Flux's keys (github.com/fluxcd/pkg/git 0.52): `ca.crt` overrides `caFile`,
+/// and a bearer token overrides user and password.
 async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Found, Failure> {
     let place = format!("Secret/{namespace}/{name}");
     let fail = |problem: &str| {
@@ -189,7 +189,8 @@ impl LoginHint {
         self.hint_or(namespace, "")
     }
 
-    /// Returns the advice for the operator, for objects of a namespace, after `own`, the advice for the objects' owner.
+    /// Returns the advice for the operator, for objects of a namespace, after `own`, the advice for
+    /// the objects' owner.
     pub fn hint_or(&self, namespace: &str, own: &str) -> String {
         let (prefix, repository) = (self.prefix, self.repository.short_name());
         format!(

@@ -8,7 +8,8 @@ use crate::schedule;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 
-/// Appended to the message of an expression if the hub refuses cross-namespace references, because it then sees fewer fields.
+/// Appended to the message of an expression if the hub refuses cross-namespace references, because
+/// it then sees fewer fields.
 const CROSS_NAMESPACE_NOTE: &str = "; in a dependency of another namespace, readyExpr sees only metadata.name, namespace and generation, \
                     status.observedGeneration and the conditions without their messages, because the hub refuses cross-namespace \
                     references";
@@ -22,7 +23,8 @@ type IsBehind<'b> = dyn Fn(&Object) -> bool + Sync + 'b;
 /// Checks the dependencies of an object.
 ///
 /// # Errors
-/// `DependencyNotReady` (waiting: the dependency requeues this object), an invalid expression, or an error of the cluster or the bucket.
+/// `DependencyNotReady` (waiting: the dependency requeues this object), an invalid expression, or
+/// an error of the cluster or the bucket.
 pub async fn check(
     context: &Context<'_>,
     own: &Object,
@@ -72,8 +74,8 @@ async fn unmet(
             true => (restricted(&object), CROSS_NAMESPACE_NOTE),
             false => (object.to_value(), ""),
         };
-        // As in Flux, an expression replaces the built-in check. One that cannot be evaluated, for example because a
-        // field does not exist yet, counts as not ready.
+        // As in Flux, an expression replaces the built-in check. One that cannot be evaluated, for
+        // example because a field does not exist yet, counts as not ready.
         let is_ready = expression
             .is_ready(&own.to_value(), &dependency)
             .unwrap_or(false);
@@ -89,8 +91,9 @@ async fn unmet(
     Ok(is_behind(&object).then(|| format!("dependency '{name}' revision is not up to date")))
 }
 
-/// Returns the fields of an object of another namespace that an expression may see if cross-namespace references are refused: enough to
-/// decide whether it is ready. Expressions could otherwise reveal any field that they see, character by character.
+/// Returns the fields of an object of another namespace that an expression may see if
+/// cross-namespace references are refused: enough to decide whether it is ready. Expressions could
+/// otherwise reveal any field that they see, character by character.
 fn restricted(object: &Object) -> Value {
     let conditions = object
         .pointer("/status/conditions")

@@ -1,7 +1,9 @@
-//! The driver of every kind's step: read the object, decide, act, write the status, send the events.
+//! The driver of every kind's step: read the object, decide, act, write the status, send the
+//! events.
 //!
-//! A kind is a [`Reconciler`], which returns its results in a [`Report`]. Only the driver writes the report into
-//! the object's status, sends the events, keeps the memory, and decides when the object is reconciled again.
+//! A kind is a [`Reconciler`], which returns its results in a [`Report`]. Only the driver writes
+//! the report into the object's status, sends the events, keeps the memory, and decides when the
+//! object is reconciled again.
 
 use crate::failure::Failure;
 use crate::flux::{FluxObject, ObjectRef, REQUESTED_AT};
@@ -22,7 +24,8 @@ pub(crate) trait Reconciler {
     /// The data that is remembered between steps. All of it may be lost.
     type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
-    /// The name of Flux's controller of the kind: the source of its events and the field manager of its status.
+    /// The name of Flux's controller of the kind: the source of its events and the field manager of
+    /// its status.
     const CONTROLLER: &'static str;
     /// The reason of `Ready` if the object's spec is not valid.
     const INVALID: &'static str;
@@ -62,7 +65,8 @@ pub(crate) struct Report<O: FluxObject> {
 pub(crate) enum StepEnd {
     /// The step ended without a failure.
     Done(Outcome),
-    /// The step failed; the status has the reason. It is retried after a back-off of at most this duration.
+    /// The step failed; the status has the reason. It is retried after a back-off of at most this
+    /// duration.
     Failed(Failure, Duration),
     /// The cleanup is finished, and the finalizer is removed.
     Released,
@@ -153,7 +157,8 @@ pub(crate) async fn drive<R: Reconciler>(
     finish::<R>(context, report, is_deleted).await
 }
 
-/// Runs the step of an object with ports that do not write; returns `None` if the step would change its memory.
+/// Runs the step of an object with ports that do not write; returns `None` if the step would change
+/// its memory.
 ///
 /// # Errors
 /// Those of [`drive`].

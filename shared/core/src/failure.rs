@@ -16,7 +16,8 @@ pub enum Class {
     Waiting,
 }
 
-/// The reason that a step failed. The message goes into conditions and events, so it never contains a secret.
+/// The reason that a step failed. The message goes into conditions and events, so it never contains
+/// a secret.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -74,7 +75,8 @@ impl Failure {
         }
     }
 
-    /// Sets the reason of the failed operation and adds a prefix to the message; terminal failures stay unchanged.
+    /// Sets the reason of the failed operation and adds a prefix to the message; terminal failures
+    /// stay unchanged.
     #[must_use]
     pub fn during(mut self, reason: &'static str, prefix: impl Display) -> Self {
         if self.class == Class::Terminal {

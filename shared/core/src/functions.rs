@@ -19,7 +19,8 @@ fn key(name: &str) -> String {
     format!("{PREFIX}{}.json", state::key_part(name))
 }
 
-/// Records that the function `name` runs this version, for `driftless doctor`. A function calls it when it starts.
+/// Records that the function `name` runs this version, for `driftless doctor`. A function calls it
+/// when it starts.
 ///
 /// # Errors
 /// An error of the bucket.

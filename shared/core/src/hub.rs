@@ -22,45 +22,52 @@ pub struct Settings {
     pub name: String,
     /// True if references to other namespaces are refused (Flux's `--no-cross-namespace-refs`).
     pub no_cross_namespace_refs: bool,
-    /// The service account of objects that name none (Flux's `--default-service-account`); by default the hub's own identity.
+    /// The service account of objects that name none (Flux's `--default-service-account`); by
+    /// default the hub's own identity.
     pub default_service_account: Option<String>,
-    /// The service account whose token is used for a remote cluster if the ConfigMap of `spec.kubeConfig.configMapRef` names none
-    /// (Flux's `--default-kubeconfig-service-account`).
+    /// The service account whose token is used for a remote cluster if the ConfigMap of
+    /// `spec.kubeConfig.configMapRef` names none (Flux's `--default-kubeconfig-service-account`).
     pub default_kubeconfig_service_account: Option<String>,
-    /// The service account whose cloud login is used for sources that name none (`--default-service-account` of Flux's
-    /// source-controller).
+    /// The service account whose cloud login is used for sources that name none
+    /// (`--default-service-account` of Flux's source-controller).
     pub default_source_service_account: Option<String>,
     /// True if the controllers' Deployments of a `gotk-components.yaml` are applied.
     pub keep_controllers: bool,
     /// True if `insecure-skip-tls-verify` is accepted in kubeconfigs.
     pub allow_insecure_kubeconfigs: bool,
-    /// True if remote clusters at loopback and link-local addresses are accepted: for an installation on the operator's own machine.
+    /// True if remote clusters at loopback and link-local addresses are accepted: for an
+    /// installation on the operator's own machine.
     pub allow_local_clusters: bool,
-    /// True if the remote bases and files of a kustomization are fetched: anonymously, or with the installation's own credentials
-    /// for [`Settings::installation_repositories`].
+    /// True if the remote bases and files of a kustomization are fetched: anonymously, or with the
+    /// installation's own credentials for [`Settings::installation_repositories`].
     pub allow_remote_bases: bool,
-    /// The address of the root source, as the operator registered it. The GitRepository `flux-system/flux-system` is read with the
-    /// installation's own credentials while it has this address.
+    /// The address of the root source, as the operator registered it. The GitRepository
+    /// `flux-system/flux-system` is read with the installation's own credentials while it has this
+    /// address.
     pub root_repository: Option<String>,
-    /// The Git repositories that objects of a namespace may read with the installation's own credentials, as
-    /// `NAMESPACE=OWNER/NAME` (see [`Grant`]).
+    /// The Git repositories that objects of a namespace may read with the installation's own
+    /// credentials, as `NAMESPACE=OWNER/NAME` (see [`Grant`]).
     pub installation_repositories: Vec<String>,
-    /// True if a variable of `postBuild` without a value and without a default is an empty string instead of an error (Flux's
-    /// feature gate `StrictPostBuildSubstitutions=false`).
+    /// True if a variable of `postBuild` without a value and without a default is an empty string
+    /// instead of an error (Flux's feature gate `StrictPostBuildSubstitutions=false`).
     pub lenient_substitutions: bool,
-    /// True if a dependency with a `readyExpr` must also be ready (Flux's feature gate `AdditiveCELDependencyCheck`).
+    /// True if a dependency with a `readyExpr` must also be ready (Flux's feature gate
+    /// `AdditiveCELDependencyCheck`).
     pub additive_dependency_check: bool,
-    /// True if releases are applied client-side as in Helm 3, unless they set it (Flux's feature gate `UseHelm3Defaults`).
+    /// True if releases are applied client-side as in Helm 3, unless they set it (Flux's feature
+    /// gate `UseHelm3Defaults`).
     pub helm3_defaults: bool,
-    /// The buckets that a Bucket object may read with the installation's own AWS role, as `NAMESPACE/BUCKET`.
+    /// The buckets that a Bucket object may read with the installation's own AWS role, as
+    /// `NAMESPACE/BUCKET`.
     pub role_buckets: Vec<String>,
-    /// The EKS clusters that objects may use with the installation's own AWS role, as `NAMESPACE/ARN`.
+    /// The EKS clusters that objects may use with the installation's own AWS role, as
+    /// `NAMESPACE/ARN`.
     pub role_clusters: Vec<String>,
-    /// The ECR registries that objects may read with the installation's own AWS role, as `NAMESPACE/HOST/REPOSITORY`, including the
-    /// repositories below.
+    /// The ECR registries that objects may read with the installation's own AWS role, as
+    /// `NAMESPACE/HOST/REPOSITORY`, including the repositories below.
     pub role_registries: Vec<String>,
-    /// The `trusted_root.json` for signatures without keys of objects that name none; by default that of the public Sigstore when
-    /// this version was built.
+    /// The `trusted_root.json` for signatures without keys of objects that name none; by default
+    /// that of the public Sigstore when this version was built.
     pub sigstore_root: Option<String>,
     /// The Capsule proxy, if the hub's tenants are Capsule's ([`crate::capsule`]).
     pub capsule_proxy: Option<CapsuleProxy>,
@@ -88,8 +95,8 @@ pub struct Hub {
 }
 
 impl Settings {
-    /// Returns the credentials for a GitRepository without its own login: those of the installation if the operator named the
-    /// repository, else none.
+    /// Returns the credentials for a GitRepository without its own login: those of the installation
+    /// if the operator named the repository, else none.
     pub fn source_auth(&self, source: &ObjectRef, url: &str) -> GitAuth {
         match self.is_root(source, url) {
             true => GitAuth::Installation,
@@ -97,7 +104,8 @@ impl Settings {
         }
     }
 
-    /// Returns the credentials for a repository that objects of a namespace read without their own login.
+    /// Returns the credentials for a repository that objects of a namespace read without their own
+    /// login.
     pub fn repository_auth(&self, namespace: &str, url: &str) -> GitAuth {
         let Some(repository) = hosted(url) else {
             return GitAuth::Anonymous;
@@ -111,8 +119,9 @@ impl Settings {
         }
     }
 
-    /// Returns whether this is the root source, with the repository that the operator registered: a user who can write the object
-    /// cannot use the installation's credentials for another repository.
+    /// Returns whether this is the root source, with the repository that the operator registered: a
+    /// user who can write the object cannot use the installation's credentials for another
+    /// repository.
     fn is_root(&self, source: &ObjectRef, url: &str) -> bool {
         let root = ObjectRef::new(FluxKind::GitRepository, FLUX_SYSTEM, FLUX_SYSTEM);
         let registered = self.root_repository.as_deref().and_then(hosted);
@@ -150,7 +159,8 @@ pub enum Registered {
     Restored,
 }
 
-/// Registers a hub, or changes its settings. A damaged registration is replaced, because a registration has all settings.
+/// Registers a hub, or changes its settings. A damaged registration is replaced, because a
+/// registration has all settings.
 ///
 /// # Errors
 /// The bucket's.
@@ -174,7 +184,8 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registered> 
     }
 }
 
-/// Returns the names of all registered hubs, also of damaged registrations, which [`connect`] refuses one by one.
+/// Returns the names of all registered hubs, also of damaged registrations, which [`connect`]
+/// refuses one by one.
 ///
 /// # Errors
 /// The bucket's.
@@ -184,8 +195,8 @@ pub async fn names(ports: &Ports) -> Result<Vec<String>> {
     Ok(names.collect())
 }
 
-/// Returns the settings of a registered hub. Absent fields have their defaults, which restrict nothing: so a document without the
-/// hub's name is refused.
+/// Returns the settings of a registered hub. Absent fields have their defaults, which restrict
+/// nothing: so a document without the hub's name is refused.
 ///
 /// # Errors
 /// The hub is not registered, the registration is damaged, or the bucket does not answer.
@@ -213,7 +224,8 @@ pub async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
 /// Connects to a registered hub.
 ///
 /// # Errors
-/// The hub is not registered, its kubeconfig is missing or refused, or the cluster cannot be reached.
+/// The hub is not registered, its kubeconfig is missing or refused, or the cluster cannot be
+/// reached.
 pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
     let settings = settings(ports, name).await?;
     let secret = format!("hubs/{name}");
@@ -240,7 +252,8 @@ pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
 }
 
 impl Hub {
-    /// Returns the resource of a Flux kind in the newest version that the hub serves and driftless knows, else in the first served.
+    /// Returns the resource of a Flux kind in the newest version that the hub serves and driftless
+    /// knows, else in the first served.
     ///
     /// # Errors
     /// The custom resource definitions are not installed.

@@ -1,5 +1,5 @@
-//! Kubeconfigs, parsed with an allow-list. Tenants write them: a field that would run a program, open a file or redirect
-//! requests is refused by its name, and errors never contain a value.
+//! Kubeconfigs, parsed with an allow-list. Tenants write them: a field that would run a program,
+//! open a file or redirect requests is refused by its name, and errors never contain a value.
 
 use crate::ports::{Access, Login, Secret};
 use base64::Engine;
@@ -60,8 +60,9 @@ fn refuse<T>(reason: impl Into<String>) -> Result<T> {
 /// Reads the current context of a kubeconfig.
 ///
 /// # Errors
-/// Invalid YAML, a missing part, a server that is not https, or a field that is not on the list: `exec`, `auth-provider`,
-/// `tokenFile`, names of files, `proxy-url`, `as` and every other field that is not known to be harmless.
+/// Invalid YAML, a missing part, a server that is not https, or a field that is not on the list:
+/// `exec`, `auth-provider`, `tokenFile`, names of files, `proxy-url`, `as` and every other field
+/// that is not known to be harmless.
 pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
     let config = document(text)?;
     let current = string(&config, "", "current-context")?.unwrap_or_default();
@@ -105,7 +106,8 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
     })
 }
 
-/// Returns the server and the certificate authority of the current context. The user's entry is not checked.
+/// Returns the server and the certificate authority of the current context. The user's entry is not
+/// checked.
 ///
 /// # Errors
 /// The same as [`parse`], except those about the user's entry.
@@ -129,8 +131,9 @@ fn cluster_of<'a>(
     Ok(cluster)
 }
 
-/// Replaces the names of files in the current context, which tools on the operator's own machine write, by the content of the
-/// files. Only for kubeconfigs that the operator wrote: `read` opens every file that is named.
+/// Replaces the names of files in the current context, which tools on the operator's own machine
+/// write, by the content of the files. Only for kubeconfigs that the operator wrote: `read` opens
+/// every file that is named.
 ///
 /// # Errors
 /// Invalid YAML, or a file that `read` cannot read (its message follows the field's name).
@@ -363,7 +366,8 @@ fn login(user: &Map<String, Value>) -> Result<Login> {
     }
 }
 
-/// Checks that a URL is `https://host[:port][/path]`: a user would be a login, and a query would change the paths of requests.
+/// Checks that a URL is `https://host[:port][/path]`: a user would be a login, and a query would
+/// change the paths of requests.
 fn server(url: &str) -> Result<String> {
     let Some(rest) = url.strip_prefix("https://") else {
         return refuse("cluster.server is not an https:// URL");

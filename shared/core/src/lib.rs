@@ -1,9 +1,13 @@
-//! The core of driftless: Flux's objects and their reconciliation, over ports that adapters implement.
+//! The core of driftless: Flux's objects and their reconciliation, over ports that adapters
+//! implement.
 //!
-//! - [`flux`]: the API, every served version in one model. [`ports`]: the traits for everything outside the core.
-//! - [`webhook`] and [`sweep`] find the objects to reconcile; [`step`] reconciles one; [`schedule`] decides which worker does, and when.
+//! - [`flux`]: the API, every served version in one model. [`ports`]: the traits for everything
+//!   outside the core.
+//! - [`webhook`] and [`sweep`] find the objects to reconcile; [`step`] reconciles one; [`schedule`]
+//!   decides which worker does, and when.
 //! - [`capsule`] gives owners of Capsule's Tenants their kubeconfigs.
-//! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`] decides the next action of a release.
+//! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`]
+//!   decides the next action of a release.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
 //! ARCHITECTURE.md in this crate has the overview and the invariants, and its directory `docs` the

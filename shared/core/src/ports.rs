@@ -1,4 +1,5 @@
-//! The ports: what the core needs from outside, as traits with the core's own types. Adapters implement them; no signature has a type of an SDK.
+//! The ports: what the core needs from outside, as traits with the core's own types. Adapters
+//! implement them; no signature has a type of an SDK.
 
 mod blobs;
 mod buckets;
@@ -49,7 +50,8 @@ pub enum ErrorKind {
     RateLimited,
     /// No answer, or an answer that asks to try later: the outcome of a write is unknown.
     Unavailable,
-    /// An answer of an unexpected form (HTML, a truncated body, a wrong checksum). Never the same as "empty".
+    /// An answer of an unexpected form (HTML, a truncated body, a wrong checksum). Never the same
+    /// as "empty".
     Unreadable,
     /// This installation does not support the request.
     Unsupported,
@@ -65,7 +67,8 @@ pub struct PortError {
     pub message: String,
     /// The delay before the next try, if the server gave one.
     pub retry_after: Option<Duration>,
-    /// The reason in the API server's `Status`, such as `Invalid` or `Forbidden`; empty if there is no reason.
+    /// The reason in the API server's `Status`, such as `Invalid` or `Forbidden`; empty if there is
+    /// no reason.
     pub reason: String,
 }
 
@@ -126,7 +129,8 @@ pub enum Precondition {
     Is(Version),
 }
 
-/// The outcome of a conditional write. An unclear outcome is `Err(Unavailable)`: read before you decide.
+/// The outcome of a conditional write. An unclear outcome is `Err(Unavailable)`: read before you
+/// decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Put {
     /// The blob was written and has this version.
@@ -159,9 +163,11 @@ pub trait Blobs: Send + Sync {
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>>;
     /// Returns the size of a blob in bytes; `None` if it does not exist. Reads no content.
     async fn size(&self, key: &str) -> Result<Option<u64>>;
-    /// Moves a blob that cannot be used out of the way, if it still has this version; its bytes are kept for inspection. An absent blob is not an error.
+    /// Moves a blob that cannot be used out of the way, if it still has this version; its bytes are
+    /// kept for inspection. An absent blob is not an error.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()>;
-    /// Returns the address of a blob for people and status fields (`s3://bucket/key`, `file:///directory/key`).
+    /// Returns the address of a blob for people and status fields (`s3://bucket/key`,
+    /// `file:///directory/key`).
     fn url(&self, key: &str) -> String;
 }
 
@@ -215,7 +221,8 @@ pub struct Request {
     pub object: ObjectRef,
     /// The cause of the step.
     pub cause: Cause,
-    /// The token of the message that requeues an object ([`crate::schedule`]). Absent in a request of a webhook, a source, the timer or a dependency.
+    /// The token of the message that requeues an object ([`crate::schedule`]). Absent in a request
+    /// of a webhook, a source, the timer or a dependency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -242,15 +249,19 @@ pub struct SweepRequest {
 /// The queue of work.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Queues every request with its delay (at most 15 minutes); returns when the queue has them all.
+    /// Queues every request with its delay (at most 15 minutes); returns when the queue has them
+    /// all.
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()>;
 
-    /// Sets when a message that was received and not processed is delivered again; `receipt` came with the message. Without this call it is delivered when the queue's visibility timeout is over. A queue that gives no receipts does nothing.
+    /// Sets when a message that was received and not processed is delivered again; `receipt` came
+    /// with the message. Without this call it is delivered when the queue's visibility timeout is
+    /// over. A queue that gives no receipts does nothing.
     async fn redeliver(&self, _receipt: &str, _after: Duration) -> Result<()> {
         Ok(())
     }
 
-    /// Queues a sweep of each hub, each in a separate invocation. Returns `false` if this queue does not carry sweeps: then the caller sweeps the hubs.
+    /// Queues a sweep of each hub, each in a separate invocation. Returns `false` if this queue
+    /// does not carry sweeps: then the caller sweeps the hubs.
     async fn sweep(&self, _hubs: &[String]) -> Result<bool> {
         Ok(false)
     }
@@ -259,11 +270,13 @@ pub trait Queue: Send + Sync {
 /// The port to the secret manager.
 #[async_trait]
 pub trait SecretStore: Send + Sync {
-    /// Returns the secret of that name below the installation's prefix, such as `hubs/staging` or `tenants/staging/apps`.
+    /// Returns the secret of that name below the installation's prefix, such as `hubs/staging` or
+    /// `tenants/staging/apps`.
     async fn secret(&self, name: &str) -> Result<Option<Secret>>;
 }
 
-/// The address and the credentials of a cluster. Made only by [`crate::kubeconfig`]'s parser and [`crate::target`]: inline data and https only.
+/// The address and the credentials of a cluster. Made only by [`crate::kubeconfig`]'s parser and
+/// [`crate::target`]: inline data and https only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The URL of the API server: `https://host:port/path`.
@@ -274,7 +287,8 @@ pub struct Access {
     pub tls_server_name: Option<String>,
     /// True if the server's certificate is not checked; only if the operator allows it.
     pub insecure_skip_tls_verify: bool,
-    /// True if addresses that lead back into this installation ([`crate::address`]) may be reached; only if the operator allows it.
+    /// True if addresses that lead back into this installation ([`crate::address`]) may be reached;
+    /// only if the operator allows it.
     pub allow_local: bool,
     /// The credentials for the server.
     pub login: Login,
@@ -315,7 +329,8 @@ pub struct Impersonation {
 }
 
 impl Impersonation {
-    /// Returns the user of a service account. As with client-go, the API server derives no groups from the name, so Flux sends only the user.
+    /// Returns the user of a service account. As with client-go, the API server derives no groups
+    /// from the name, so Flux sends only the user.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self {
             user: format!("system:serviceaccount:{namespace}:{name}"),
@@ -326,7 +341,8 @@ impl Impersonation {
 /// The port that connects to clusters.
 #[async_trait]
 pub trait Clusters: Send + Sync {
-    /// Returns a client for `access` that acts as `user` if there is one. The adapter keeps and shares clients.
+    /// Returns a client for `access` that acts as `user` if there is one. The adapter keeps and
+    /// shares clients.
     async fn connect(
         &self,
         access: &Access,
@@ -397,7 +413,8 @@ pub enum Deleted {
 /// One Kubernetes API server, as one user.
 #[async_trait]
 pub trait Cluster: Send + Sync {
-    /// Returns the resource of a kind; `None` if the server does not serve it. A hit is cached; after a miss the server is asked again.
+    /// Returns the resource of a kind; `None` if the server does not serve it. A hit is cached;
+    /// after a miss the server is asked again.
     async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>>;
     /// Returns the resources of a group and kind in every served version, the preferred one first.
     async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>>;
@@ -406,7 +423,8 @@ pub trait Cluster: Send + Sync {
     /// Reads an object; `None` if it does not exist.
     async fn get(&self, resource: &Resource, namespace: &str, name: &str)
     -> Result<Option<Object>>;
-    /// Lists every object of a kind, in one namespace or (empty) in all, that matches the label selector (empty: all). Follows pages.
+    /// Lists every object of a kind, in one namespace or (empty) in all, that matches the label
+    /// selector (empty: all). Follows pages.
     async fn list(
         &self,
         resource: &Resource,
@@ -435,7 +453,9 @@ pub trait Cluster: Send + Sync {
         name: &str,
         how: &Delete,
     ) -> Result<Deleted>;
-    /// Returns a token of an existing service account with at least a fifth of its lifetime left at `now` (since 1970). Repeated calls return the same token while that holds. The server stores nothing.
+    /// Returns a token of an existing service account with at least a fifth of its lifetime left at
+    /// `now` (since 1970). Repeated calls return the same token while that holds. The server stores
+    /// nothing.
     async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token>;
 }
 

@@ -1,5 +1,5 @@
-//! Addresses of Git repositories. They are parsed only here, both for reading a repository and for deciding whether the operator
-//! allows the installation's own credentials for it.
+//! Addresses of Git repositories. They are parsed only here, both for reading a repository and for
+//! deciding whether the operator allows the installation's own credentials for it.
 
 use crate::ports::{ErrorKind, PortError, Result};
 
@@ -9,16 +9,19 @@ const GITHUB: &str = "github.com";
 const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME, such as team-a=acme/apps; * matches any characters \
                      in NAMESPACE, OWNER and NAME";
 
-/// The address of the root directory of this machine, in the form of a URL that Flux's definitions accept for a `GitRepository`
-/// (`http`, `https` or `ssh`). No host has this name: RFC 2606 reserves `invalid`.
+/// The address of the root directory of this machine, in the form of a URL that Flux's definitions
+/// accept for a `GitRepository` (`http`, `https` or `ssh`). No host has this name: RFC 2606
+/// reserves `invalid`.
 const DIRECTORIES: &str = "https://folder.invalid";
 
-/// Returns the URL by which a `GitRepository` names a directory of this machine, given by its absolute path.
+/// Returns the URL by which a `GitRepository` names a directory of this machine, given by its
+/// absolute path.
 pub fn directory_url(path: &str) -> String {
     format!("{DIRECTORIES}{path}")
 }
 
-/// Returns the path of the directory of this machine that a `GitRepository` names, when it names one.
+/// Returns the path of the directory of this machine that a `GitRepository` names, when it names
+/// one.
 pub fn directory(url: &str) -> Option<&str> {
     url.strip_prefix(DIRECTORIES)
         .or_else(|| url.strip_prefix("file://"))
@@ -48,7 +51,8 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Returns whether both are the same repository: hosts with GitHub's API ignore the case of letters.
+    /// Returns whether both are the same repository: hosts with GitHub's API ignore the case of
+    /// letters.
     pub fn is_same(&self, other: &Self) -> bool {
         self.host == other.host
             && self.owner.eq_ignore_ascii_case(&other.owner)
@@ -130,9 +134,10 @@ pub fn is_github(url: &str) -> bool {
     matches!(place(url), Ok(Location::Hosted(repository)) if repository.host == GITHUB)
 }
 
-/// The operator's permission for objects of a namespace to read a repository with the installation's own credentials:
-/// `NAMESPACE=OWNER/NAME` for GitHub, `NAMESPACE=HOST/OWNER/NAME` for another host. `*` matches any characters within
-/// `NAMESPACE`, `OWNER` and `NAME`, and never a separator: `team-a=acme/*`, `*=acme/public-*`.
+/// The operator's permission for objects of a namespace to read a repository with the
+/// installation's own credentials: `NAMESPACE=OWNER/NAME` for GitHub, `NAMESPACE=HOST/OWNER/NAME`
+/// for another host. `*` matches any characters within `NAMESPACE`, `OWNER` and `NAME`, and never a
+/// separator: `team-a=acme/*`, `*=acme/public-*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     namespace: String,

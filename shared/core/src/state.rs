@@ -5,7 +5,8 @@ use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
 
-/// Encodes a string as one part of a key: every byte other than a letter, digit, `-`, `_` or `.` becomes `%XX`, so that different names have different keys and no name leaves its directory.
+/// Encodes a string as one part of a key: every byte other than a letter, digit, `-`, `_` or `.`
+/// becomes `%XX`, so that different names have different keys and no name leaves its directory.
 pub fn key_part(text: &str) -> String {
     let mut part = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -18,7 +19,8 @@ pub fn key_part(text: &str) -> String {
     part
 }
 
-/// Decodes a part of a key that [`key_part`] encoded; `None` for a part that it cannot have encoded.
+/// Decodes a part of a key that [`key_part`] encoded; `None` for a part that it cannot have
+/// encoded.
 pub fn decode_key_part(part: &str) -> Option<String> {
     let mut pieces = part.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
@@ -54,7 +56,8 @@ fn parse<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
     })
 }
 
-/// Reads a document that may be lost: a damaged one is set aside, with a warning, and counts as absent.
+/// Reads a document that may be lost: a damaged one is set aside, with a warning, and counts as
+/// absent.
 ///
 /// # Errors
 /// The store cannot be reached.
@@ -74,7 +77,8 @@ pub async fn recall<T: DeserializeOwned>(
     }
 }
 
-/// Sets a damaged record aside, and logs a warning with the `reason`; returns whether that worked. A record that stays is overwritten when it is created again.
+/// Sets a damaged record aside, and logs a warning with the `reason`; returns whether that worked.
+/// A record that stays is overwritten when it is created again.
 pub async fn set_aside(
     blobs: &dyn Blobs,
     key: &str,
@@ -108,7 +112,8 @@ pub async fn load<T: DeserializeOwned + Default>(
     }))
 }
 
-/// Writes the memory of a step if it differs from `before`, and returns the version that is then stored. A newer record of another worker is not overwritten.
+/// Writes the memory of a step if it differs from `before`, and returns the version that is then
+/// stored. A newer record of another worker is not overwritten.
 ///
 /// # Errors
 /// The store cannot be reached.

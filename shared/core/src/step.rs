@@ -1,7 +1,8 @@
 //! A step: one bounded, idempotent piece of work on one object.
 //!
-//! The step reads the current state, does the missing work, writes the result and returns the objects to reconcile next.
-//! It may run repeatedly, late or concurrently with another one without harm.
+//! The step reads the current state, does the missing work, writes the result and returns the
+//! objects to reconcile next. It may run repeatedly, late or concurrently with another one without
+//! harm.
 
 use crate::driver::drive;
 use crate::failure::Failure;
@@ -18,11 +19,12 @@ use crate::unsupported;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Runs the step of a request and queues the requests that follow from it. The step may wait for health for at most `wait_budget`.
+/// Runs the step of a request and queues the requests that follow from it. The step may wait for
+/// health for at most `wait_budget`.
 ///
 /// # Errors
-/// Only errors that must return the message to the queue: those of the queue itself, or of a bucket that cannot be reached. Errors of
-/// the object are in its status.
+/// Only errors that must return the message to the queue: those of the queue itself, or of a bucket
+/// that cannot be reached. Errors of the object are in its status.
 pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Result<Outcome> {
     let mut lease = match schedule::begin(ports, request).await? {
         Begin::Run(lease) => lease,
@@ -38,7 +40,8 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
     let own = own.of_tenant(&request.hub, &request.object.namespace);
     let mut outcome = match work(&own, request, wait_budget, &mut lease).await {
         Ok(outcome) => outcome,
-        // The object could not be read or its status could not be written, so only the log can have the failure.
+        // The object could not be read or its status could not be written, so only the log can have
+        // the failure.
         Err(failure) => Outcome::failed(failure, LONGEST_RETRY),
     };
     // The record first: the timer finds requests that are stored but not sent.

@@ -71,7 +71,8 @@ impl TargetsCluster for HelmRelease {
     }
 }
 
-/// Connects to the hub or to the remote cluster of `spec.kubeConfig`, as the service account of the object, else as the hub's default one.
+/// Connects to the hub or to the remote cluster of `spec.kubeConfig`, as the service account of the
+/// object, else as the hub's default one.
 ///
 /// # Errors
 /// A Secret is missing, the kubeconfig is refused, or the name of the service account is not valid.
@@ -83,7 +84,8 @@ pub async fn connect(
     open(context.ports, &context.hub, object, user.as_ref()).await
 }
 
-/// Connects to the same cluster as another user, or as the identity of the hub or the kubeconfig itself.
+/// Connects to the same cluster as another user, or as the identity of the hub or the kubeconfig
+/// itself.
 ///
 /// # Errors
 /// Those of [`connect`].
@@ -163,7 +165,8 @@ async fn from_secret(
     Ok(access)
 }
 
-/// Refuses a server's address that leads back into this installation, unless the hub's settings allow it; `place` is the prefix of the error.
+/// Refuses a server's address that leads back into this installation, unless the hub's settings
+/// allow it; `place` is the prefix of the error.
 fn refuse_local(hub: &Hub, place: &str, server: &str) -> Result<(), Failure> {
     if hub.settings.allow_local_clusters || !is_local(server) {
         return Ok(());
@@ -174,7 +177,8 @@ fn refuse_local(hub: &Hub, place: &str, server: &str) -> Result<(), Failure> {
     Err(Failure::terminal(reason::ACCESS_DENIED, message))
 }
 
-/// Returns whether the host of `https://HOST:PORT/PATH` is an address that leads back into this installation.
+/// Returns whether the host of `https://HOST:PORT/PATH` is an address that leads back into this
+/// installation.
 fn is_local(server: &str) -> bool {
     let authority = server
         .trim_start_matches("https://")
@@ -188,7 +192,8 @@ fn is_local(server: &str) -> bool {
     address::is_local_host(host)
 }
 
-/// Returns a hint for a refused request of an object on the hub that names no account: it acts as the hub's default one, which may be meant only for tenants. `None` if that is not the cause.
+/// Returns a hint for a refused request of an object on the hub that names no account: it acts as
+/// the hub's default one, which may be meant only for tenants. `None` if that is not the cause.
 pub fn remedy(hub: &Hub, object: &impl TargetsCluster, error: &PortError) -> Option<String> {
     let is_named = object
         .service_account()
@@ -211,7 +216,8 @@ pub fn remedy(hub: &Hub, object: &impl TargetsCluster, error: &PortError) -> Opt
     })
 }
 
-/// Returns an error if the hub does not have the account that an object acts as: then the object's work cannot be done.
+/// Returns an error if the hub does not have the account that an object acts as: then the object's
+/// work cannot be done.
 ///
 /// # Errors
 /// The errors of the hub, or the name of the service account is not valid.
@@ -230,7 +236,8 @@ pub async fn missing_account(
     }))
 }
 
-/// Returns the service account to act as: the object's own, else the hub's default. A name that is not valid is refused: a request without a user would be made with the hub's own permissions.
+/// Returns the service account to act as: the object's own, else the hub's default. A name that is
+/// not valid is refused: a request without a user would be made with the hub's own permissions.
 fn user(hub: &Hub, object: &impl TargetsCluster) -> Result<Option<Impersonation>, Failure> {
     let name = account(hub, object)?;
     Ok(name.map(|name| Impersonation::service_account(object.namespace(), name)))

@@ -1,4 +1,5 @@
-//! In-memory ports, with switches for failures: for tests, and for a demo or a check, which keep nothing. One test suite covers the in-memory store, the directory and the bucket.
+//! In-memory ports, with switches for failures: for tests, and for a demo or a check, which keep
+//! nothing. One test suite covers the in-memory store, the directory and the bucket.
 
 mod buckets;
 mod queue;
@@ -36,7 +37,8 @@ pub enum Fault {
     Before,
     /// The blob is written, but the answer is lost.
     After,
-    /// The blob is written, and the answer is a refusal: the client's retry found the result of its first try.
+    /// The blob is written, and the answer is a refusal: the client's retry found the result of its
+    /// first try.
     Echo,
     /// Nothing is written: another write of the key was in progress.
     Conflict,

@@ -1,4 +1,5 @@
-//! A cache of the files of artifacts that a process unpacked last. Many objects build from one source: without it, each of them would unpack all files again.
+//! A cache of the files of artifacts that a process unpacked last. Many objects build from one
+//! source: without it, each of them would unpack all files again.
 //!
 //! The key is the digest of the packed bytes, so an entry is the same for every object.
 
@@ -32,7 +33,8 @@ impl Unpacked {
         Some(tree)
     }
 
-    /// Caches the files of an artifact, and drops those that were used longest ago if there are too many.
+    /// Caches the files of an artifact, and drops those that were used longest ago if there are too
+    /// many.
     pub fn keep(&self, digest: &str, tree: &Arc<FileTree>) {
         let files = tree.index().iter().map(|(_, entry)| entry.size + OVERHEAD);
         let size = files.sum::<u64>();

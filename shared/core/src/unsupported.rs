@@ -6,7 +6,8 @@ use crate::kernel::{Context, Outcome};
 use driftless_manifest::Object;
 use serde_json::Value;
 
-/// Writes `Ready=False` with the reason `NotSupported`, and sends an event: not every client shows the status of such an object.
+/// Writes `Ready=False` with the reason `NotSupported`, and sends an event: not every client shows
+/// the status of such an object.
 ///
 /// # Errors
 /// The errors of the cluster.

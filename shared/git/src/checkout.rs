@@ -41,7 +41,8 @@ impl Checkout {
     /// Adds a tree's files below a path and returns the submodules that the tree names.
     ///
     /// # Errors
-    /// Fails if a limit is exceeded, a file name is not valid, an entry is duplicated, or an object is missing.
+    /// Fails if a limit is exceeded, a file name is not valid, an entry is duplicated, or an object
+    /// is missing.
     pub fn add(
         &mut self,
         objects: &Objects,

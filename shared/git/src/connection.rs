@@ -1,5 +1,5 @@
-//! A connection to `git-upload-pack`: protocol version 2 (<https://git-scm.com/docs/protocol-v2>), and versions 0 and 1
-//! (<https://git-scm.com/docs/pack-protocol>) for servers without version 2.
+//! A connection to `git-upload-pack`: protocol version 2 (<https://git-scm.com/docs/protocol-v2>),
+//! and versions 0 and 1 (<https://git-scm.com/docs/pack-protocol>) for servers without version 2.
 
 use crate::error::{Error, Limit, Result, protocol, quoted};
 use crate::limits::{Deadline, Limits};
@@ -124,7 +124,8 @@ impl Connection {
         Ok(found)
     }
 
-    /// Fetches a pack with these objects and all objects that they refer to, but without earlier commits if `shallow`.
+    /// Fetches a pack with these objects and all objects that they refer to, but without earlier
+    /// commits if `shallow`.
     pub async fn pack(&mut self, wants: &[ObjectId], shallow: bool) -> Result<Vec<u8>> {
         let request = match &self.advertisement {
             Advertisement::V2(capabilities) => fetch_v2(capabilities, wants, shallow),

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// An error of the caller's HTTP client or connector.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error of reading a repository. No message contains a login, a key, or control characters from the server.
+/// An error of reading a repository. No message contains a login, a key, or control characters from
+/// the server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,4 +1,5 @@
-//! The steps of one read: list the references, choose a commit, fetch its objects, check out its files.
+//! The steps of one read: list the references, choose a commit, fetch its objects, check out its
+//! files.
 
 use crate::checkout::{Checkout, Gitlink};
 use crate::connection::{Connection, Reference};
@@ -19,15 +20,16 @@ const TAGS: usize = 10;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FetchOptions {
-    /// The full names of references whose history may contain the commit. They are fetched if the server does not
-    /// serve commits by hash.
+    /// The full names of references whose history may contain the commit. They are fetched if the
+    /// server does not serve commits by hash.
     pub references: Vec<String>,
     /// The annotated tag that points to the commit: its object is returned with the files.
     pub tag: Option<ObjectId>,
     /// The directories to read; an empty list means all of them.
     pub directories: Vec<TreePath>,
-    /// True if the submodules that `.gitmodules` names are read recursively, as Flux does. A submodule on the same server is
-    /// read with the same login, and one on another server without a login.
+    /// True if the submodules that `.gitmodules` names are read recursively, as Flux does. A
+    /// submodule on the same server is read with the same login, and one on another server without
+    /// a login.
     pub submodules: bool,
 }
 
@@ -57,8 +59,8 @@ impl Remote {
     /// Reads a commit without its history.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the server does not have the commit; [`Error::Limit`] if a limit is exceeded; other errors if the
-    /// answer or the content is not valid.
+    /// [`Error::NotFound`] if the server does not have the commit; [`Error::Limit`] if a limit is
+    /// exceeded; other errors if the answer or the content is not valid.
     pub async fn fetch(&self, commit: ObjectId, options: &FetchOptions) -> Result<Fetched> {
         let deadline = Deadline::after(self.limits.time);
         let checkout = Checkout::new(self.limits, deadline, options.directories.clone());
@@ -79,7 +81,8 @@ impl Remote {
             if count > self.limits.submodules {
                 return Err(Error::Limit(Limit::Submodules(self.limits.submodules)));
             }
-            // The server may refuse the commit's hash: the history of its default branch is then the only candidate.
+            // The server may refuse the commit's hash: the history of its default branch is then
+            // the only candidate.
             let options = FetchOptions {
                 references: vec!["HEAD".to_owned()],
                 ..FetchOptions::default()

@@ -1,4 +1,5 @@
-//! OpenSSH's `known_hosts`, as sshd(8) describes it and `golang.org/x/crypto/ssh/knownhosts` reads it.
+//! OpenSSH's `known_hosts`, as sshd(8) describes it and `golang.org/x/crypto/ssh/knownhosts` reads
+//! it.
 
 use crate::error::{Error, Result};
 use hmac::{Hmac, KeyInit, Mac};
@@ -49,7 +50,8 @@ impl HostKeys {
         }
     }
 
-    /// Returns whether the host has a key of this algorithm: only such algorithms are offered to the server.
+    /// Returns whether the host has a key of this algorithm: only such algorithms are offered to
+    /// the server.
     pub fn has(&self, algorithm: &Algorithm) -> bool {
         let is_same = |key: &PublicKey| match (key.algorithm(), algorithm) {
             // Signatures with SHA-1 are not accepted.
@@ -120,7 +122,8 @@ fn is_host(patterns: &HostPatterns, host: &str, port: u16) -> bool {
     }
 }
 
-/// Returns whether a string matches a pattern with `*` and `?`. The time is at most the product of their lengths.
+/// Returns whether a string matches a pattern with `*` and `?`. The time is at most the product of
+/// their lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // The position of the last `*`, and the end of the part of `text` that it matches.

@@ -1,13 +1,13 @@
-//! Reads commits of Git repositories from any server over smart HTTP and SSH: without a process, a socket that it opens itself,
-//! or a C library.
+//! Reads commits of Git repositories from any server over smart HTTP and SSH: without a process, a
+//! socket that it opens itself, or a C library.
 //!
 //! ```text
 //! Remote ── references ──> names and objects            Network: the caller's client and connector
 //!    └───── fetch ──> pack ──> objects ──> FileTree      every step within Limits
 //! ```
 //!
-//! Servers and repositories are not trusted: the id of each object is computed from its bytes, and objects are found by that id
-//! only. An exceeded limit is an [`Error::Limit`] that names it.
+//! Servers and repositories are not trusted: the id of each object is computed from its bytes, and
+//! objects are found by that id only. An exceeded limit is an [`Error::Limit`] that names it.
 
 mod checkout;
 mod connection;

@@ -102,7 +102,8 @@ struct Unpacking<'a> {
 }
 
 impl Unpacking<'_> {
-    /// Reads every entry once, in order: the start of an entry is known only after the entry before it was read.
+    /// Reads every entry once, in order: the start of an entry is known only after the entry before
+    /// it was read.
     fn entries(&mut self) -> Result<Vec<Ready>> {
         let count = self.file.num_objects() as usize;
         if count > self.limits.objects {
@@ -175,7 +176,8 @@ impl Unpacking<'_> {
         };
         for (offset, mut entry) in waiting {
             self.deadline.check()?;
-            // Refer to the base by id in every case: the decoder then takes the base from `resolve` and follows no chain.
+            // Refer to the base by id in every case: the decoder then takes the base from `resolve`
+            // and follows no chain.
             entry.header = Header::RefDelta { base_id: base.id };
             let known = |_: &gix_hash::oid| {
                 Ok(Some(KnownBase::OutOfPack {

@@ -119,7 +119,8 @@ impl Packets {
     }
 }
 
-/// Appends a packet to a request. The lines of our own requests are never longer than a packet may be.
+/// Appends a packet to a request. The lines of our own requests are never longer than a packet may
+/// be.
 pub(crate) fn push(request: &mut Vec<u8>, line: &str) {
     request.extend_from_slice(format!("{:04x}{line}", line.len() + 4).as_bytes());
 }

@@ -11,7 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 use zeroize::Zeroizing;
 
-/// A password, token or private key. Its debug output is redacted, and its memory is zeroed when it is dropped.
+/// A password, token or private key. Its debug output is redacted, and its memory is zeroed when it
+/// is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
@@ -59,7 +60,8 @@ pub struct SshLogin {
     pub identity: Secret,
     /// The password of the private key.
     pub password: Option<Secret>,
-    /// The keys of the servers, as in OpenSSH's `known_hosts`. A server without a key here is refused.
+    /// The keys of the servers, as in OpenSSH's `known_hosts`. A server without a key here is
+    /// refused.
     pub known_hosts: String,
 }
 
@@ -108,7 +110,8 @@ impl RemoteUrl {
     /// Parses a URL, also in SSH's short form `USER@HOST:PATH`.
     ///
     /// # Errors
-    /// Fails for another scheme; for a URL with a login, a query or a fragment; for a URL without a path.
+    /// Fails for another scheme; for a URL with a login, a query or a fragment; for a URL without a
+    /// path.
     pub fn parse(text: &str) -> Result<Self> {
         let refuse = |reason: &str| Err(Error::Url(reason.to_owned()));
         let long = match text.split_once("://") {
@@ -153,7 +156,8 @@ impl RemoteUrl {
         self.0.scheme() == "ssh"
     }
 
-    /// Returns whether scheme, host and port are the same, so that a login for one is valid for the other.
+    /// Returns whether scheme, host and port are the same, so that a login for one is valid for the
+    /// other.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let server = |url: &Url| {
             let port = url.port_or_known_default().or(Some(22));
@@ -166,7 +170,8 @@ impl RemoteUrl {
         server(&self.0) == server(&other.0)
     }
 
-    /// Resolves a submodule's URL: as in git, one that starts with `./` or `../` is relative to this URL.
+    /// Resolves a submodule's URL: as in git, one that starts with `./` or `../` is relative to
+    /// this URL.
     ///
     /// # Errors
     /// Fails as [`RemoteUrl::parse`] does, and for a relative URL with too many `../`.

@@ -25,8 +25,8 @@ pub(crate) struct SmartHttp {
 }
 
 impl SmartHttp {
-    /// Requests the advertisement. As in git, redirects are followed only here: from HTTP to HTTPS but never back, and
-    /// the login is not sent to another server.
+    /// Requests the advertisement. As in git, redirects are followed only here: from HTTP to HTTPS
+    /// but never back, and the login is not sent to another server.
     pub async fn open(remote: &Remote, deadline: Deadline) -> Result<(Self, Packets)> {
         let mut url = remote.url.url().clone();
         let refusal = match (&remote.auth, url.scheme()) {

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The bytes of the server's stderr that are kept.
 const STDERR_LIMIT: usize = 1000;
-/// Parts of the messages for a repository that does not exist: git, GitHub, GitLab, Bitbucket, Gitea, Azure DevOps.
+/// Parts of the messages for a repository that does not exist: git, GitHub, GitLab, Bitbucket,
+/// Gitea, Azure DevOps.
 const ABSENT: [&str; 5] = [
     "not appear to be a git repository",
     "not found",

@@ -1,9 +1,12 @@
 //! Floating-point numbers in the formats of Go's `strconv.FormatFloat` and `encoding/json`.
 
-/// The most digits after the point of a float64; Rust's formatting accepts no precision above 65,535.
+/// The most digits after the point of a float64; Rust's formatting accepts no precision above
+/// 65,535.
 const EXACT: usize = 1_100;
 
-/// Formats a number by `strconv.FormatFloat(f, verb, precision, 64)` for the verbs `e`, `E`, `f`, `F`, `g`, `G`, `b`, `x` and `X`. No precision means the fewest digits that parse to the same number. An unknown verb gives `%` and the verb, as in Go.
+/// Formats a number by `strconv.FormatFloat(f, verb, precision, 64)` for the verbs `e`, `E`, `f`,
+/// `F`, `g`, `G`, `b`, `x` and `X`. No precision means the fewest digits that parse to the same
+/// number. An unknown verb gives `%` and the verb, as in Go.
 pub fn format(f: f64, verb: char, precision: Option<usize>) -> String {
     if f.is_nan() {
         return "NaN".to_owned();
@@ -27,7 +30,8 @@ pub fn format(f: f64, verb: char, precision: Option<usize>) -> String {
     }
 }
 
-/// Formats the nearest float32 by `strconv.FormatFloat(f, 'g', -1, 32)`; `None` if it is not finite.
+/// Formats the nearest float32 by `strconv.FormatFloat(f, 'g', -1, 32)`; `None` if it is not
+/// finite.
 pub fn format_float32(f: f64) -> Option<String> {
     let narrow = f as f32;
     narrow
@@ -66,7 +70,8 @@ fn scientific(f: f64, precision: Option<usize>) -> String {
     }
 }
 
-/// Returns the fewest digits that parse to the same number. If two numbers of that length are equally near, Go takes the even digit.
+/// Returns the fewest digits that parse to the same number. If two numbers of that length are
+/// equally near, Go takes the even digit.
 fn shortest(f: f64) -> String {
     let text = format!("{f:e}");
     let mantissa = text.split('e').next().unwrap_or(&text);
@@ -87,7 +92,8 @@ fn plain(scientific: &str) -> String {
     format!("{sign}{}", pointed(&digits, exp.parse().unwrap_or(0)))
 }
 
-/// Formats digits with a point after the first `exp + 1` of them, and adds zeros if there are fewer.
+/// Formats digits with a point after the first `exp + 1` of them, and adds zeros if there are
+/// fewer.
 fn pointed(digits: &str, exp: i32) -> String {
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let point = exp.saturating_add(1);
@@ -120,7 +126,8 @@ fn general(f: f64, verb: char, precision: Option<usize>) -> String {
     )
 }
 
-/// Converts digits in the form `e` to the form `g`; `significant` is the requested number of significant digits.
+/// Converts digits in the form `e` to the form `g`; `significant` is the requested number of
+/// significant digits.
 fn general_text(text: &str, verb: char, significant: Option<usize>) -> String {
     let shortest = significant.is_none();
     let (mantissa, exp) = text.split_once('e').unwrap_or((text, "0"));

@@ -5,10 +5,13 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::io;
 
-/// Formats a value by `json.Marshal`: no white space, `<`, `>` and `&` escaped, numbers in Go's form. Fields have the order of the type; keys of maps must already be sorted (as those of `serde_json::Map` are).
+/// Formats a value by `json.Marshal`: no white space, `<`, `>` and `&` escaped, numbers in Go's
+/// form. Fields have the order of the type; keys of maps must already be sorted (as those of
+/// `serde_json::Map` are).
 ///
 /// # Errors
-/// The value cannot be JSON, such as a map whose keys are not strings. NaN and the infinities become `null`.
+/// The value cannot be JSON, such as a map whose keys are not strings. NaN and the infinities
+/// become `null`.
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut out = Vec::with_capacity(1024);
     to_writer(&mut out, value)?;
@@ -129,7 +132,8 @@ fn write_fragment<W: io::Write + ?Sized>(writer: &mut W, fragment: &str) -> io::
     writer.write_all(rest.as_bytes())
 }
 
-/// Appends a string in the format of `json.Marshal`, with its quotes; without `escape_html`, in the format of an `Encoder` with `SetEscapeHTML(false)`. Bytes that are not UTF-8 become `\ufffd`.
+/// Appends a string in the format of `json.Marshal`, with its quotes; without `escape_html`, in the
+/// format of an `Encoder` with `SetEscapeHTML(false)`. Bytes that are not UTF-8 become `\ufffd`.
 pub fn push_string(out: &mut String, text: &[u8], escape_html: bool) {
     out.push('"');
     for chunk in text.utf8_chunks() {

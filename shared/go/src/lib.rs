@@ -1,4 +1,5 @@
-//! Parsing and formatting compatible with Go's standard library, where Rust's differs: outputs of Go programs are compared byte for byte, and digests are computed from them.
+//! Parsing and formatting compatible with Go's standard library, where Rust's differs: outputs of
+//! Go programs are compared byte for byte, and digests are computed from them.
 //!
 //! | module | follows (Go 1.26) |
 //! | --- | --- |

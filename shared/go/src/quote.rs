@@ -5,7 +5,8 @@ pub fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return c == ' ' || c.is_ascii_graphic();
     }
-    // `escape_debug` of a string escapes characters that are not printable; after another character, it does not escape combining marks.
+    // `escape_debug` of a string escapes characters that are not printable; after another
+    // character, it does not escape combining marks.
     let mut text = String::with_capacity(5);
     text.push('a');
     text.push(c);

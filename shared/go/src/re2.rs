@@ -1,4 +1,5 @@
-//! RE2's syntax of Go's `regexp/syntax`, converted to the syntax of the `regex` crate: both match in linear time, but differ in the meaning of backslashes, brackets and braces.
+//! RE2's syntax of Go's `regexp/syntax`, converted to the syntax of the `regex` crate: both match
+//! in linear time, but differ in the meaning of backslashes, brackets and braces.
 
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
@@ -17,13 +18,15 @@ pub fn classes(pattern: &str) -> usize {
     pattern.matches("\\p").count() + pattern.matches("\\P").count()
 }
 
-/// Returns the size of an expression with its counted repetitions expanded, as if all were nested: the cost of compiling grows with it.
+/// Returns the size of an expression with its counted repetitions expanded, as if all were nested:
+/// the cost of compiling grows with it.
 pub fn expansion(pattern: &str) -> u64 {
     let classes = PROPERTY_SIZE.saturating_mul(classes(pattern) as u64);
     repeated(pattern, (pattern.len() as u64).saturating_add(classes))
 }
 
-/// Returns the same size as [`expansion`], but with a Unicode class as one place: the most places at which a match can be at one time. The cost of each byte of input grows with it.
+/// Returns the same size as [`expansion`], but with a Unicode class as one place: the most places
+/// at which a match can be at one time. The cost of each byte of input grows with it.
 pub fn places(pattern: &str) -> u64 {
     repeated(pattern, pattern.len() as u64)
 }
@@ -73,7 +76,8 @@ struct Translator<'p> {
     can_repeat: bool,
     /// The start of the repetition that ends here.
     repeated_from: Option<usize>,
-    /// The number of copies of the most repeated part of the last operand, with its counted repetitions expanded.
+    /// The number of copies of the most repeated part of the last operand, with its counted
+    /// repetitions expanded.
     copies: u32,
 }
 
@@ -375,7 +379,8 @@ impl<'p> Translator<'p> {
         Ok(class)
     }
 
-    /// Checks whether a Unicode class or property of this name exists: each name is compiled once for each expression.
+    /// Checks whether a Unicode class or property of this name exists: each name is compiled once
+    /// for each expression.
     fn is_property(&mut self, name: &str) -> bool {
         if let Some(known) = self.properties.get(name) {
             return *known;
@@ -466,7 +471,8 @@ impl<'p> Translator<'p> {
                 break;
             }
             if c == '-' && !first && !self.rest()[1..].starts_with(']') {
-                // With Perl's flag, Go allows `-` anywhere in a class; here the class is not closed.
+                // With Perl's flag, Go allows `-` anywhere in a class; here the class is not
+                // closed.
                 let next: String = self.rest().chars().take(2).collect();
                 if next.chars().count() < 2 {
                     return Err(missing());
@@ -575,7 +581,8 @@ mod tests {
         assert_eq!(translate("(?P<a>x)(?P<a>y)").as_deref(), Ok("(?P<a>x)(y)"));
     }
 
-    /// Each of these took time that grows with the square of its length, or compiled a class for each occurrence.
+    /// Each of these took time that grows with the square of its length, or compiled a class for
+    /// each occurrence.
     #[test]
     fn what_is_repeated_is_looked_for_once() {
         const TIMES: usize = 1 << 20;

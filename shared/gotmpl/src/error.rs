@@ -14,7 +14,8 @@ pub struct Error {
     pub line: usize,
 }
 
-/// The maximal bytes of a message: templates can create strings of any size, and each level around an error repeats it.
+/// The maximal bytes of a message: templates can create strings of any size, and each level around
+/// an error repeats it.
 const MAX_BYTES: usize = 16 << 10;
 
 /// Cuts a message to the maximal size of errors.

@@ -12,7 +12,8 @@ pub enum Param {
     Any,
     /// `reflect.Value`, which may also be a missing value.
     Value,
-    /// `reflect.Value` of a function that refuses a value in an interface, as `slice` does for its indexes.
+    /// `reflect.Value` of a function that refuses a value in an interface, as `slice` does for its
+    /// indexes.
     Bare,
     /// `string`
     Str,
@@ -184,7 +185,8 @@ impl Function {
     }
 }
 
-/// Functions by name. The built-in ones always exist, and a function of the same name hides them. A clone shares the table until one of them is changed.
+/// Functions by name. The built-in ones always exist, and a function of the same name hides them. A
+/// clone shares the table until one of them is changed.
 #[derive(Clone, Debug)]
 pub struct Functions(Arc<Table<&'static str, Function>>);
 

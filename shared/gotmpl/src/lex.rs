@@ -1,4 +1,5 @@
-//! The lexer: text to tokens. It produces one token at a time: the parser decides when it needs the next.
+//! The lexer: text to tokens. It produces one token at a time: the parser decides when it needs the
+//! next.
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,8 @@ impl Kind {
     }
 }
 
-/// A token with its position. Its text is part of the input; the message of an error is in [`Lexer::failure`].
+/// A token with its position. Its text is part of the input; the message of an error is in
+/// [`Lexer::failure`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'t> {
     pub kind: Kind,

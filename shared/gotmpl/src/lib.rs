@@ -1,6 +1,8 @@
 //! Go's `text/template`, as of Go 1.26.
 //!
-//! A [`Templates`] set is parsed once and executed any number of times, each time with [`Limits`]. Values are Go's: a [`Value`] has a dynamic type, lists and maps are shared references, strings are bytes. Messages are those of Go.
+//! A [`Templates`] set is parsed once and executed any number of times, each time with [`Limits`].
+//! Values are Go's: a [`Value`] has a dynamic type, lists and maps are shared references, strings
+//! are bytes. Messages are those of Go.
 //!
 //! ```
 //! use driftless_gotmpl::{Functions, Limits, Templates, Value};
@@ -11,7 +13,10 @@
 //! # Ok::<(), driftless_gotmpl::Error>(())
 //! ```
 //!
-//! This crate has only the built-in functions. A host adds others with [`Functions`]: sprig's and Helm's are in `driftless-helm` (`funcs`), because they need YAML, time and entropy. [`Limits`] bound every execution, in steps, levels, bytes and variables; deep templates need stack: a host that allows 1,000 levels runs them on a thread with about 256 MiB.
+//! This crate has only the built-in functions. A host adds others with [`Functions`]: sprig's and
+//! Helm's are in `driftless-helm` (`funcs`), because they need YAML, time and entropy. [`Limits`]
+//! bound every execution, in steps, levels, bytes and variables; deep templates need stack: a host
+//! that allows 1,000 levels runs them on a thread with about 256 MiB.
 //!
 //! Not supported: channels, functions as values, delimiters other than `{{` and `}}`.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
@@ -27,7 +32,8 @@ mod scope;
 mod set;
 mod value;
 
-/// A hash table by name. Names come from untrusted templates: the hash has a random seed in every process.
+/// A hash table by name. Names come from untrusted templates: the hash has a random seed in every
+/// process.
 type Table<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Compiles and runs the README's example.

@@ -13,7 +13,8 @@ pub(crate) struct Scope<K, V> {
     stack: Vec<(K, V)>,
     /// The index of the topmost entry of each name; empty while there are few.
     top: Table<K, usize>,
-    /// The index of the next lower entry of the same name, by entry; an entry without one has its own. Empty while there are few.
+    /// The index of the next lower entry of the same name, by entry; an entry without one has its
+    /// own. Empty while there are few.
     below: Vec<usize>,
 }
 

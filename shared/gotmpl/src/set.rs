@@ -21,7 +21,8 @@ pub enum MissingKey {
     Error,
 }
 
-/// Templates by name, parsed once. A clone is cheap and shares the trees; later additions to one are not visible in the other.
+/// Templates by name, parsed once. A clone is cheap and shares the trees; later additions to one
+/// are not visible in the other.
 #[derive(Clone, Debug)]
 pub struct Templates(Arc<Layer>);
 
@@ -35,7 +36,8 @@ struct Layer {
     tokens: usize,
 }
 
-/// The maximal tokens of all texts of one set, with the share for the texts themselves: about 75 MiB of trees. The largest public charts have a fifth of that.
+/// The maximal tokens of all texts of one set, with the share for the texts themselves: about 75
+/// MiB of trees. The largest public charts have a fifth of that.
 const MAX_TOKENS: usize = 600_000;
 
 impl Templates {
@@ -74,10 +76,12 @@ impl Templates {
         self.0.missing_key
     }
 
-    /// Parses a source as the template `name`, with the templates that it defines. A template that has only white space and comments does not replace an existing one.
+    /// Parses a source as the template `name`, with the templates that it defines. A template that
+    /// has only white space and comments does not replace an existing one.
     ///
     /// # Errors
-    /// [`ErrorKind::Parse`], with Go's message; [`ErrorKind::Budget`] for texts that are larger than any set of templates.
+    /// [`ErrorKind::Parse`], with Go's message; [`ErrorKind::Budget`] for texts that are larger
+    /// than any set of templates.
     pub fn parse(&mut self, name: &str, text: &str) -> Result<(), Error> {
         // The trees keep the source in memory.
         let text_tokens = text.len() / parse::TOKEN_BYTES;

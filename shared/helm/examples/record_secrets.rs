@@ -1,4 +1,5 @@
-//! Prints the Secrets of the releases in a list of cases, one per line, as input for Helm: see `tests/oracle/helm-record`.
+//! Prints the Secrets of the releases in a list of cases, one per line, as input for Helm: see
+//! `tests/oracle/helm-record`.
 //!
 //!     cargo run -p driftless-helm --example record_secrets < tests/corpus/helm-record/cases.json
 

@@ -1,4 +1,5 @@
-//! A chart during the render of its release: its values are Go maps, because Helm's output depends on which of them are the same map.
+//! A chart during the render of its release: its values are Go maps, because Helm's output depends
+//! on which of them are the same map.
 
 use crate::chart::{Chart, Dependency, Metadata};
 use crate::compat::Compat;
@@ -19,7 +20,8 @@ pub(crate) struct ChartNode<'c> {
     pub values: Map,
     /// The enabled subcharts.
     pub dependencies: Vec<ChartNode<'c>>,
-    /// Chart.yaml's `dependencies` while they are processed. Helm 3 does not copy them with the chart, so the second of two aliases sees the changes that the first has made to them.
+    /// Chart.yaml's `dependencies` while they are processed. Helm 3 does not copy them with the
+    /// chart, so the second of two aliases sees the changes that the first has made to them.
     pub requirements: Option<Vec<Shared>>,
     place: Rc<Place>,
 }
@@ -34,7 +36,9 @@ pub(crate) struct Requirement {
     pub imported: bool,
 }
 
-/// The position of a chart in the tree. A copy of a chart has a separate position, but its subcharts keep theirs until they are adopted again: in Helm's paths they still belong to the original.
+/// The position of a chart in the tree. A copy of a chart has a separate position, but its
+/// subcharts keep theirs until they are adopted again: in Helm's paths they still belong to the
+/// original.
 struct Place {
     name: String,
     parent: RefCell<Option<Rc<Place>>>,
@@ -131,7 +135,8 @@ impl<'c> ChartNode<'c> {
     }
 }
 
-/// The maximal nesting of values. Deeper values contain themselves: importing a table into a table inside it creates such values.
+/// The maximal nesting of values. Deeper values contain themselves: importing a table into a table
+/// inside it creates such values.
 pub(crate) const MAX_DEPTH: usize = 1_000;
 
 /// The error for values that are nested deeper than [`MAX_DEPTH`].

@@ -51,7 +51,8 @@ fn make_floats(json: &mut Json) {
     }
 }
 
-/// The limits of one YAML text of values: a hundred times as many nodes as in the largest public charts.
+/// The limits of one YAML text of values: a hundred times as many nodes as in the largest public
+/// charts.
 pub(crate) const LIMITS: Limits = Limits {
     bytes: 16 << 20,
     depth: 1_000,
@@ -59,7 +60,8 @@ pub(crate) const LIMITS: Limits = Limits {
     documents: 50_000,
 };
 
-/// The total limits of the YAML of a chart with its subcharts, of a values file, or of a rendered chart.
+/// The total limits of the YAML of a chart with its subcharts, of a values file, or of a rendered
+/// chart.
 pub(crate) const FUEL: FuelLimits = FuelLimits {
     steps: 40_000_000,
     nodes: 400_000,
@@ -71,7 +73,8 @@ pub(crate) fn read_yaml(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, St
     crate::funcs::first_document(text, file, &LIMITS, fuel).map_err(|e| e.to_string())
 }
 
-/// Returns a scalar as the string that `sigs.k8s.io/yaml` converts it to where a string is expected; null is the empty string.
+/// Returns a scalar as the string that `sigs.k8s.io/yaml` converts it to where a string is
+/// expected; null is the empty string.
 pub(crate) fn text_of(value: &Json) -> Option<String> {
     Some(match value {
         Json::Null => String::new(),

@@ -1,4 +1,6 @@
-//! The plan of running hooks: which hooks run at an event and in which order, which objects are deleted when, and what a run writes to the record. All of it is data: the caller applies, waits, deletes and reads logs.
+//! The plan of running hooks: which hooks run at an event and in which order, which objects are
+//! deleted when, and what a run writes to the record. All of it is data: the caller applies, waits,
+//! deletes and reads logs.
 
 use crate::record::{HookPhase, HookRun, RecordedHook, Time};
 
@@ -82,13 +84,16 @@ pub enum HookStep {
     Delete(usize),
     /// Set the start in the record, write the record, create the object.
     Create(usize),
-    /// Wait until its Job or Pod is done; everything else is ready immediately. Set the end in the record.
+    /// Wait until its Job or Pod is done; everything else is ready immediately. Set the end in the
+    /// record.
     Watch(usize),
     /// Print the logs of its Job's pods or its Pod.
     Log(usize),
 }
 
-/// Returns the hooks of an event in the order in which they run: by weight, then by name, then in the order of the record (by kind). A hook that names the event repeatedly runs that many times, as in Helm.
+/// Returns the hooks of an event in the order in which they run: by weight, then by name, then in
+/// the order of the record (by kind). A hook that names the event repeatedly runs that many times,
+/// as in Helm.
 pub fn order(hooks: &[RecordedHook], event: HookEvent) -> Vec<usize> {
     let mut running: Vec<usize> = hooks
         .iter()
@@ -105,7 +110,8 @@ pub fn order(hooks: &[RecordedHook], event: HookEvent) -> Vec<usize> {
     running
 }
 
-/// Returns all steps of an event without failures. The steps follow from the record alone, so that the number of finished steps is enough to resume after an interruption.
+/// Returns all steps of an event without failures. The steps follow from the record alone, so that
+/// the number of finished steps is enough to resume after an interruption.
 pub fn steps(hooks: &[RecordedHook], event: HookEvent) -> Vec<HookStep> {
     let running = order(hooks, event);
     let mut steps = Vec::with_capacity(running.len() * 3);
@@ -121,7 +127,9 @@ pub fn steps(hooks: &[RecordedHook], event: HookEvent) -> Vec<HookStep> {
     steps
 }
 
-/// Returns the remaining steps after a hook failed while it was watched: its own clean-up, then that of the hooks before it. After a hook that could not even be deleted or created, nothing remains.
+/// Returns the remaining steps after a hook failed while it was watched: its own clean-up, then
+/// that of the hooks before it. After a hook that could not even be deleted or created, nothing
+/// remains.
 pub fn steps_after_failure(
     hooks: &[RecordedHook],
     event: HookEvent,
@@ -150,7 +158,8 @@ fn after(hook: &RecordedHook, at: usize, policy: DeletePolicy) -> Vec<HookStep> 
 }
 
 impl RecordedHook {
-    /// Checks whether a policy deletes its object. A CustomResourceDefinition is never deleted: all its objects would be deleted with it.
+    /// Checks whether a policy deletes its object. A CustomResourceDefinition is never deleted: all
+    /// its objects would be deleted with it.
     pub fn is_deleted(&self, policy: DeletePolicy) -> bool {
         if self.kind == "CustomResourceDefinition" {
             return false;

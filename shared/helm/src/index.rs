@@ -19,7 +19,8 @@ pub struct ChartVersion {
     pub version: String,
     /// The URLs of the archive: absolute, or relative to the repository's URL.
     pub urls: Vec<String>,
-    /// The SHA-256 of the archive, with or without `sha256:`; empty if the repository does not state it.
+    /// The SHA-256 of the archive, with or without `sha256:`; empty if the repository does not
+    /// state it.
     pub digest: String,
     /// The time of its creation in RFC 3339; empty if the repository does not state it.
     pub created: String,
@@ -40,7 +41,9 @@ pub fn check(text: &[u8]) -> Result<(), HelmError> {
     }
 }
 
-/// Returns the newest version of a chart that a range allows; an exact version takes precedence over the range that it also is. No range, or `*`, means the newest that is not a pre-release. The choice is that of source-controller 1.9.
+/// Returns the newest version of a chart that a range allows; an exact version takes precedence
+/// over the range that it also is. No range, or `*`, means the newest that is not a pre-release.
+/// The choice is that of source-controller 1.9.
 ///
 /// # Errors
 /// [`HelmError::Chart`]: an invalid index, no such chart, no such version, an invalid range.
@@ -67,7 +70,9 @@ pub fn find(text: &[u8], chart: &str, range: &str) -> Result<ChartVersion, HelmE
         .ok_or_else(|| fail("no chart version found"))
 }
 
-/// Returns the index of the newest version that a range allows. Each comes with the time of its creation, which decides between versions that differ only in their build metadata. Names that are not versions are skipped.
+/// Returns the index of the newest version that a range allows. Each comes with the time of its
+/// creation, which decides between versions that differ only in their build metadata. Names that
+/// are not versions are skipped.
 ///
 /// # Errors
 /// A message: the range is invalid.

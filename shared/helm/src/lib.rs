@@ -1,7 +1,8 @@
-//! Helm's engine: a chart and values in, manifests out, byte for byte as Helm 3.22 or Helm 4.3 renders them.
+//! Helm's engine: a chart and values in, manifests out, byte for byte as Helm 3.22 or Helm 4.3
+//! renders them.
 //!
-//! chart files -> [`Chart`] -> (dependencies, values) -> [`render`] -> [`Rendered`]. Pure: time, randomness and the
-//! cluster's objects come in through [`Options`].
+//! chart files -> [`Chart`] -> (dependencies, values) -> [`render`] -> [`Rendered`]. Pure: time,
+//! randomness and the cluster's objects come in through [`Options`].
 //!
 //! ```
 //! use driftless_helm::{Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, manifest_text, render, values};

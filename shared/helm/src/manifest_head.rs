@@ -1,4 +1,5 @@
-//! The fields that Helm reads of a rendered document, its `SimpleHead`, with the messages of `sigs.k8s.io/yaml`.
+//! The fields that Helm reads of a rendered document, its `SimpleHead`, with the messages of
+//! `sigs.k8s.io/yaml`.
 
 use crate::compat::Compat;
 use crate::{convert, funcs};
@@ -30,7 +31,8 @@ impl Head {
     /// Reads a document; one without content has an empty head.
     ///
     /// # Errors
-    /// Go's message for invalid YAML, a document that is not valid as JSON, or fields of another type.
+    /// Go's message for invalid YAML, a document that is not valid as JSON, or fields of another
+    /// type.
     pub fn read(content: &str, compat: Compat, fuel: &Fuel) -> Result<Self, String> {
         let mut head = Self::default();
         let document = match read(content, fuel)? {

@@ -108,7 +108,8 @@ const HELM4_LAST: &[&str] = &[
     "ValidatingWebhookConfiguration",
 ];
 
-/// The total limits of reading the documents of a release. A document is freed when its head is known; with a post-renderer they are in memory together.
+/// The total limits of reading the documents of a release. A document is freed when its head is
+/// known; with a post-renderer they are in memory together.
 pub(crate) const RENDERED: FuelLimits = FuelLimits {
     steps: 25_000_000,
     nodes: 5_000_000,
@@ -127,7 +128,8 @@ fn rank(kind: &str, compat: Compat) -> (usize, &str) {
     }
 }
 
-/// Returns the range of the next line of dashes, with the white space that belongs to it: in Helm 3 all surrounding white space, in Helm 4 the rest of the line after the dashes.
+/// Returns the range of the next line of dashes, with the white space that belongs to it: in Helm 3
+/// all surrounding white space, in Helm 4 the rest of the line after the dashes.
 fn separator(text: &str, from: usize, compat: Compat) -> Option<Range<usize>> {
     const DASHES: &str = "---";
     const SPACE: [char; 5] = [' ', '\t', '\n', '\x0C', '\r'];
@@ -173,7 +175,8 @@ fn documents(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The maximal documents of one release: one that can be stored, in a Secret of 1 MiB, has far fewer.
+/// The maximal documents of one release: one that can be stored, in a Secret of 1 MiB, has far
+/// fewer.
 const MAX_DOCUMENTS: usize = 20_000;
 
 /// Sorts rendered texts into manifests and hooks, in the order of installation.

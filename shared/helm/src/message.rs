@@ -64,7 +64,8 @@ fn located(file: &str, message: &str, compat: Compat) -> String {
     }
 }
 
-/// Returns Helm 4's form of a message: a paragraph for each template that called the next. `None` if a cause in the chain is not a template's error, because Helm leaves those messages unchanged.
+/// Returns Helm 4's form of a message: a paragraph for each template that called the next. `None`
+/// if a cause in the chain is not a template's error, because Helm leaves those messages unchanged.
 fn trace(message: &str) -> Option<String> {
     let mut paragraphs: Vec<String> = Vec::new();
     let mut current = Some(message);

@@ -37,7 +37,8 @@ pub(crate) fn clean(path: &str) -> String {
     }
 }
 
-/// A pattern of `.Files.Glob`: `*` and `?` stay within a directory, `**` does not; `[a-z]`, `[!ab]` and `{x,y}`.
+/// A pattern of `.Files.Glob`: `*` and `?` stay within a directory, `**` does not; `[a-z]`, `[!ab]`
+/// and `{x,y}`.
 pub(crate) enum Glob {
     /// Matches everything, like an invalid pattern.
     All,
@@ -78,7 +79,8 @@ fn translate(pattern: &str) -> Option<String> {
                 while chars.next_if_eq(&'*').is_some() {
                     any = true;
                 }
-                // Matches bytes: a match of characters would need a large automaton, with the same result.
+                // Matches bytes: a match of characters would need a large automaton, with the same
+                // result.
                 out.push_str(if any { "(?-u:.*)" } else { "(?-u:[^/]*)" });
             }
             '?' => out.push_str("[^/]"),

@@ -1,4 +1,5 @@
-//! The post-renderer, which sees rendered documents before they are split into hooks and manifests, like in Helm 4.3.
+//! The post-renderer, which sees rendered documents before they are split into hooks and manifests,
+//! like in Helm 4.3.
 
 use crate::compat::Compat;
 use crate::error::HelmError;
@@ -22,7 +23,9 @@ pub enum PostRenderStrategy {
 
 /// A function over a release's documents, in the order of their templates.
 ///
-/// Each document carries the annotation `postrenderer.helm.sh/postrender-filename`, which is removed afterwards: it names the template whose position a returned document takes. A new document without it gets a separate position.
+/// Each document carries the annotation `postrenderer.helm.sh/postrender-filename`, which is
+/// removed afterwards: it names the template whose position a returned document takes. A new
+/// document without it gets a separate position.
 #[derive(Clone, Copy)]
 pub struct PostRenderer<'f> {
     /// The documents that it sees.

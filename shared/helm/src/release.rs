@@ -86,7 +86,8 @@ fn rendered(
     })
 }
 
-/// Renders a chart's templates to texts, by the templates' full names: the input that [`render`] sorts.
+/// Renders a chart's templates to texts, by the templates' full names: the input that [`render`]
+/// sorts.
 ///
 /// # Errors
 /// Every [`HelmError`].
@@ -289,7 +290,8 @@ pub fn template_text(rendered: &Rendered, filter: &OutputFilter) -> Result<Strin
     show_only(&text, &filter.show_only, rendered.compat)
 }
 
-/// Returns the documents whose template matches one of the names or patterns, in the order of those.
+/// Returns the documents whose template matches one of the names or patterns, in the order of
+/// those.
 fn show_only(text: &str, wanted: &[String], compat: Compat) -> Result<String, HelmError> {
     let documents = manifests::split(text, compat);
     let mut out = String::new();

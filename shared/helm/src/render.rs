@@ -30,7 +30,8 @@ pub struct ReleaseInfo {
     pub is_upgrade: bool,
 }
 
-/// The key of a `lookup` in a template, of one object or all of a kind in a namespace: apiVersion, kind, namespace, name.
+/// The key of a `lookup` in a template, of one object or all of a kind in a namespace: apiVersion,
+/// kind, namespace, name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lookup {
     /// `apps/v1`
@@ -56,14 +57,16 @@ pub struct Options {
     pub now: (i64, u32),
     /// The seed of all random functions: the same seed produces the same keys and passwords.
     pub entropy: [u8; 32],
-    /// The objects for `lookup`, null for those that do not exist; `None` without a cluster, where `lookup` finds nothing.
+    /// The objects for `lookup`, null for those that do not exist; `None` without a cluster, where
+    /// `lookup` finds nothing.
     pub lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
     /// The total limits of the templates.
     pub limits: Limits,
 }
 
 impl Options {
-    /// Returns the options of a first installation under this name, as `helm template` renders it: Helm 3, no cluster, the clock and the seed at zero.
+    /// Returns the options of a first installation under this name, as `helm template` renders it:
+    /// Helm 3, no cluster, the clock and the seed at zero.
     pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
         Self {
             compat: Compat::Helm3,
@@ -91,13 +94,16 @@ pub enum TemplateOutcome {
     Needs(Vec<Lookup>),
 }
 
-/// The bytes of a render's stack: templates may include each other 1,000 levels deep. Only used pages take memory.
+/// The bytes of a render's stack: templates may include each other 1,000 levels deep. Only used
+/// pages take memory.
 const STACK: usize = 256 << 20;
 
-/// The bytes that a caller's stack must have left for a render to stay on it: a thread that renders repeatedly has such a stack, and saves allocating a new one each time.
+/// The bytes that a caller's stack must have left for a render to stay on it: a thread that renders
+/// repeatedly has such a stack, and saves allocating a new one each time.
 const MIN_REMAINING: usize = STACK - (16 << 20);
 
-/// Runs `f` on a stack that is large enough for hostile charts, and afterwards frees values that contain themselves: the result of `f` must not be made of them.
+/// Runs `f` on a stack that is large enough for hostile charts, and afterwards frees values that
+/// contain themselves: the result of `f` must not be made of them.
 pub(crate) fn on_large_stack<T>(f: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(MIN_REMAINING, STACK, || freeing_cycles(f))
 }

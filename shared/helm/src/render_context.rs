@@ -1,4 +1,5 @@
-//! The state of a render that functions can access, and the functions that are bound to it: include, tpl, required, fail, lookup.
+//! The state of a render that functions can access, and the functions that are bound to it:
+//! include, tpl, required, fail, lookup.
 
 use crate::message::warn_wrap;
 use crate::render::{Lookup, Options, without_no_value};
@@ -154,7 +155,8 @@ fn chart_error(args: &[Value]) -> FuncError {
     .into()
 }
 
-/// Finds nothing without a cluster. With one, unknown objects are recorded and treated as absent; the result of the render is then discarded.
+/// Finds nothing without a cluster. With one, unknown objects are recorded and treated as absent;
+/// the result of the render is then discarded.
 fn lookup(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
     let host = host(exec)?;
     let nothing = Value::map::<&str>([]);

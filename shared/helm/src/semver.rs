@@ -21,7 +21,8 @@ pub struct Version {
     pub original: String,
 }
 
-/// A version as written. Minor and patch include their dots, `pre` its dash and `metadata` its plus; all may be empty.
+/// A version as written. Minor and patch include their dots, `pre` its dash and `metadata` its
+/// plus; all may be empty.
 struct Written<'t> {
     major: &'t str,
     minor: &'t str,
@@ -351,7 +352,9 @@ impl Condition {
         Self::new(part(1), part(2), &written)
     }
 
-    /// Parses a condition in its most common form, a sign and a version of digits, without the patterns, which take longer to compile than most charts to render. `None` for all other forms.
+    /// Parses a condition in its most common form, a sign and a version of digits, without the
+    /// patterns, which take longer to compile than most charts to render. `None` for all other
+    /// forms.
     fn plain(text: &str) -> Option<Result<Self, String>> {
         const SIGNS: [&str; 11] = [">=", "=>", "<=", "=<", "!=", "~>", "=", ">", "<", "~", "^"];
         let space = [' ', '\t', '\n', '\x0C', '\r'];

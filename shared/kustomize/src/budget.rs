@@ -1,4 +1,5 @@
-//! The budget of a build: charged where memory is allocated and where work is done, so that no input costs more than allowed.
+//! The budget of a build: charged where memory is allocated and where work is done, so that no
+//! input costs more than allowed.
 
 use crate::error::{Error, ErrorKind};
 use crate::node::Node;
@@ -8,7 +9,8 @@ use driftless_manifest::{Fuel, FuelKind, FuelLimits, JsonPatch, JsonPatchError, 
 use serde_json::Value;
 use std::cell::Cell;
 
-/// The maximal nodes of one kustomization file: in memory it is several times as large as an object of that size.
+/// The maximal nodes of one kustomization file: in memory it is several times as large as an object
+/// of that size.
 const KUSTOMIZATION_NODES: usize = 250_000;
 
 /// The limits of a kustomization or of a file of configuration.
@@ -52,7 +54,8 @@ impl Budget {
         }
     }
 
-    /// Reads YAML: everything read is charged, and the memory that it took is given back, because its result is charged separately.
+    /// Reads YAML: everything read is charged, and the memory that it took is given back, because
+    /// its result is charged separately.
     pub fn reading<T>(&self, read: impl FnOnce(&Fuel) -> T) -> T {
         let before = self.fuel.nodes_spent();
         let done = read(&self.fuel);
@@ -61,7 +64,8 @@ impl Budget {
         done
     }
 
-    /// Returns the limits of an OpenAPI document: that of a whole cluster is larger than any other document.
+    /// Returns the limits of an OpenAPI document: that of a whole cluster is larger than any other
+    /// document.
     pub fn schema_limits(&self) -> yaml::Limits {
         yaml::Limits {
             nodes: self.limits.nodes,

@@ -2,7 +2,8 @@
 
 use driftless_manifest::TreePath;
 
-/// Renders the charts of `helmCharts`. kustomize runs the helm program; this crate does not depend on a Helm engine, so the caller provides one.
+/// Renders the charts of `helmCharts`. kustomize runs the helm program; this crate does not depend
+/// on a Helm engine, so the caller provides one.
 pub trait Charts {
     /// Returns the output of `helm template` for the chart.
     ///

@@ -7,7 +7,8 @@ use std::fmt;
 
 /// The reason why a directory could not be rendered.
 ///
-/// Shown as `file: what is wrong, and what to do`. The message names files, fields and objects, never a value of a Secret or the content of a foreign file.
+/// Shown as `file: what is wrong, and what to do`. The message names files, fields and objects,
+/// never a value of a Secret or the content of a foreign file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{kind}", Place(.file))]
 pub struct Error {
@@ -34,7 +35,8 @@ pub enum ErrorKind {
     /// A directory with more than one of them.
     #[error("found multiple kustomization files ({0}): keep one")]
     ManyKustomizations(String),
-    /// A kustomization that is empty, of another kind, or has a field that is unknown or of another type.
+    /// A kustomization that is empty, of another kind, or has a field that is unknown or of another
+    /// type.
     #[error("not a valid kustomization: {0}")]
     Kustomization(String),
     /// An entry that leads to another host.

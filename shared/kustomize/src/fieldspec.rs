@@ -122,7 +122,8 @@ impl FieldSpec {
                 if name.is_empty() {
                     return Err(self.fault("a part of the path is empty"));
                 }
-                // kyaml looks for an item of a list in this case, and refuses a map; it supports wildcards nowhere.
+                // kyaml looks for an item of a list in this case, and refuses a map; it supports
+                // wildcards nowhere.
                 if name == "*" {
                     return Err(self.fault("a wildcard is not supported here"));
                 }

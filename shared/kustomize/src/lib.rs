@@ -11,7 +11,10 @@
 //!
 //! [`Build`] is the entry point.
 //!
-//! Plugins other than the built-in ones are refused with a reason, because they run programs. Remote resources and bases are also refused, unless [`Options::remote`] allows them: then the caller fetches them ([`ErrorKind::Needs`]). Charts of the tree are rendered by the caller ([`Charts`]).
+//! Plugins other than the built-in ones are refused with a reason, because they run programs.
+//! Remote resources and bases are also refused, unless [`Options::remote`] allows them: then the
+//! caller fetches them ([`ErrorKind::Needs`]). Charts of the tree are rendered by the caller
+//! ([`Charts`]).
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod budget;
@@ -112,15 +115,18 @@ impl<'a, 't> Build<'a, 't> {
     /// Returns the objects, in the order of the output.
     ///
     /// # Errors
-    /// Errors of `kustomize build`, features that are refused on purpose, a document that is not a complete object, or a budget that is used up. The error names the file.
+    /// Errors of `kustomize build`, features that are refused on purpose, a document that is not a
+    /// complete object, or a budget that is used up. The error names the file.
     pub fn objects(self) -> Result<Vec<Object>, Error> {
         objects(self.documents()?)
     }
 
-    /// Returns the documents, without the check that each is a complete object: kustomize prints objects without an `apiVersion`, which no cluster accepts.
+    /// Returns the documents, without the check that each is a complete object: kustomize prints
+    /// objects without an `apiVersion`, which no cluster accepts.
     ///
     /// # Errors
-    /// Like [`objects`](Self::objects), without that check; and, with [`kustomization`](Self::kustomization), a directory with more than one kustomization file.
+    /// Like [`objects`](Self::objects), without that check; and, with
+    /// [`kustomization`](Self::kustomization), a directory with more than one kustomization file.
     pub fn documents(self) -> Result<Vec<Value>, Error> {
         let default = Options::default();
         let options = self.options.unwrap_or(&default);
@@ -154,9 +160,13 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
     documents.into_iter().map(object).collect()
 }
 
-/// Returns the kustomization of a directory as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, without a file, one that lists all YAML files below it.
+/// Returns the kustomization of a directory as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the
+/// fields of its file, or, without a file, one that lists all YAML files below it.
 ///
-/// A directory below that has a kustomization file is listed as a whole. Unknown fields of a file are dropped, as in Flux. A file without `resources` gets `buildMetadata: [originAnnotations]`, and a directory without manifests the namespace `_placeholder`, both so that the build is not refused as empty.
+/// A directory below that has a kustomization file is listed as a whole. Unknown fields of a file
+/// are dropped, as in Flux. A file without `resources` gets `buildMetadata: [originAnnotations]`,
+/// and a directory without manifests the namespace `_placeholder`, both so that the build is not
+/// refused as empty.
 ///
 /// # Errors
 /// A file that is not YAML, or a manifest with a document that is not a Kubernetes object.

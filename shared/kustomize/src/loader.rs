@@ -15,7 +15,8 @@ use std::cell::RefCell;
 /// The names of a kustomization file, in kustomize's order.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// The state that all kustomizations of a build share: the tree, the options, the schema, the budget.
+/// The state that all kustomizations of a build share: the tree, the options, the schema, the
+/// budget.
 pub(crate) struct Context<'b, 't> {
     pub reader: &'b Reader<'t>,
     pub options: &'b Options,
@@ -88,7 +89,8 @@ impl<'c> Loader<'c> {
     /// Creates a loader for a directory that this kustomization names.
     ///
     /// # Errors
-    /// A remote entry, a missing directory, a directory that contains one on the way here, or too many levels.
+    /// A remote entry, a missing directory, a directory that contains one on the way here, or too
+    /// many levels.
     pub fn enter<'s>(&'s self, entry: &str, field: &'static str) -> Result<Loader<'s>, Error>
     where
         'c: 's,

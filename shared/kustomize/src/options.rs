@@ -18,7 +18,9 @@ pub struct Options {
     pub api_versions: Vec<String>,
     /// True if every object gets the label `app.kubernetes.io/managed-by: kustomize-v5.8.2`.
     pub managed_by_label: bool,
-    /// True if the built-in OpenAPI schema stays in use when a kustomization brings its own (`openapi.path`), as in Flux. The command line of kustomize uses only that of the kustomization.
+    /// True if the built-in OpenAPI schema stays in use when a kustomization brings its own
+    /// (`openapi.path`), as in Flux. The command line of kustomize uses only that of the
+    /// kustomization.
     pub keep_builtin_schema: bool,
     /// The limits of one build.
     pub limits: Limits,
@@ -42,7 +44,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the options of Flux's kustomize-controller: files from anywhere in the tree, the order of the kustomization.
+    /// Returns the options of Flux's kustomize-controller: files from anywhere in the tree, the
+    /// order of the kustomization.
     pub fn flux() -> Self {
         Self {
             load_restrictor: LoadRestrictor::None,
@@ -73,7 +76,10 @@ pub enum Reorder {
     Unspecified,
 }
 
-/// The limits of one build: the [`Fuel`](driftless_manifest::Fuel) of the build and a few further counts; the limits of all engines are listed in [`driftless_manifest::fuel`]. Tenants are hostile, so every count has a limit; each is enforced by [`ErrorKind::Budget`](crate::ErrorKind::Budget), which names the limit.
+/// The limits of one build: the [`Fuel`](driftless_manifest::Fuel) of the build and a few further
+/// counts; the limits of all engines are listed in [`driftless_manifest::fuel`]. Tenants are
+/// hostile, so every count has a limit; each is enforced by
+/// [`ErrorKind::Budget`](crate::ErrorKind::Budget), which names the limit.
 ///
 /// | what could grow without limit | limit |
 /// | --- | --- |
@@ -93,7 +99,8 @@ pub struct Limits {
     pub depth: usize,
     /// The bytes of all files read; a file that is read several times counts each time.
     pub bytes: usize,
-    /// The values (maps, lists, scalars; 64 bytes of a string count as one more, and a map as four more) that are read, and added by patches, replacements, labels and so on.
+    /// The values (maps, lists, scalars; 64 bytes of a string count as one more, and a map as four
+    /// more) that are read, and added by patches, replacements, labels and so on.
     pub nodes: usize,
     /// The objects at any one time.
     pub resources: usize,
@@ -106,7 +113,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns 64 levels, 64 MiB, 1.5 million values, 50,000 objects, 5,000 kustomizations, 40 million steps, 64 MiB of output: a build ends within two seconds and 256 MiB.
+    /// Returns 64 levels, 64 MiB, 1.5 million values, 50,000 objects, 5,000 kustomizations, 40
+    /// million steps, 64 MiB of output: a build ends within two seconds and 256 MiB.
     fn default() -> Self {
         Self {
             depth: 64,

@@ -1,4 +1,6 @@
-//! Entries that lead to another host: the remote locations that they name, and their places in the tree. Nothing is fetched here: a build that misses one ends with [`ErrorKind::Needs`], the caller fetches it, puts it into the tree at [`Remote::place`], and builds again.
+//! Entries that lead to another host: the remote locations that they name, and their places in the
+//! tree. Nothing is fetched here: a build that misses one ends with [`ErrorKind::Needs`], the
+//! caller fetches it, puts it into the tree at [`Remote::place`], and builds again.
 
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::TreePath;
@@ -17,7 +19,8 @@ pub enum Remote {
     },
     /// A directory of a Git repository.
     Repository {
-        /// The URL, in the form for `git clone`: `https://github.com/owner/name`, `git@host:owner/name`.
+        /// The URL, in the form for `git clone`: `https://github.com/owner/name`,
+        /// `git@host:owner/name`.
         url: String,
         /// The path of the directory in the repository.
         path: String,
@@ -44,7 +47,9 @@ impl fmt::Display for Remote {
 const SCHEMES: [&str; 4] = ["https://", "http://", "ssh://", "file://"];
 
 impl Remote {
-    /// Returns the location that an entry names which may be a directory; `None` for a path. A URL that ends like a manifest is a file, any other one a repository, like kustomize's git.RepoSpec (v5.8.2).
+    /// Returns the location that an entry names which may be a directory; `None` for a path. A URL
+    /// that ends like a manifest is a file, any other one a repository, like kustomize's
+    /// git.RepoSpec (v5.8.2).
     ///
     /// # Errors
     /// A URL with credentials, or one that does not name a repository.
@@ -91,7 +96,8 @@ impl Remote {
         })
     }
 
-    /// Returns the place in the tree: of the file itself, or of the repository's root. Different locations have different places.
+    /// Returns the place in the tree: of the file itself, or of the repository's root. Different
+    /// locations have different places.
     pub fn place(&self) -> TreePath {
         let text = match self {
             Self::File { url } => escape(url),
@@ -107,7 +113,9 @@ impl Remote {
     }
 }
 
-/// Returns the repository, the directory and the reference that kustomize's origin annotation names for an entry. The root of a repository has the name of a directory that kustomize uses before it has cloned one (v5.8.2).
+/// Returns the repository, the directory and the reference that kustomize's origin annotation names
+/// for an entry. The root of a repository has the name of a directory that kustomize uses before it
+/// has cloned one (v5.8.2).
 pub(crate) fn origin_of(entry: &str) -> Option<(String, String, String)> {
     match is_remote(entry).then(|| Remote::repository(entry, "")) {
         Some(Ok(Remote::Repository {
@@ -240,7 +248,8 @@ pub(crate) fn without_credentials(entry: &str) -> String {
     }
 }
 
-/// Converts a URL to a path: the scheme is its first part, and characters that a path must not have are written `%XX`.
+/// Converts a URL to a path: the scheme is its first part, and characters that a path must not have
+/// are written `%XX`.
 fn escape(url: &str) -> String {
     let parts = url.replacen("://", "/", 1);
     let part = |part: &str| {

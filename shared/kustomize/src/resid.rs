@@ -149,7 +149,8 @@ pub(crate) struct IdFilter {
 }
 
 impl IdFilter {
-    /// Checks whether the filter matches an id of an object. A given namespace is compared in its effective form.
+    /// Checks whether the filter matches an id of an object. A given namespace is compared in its
+    /// effective form.
     pub fn selects(&self, id: &Id<'_>, schema: &Schema) -> bool {
         if !(self.name.is_empty() || self.name == id.name) || !self.gvk.selects(id.gvk) {
             return false;

@@ -9,7 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::{BTreeMap, HashSet};
 
-/// The objects of a build, in order. No two have the same id when they are added; transformers may violate that temporarily.
+/// The objects of a build, in order. No two have the same id when they are added; transformers may
+/// violate that temporarily.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResMap {
     list: Vec<Resource>,

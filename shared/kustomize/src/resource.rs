@@ -58,7 +58,8 @@ impl Behavior {
     }
 }
 
-/// The prefix of the annotations with an object's history. Objects that were printed during a build still have them.
+/// The prefix of the annotations with an object's history. Objects that were printed during a build
+/// still have them.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
 pub(crate) const ORIGIN: &str = "config.kubernetes.io/origin";
 pub(crate) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
@@ -203,7 +204,9 @@ impl Resource {
     /// Records the present id.
     ///
     /// # Errors
-    /// A present or previous id has no name or no kind, which kustomize does not survive: it keeps names, namespaces and kinds in separate lists, without those that are empty. Or the budget is used up.
+    /// A present or previous id has no name or no kind, which kustomize does not survive: it keeps
+    /// names, namespaces and kinds in separate lists, without those that are empty. Or the budget
+    /// is used up.
     pub fn remember_id(&mut self, schema: &Schema, budget: &Budget) -> Result<(), Error> {
         let id = self.id(schema);
         if id.name.is_empty() && self.previous.is_empty() {
@@ -332,7 +335,8 @@ impl Resource {
         self.set_texts("annotations", annotations);
     }
 
-    /// Takes over what `behavior: merge` and `replace` keep of the existing object: its name, its history, and the labels and annotations that the new one does not set.
+    /// Takes over what `behavior: merge` and `replace` keep of the existing object: its name, its
+    /// history, and the labels and annotations that the new one does not set.
     pub fn take_identity_of(&mut self, old: &Resource) {
         for field in ["labels", "annotations"] {
             let mut texts = old.texts(field);
@@ -365,7 +369,8 @@ pub(crate) fn text_map(texts: BTreeMap<String, String>) -> Node {
     Node::Map(texts.into_iter().map(pair).collect())
 }
 
-/// Checks whether two objects went through the same layers at the end, by their prefixes and suffixes.
+/// Checks whether two objects went through the same layers at the end, by their prefixes and
+/// suffixes.
 pub(crate) fn same_layers(
     mine: (&[Rc<str>], &[Rc<str>]),
     theirs: (&[Rc<str>], &[Rc<str>]),
@@ -377,7 +382,8 @@ pub(crate) fn same_layers(
     fits(mine.0, theirs.0) && fits(mine.1, theirs.1)
 }
 
-/// Checks whether the shorter list is the end of the longer. An empty one is the end of an empty one only.
+/// Checks whether the shorter list is the end of the longer. An empty one is the end of an empty
+/// one only.
 fn same_ending(a: &[Rc<str>], b: &[Rc<str>]) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if short.is_empty() {

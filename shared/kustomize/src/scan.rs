@@ -1,4 +1,5 @@
-//! The kustomization that `kustomize create --autodetect --recursive` would write for a directory, as Flux creates it.
+//! The kustomization that `kustomize create --autodetect --recursive` would write for a directory,
+//! as Flux creates it.
 
 use crate::budget::Budget;
 use crate::error::{Error, InFile as _};
@@ -67,7 +68,8 @@ fn text(reader: &Reader<'_>, path: &TreePath) -> Result<String, Error> {
     })
 }
 
-/// Walks a directory in the order of Go's `filepath.Walk`: names sorted, each directory entered in its place.
+/// Walks a directory in the order of Go's `filepath.Walk`: names sorted, each directory entered in
+/// its place.
 fn scan(
     reader: &Reader<'_>,
     base: &TreePath,

@@ -16,7 +16,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 declare! {
-    /// The objects that a patch or replacement applies to. Group to namespace are regular expressions that must match completely.
+    /// The objects that a patch or replacement applies to. Group to namespace are regular
+    /// expressions that must match completely.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(crate) struct Selector {
         "group" pub group: String,
@@ -83,11 +84,13 @@ struct Cache {
 
 /// The maximal number of cached expressions: kustomizations use the same few.
 const CACHE_ENTRIES: usize = 64;
-/// The maximal total size of cached expressions, expanded. A large one takes 5 MiB when it is compiled.
+/// The maximal total size of cached expressions, expanded. A large one takes 5 MiB when it is
+/// compiled.
 const CACHE_SIZE: usize = 2_000_000;
 /// The maximal bytes of an expression. Names of objects have at most 253.
 const MAX_BYTES: usize = 64 << 10;
-/// The maximal Unicode classes of an expression: each has hundreds of ranges before anything is compiled.
+/// The maximal Unicode classes of an expression: each has hundreds of ranges before anything is
+/// compiled.
 const MAX_CLASSES: usize = 1_000;
 /// The maximal steps of compiling: a larger expression is refused.
 const MAX_STEPS: u64 = 5_000_000;
@@ -296,7 +299,8 @@ impl Matcher {
         budget.spend_steps(self.steps + patterns + previous.sum::<usize>())
     }
 
-    /// Checks whether a patch applies to this object: by its first or its present name and namespace, and its present kind.
+    /// Checks whether a patch applies to this object: by its first or its present name and
+    /// namespace, and its present kind.
     pub fn matches(&self, resource: &Resource, schema: &Schema) -> bool {
         let (now, first) = (resource.id(schema), resource.original_id(schema));
         (self.namespace.matches(first.effective_namespace())
@@ -328,7 +332,8 @@ impl std::fmt::Debug for SelectorBudget {
     }
 }
 
-/// The objects that a rule applies to, with the fields of a patch's target: group to namespace are regular expressions that must match completely, annotations and labels are label selectors.
+/// The objects that a rule applies to, with the fields of a patch's target: group to namespace are
+/// regular expressions that must match completely, annotations and labels are label selectors.
 pub struct ObjectSelector(Matcher);
 
 impl std::fmt::Debug for ObjectSelector {
@@ -341,7 +346,8 @@ impl ObjectSelector {
     /// Reads a `target`.
     ///
     /// # Errors
-    /// A field that is not a string, an invalid expression or selector, or expressions that cost more than the budget has left.
+    /// A field that is not a string, an invalid expression or selector, or expressions that cost
+    /// more than the budget has left.
     pub fn new(target: &serde_json::Value, budget: &SelectorBudget) -> Result<Self, String> {
         let selector = <Selector as serde::Deserialize>::deserialize(target)
             .map_err(|error| error.to_string())?;

@@ -1,6 +1,9 @@
 //! The cost limits for hostile input: one counter of time and memory for every engine.
 //!
-//! The caller's options set the limits ([`FuelLimits`]); the engine creates a [`Fuel`] from them and charges it before it spends time or allocates something. [`OutOfFuel`] names which of the four ran out; each engine converts it to its own error, with the place. Steps that have run out stay so: after one ignored error, the next charge fails as well.
+//! The caller's options set the limits ([`FuelLimits`]); the engine creates a [`Fuel`] from them
+//! and charges it before it spends time or allocates something. [`OutOfFuel`] names which of the
+//! four ran out; each engine converts it to its own error, with the place. Steps that have run out
+//! stay so: after one ignored error, the next charge fails as well.
 //!
 //! | | one unit |
 //! | --- | --- |
@@ -87,7 +90,8 @@ pub struct OutOfFuel {
 /// Bytes of a string that count as one more node.
 const TEXT_PER_NODE: usize = 64;
 
-/// The nodes that a map counts as, in addition to itself: in JSON its table has room for at least eleven fields.
+/// The nodes that a map counts as, in addition to itself: in JSON its table has room for at least
+/// eleven fields.
 pub const MAP_NODES: usize = 4;
 
 /// Returns the nodes that a scalar with a string of `length` bytes counts as.
@@ -109,7 +113,8 @@ pub fn value_nodes(value: &Value) -> usize {
     }
 }
 
-/// The counters of one piece of work, with its [`FuelLimits`]. Charged through a shared reference, so that every part of the work can hold one; it belongs to one thread.
+/// The counters of one piece of work, with its [`FuelLimits`]. Charged through a shared reference,
+/// so that every part of the work can hold one; it belongs to one thread.
 #[derive(Debug)]
 pub struct Fuel {
     limits: FuelLimits,
@@ -170,7 +175,8 @@ impl Fuel {
         check(levels, self.limits.depth, FuelKind::Depth)
     }
 
-    /// Checks that `bytes` are left, without charging them: for a value whose exact size is known only later.
+    /// Checks that `bytes` are left, without charging them: for a value whose exact size is known
+    /// only later.
     ///
     /// # Errors
     /// The limit is exceeded.
@@ -227,7 +233,8 @@ impl Fuel {
         self.steps.get()
     }
 
-    /// Gives back values that are no longer in memory, and the bytes of their strings. A unit that has run out gets nothing back.
+    /// Gives back values that are no longer in memory, and the bytes of their strings. A unit that
+    /// has run out gets nothing back.
     pub fn give_back(&self, nodes: usize, bytes: usize) {
         give_back(&self.nodes, nodes, self.limits.nodes);
         give_back(&self.bytes, bytes, self.limits.bytes);

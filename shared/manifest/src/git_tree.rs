@@ -4,9 +4,11 @@ use crate::{BlobId, EntryKind, TreeIndex};
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
 
-/// Returns Git's id of the tree object for these files, which a commit contains: SHA-1 over `tree LENGTH\0` and the entries, in which directories sort as if their names ended with `/`.
+/// Returns Git's id of the tree object for these files, which a commit contains: SHA-1 over
+/// `tree LENGTH\0` and the entries, in which directories sort as if their names ended with `/`.
 ///
-/// Git has no empty directories, and neither has this index. Submodules are not files, so a commit with one has another id.
+/// Git has no empty directories, and neither has this index. Submodules are not files, so a commit
+/// with one has another id.
 ///
 /// ```
 /// use driftless_manifest::{TreeIndex, git_tree_id};

@@ -1,4 +1,7 @@
-//! JSON patches with the semantics of `gopkg.in/evanphx/json-patch.v4` 4.13, which kustomize and the API server use. They are laxer than RFC 6902: `replace` sets a missing field of a map, indexes of lists may count from the end, `test` of a missing field against null passes, and an operation without a value has the value null.
+//! JSON patches with the semantics of `gopkg.in/evanphx/json-patch.v4` 4.13, which kustomize and
+//! the API server use. They are laxer than RFC 6902: `replace` sets a missing field of a map,
+//! indexes of lists may count from the end, `test` of a missing field against null passes, and an
+//! operation without a value has the value null.
 
 use crate::fuel::{Fuel, OutOfFuel, value_nodes};
 use serde_json::Value;
@@ -94,7 +97,8 @@ impl JsonPatchOperation {
         is_root(&self.path) || is_root(&self.from)
     }
 
-    /// Returns the value that a `copy` copies; `None` for other operations, or if `from` does not exist.
+    /// Returns the value that a `copy` copies; `None` for other operations, or if `from` does not
+    /// exist.
     pub fn copied<'v>(&self, document: &'v Value) -> Option<&'v Value> {
         let from = self.from.as_deref().filter(|_| self.op == "copy")?;
         document.pointer(from)

@@ -1,4 +1,5 @@
-//! Label selectors: as strings, with the grammar of `labels.Parse` of k8s.io/apimachinery 0.36 (pkg/labels/selector.go), and as objects with `matchLabels` and `matchExpressions`.
+//! Label selectors: as strings, with the grammar of `labels.Parse` of k8s.io/apimachinery 0.36
+//! (pkg/labels/selector.go), and as objects with `matchLabels` and `matchExpressions`.
 
 use serde_json::Value;
 

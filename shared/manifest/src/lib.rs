@@ -1,10 +1,12 @@
 //! Files and objects, in the form that every engine of driftless uses.
 //!
-//! - [`FileTree`]: the files of one revision, in memory. A [`Reader`] is one build's view of it: it follows links that stay inside, refuses other links, and records every read in a [`ReadSet`].
+//! - [`FileTree`]: the files of one revision, in memory. A [`Reader`] is one build's view of it: it
+//!   follows links that stay inside, refuses other links, and records every read in a [`ReadSet`].
 //! - [`yaml`]: YAML, read and written compatibly with Go's `sigs.k8s.io/yaml` and kyaml.
-//! - [`Fuel`]: the cost of hostile input, counted in the same way by every engine; [`fuel`] has the table of all limits.
-//! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity; [`names`] and [`labels`]: Kubernetes' rules for names, and label
-//!   selectors; [`JsonPatch`].
+//! - [`Fuel`]: the cost of hostile input, counted in the same way by every engine; [`fuel`] has the
+//!   table of all limits.
+//! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity; [`names`] and
+//!   [`labels`]: Kubernetes' rules for names, and label selectors; [`JsonPatch`].
 //!
 //! Nothing here touches a disk, a clock or a network.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

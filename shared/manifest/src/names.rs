@@ -1,5 +1,5 @@
-//! The rules of names, labels and annotations, with the API server's messages: k8s.io/apimachinery 0.36,
-//! pkg/util/validation/validation.go.
+//! The rules of names, labels and annotations, with the API server's messages: k8s.io/apimachinery
+//! 0.36, pkg/util/validation/validation.go.
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -53,7 +53,8 @@ pub fn label(text: &str) -> Vec<String> {
     out
 }
 
-/// Returns the problems of a name that must only be valid in a path, such as RBAC's; empty if it is valid.
+/// Returns the problems of a name that must only be valid in a path, such as RBAC's; empty if it is
+/// valid.
 pub fn path_segment(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];

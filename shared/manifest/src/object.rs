@@ -67,7 +67,8 @@ pub struct ObjectId {
 }
 
 impl ObjectId {
-    /// Formats the id for Flux's inventory: `namespace_name_group_kind`, with the colons of RBAC names written as `__` (cli-utils `object.ObjMetadata.String`).
+    /// Formats the id for Flux's inventory: `namespace_name_group_kind`, with the colons of RBAC
+    /// names written as `__` (cli-utils `object.ObjMetadata.String`).
     pub fn inventory_id(&self) -> String {
         let name = if self.is_rbac() {
             self.name.replace(':', "__")

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
 
-/// A clean path inside a [`FileTree`](crate::FileTree): relative, `/`-separated, without `.`, `..` or empty parts. The root is the empty path.
+/// A clean path inside a [`FileTree`](crate::FileTree): relative, `/`-separated, without `.`, `..`
+/// or empty parts. The root is the empty path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TreePath(String);
@@ -26,7 +27,8 @@ pub enum PathError {
     TooLong(String),
 }
 
-/// The most bytes of a path. Every directory on a path is looked up, so the cost grows with the square of its length.
+/// The most bytes of a path. Every directory on a path is looked up, so the cost grows with the
+/// square of its length.
 const MAX_PATH: usize = 4_096;
 
 /// The most bytes of a path in an error.
@@ -89,7 +91,8 @@ impl TreePath {
         }
     }
 
-    /// Cleans `text` as a path that cannot leave the root: a leading `/` is the root, and `..` of the root is the root, like in Flux's SecureJoin.
+    /// Cleans `text` as a path that cannot leave the root: a leading `/` is the root, and `..` of
+    /// the root is the root, like in Flux's SecureJoin.
     ///
     /// # Errors
     /// The path has a NUL byte, or is too long.

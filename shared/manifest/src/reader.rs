@@ -125,7 +125,8 @@ fn listing(tree: &TreeIndex, dir: &TreePath) -> Fingerprint {
     Fingerprint::List(BlobId::of(names.as_bytes()))
 }
 
-/// One build's view of a tree: it follows links inside the tree, passes files through a filter, and records every read.
+/// One build's view of a tree: it follows links inside the tree, passes files through a filter, and
+/// records every read.
 pub struct Reader<'t> {
     tree: &'t FileTree,
     filter: Option<&'t dyn ReadFilter>,
@@ -154,7 +155,8 @@ impl<'t> Reader<'t> {
     /// Reads the file at `path`: follows links, and applies the filter.
     ///
     /// # Errors
-    /// The path does not exist, is a directory, or has a link that leaves the tree, or the filter refuses the file.
+    /// The path does not exist, is a directory, or has a link that leaves the tree, or the filter
+    /// refuses the file.
     pub fn read(&self, path: &TreePath) -> Result<Bytes, ReadError> {
         let (real, kind) = self
             .resolve(path)?
@@ -186,7 +188,8 @@ impl<'t> Reader<'t> {
         Ok(self.resolve(path)?.map(|(_, kind)| kind))
     }
 
-    /// Lists the names in a directory with the kinds of their targets, in order of name; dangling links are left out.
+    /// Lists the names in a directory with the kinds of their targets, in order of name; dangling
+    /// links are left out.
     ///
     /// # Errors
     /// The path does not exist, is a file, or has a link that leaves the tree.
@@ -213,7 +216,8 @@ impl<'t> Reader<'t> {
         Ok(names)
     }
 
-    /// Returns `path` with every link resolved; `None` if it does not exist. Two paths to the same file have the same real path.
+    /// Returns `path` with every link resolved; `None` if it does not exist. Two paths to the same
+    /// file have the same real path.
     ///
     /// # Errors
     /// A link leaves the tree, or links form a loop.

@@ -78,7 +78,8 @@ pub struct Entry {
     pub size: u64,
 }
 
-/// The paths of a tree with their entries, without the contents: enough to decide whether a build would read the same.
+/// The paths of a tree with their entries, without the contents: enough to decide whether a build
+/// would read the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TreeIndex(BTreeMap<TreePath, Entry>);
@@ -130,7 +131,8 @@ impl TreeIndex {
         } else {
             format!("{}/", dir.as_str())
         };
-        // Paths that sort between `dir` and `dir/`, such as `dir-2` and everything below it, are skipped.
+        // Paths that sort between `dir` and `dir/`, such as `dir-2` and everything below it, are
+        // skipped.
         self.0
             .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
             .take_while(move |(path, _)| path.as_str().starts_with(&prefix))

@@ -1,4 +1,5 @@
-//! Dotenv files: encrypted values, and metadata that is flattened to keys like `sops_age__list_0__map_enc`.
+//! Dotenv files: encrypted values, and metadata that is flattened to keys like
+//! `sops_age__list_0__map_enc`.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,8 @@
 use driftless_manifest::OutOfFuel;
 use driftless_manifest::yaml::YamlError;
 
-/// The error of a SOPS file that could not be decrypted. No variant has content of the file other than names of keys and recipients.
+/// The error of a SOPS file that could not be decrypted. No variant has content of the file other
+/// than names of keys and recipients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SopsError {
@@ -67,7 +68,8 @@ pub enum SopsError {
         recipients: Vec<String>,
         /// The entries of unsupported key services.
         unsupported: Vec<String>,
-        /// The numbers of key groups that could be opened and that are needed, if there is more than one group.
+        /// The numbers of key groups that could be opened and that are needed, if there is more
+        /// than one group.
         groups: Option<(usize, usize)>,
     },
     /// A value cannot be decrypted.

@@ -33,7 +33,9 @@ impl Format {
     }
 }
 
-/// Checks whether a file seems to be encrypted: it has metadata with a MAC at its top level. The bytes are searched and not parsed, so this is cheap; another file may pass, for which [`decrypt`](crate::decrypt) then returns the problem.
+/// Checks whether a file seems to be encrypted: it has metadata with a MAC at its top level. The
+/// bytes are searched and not parsed, so this is cheap; another file may pass, for which
+/// [`decrypt`](crate::decrypt) then returns the problem.
 pub fn is_encrypted(bytes: &[u8], format: Format) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;

@@ -13,7 +13,8 @@ use crate::metadata::{KeyService, MasterKey, Metadata};
 use crate::openpgp::{self, PgpKey};
 use crate::shamir;
 
-/// The keys of one tenant. `Debug` prints only the public recipients; the secret parts are zeroed when dropped.
+/// The keys of one tenant. `Debug` prints only the public recipients; the secret parts are zeroed
+/// when dropped.
 #[derive(Default)]
 pub struct Keyring {
     identities: Vec<Identity>,
@@ -40,10 +41,14 @@ impl Keyring {
         Keyring::default()
     }
 
-    /// Adds age identities in the format of a key file, and of the entries of a Flux decryption Secret that end in `.agekey`: one `AGE-SECRET-KEY-1...` on each line, with empty lines and `#` comments between them. `source_name` names their origin in errors. Returns the number of identities.
+    /// Adds age identities in the format of a key file, and of the entries of a Flux decryption
+    /// Secret that end in `.agekey`: one `AGE-SECRET-KEY-1...` on each line, with empty lines and
+    /// `#` comments between them. `source_name` names their origin in errors. Returns the number of
+    /// identities.
     ///
     /// # Errors
-    /// [`SopsError::Identity`] with the first line of another form. Identities of plugins and SSH keys are refused.
+    /// [`SopsError::Identity`] with the first line of another form. Identities of plugins and SSH
+    /// keys are refused.
     pub fn add_age(&mut self, text: &str, source_name: &str) -> Result<usize, SopsError> {
         let mut found = Vec::new();
         for (i, line) in text.lines().enumerate() {
@@ -62,7 +67,9 @@ impl Keyring {
         Ok(count)
     }
 
-    /// Adds OpenPGP secret keys in the format of `gpg --export-secret-keys --armor`, one armored block or more, and of the entries of a Flux decryption Secret that end in `.asc`. Returns the number of keys.
+    /// Adds OpenPGP secret keys in the format of `gpg --export-secret-keys --armor`, one armored
+    /// block or more, and of the entries of a Flux decryption Secret that end in `.asc`. Returns
+    /// the number of keys.
     ///
     /// # Errors
     /// [`SopsError::PgpKey`]: there is no such block, or a key has a passphrase.
@@ -86,7 +93,8 @@ impl Keyring {
         self.identities.is_empty() && self.pgp.is_empty() && self.opened.is_empty()
     }
 
-    /// Returns the recipients that this keyring can open files for: public age recipients, and fingerprints of OpenPGP keys.
+    /// Returns the recipients that this keyring can open files for: public age recipients, and
+    /// fingerprints of OpenPGP keys.
     pub fn recipients(&self) -> Vec<String> {
         let age = self.identities.iter();
         age.map(|identity| identity.to_public().to_string())
@@ -114,7 +122,8 @@ impl Keyring {
         })
     }
 
-    /// Opens a group by any of its entries. Entries whose recipient is in the keyring are tried first, but the name is only a hint.
+    /// Opens a group by any of its entries. Entries whose recipient is in the keyring are tried
+    /// first, but the name is only a hint.
     fn open_group(&self, group: &[MasterKey]) -> Option<Zeroizing<Vec<u8>>> {
         let ours = self.recipients();
         let (mine, others): (Vec<_>, Vec<_>) =

@@ -1,10 +1,16 @@
 //! Decryption of SOPS files, with verification of the MAC.
 //!
-//! A SOPS file is a YAML, JSON or dotenv file whose values are encrypted individually with a data key. Under `sops` it has the data key (encrypted for each recipient), the rules that decide which values are encrypted, and a MAC over all values in the order of the file. [`decrypt`] decrypts it like `sops decrypt` v3:
+//! A SOPS file is a YAML, JSON or dotenv file whose values are encrypted individually with a data
+//! key. Under `sops` it has the data key (encrypted for each recipient), the rules that decide
+//! which values are encrypted, and a MAC over all values in the order of the file. [`decrypt`]
+//! decrypts it like `sops decrypt` v3:
 //!
-//! metadata -> data key (a [`Keyring`], Shamir parts of key groups) -> values -> MAC -> the plain file
+//! metadata -> data key (a [`Keyring`], Shamir parts of key groups) -> values -> MAC -> the plain
+//! file
 //!
-//! The MAC is always verified: a file without it, or whose values were moved, removed or exchanged, is refused. Because the MAC depends on the order of the values, only a file's original bytes can be decrypted, and not an object whose keys were sorted. Decrypt before anything reads the file.
+//! The MAC is always verified: a file without it, or whose values were moved, removed or exchanged,
+//! is refused. Because the MAC depends on the order of the values, only a file's original bytes can
+//! be decrypted, and not an object whose keys were sorted. Decrypt before anything reads the file.
 //!
 //! ```
 //! # let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/sops");
@@ -22,9 +28,11 @@
 //! # Ok::<(), SopsError>(())
 //! ```
 //!
-//! This crate opens age and OpenPGP keys. The entries for KMS and the other key services are [`MasterKey`]s: a caller that can open one passes the result to [`Keyring::add_opened`].
+//! This crate opens age and OpenPGP keys. The entries for KMS and the other key services are
+//! [`MasterKey`]s: a caller that can open one passes the result to [`Keyring::add_opened`].
 //!
-//! Nothing here touches a disk, an environment, a clock or a network, and no identity runs a plugin.
+//! Nothing here touches a disk, an environment, a clock or a network, and no identity runs a
+//! plugin.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod cipher;
@@ -55,7 +63,9 @@ use tree::Tree;
 
 /// Decrypts a file and removes its `sops` metadata.
 ///
-/// The results for JSON, dotenv and binary files equal those of `sops decrypt` v3 byte for byte; YAML files are written as the same document in the same order, without comments, in the layout of [`driftless_manifest::yaml`]. `file` is used only in errors.
+/// The results for JSON, dotenv and binary files equal those of `sops decrypt` v3 byte for byte;
+/// YAML files are written as the same document in the same order, without comments, in the layout
+/// of [`driftless_manifest::yaml`]. `file` is used only in errors.
 ///
 /// # Errors
 /// [`SopsError`], which names the file and the problem, and never repeats content.
@@ -74,7 +84,8 @@ pub fn decrypt(
     })
 }
 
-/// Returns the entries that can open a file, one list for each key group. With more than one group, parts of the data key from several groups are needed.
+/// Returns the entries that can open a file, one list for each key group. With more than one group,
+/// parts of the data key from several groups are needed.
 ///
 /// # Errors
 /// [`SopsError`] if the file or its metadata cannot be parsed.
@@ -86,10 +97,12 @@ pub fn master_keys(
     on_large_stack(|| Ok(load(bytes, format, file, &Fuel::new(LIMITS))?.1.groups))
 }
 
-/// The stack for a file, whose values may be nested a thousand levels deep. Only the used part takes memory.
+/// The stack for a file, whose values may be nested a thousand levels deep. Only the used part
+/// takes memory.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack that is large enough for the nesting of any file: a worker of an asynchronous runtime has 2 MiB.
+/// Runs `work` on a stack that is large enough for the nesting of any file: a worker of an
+/// asynchronous runtime has 2 MiB.
 fn on_large_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }

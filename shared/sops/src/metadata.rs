@@ -21,7 +21,9 @@ pub(crate) enum Rule {
     EncryptedSuffix(String),
     UnencryptedRegex(Expression),
     EncryptedRegex(Expression),
-    /// The values that comments select. Encrypted values are recognized by their form: a value that the data key opens at its path was encrypted by a holder of the key, and the MAC covers the rest.
+    /// The values that comments select. Encrypted values are recognized by their form: a value that
+    /// the data key opens at its path was encrypted by a holder of the key, and the MAC covers the
+    /// rest.
     Comments,
 }
 
@@ -89,7 +91,8 @@ impl std::fmt::Display for KeyService {
 pub struct MasterKey {
     /// The service that can open it.
     pub service: KeyService,
-    /// The recipient: an age recipient, a fingerprint, an ARN or another name of a key. It is not authenticated.
+    /// The recipient: an age recipient, a fingerprint, an ARN or another name of a key. It is not
+    /// authenticated.
     pub name: String,
     /// The encrypted data key, in the form in which the file has it.
     pub encrypted: String,
@@ -143,7 +146,8 @@ impl Metadata {
             return Err(fault("version is missing".to_owned()));
         }
         if version.split('.').next() != Some("3") {
-            // A version is short; anything longer is other content, which the error must not repeat.
+            // A version is short; anything longer is other content, which the error must not
+            // repeat.
             let version = version
                 .chars()
                 .take(16)
@@ -227,7 +231,8 @@ fn rule(tree: &Tree, fuel: &Fuel) -> Result<Rule, String> {
 
 /// The most bytes of an expression.
 const EXPRESSION: usize = 4 << 10;
-/// The most Unicode classes of an expression: each has hundreds of ranges before anything is compiled.
+/// The most Unicode classes of an expression: each has hundreds of ranges before anything is
+/// compiled.
 const CLASSES: usize = 100;
 /// The most steps of compiling: compiling an expression that is too large is aborted.
 const COMPILING: u64 = 1_000_000;
@@ -277,7 +282,8 @@ fn number(tree: &Tree, name: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{name} is not a number from 0 to 255"))
 }
 
-/// Reads the key groups: the entries at the top are one group, and `key_groups` counts only without them.
+/// Reads the key groups: the entries at the top are one group, and `key_groups` counts only without
+/// them.
 fn groups(tree: &Tree) -> Result<Vec<Vec<MasterKey>>, String> {
     let mut count = 0;
     let top = group(tree, &mut count)?;

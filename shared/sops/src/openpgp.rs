@@ -1,6 +1,7 @@
 //! OpenPGP: secret keys in armor, and the messages in which sops encrypts a data key for them.
 //!
-//! The format is RFC 9580, with GnuPG's own form of OCB-encrypted data. The `pgp` crate reads the exports of gpg 2.2 and 2.4 (`--export-secret-keys --armor`) and the messages of sops 3.
+//! The format is RFC 9580, with GnuPG's own form of OCB-encrypted data. The `pgp` crate reads the
+//! exports of gpg 2.2 and 2.4 (`--export-secret-keys --armor`) and the messages of sops 3.
 
 use std::fmt;
 use std::io::{Cursor, Read as _};
@@ -55,13 +56,15 @@ impl PgpKey {
         }
     }
 
-    /// Returns the primary key's fingerprint in uppercase hexadecimal digits, which is sops's name of the key.
+    /// Returns the primary key's fingerprint in uppercase hexadecimal digits, which is sops's name
+    /// of the key.
     pub(crate) fn fingerprint(&self) -> String {
         self.0.primary_key.fingerprint().to_string().to_uppercase()
     }
 }
 
-/// Checks whether the key, or a subkey, can be used without a passphrase. gpg exports a key whose primary part is kept elsewhere with a part that cannot be used.
+/// Checks whether the key, or a subkey, can be used without a passphrase. gpg exports a key whose
+/// primary part is kept elsewhere with a part that cannot be used.
 fn has_plain_part(key: &SignedSecretKey) -> bool {
     let subkeys = key.secret_subkeys.iter();
     !key.primary_key.secret_params().is_encrypted()

@@ -1,8 +1,11 @@
-//! Shamir's secret sharing over GF(2^8) with the AES polynomial, in the form of HashiCorp Vault's package that sops uses: each part has the values of the polynomials, and the x coordinate in its last byte.
+//! Shamir's secret sharing over GF(2^8) with the AES polynomial, in the form of HashiCorp Vault's
+//! package that sops uses: each part has the values of the polynomials, and the x coordinate in its
+//! last byte.
 
 use zeroize::Zeroizing;
 
-/// Combines parts to a secret. `None` if the parts cannot belong together; too few parts give a wrong secret, which then opens nothing.
+/// Combines parts to a secret. `None` if the parts cannot belong together; too few parts give a
+/// wrong secret, which then opens nothing.
 pub(crate) fn combine(parts: &[Zeroizing<Vec<u8>>]) -> Option<Zeroizing<Vec<u8>>> {
     let length = parts.first()?.len();
     if parts.len() < 2 || length < 2 || parts.iter().any(|part| part.len() != length) {

@@ -83,7 +83,8 @@ impl Document for Tree {
     }
 }
 
-/// Removes the `sops` mapping from the first document and returns it; sops repeats it in the others, where it is ignored.
+/// Removes the `sops` mapping from the first document and returns it; sops repeats it in the
+/// others, where it is ignored.
 pub(crate) fn take_metadata(branches: &mut [Tree]) -> Option<Tree> {
     let mut found = None;
     for (i, branch) in branches.iter_mut().enumerate() {

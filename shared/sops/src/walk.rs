@@ -11,7 +11,8 @@ use crate::cipher::{DataKey, Plain, looks_encrypted};
 use crate::metadata::Metadata;
 use crate::tree::Tree;
 
-/// The start of the input of a MAC over only encrypted values: SHA-256 of "sops". So it never equals a MAC over all values.
+/// The start of the input of a MAC over only encrypted values: SHA-256 of "sops". So it never
+/// equals a MAC over all values.
 const ONLY_ENCRYPTED: [u8; 32] = [
     0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b,
     0x0b, 0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
@@ -102,7 +103,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Charges the cost of a value: every key on its path is matched against the rule, and the value is bound to the path.
+    /// Charges the cost of a value: every key on its path is matched against the rule, and the
+    /// value is bound to the path.
     fn pay(&self, value: &Tree) -> Result<(), SopsError> {
         let text = match value {
             Tree::Text(text) | Tree::Comment(text) => text.len(),
@@ -143,7 +145,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Decrypts a comment. Old versions of sops did not encrypt comments, so one that cannot be decrypted is unchanged. The MAC does not cover comments.
+    /// Decrypts a comment. Old versions of sops did not encrypt comments, so one that cannot be
+    /// decrypted is unchanged. The MAC does not cover comments.
     fn comment(&mut self, comment: &mut Tree) {
         if self.metadata.rule.encrypts(&self.path) == Some(false) {
             return;

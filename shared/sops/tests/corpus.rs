@@ -1,4 +1,5 @@
-//! Tests decryption with files that the real sops encrypted (`tests/corpus/sops`, written by `tests/oracle/sops`), and with damaged ones.
+//! Tests decryption with files that the real sops encrypted (`tests/corpus/sops`, written by
+//! `tests/oracle/sops`), and with damaged ones.
 
 #![expect(
     clippy::disallowed_methods,
@@ -206,7 +207,8 @@ fn a_damaged_message_of_openpgp_opens_nothing() {
         };
         let damaged = format!("{}{other}{}", &text[..at], &text[at + 1..]);
         if let Ok(plain) = decrypt(damaged.as_bytes(), format, &keys, "f") {
-            // The armor's checksum does not protect the content: a changed file may decrypt, but only to the same content.
+            // The armor's checksum does not protect the content: a changed file may decrypt, but
+            // only to the same content.
             assert!(!plain.is_empty());
         }
     }
@@ -508,7 +510,8 @@ fn truncated_and_flipped_files_end_in_errors() {
     }
 }
 
-/// Files with valid metadata, so that all of their values are visited: every key on the path of a value is matched against the file's own rule.
+/// Files with valid metadata, so that all of their values are visited: every key on the path of a
+/// value is matched against the file's own rule.
 #[test]
 fn hostile_files_end_within_their_limits() {
     let (bytes, format) = case("secret.enc.yaml");

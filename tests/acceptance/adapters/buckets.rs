@@ -206,7 +206,8 @@ async fn in_memory() {
 async fn in_s3() {
     let endpoint = crate::ministack().url();
     contract(&MiniStack, &S3Buckets::new(), &endpoint).await;
-    // The installation's own role is used only if the address asks for it, not in place of a missing login.
+    // The installation's own role is used only if the address asks for it, not in place of a
+    // missing login.
     let buckets = S3Buckets::with_role(&crate::settings().await);
     let mut address = address(&endpoint, NAME, None);
     let anonymous = buckets.open(&address).await.expect("opened");

@@ -1,4 +1,5 @@
-//! Hosts of charts: a repository of files and an OCI registry on loopback, filled by the real Helm; hostile hosts too.
+//! Hosts of charts: a repository of files and an OCI registry on loopback, filled by the real Helm;
+//! hostile hosts too.
 
 use driftless_adapters::charts::HttpCharts;
 use driftless_core::ports::{Charts, Connection, ErrorKind, Fetched, PortError, Secret, Validator};

@@ -1,5 +1,6 @@
-//! Logins to clouds, compared with Flux's own library: the requests that it sends to each host, and the login that it makes
-//! of the answers. One test server plays every host for the library, and another one for driftless.
+//! Logins to clouds, compared with Flux's own library: the requests that it sends to each host, and
+//! the login that it makes of the answers. One test server plays every host for the library, and
+//! another one for driftless.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -143,8 +144,9 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Removes from a request what differs between languages' libraries: the spelling of JSON and media types, the parts of a
-/// signature that depend on the time, parameters that a library adds by itself.
+/// Removes from a request what differs between languages' libraries: the spelling of JSON and media
+/// types, the parts of a signature that depend on the time, parameters that a library adds by
+/// itself.
 fn normal(request: &Value) -> Value {
     let mut request = request.clone();
     for name in ["alt", "prettyPrint"] {
@@ -184,7 +186,8 @@ fn normal(request: &Value) -> Value {
     asked
 }
 
-/// Returns the judge's requests without the discovery of Entra ID, whose addresses driftless has built in.
+/// Returns the judge's requests without the discovery of Entra ID, whose addresses driftless has
+/// built in.
 fn requests(outcome: &Value) -> Vec<Value> {
     let all = outcome["requests"].as_array().expect("requests");
     let is_discovery = |one: &&Value| {
@@ -436,7 +439,8 @@ async fn registries_of_amazon() {
             (sts.as_str(), ecr.as_str())
         );
 
-        // Like the emulators, this server has one address for all of Amazon's services: the requests distinguish them.
+        // Like the emulators, this server has one address for all of Amazon's services: the
+        // requests distinguish them.
         let stand_in = StandIn::start(&json!({"POST ": {"authorizationData": given}})).await;
         let settings = settings_at(&stand_in.url, region, "AKID", "secret").await;
         let aws = AwsLogins::with_role(&settings);

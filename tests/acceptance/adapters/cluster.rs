@@ -1,4 +1,5 @@
-//! The Kubernetes adapter: one suite, on a real API server over the network and on an embedded one without a socket.
+//! The Kubernetes adapter: one suite, on a real API server over the network and on an embedded one
+//! without a socket.
 
 use crate::target::{InProcess, Target};
 use driftless_adapters::cluster::KubeClusters;
@@ -61,7 +62,8 @@ async fn connect(server: Target, user: Option<&Impersonation>) -> Arc<dyn Port> 
     connected.expect("a client")
 }
 
-/// Returns the administrator's client, after creating the test's namespace, and the resource of ConfigMaps.
+/// Returns the administrator's client, after creating the test's namespace, and the resource of
+/// ConfigMaps.
 async fn world(server: Target, namespace: &str) -> (Arc<dyn Port>, Resource) {
     server.namespace(namespace);
     let cluster = connect(server, None).await;

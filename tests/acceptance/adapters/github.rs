@@ -1,4 +1,5 @@
-//! GitHub's adapter against the stub over real repositories, and against answers that the stub does not give.
+//! GitHub's adapter against the stub over real repositories, and against answers that the stub does
+//! not give.
 
 use axum::Router;
 use axum::extract::Request;
@@ -506,8 +507,8 @@ async fn an_app_gets_one_token_and_a_new_one_when_it_ends() {
 
 type Seen = Arc<Mutex<Vec<(String, bool)>>>;
 
-/// Starts a server that answers every request in one way. Returns its URL and a log of each request's path and whether
-/// it had a login.
+/// Starts a server that answers every request in one way. Returns its URL and a log of each
+/// request's path and whether it had a login.
 async fn server(
     answer: impl Fn(&Request) -> Response + Clone + Send + Sync + 'static,
 ) -> (String, Seen) {

@@ -1,5 +1,6 @@
-//! The adapters against real components: one suite for each port over every implementation of it (what holds in memory
-//! holds in a directory and in AWS), GitHub with its failures, and API servers: a real one and an embedded one.
+//! The adapters against real components: one suite for each port over every implementation of it
+//! (what holds in memory holds in a directory and in AWS), GitHub with its failures, and API
+//! servers: a real one and an embedded one.
 
 mod aws_logins;
 mod blobs;

@@ -133,7 +133,8 @@ async fn in_sqs() {
     assert_eq!(error.expect_err("no queue").kind, ErrorKind::NotFound);
 }
 
-/// Checks that a message that was given back arrives after the requested delay, not after the queue's 30 s.
+/// Checks that a message that was given back arrives after the requested delay, not after the
+/// queue's 30 s.
 async fn gives_back(queue: &SqsQueue, url: &str) {
     let receive = || {
         let ask = json!({"QueueUrl": url, "MaxNumberOfMessages": 1});

@@ -1,4 +1,5 @@
-//! The API servers of the cluster adapter's suite: a real kube-apiserver, and an embedded one in this process.
+//! The API servers of the cluster adapter's suite: a real kube-apiserver, and an embedded one in
+//! this process.
 
 use driftless_adapters::cluster::KubeClusters;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener};

@@ -86,7 +86,8 @@ fn is_heartbeat(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && event["object"]["metadata"].get("annotations").is_none()
 }
 
-/// Returns the answers by the index of their case. Most of the time is spent waiting, so several cases run at a time.
+/// Returns the answers by the index of their case. Most of the time is spent waiting, so several
+/// cases run at a time.
 fn ask(all: &[Case], cluster: &Cluster) -> BTreeMap<usize, Value> {
     let next = AtomicUsize::new(0);
     let worker = || {

@@ -1,4 +1,5 @@
-//! The template and the functions, tested without AWS: with SAM and cfn-lint, MiniStack, cargo-lambda.
+//! The template and the functions, tested without AWS: with SAM and cfn-lint, MiniStack,
+//! cargo-lambda.
 
 mod local;
 mod ministack;

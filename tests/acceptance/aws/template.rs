@@ -97,7 +97,8 @@ fn every_function_has_a_role_without_wildcards() {
     }
 }
 
-/// Statements for clusters and repositories that the operator names only read; all resources (`*`) only for a login.
+/// Statements for clusters and repositories that the operator names only read; all resources (`*`)
+/// only for a login.
 #[test]
 fn resources_that_the_operator_names_are_only_read() {
     for policy in ["FindOwnClusters", "ReadOwnRepositories"] {
@@ -231,7 +232,8 @@ fn the_queue_outlives_the_function_and_loses_nothing() {
         .as_u64()
         .expect("a timeout");
     assert_eq!(timeout, 120);
-    // AWS recommends six times the timeout, so that a throttled batch is not delivered again meanwhile.
+    // AWS recommends six times the timeout, so that a throttled batch is not delivered again
+    // meanwhile.
     assert_eq!(queue["VisibilityTimeout"], 6 * timeout);
     assert_eq!(queue["RedrivePolicy"]["maxReceiveCount"], 5);
     assert_eq!(
@@ -377,7 +379,8 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
     let rules = bucket["LifecycleConfiguration"]["Rules"]
         .as_array()
         .expect("rules");
-    // State and the registry never expire; everything that expires is fetched or written again when needed.
+    // State and the registry never expire; everything that expires is fetched or written again when
+    // needed.
     for rule in rules
         .iter()
         .filter(|rule| rule["ExpirationInDays"].is_number())

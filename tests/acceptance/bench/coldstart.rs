@@ -1,7 +1,8 @@
 //! The cold start of functions: from the start of the process to its first poll
 //! of the Lambda runtime API, and its resident memory at that moment.
 //!
-//! `cargo run --release -p driftless-acceptance --bin coldstart -- [--runs N] [--max-ms MS] [--max-mib MIB] BIN...`
+//! `cargo run --release -p driftless-acceptance --bin coldstart -- [--runs N] [--max-ms MS]
+//! [--max-mib MIB] BIN...`
 //!
 //! It measures the process on this machine: no sandbox start, no image fetch,
 //! no handshake. If a median is above its limit, the exit code is not 0.

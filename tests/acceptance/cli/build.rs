@@ -51,7 +51,8 @@ fn assert_alike(name: &str, (theirs, ours): &(Done, Done)) {
     }
 }
 
-/// Kubernetes' version is always given: a helm that Go builds from its module does not know its default version.
+/// Kubernetes' version is always given: a helm that Go builds from its module does not know its
+/// default version.
 #[test]
 fn charts_are_rendered_as_by_kustomize_with_helm() {
     let cases = corpus("kustomize-charts");

@@ -1,4 +1,5 @@
-//! The sample fleet, served by one process: from an empty cluster to pushes, commands and the process's end.
+//! The sample fleet, served by one process: from an empty cluster to pushes, commands and the
+//! process's end.
 
 use driftless_harness::cluster::Cluster;
 use driftless_harness::command::{Done, run_in};
@@ -53,7 +54,8 @@ impl World {
         world
     }
 
-    /// Creates what a platform team creates on its hub by hand: the key, the token and the remote cluster's kubeconfig.
+    /// Creates what a platform team creates on its hub by hand: the key, the token and the remote
+    /// cluster's kubeconfig.
     fn give_secrets(&self) {
         let key = std::fs::read_to_string(tools::tests().join("fleet/age.agekey"));
         let secrets = [
@@ -187,7 +189,8 @@ fn a_locked_hub_has_a_root() {
         serve.is_ready("team-a", "apps", &head(&world.team_a))?;
         serve.is_ready("team-b", "apps", &head(&world.team_b))
     });
-    // A Kustomization of the platform without an account, like the root of `flux bootstrap`: its message has the missing line.
+    // A Kustomization of the platform without an account, like the root of `flux bootstrap`: its
+    // message has the missing line.
     let nameless = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: nameless, namespace: flux-system}\n\
                     spec: {interval: 10m, path: ./infrastructure, prune: false, sourceRef: {kind: GitRepository, name: flux-system}}\n";
     world.push(&world.fleet, "clusters/staging/nameless.yaml", nameless);
@@ -596,7 +599,8 @@ fn a_directory_is_a_source_and_the_end_is_graceful(world: &World) {
     assert!(log.contains("DRIFTLESS_WEBHOOK_SECRET is not set"), "{log}");
     assert!(log.contains("ending"), "{log}");
 
-    // The same again without --repository: nothing is created, and the directory is still the source.
+    // The same again without --repository: nothing is created, and the directory is still the
+    // source.
     write("after a restart");
     let again = ["--kubeconfig", config, "--listen", &address];
     let serve = Foreground::start(world.home.path(), &again);

@@ -1,5 +1,5 @@
-//! A remote cluster that trusts the hub's service accounts: no credentials are stored anywhere, tokens open it
-//! (`spec.kubeConfig.configMapRef`).
+//! A remote cluster that trusts the hub's service accounts: no credentials are stored anywhere,
+//! tokens open it (`spec.kubeConfig.configMapRef`).
 
 use driftless_harness::cluster::{Cluster, Request};
 use driftless_harness::github::{Change, GitHub};
@@ -47,7 +47,8 @@ spec:
   kubeConfig: {configMapRef: {name: remote}}
 ";
 
-/// Starts an Entra ID, in place of every cloud, that returns the service account's token as its own. It ends with the test.
+/// Starts an Entra ID, in place of every cloud, that returns the service account's token as its
+/// own. It ends with the test.
 fn entra() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -303,7 +304,8 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
     assert!(world.config("tenant").is_some());
 }
 
-/// Checks a cloud's cluster through the whole program: the hub's token is exchanged for one that the cluster accepts.
+/// Checks a cloud's cluster through the whole program: the hub's token is exchanged for one that
+/// the cluster accepts.
 #[test]
 fn a_cluster_of_a_cloud_needs_no_kubeconfig() {
     let entra = entra();

@@ -1,5 +1,5 @@
-//! The `driftless` command, compared on real API servers with the tools that it replaces: Flux's controllers and command
-//! line, kustomize, kubectl.
+//! The `driftless` command, compared on real API servers with the tools that it replaces: Flux's
+//! controllers and command line, kustomize, kubectl.
 
 mod build;
 mod create;

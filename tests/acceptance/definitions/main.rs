@@ -1,5 +1,5 @@
-//! The definitions of driftless, compared with Flux's own on real API servers: the same objects are accepted, with the same
-//! defaults, and the same are refused, with the same message.
+//! The definitions of driftless, compared with Flux's own on real API servers: the same objects are
+//! accepted, with the same defaults, and the same are refused, with the same message.
 
 mod objects;
 
@@ -91,8 +91,8 @@ fn answer(api: &Api, case: &Case) -> Result<Value, String> {
     }
 }
 
-/// Returns whether only the definitions of driftless have a case's field, as documented in FLUX-API.md: a dependency's
-/// kind, and the status of kinds that are not served.
+/// Returns whether only the definitions of driftless have a case's field, as documented in
+/// FLUX-API.md: a dependency's kind, and the status of kinds that are not served.
 fn is_added(case: &Case) -> bool {
     case.field.ends_with("dependsOn[].kind") || case.field.starts_with("status")
 }
@@ -124,7 +124,8 @@ fn definitions_as_strict_as_flux() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// Checks that fields that only the older versions have are accepted there, and refused by name in the newest.
+/// Checks that fields that only the older versions have are accepted there, and refused by name in
+/// the newest.
 #[test]
 fn fields_of_older_versions_are_refused_by_name() {
     let cluster = Cluster::start("older");

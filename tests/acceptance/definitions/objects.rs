@@ -1,5 +1,6 @@
-//! Valid and invalid objects, made from the schema of a definition: each field with valid and with invalid values, each
-//! required field left out, unknown fields, and each pair of fields that a rule names.
+//! Valid and invalid objects, made from the schema of a definition: each field with valid and with
+//! invalid values, each required field left out, unknown fields, and each pair of fields that a
+//! rule names.
 
 use regex::Regex;
 use serde_json::{Map, Value, json};

@@ -1,5 +1,5 @@
-//! The oil tenant of capsule-addon-fluxcd on a real API server: the deployed functions give its owner a kubeconfig, and
-//! requests through it are made as that account.
+//! The oil tenant of capsule-addon-fluxcd on a real API server: the deployed functions give its
+//! owner a kubeconfig, and requests through it are made as that account.
 
 use crate::world::World;
 use driftless_harness::github::Change;

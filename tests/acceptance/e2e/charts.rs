@@ -1,5 +1,6 @@
-//! Charts as sources, in this process: a repository and a registry on loopback that the real Helm filled; the objects
-//! HelmRepository, HelmChart and OCIRepository are in the fleet's repository and become artifacts.
+//! Charts as sources, in this process: a repository and a registry on loopback that the real Helm
+//! filled; the objects HelmRepository, HelmChart and OCIRepository are in the fleet's repository
+//! and become artifacts.
 
 use driftless_harness::charts::{self, Host, Validators};
 use driftless_harness::github::Change;
@@ -65,7 +66,8 @@ impl Charts {
         self.commit(&changes);
     }
 
-    /// Commits an object that the API server refuses, removes it again, and returns the message of the root Kustomization.
+    /// Commits an object that the API server refuses, removes it again, and returns the message of
+    /// the root Kustomization.
     pub fn refusal(&self, object: &Value) -> String {
         self.push(std::slice::from_ref(object));
         let (status, message, _) = self.status("Kustomization", "flux-system");

@@ -1,8 +1,8 @@
-//! Kamaji's guide to GitOps: a management cluster keeps cert-manager installed in a tenant's cluster, whatever the tenant
-//! changes there.
+//! Kamaji's guide to GitOps: a management cluster keeps cert-manager installed in a tenant's
+//! cluster, whatever the tenant changes there.
 //!
-//! The objects are the guide's, in its versions and with its fields; nothing comes from Git. The chart is the one
-//! of `tests/charts`.
+//! The objects are the guide's, in its versions and with its fields; nothing comes from Git. The
+//! chart is the one of `tests/charts`.
 
 use crate::world::World;
 use driftless_harness::charts::{self, Host};
@@ -83,7 +83,8 @@ impl Guide {
         charts::package_directory(directory.path(), &chart, VERSION);
         charts::index(directory.path(), &charts, "/jetstack", "");
         world.hub(HUB).namespace("tenants");
-        // Flux keeps a release's records in a namespace named like the HelmRelease's own, and does not create it.
+        // Flux keeps a release's records in a namespace named like the HelmRelease's own, and does
+        // not create it.
         world.remote(TENANT).namespace("tenants");
         Self {
             world,
@@ -121,7 +122,8 @@ impl Guide {
         ready(self.hub(), "HelmRelease", "tenants", "tenant1-cert-manager")
     }
 
-    /// Waits until the release is ready, while the tenant's workloads run as they would with its controllers.
+    /// Waits until the release is ready, while the tenant's workloads run as they would with its
+    /// controllers.
     fn becomes_ready(&self, description: &str) {
         self.world.eventually(description, || {
             self.world.remote(TENANT).run_workloads("default");
@@ -338,7 +340,8 @@ impl Guide {
     }
 }
 
-/// Returns the API paths of some of the chart's objects: of several groups, in two namespaces, and cluster-wide.
+/// Returns the API paths of some of the chart's objects: of several groups, in two namespaces, and
+/// cluster-wide.
 fn places() -> [String; 5] {
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles";
     let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";

@@ -1,12 +1,13 @@
 //! The functions are killed repeatedly at any moment, and everything still converges.
 //!
-//! The deployed functions run as separate processes. During pushes, sweeps and steps, busy ones are killed (`kill -9`), chosen
-//! by random numbers from a seed. After the kills, the clusters must reach the state of the newest commits, no object may be
-//! orphaned, and no object may ever have returned to an older commit.
+//! The deployed functions run as separate processes. During pushes, sweeps and steps, busy ones are
+//! killed (`kill -9`), chosen by random numbers from a seed. After the kills, the clusters must
+//! reach the state of the newest commits, no object may be orphaned, and no object may ever have
+//! returned to an older commit.
 //!
-//! A killed worker leaves its lease behind, which blocks its object for 150 s. When no step is running, everything is killed and
-//! the remaining leases are ended at once, as if the time had passed: so the kills keep hitting work. After the last kill, the
-//! leases end by themselves.
+//! A killed worker leaves its lease behind, which blocks its object for 150 s. When no step is
+//! running, everything is killed and the remaining leases are ended at once, as if the time had
+//! passed: so the kills keep hitting work. After the last kill, the leases end by themselves.
 //!
 //! `DRIFTLESS_KILLS` is the number of kills, `DRIFTLESS_KILLS_SEED` the seed.
 
@@ -28,12 +29,14 @@ const KILLS: usize = 100;
 const LONGEST: Duration = Duration::from_secs(600);
 const FLEET: &str = "acme/fleet";
 const TEAMS: usize = 4;
-/// The number of a team's Kustomizations: the first half on the hub, the others on the remote cluster.
+/// The number of a team's Kustomizations: the first half on the hub, the others on the remote
+/// cluster.
 const APPS: usize = 6;
 const RELEASES: usize = 3;
 /// The duration of a lease (`schedule::TERM` of the core).
 const TERM: Duration = Duration::from_secs(150);
-/// The time without a running step after which all remaining work is assumed to wait for leases of killed workers.
+/// The time without a running step after which all remaining work is assumed to wait for leases of
+/// killed workers.
 const IDLE: Duration = Duration::from_secs(3);
 const SPACE: &str = "flux-system";
 const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
@@ -50,7 +53,8 @@ fn number(variable: &str, default: u64) -> u64 {
 struct Commits {
     /// The number of the newest commit, over all repositories.
     commit: u64,
-    /// The commits that wrote each object, by cluster and name, in order; `None` where a commit removed it.
+    /// The commits that wrote each object, by cluster and name, in order; `None` where a commit
+    /// removed it.
     history: BTreeMap<(String, String), Vec<Option<u64>>>,
 }
 
@@ -279,7 +283,8 @@ impl<'w> Fleet<'w> {
         }
     }
 
-    /// Checks that each Kustomization's inventory is complete, and that only the newest record of each release is deployed.
+    /// Checks that each Kustomization's inventory is complete, and that only the newest record of
+    /// each release is deployed.
     fn nothing_is_orphaned(&self) {
         let hub = self.cluster("hub");
         for cluster in ["hub", "edge"] {
@@ -328,8 +333,8 @@ impl<'w> Fleet<'w> {
         }
     }
 
-    /// Checks that each write and deletion of an object comes from the same commit as the one before, or a later one.
-    /// Returns the number of writes.
+    /// Checks that each write and deletion of an object comes from the same commit as the one
+    /// before, or a later one. Returns the number of writes.
     fn nothing_went_back(&self) -> usize {
         let mut checked = 0;
         for (name, cluster) in self.world.hubs.iter().chain(&self.world.remotes) {
@@ -559,7 +564,8 @@ fn sweep(world: &World) {
     let _ = world.ministack.aws().invoke(function, &event);
 }
 
-/// `cargo test -p driftless-acceptance --test e2e -- --ignored --nocapture killed_functions_converge`
+/// `cargo test -p driftless-acceptance --test e2e -- --ignored --nocapture
+/// killed_functions_converge`
 #[test]
 #[ignore = "takes more than five minutes"]
 fn killed_functions_converge() {

@@ -1,4 +1,5 @@
-//! A push to a fleet repository reaches management and remote clusters: end to end, with real parts.
+//! A push to a fleet repository reaches management and remote clusters: end to end, with real
+//! parts.
 
 mod bad_input;
 mod binaries;

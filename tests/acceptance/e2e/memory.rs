@@ -98,7 +98,8 @@ fn reconcilers(world: &World) -> impl Iterator<Item = u32> {
     functions.filter_map(|(process, name)| name.contains("Reconcile").then_some(process))
 }
 
-/// `cargo test -p driftless-acceptance --release --test e2e -- --ignored memory_of_batches --nocapture`
+/// `cargo test -p driftless-acceptance --release --test e2e -- --ignored memory_of_batches
+/// --nocapture`
 #[test]
 #[ignore = "measures the table of infra/README.md"]
 fn memory_of_batches() {
@@ -165,7 +166,8 @@ fn memory_of_batches() {
             }
             let mut start = Instant::now();
             let mut answer = invoke(&world, row, batch);
-            // The first invocations after a kill may fail: the runtime finds the dead process only then.
+            // The first invocations after a kill may fail: the runtime finds the dead process only
+            // then.
             for _ in 0..5 {
                 if answer.is_err() {
                     start = Instant::now();

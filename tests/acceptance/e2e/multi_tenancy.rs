@@ -1,5 +1,6 @@
-//! The unchanged flux2-multi-tenancy: two hubs, a tenant in a branch, service-account lock-down. Only the tenant's chart
-//! repository is replaced by one on loopback, with `tests/charts/podinfo` in several versions.
+//! The unchanged flux2-multi-tenancy: two hubs, a tenant in a branch, service-account lock-down.
+//! Only the tenant's chart repository is replaced by one on loopback, with `tests/charts/podinfo`
+//! in several versions.
 
 use crate::world::{World, shared_fleet};
 use driftless_harness::charts::{self, Host};
@@ -44,8 +45,8 @@ struct Podinfo {
 }
 
 impl Podinfo {
-    /// Starts with three versions: too old for both environments, for both, and for staging alone, whose range allows
-    /// pre-releases.
+    /// Starts with three versions: too old for both environments, for both, and for staging alone,
+    /// whose range allows pre-releases.
     fn start() -> Self {
         let podinfo = Self {
             host: Host::start(),
@@ -114,7 +115,8 @@ impl Podinfo {
 /// The environments with the replicas of their overlays.
 const REPLICAS: [(&str, u32); 2] = [("staging", 1), ("production", 2)];
 
-/// Waits until each hub has its version of the chart, while its workloads behave as with controllers.
+/// Waits until each hub has its version of the chart, while its workloads behave as with
+/// controllers.
 fn released(world: &World, description: &str, revision: u32, versions: [&str; 2]) {
     world.eventually(description, || {
         for ((hub, replicas), version) in REPLICAS.into_iter().zip(versions) {
@@ -125,8 +127,9 @@ fn released(world: &World, description: &str, revision: u32, versions: [&str; 2]
     });
 }
 
-/// Checks that the tenant's objects, those of its release and the release's record were written as the tenant, and never as
-/// the platform. Finalizers and statuses are written by the controllers themselves.
+/// Checks that the tenant's objects, those of its release and the release's record were written as
+/// the tenant, and never as the platform. Finalizers and statuses are written by the controllers
+/// themselves.
 fn written_as_the_tenant(hub: &dyn Node) {
     let tenant = "system:serviceaccount:apps:dev-team";
     let writes = writes_since(hub, 0).into_iter();

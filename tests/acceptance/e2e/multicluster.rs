@@ -1,5 +1,5 @@
-//! The unchanged multicluster-gitops: an environment is a branch, a management cluster and its remote cluster. Only the
-//! platform's chart repository is replaced by one on loopback.
+//! The unchanged multicluster-gitops: an environment is a branch, a management cluster and its
+//! remote cluster. Only the platform's chart repository is replaced by one on loopback.
 
 use crate::world::{World, shared_fleet};
 use driftless_harness::charts::{self, Host};
@@ -9,8 +9,8 @@ use serde_json::json;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// The manifests that `add-env` of multicluster-gitops writes: the environment's branch as a source, for the hub and its
-/// remote cluster.
+/// The manifests that `add-env` of multicluster-gitops writes: the environment's branch as a
+/// source, for the hub and its remote cluster.
 const ENVIRONMENT: &str = r"apiVersion: v1
 kind: Namespace
 metadata:
@@ -75,7 +75,8 @@ spec:
     - {name: https, port: {{ .Values.service.ports.https }}}
 ";
 
-/// Serves what the platform fetches from the internet. Returns the host and the change of the repository to its URL.
+/// Serves what the platform fetches from the internet. Returns the host and the change of the
+/// repository to its URL.
 fn charts(fleet: &Path) -> (Host, Change) {
     let (host, directory) = (Host::start(), TempDir::new().expect("a directory"));
     let files = [
@@ -128,7 +129,8 @@ fn push_lands_everywhere_multicluster() {
         manifests.commit(branch, &changes, "Applications");
     }
     let (hub, remote) = (world.hub("k3d-america"), world.remote("k3s-america-south"));
-    // The platform team creates the remote's kubeconfig for platform and tenants, and the tenants' permissions on the remote.
+    // The platform team creates the remote's kubeconfig for platform and tenants, and the tenants'
+    // permissions on the remote.
     for namespace in ["dev-flux-system", "dev-kaizentm", "dev-yakuza"] {
         hub.namespace(namespace);
         hub.add_remote(namespace, "k3s-america-south-kubeconfig", remote);
@@ -244,7 +246,8 @@ fn push_lands_everywhere_multicluster() {
         Ok(())
     });
 
-    // Two Kustomizations render the same tenants' objects: neither takes them from the other in any sync.
+    // Two Kustomizations render the same tenants' objects: neither takes them from the other in any
+    // sync.
     world.settle();
     let still = NoWrites::watch(&[hub, remote]);
     for name in [

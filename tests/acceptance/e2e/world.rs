@@ -41,7 +41,8 @@ pub struct World {
 }
 
 impl World {
-    /// Starts everything: the stack from infra/template.yaml, the hubs with `driftless bootstrap`, the remote clusters.
+    /// Starts everything: the stack from infra/template.yaml, the hubs with `driftless bootstrap`,
+    /// the remote clusters.
     pub fn start(watch: bool, hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
         let github = GitHub::start();
         github.add_token(TOKEN, &[]);
@@ -241,8 +242,8 @@ impl World {
         );
     }
 
-    /// Waits until all work is done: no message for a second, or only delayed ones for longer than any delay of a step except
-    /// the retry of a failure.
+    /// Waits until all work is done: no message for a second, or only delayed ones for longer than
+    /// any delay of a step except the retry of a failure.
     pub fn settle(&self) {
         let queue = self.stack.output("QueueUrl").to_owned();
         let mut quiet = None;

@@ -1,5 +1,5 @@
-//! One release that Helm's command lines and driftless change in turn, on a real API server: each continues where the other
-//! stopped, and nothing is orphaned.
+//! One release that Helm's command lines and driftless change in turn, on a real API server: each
+//! continues where the other stopped, and nothing is orphaned.
 
 use crate::helm::Helm;
 use driftless_harness::cluster::Cluster;
@@ -121,7 +121,8 @@ fn alternate(helm: &Helm<'_>, force: &[&str]) {
     change(&["rollback", "web", "4"]);
     assert_eq!(helm.color(), "blue");
 
-    // A release that Helm uninstalled is installed again; one that driftless uninstalled no longer exists for Helm.
+    // A release that Helm uninstalled is installed again; one that driftless uninstalled no longer
+    // exists for Helm.
     helm.run(&["uninstall", "web"]);
     turn(json!({"color": "white"}), "True InstallSucceeded");
     assert_eq!(helm.history(), "1 deployed");

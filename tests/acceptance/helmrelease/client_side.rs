@@ -1,5 +1,5 @@
-//! Releases without server-side apply: three-way merges and replacements, compared with the results of Helm's own command
-//! lines for the same charts, values and changes by others.
+//! Releases without server-side apply: three-way merges and replacements, compared with the results
+//! of Helm's own command lines for the same charts, values and changes by others.
 
 use crate::helm::Helm;
 use driftless_harness::cluster::Cluster;
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns a chart with every way of merging: lists by key, sets, whole lists, single fields, an object of a kind that no
-/// client knows.
+/// Returns a chart with every way of merging: lists by key, sets, whole lists, single fields, an
+/// object of a kind that no client knows.
 fn merging() -> FileTree {
     FileTree::from_files([
         (
@@ -168,8 +168,8 @@ fn bare(mut object: Value) -> Value {
     object
 }
 
-/// Helm 3, Helm 4 and driftless each install the chart, another writer changes the objects, and the next values are released:
-/// every object must end the same.
+/// Helm 3, Helm 4 and driftless each install the chart, another writer changes the objects, and the
+/// next values are released: every object must end the same.
 #[test]
 fn client_side_merges_are_those_of_helm() {
     let cluster = Cluster::start("client-side");
@@ -235,8 +235,8 @@ fn client_side_merges_are_those_of_helm() {
     }
 }
 
-/// Unknown fields are left to the API server, with and without `disableOpenAPIValidation`: server-side apply refuses them, a
-/// create drops them.
+/// Unknown fields are left to the API server, with and without `disableOpenAPIValidation`:
+/// server-side apply refuses them, a create drops them.
 #[test]
 fn unknown_fields_are_left_to_the_api_server() {
     let cluster = Cluster::start("unknown-fields");
@@ -287,7 +287,8 @@ fn namespaces(cluster: &Cluster, names: [&String; 2]) {
     }
 }
 
-/// `auto` keeps the method of the previous release; a release that changes the method keeps its fields.
+/// `auto` keeps the method of the previous release; a release that changes the method keeps its
+/// fields.
 #[test]
 fn the_method_of_applying_is_kept_until_it_is_changed() {
     let world = World::start(&[]);

@@ -1,5 +1,5 @@
-//! Public charts with their own defaults, on a real API server: defaults that the server adds are not reported as drift, and an
-//! uninstall removes everything.
+//! Public charts with their own defaults, on a real API server: defaults that the server adds are
+//! not reported as drift, and an uninstall removes everything.
 
 use driftless_harness::cluster::Cluster;
 use driftless_harness::skip::has_material;
@@ -74,7 +74,8 @@ fn install(world: &World, cluster: &Cluster, namespace: &str) {
     world.reconcile(MINUTE);
 }
 
-/// Installs the chart, reconciles it again, runs the timer's sweep and uninstalls it. Returns the number of its objects.
+/// Installs the chart, reconciles it again, runs the timer's sweep and uninstalls it. Returns the
+/// number of its objects.
 fn live(cluster: &Cluster, directory: &Path, namespace: &str) -> usize {
     let world = World::with_real_cluster(cluster);
     world.chart(&tree(directory), "1.0.0");
@@ -107,7 +108,8 @@ fn live(cluster: &Cluster, directory: &Path, namespace: &str) -> usize {
     entries.as_array().map_or(0, Vec::len)
 }
 
-/// Checks that no object of the usual kinds is left, records included, except those that the chart keeps.
+/// Checks that no object of the usual kinds is left, records included, except those that the chart
+/// keeps.
 fn nothing_is_left(cluster: &Cluster, namespace: &str) {
     for kind in [
         "api/v1/{}/secrets",

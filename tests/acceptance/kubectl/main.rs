@@ -1,5 +1,5 @@
-//! kubectl 1.32 prints the same for the embedded API server as for the real kube-apiserver: each line of
-//! `commands.txt` is run against both, and the outputs are compared.
+//! kubectl 1.32 prints the same for the embedded API server as for the real kube-apiserver: each
+//! line of `commands.txt` is run against both, and the outputs are compared.
 
 mod normal;
 mod session;

@@ -1,10 +1,12 @@
-//! Replaces the parts of kubectl's output that differ between any two servers: ages, uids, versions, addresses.
+//! Replaces the parts of kubectl's output that differ between any two servers: ages, uids,
+//! versions, addresses.
 
 use std::sync::OnceLock;
 
 use regex::Regex;
 
-/// Returns the output with placeholders; the width of columns depends on the values, so repeated spaces become one.
+/// Returns the output with placeholders; the width of columns depends on the values, so repeated
+/// spaces become one.
 pub fn output(text: &str) -> String {
     let mut out = text.to_owned();
     for (pattern, with) in patterns() {

@@ -13,7 +13,8 @@ pub const RENDER_TIME: Duration = Duration::from_millis(30);
 /// The number of runs of a process.
 const RUNS: usize = 3;
 
-/// Returns the binary that `--bin` names; a relative path starts at the root of the workspace, wherever cargo runs the bench.
+/// Returns the binary that `--bin` names; a relative path starts at the root of the workspace,
+/// wherever cargo runs the bench.
 pub fn binary(path: &String) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
@@ -23,8 +24,8 @@ pub const GOALS: [(&str, f64); 2] = [("process", 30.0), ("in-process", 5.0)];
 /// The header of the table.
 pub const HEAD: &str = "| | faster, geometric mean | fastest case | slowest case | goal |\n| --- | --- | --- | --- | --- |";
 
-/// Prints a row for cases with the times of the real tool and of driftless. Returns whether a goal is missed: the mean, or
-/// that no case is slower.
+/// Prints a row for cases with the times of the real tool and of driftless. Returns whether a goal
+/// is missed: the mean, or that no case is slower.
 pub fn report<'c>(
     (name, goal): (&str, f64),
     times: impl Iterator<Item = (&'c str, (f64, f64))>,
@@ -79,7 +80,8 @@ pub fn process(mut command: impl FnMut() -> Command) -> f64 {
     })
 }
 
-/// Runs `work` until it returns false, but at least `least` times. Returns the time of the fastest run, in seconds.
+/// Runs `work` until it returns false, but at least `least` times. Returns the time of the fastest
+/// run, in seconds.
 fn fastest(least: usize, mut work: impl FnMut() -> bool) -> f64 {
     let mut best = f64::INFINITY;
     let mut runs = 0;

@@ -18,8 +18,8 @@ pub struct Case {
     pub question: Value,
     /// The arguments of the command lines, if the chart is on the disk.
     pub arguments: Option<Vec<String>>,
-    /// True if a render makes new keys and certificates: then nearly all of its time is the search for primes, and differs from
-    /// run to run.
+    /// True if a render makes new keys and certificates: then nearly all of its time is the search
+    /// for primes, and differs from run to run.
     pub makes_keys: bool,
 }
 
@@ -27,7 +27,8 @@ pub struct Case {
 const PEM: [&str; 2] = ["-----BEGIN", "LS0tLS1CRUdJTi"];
 
 impl Case {
-    /// Renders the chart once and sets `makes_keys`; returns `None` if the engine refuses the chart.
+    /// Renders the chart once and sets `makes_keys`; returns `None` if the engine refuses the
+    /// chart.
     fn rendered_once(mut self) -> Option<Self> {
         let rendered = self.input.render(Compat::Helm3).ok()?;
         let text = manifest_text(&rendered, true);

@@ -1,14 +1,17 @@
 //! Charts rendered by the engine and by the real Helm 3, in one run on one machine:
 //!
-//! - the real library and the engine, each in a running process: files in memory, from loading to the manifest;
+//! - the real library and the engine, each in a running process: files in memory, from loading to
+//!   the manifest;
 //! - the real command line and `driftless template`, each as a whole process, files on the disk.
 //!
-//! The charts are the public ones of `../shared/conformance/helm`, if they exist, and the project's own generated ones.
+//! The charts are the public ones of `../shared/conformance/helm`, if they exist, and the project's
+//! own generated ones.
 //!
-//! `cargo bench -p driftless-oracles --bench helm -- --bin target/release/driftless`, with `--only PART` for the charts whose
-//! names contain it
+//! `cargo bench -p driftless-oracles --bench helm -- --bin target/release/driftless`, with
+//! `--only PART` for the charts whose names contain it
 //!
-//! Times are the fastest of several runs. Prints a Markdown table; the exit code is not 0 if a goal is missed.
+//! Times are the fastest of several runs. Prints a Markdown table; the exit code is not 0 if a goal
+//! is missed.
 
 #[path = "../../../shared/helm/tests/common/answer.rs"]
 #[expect(dead_code, reason = "the tests need the rest")]
@@ -29,8 +32,8 @@ use driftless_harness::tools;
 use shared::{GOALS, report};
 use std::process::ExitCode;
 
-/// The stack of the thread that renders: large enough that the engine does not start another thread for every chart. Go's
-/// stack also grows only once.
+/// The stack of the thread that renders: large enough that the engine does not start another thread
+/// for every chart. Go's stack also grows only once.
 const STACK: usize = 256 << 20;
 
 fn main() -> ExitCode {

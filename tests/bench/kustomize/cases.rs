@@ -65,7 +65,8 @@ fn directories(parent: &Path) -> Vec<PathBuf> {
 }
 
 impl Case {
-    /// Reads a case; returns `None` if a file is not UTF-8, because it cannot be sent to the library.
+    /// Reads a case; returns `None` if a file is not UTF-8, because it cannot be sent to the
+    /// library.
     fn read(directory: &Path, root: PathBuf, dir: &str) -> Option<Self> {
         let mut files = BTreeMap::new();
         read(&root, "", &mut files)?;

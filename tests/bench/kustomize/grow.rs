@@ -11,7 +11,8 @@ use std::process::{Command, ExitCode};
 /// The flag of a process that renders once, so that its memory can be measured.
 pub const ONLY: &str = "--render";
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
-/// The largest number for the real library, which takes minutes for more: its time grows with the square of the number.
+/// The largest number for the real library, which takes minutes for more: its time grows with the
+/// square of the number.
 const MAX_FOR_LIBRARY: usize = 1_000;
 
 /// Returns an overlay with the most common fields, on a base with this number of objects.

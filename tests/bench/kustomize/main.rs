@@ -6,7 +6,8 @@
 //!
 //! `cargo bench -p driftless-oracles --bench kustomize -- --bin target/release/driftless`
 //!
-//! Times are the fastest of several runs. Prints Markdown tables; the exit code is not 0 if a goal is missed.
+//! Times are the fastest of several runs. Prints Markdown tables; the exit code is not 0 if a goal
+//! is missed.
 
 mod cases;
 #[path = "../common/mod.rs"]

@@ -1,4 +1,5 @@
-//! A rename is not a deletion: objects that a new Kustomization takes over do not count, and are not deleted.
+//! A rename is not a deletion: objects that a new Kustomization takes over do not count, and are
+//! not deleted.
 
 use super::children::{apps, child, is_held};
 use super::*;
@@ -156,7 +157,8 @@ fn into_another_namespace_and_directory() {
     assert_eq!(owner(&world, "app-7"), "team-b/apps");
 }
 
-/// The objects of a small child are not deleted and created again either, and an heir with dependencies is waited for.
+/// The objects of a small child are not deleted and created again either, and an heir with
+/// dependencies is waited for.
 #[test]
 fn of_a_small_child_with_a_dependency() {
     let world = start(&[
@@ -239,7 +241,8 @@ fn whose_new_child_has_no_objects_is_held() {
     assert_eq!(uids(&world), before);
 }
 
-/// A new child that fails is waited for until the timeout; then objects that it has not applied count.
+/// A new child that fails is waited for until the timeout; then objects that it has not applied
+/// count.
 #[test]
 fn whose_new_child_fails_is_held() {
     let world = start(&[

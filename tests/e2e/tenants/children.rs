@@ -1,4 +1,5 @@
-//! The guard against mass deletions also counts the objects of Kustomizations and HelmReleases that a prune deletes.
+//! The guard against mass deletions also counts the objects of Kustomizations and HelmReleases that
+//! a prune deletes.
 
 use super::*;
 

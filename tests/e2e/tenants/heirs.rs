@@ -24,7 +24,8 @@ fn rights() -> String {
     format!("{cluster}{team_b}{}", config("theirs"))
 }
 
-/// The tenant's account with its rights: everything in its own namespace, and read access to all others.
+/// The tenant's account with its rights: everything in its own namespace, and read access to all
+/// others.
 const TENANT: &str = "
 apiVersion: v1
 kind: ServiceAccount
@@ -74,7 +75,8 @@ fn a_tenant_inherits_nothing() {
     let mut stolen = sync("./stolen");
     stolen["serviceAccountName"] = json!("team-a");
     create(&world, "Kustomization", "team-a", "stolen", stolen.clone());
-    // Refused objects are not listed. But a tenant can write any inventory, as if all objects were applied.
+    // Refused objects are not listed. But a tenant can write any inventory, as if all objects were
+    // applied.
     assert!(inventory(&world, "team-a", "stolen").is_empty());
     let listed = [
         "_team-a-reader_rbac.authorization.k8s.io_ClusterRoleBinding",
@@ -151,7 +153,8 @@ fn an_account_that_may_apply_an_object_inherits_it() {
     assert_eq!(lists.count(), 2);
 }
 
-/// Starts a hub with two Kustomizations `one` and `two` with the same volume claim, which belongs to `one`.
+/// Starts a hub with two Kustomizations `one` and `two` with the same volume claim, which belongs
+/// to `one`.
 fn shared() -> Embedded {
     let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: team-b}\nspec:\n  \
                  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";

@@ -1,5 +1,5 @@
-//! Limits of tenants: they cannot read with foreign credentials, inherit foreign objects, or make a prune delete more than it
-//! reports.
+//! Limits of tenants: they cannot read with foreign credentials, inherit foreign objects, or make a
+//! prune delete more than it reports.
 
 mod a_rename_is_not_held;
 mod children;

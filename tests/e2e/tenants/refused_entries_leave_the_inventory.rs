@@ -1,5 +1,5 @@
-//! An object whose apply was refused leaves the inventory; an object that was applied stays in it, also if the account loses its
-//! rights later.
+//! An object whose apply was refused leaves the inventory; an object that was applied stays in it,
+//! also if the account loses its rights later.
 
 use super::*;
 
@@ -21,7 +21,8 @@ fn own() -> String {
     config("own").replace("team-b", "team-a")
 }
 
-/// Starts a hub with another tenant's ConfigMap, and the tenant's Kustomization of a directory with these files.
+/// Starts a hub with another tenant's ConfigMap, and the tenant's Kustomization of a directory with
+/// these files.
 fn start_tenant(files: &[Change]) -> Embedded {
     let world = start(&[
         Change::write("clusters/hub/tenant.yaml", TENANT),
@@ -115,7 +116,8 @@ fn when_their_origin_is_unknown() {
     assert!(hub.find(&path("ConfigMap", "team-b", "theirs")).is_some());
 }
 
-/// Objects that were applied while the account had the rights stay listed until they can be deleted.
+/// Objects that were applied while the account had the rights stay listed until they can be
+/// deleted.
 #[test]
 fn but_applied_objects_stay() {
     let world = start_tenant(&[Change::write("apps/own.yaml", own())]);

@@ -12,7 +12,8 @@ fn git(repository: &str, more: Value) -> Value {
     spec
 }
 
-/// Starts a hub with a private fleet and a tenant's private repository, both readable with the installation's own credentials.
+/// Starts a hub with a private fleet and a tenant's private repository, both readable with the
+/// installation's own credentials.
 fn private() -> Embedded {
     let world = Embedded::start(&HUB, &[]);
     for repository in [FLEET, TEAM_B] {
@@ -47,7 +48,8 @@ fn sources_of_tenants_are_anonymous() {
     is_true(&world, "GitRepository", "flux-system", "flux-system");
     is_true(&world, "Kustomization", "flux-system", "flux-system");
 
-    // Without a Secret, with a deploy key alone, with the name of the root source, and in its namespace.
+    // Without a Secret, with a deploy key alone, with the name of the root source, and in its
+    // namespace.
     let identity = json!({"identity": "-----BEGIN OPENSSH PRIVATE KEY-----", "known_hosts": "x"});
     hub.secret("team-a", "key", &identity);
     let key = json!({"secretRef": {"name": "key"}});
@@ -139,7 +141,8 @@ fn installation_credentials_read_only_allowed_repositories() {
     is_refused(&world, "team-a", "other");
     is_refused(&world, "team-c", "bare");
 
-    // A hub whose registration names no root repository: the source keeps its artifact, and reports the flag to set.
+    // A hub whose registration names no root repository: the source keeps its artifact, and reports
+    // the flag to set.
     world.change("hub", |settings| settings.root_repository = None);
     look(&world, "GitRepository", "flux-system", "flux-system");
     let message = is_refused(&world, "flux-system", "flux-system");
@@ -200,7 +203,8 @@ fn commits_are_not_shared_between_identities() {
     is_true(&world, "GitRepository", "team-b", "own");
     assert_eq!(world.downloads(TEAM_B), 1);
 
-    // The address and hash alone give no access to artifacts that were downloaded with other credentials.
+    // The address and hash alone give no access to artifacts that were downloaded with other
+    // credentials.
     let sha = world.head(TEAM_B);
     let commit = |more: Value| {
         let mut spec = git(TEAM_B, more);

@@ -1,4 +1,5 @@
-//! A whole render: a chart's files, dependencies, values, schemas, templates with every function, sorting.
+//! A whole render: a chart's files, dependencies, values, schemas, templates with every function,
+//! sorting.
 
 use super::files;
 use super::template::LIMITS;

@@ -3,7 +3,8 @@
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use std::path::Path;
 
-/// The start of a line that names the next file. The file before the first such line is `kustomization.yaml`.
+/// The start of a line that names the next file. The file before the first such line is
+/// `kustomization.yaml`.
 const MARK: &str = "%% ";
 
 /// Returns the files of one input, without those whose names are not valid in a tree.

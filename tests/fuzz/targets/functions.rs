@@ -1,4 +1,5 @@
-//! Functions that parse strings of a chart: JSON, YAML and TOML, regular expressions, formats, dates, versions.
+//! Functions that parse strings of a chart: JSON, YAML and TOML, regular expressions, formats,
+//! dates, versions.
 
 use super::chart::options;
 use driftless_helm::values::Table;

@@ -1,4 +1,5 @@
-//! The targets of libFuzzer and of the smoke test: bytes in, without a panic, within a second and 256 MiB.
+//! The targets of libFuzzer and of the smoke test: bytes in, without a panic, within a second and
+//! 256 MiB.
 //!
 //! A target may also check a property of every input; it panics if the property does not hold.
 
@@ -67,7 +68,8 @@ pub const ALL: [Target; 8] = [
 /// The stack for the nesting that templates may have.
 const STACK: usize = 256 << 20;
 
-/// Runs `f` on a thread whose stack allows the nesting of templates; a panic is passed on to the caller.
+/// Runs `f` on a thread whose stack allows the nesting of templates; a panic is passed on to the
+/// caller.
 pub fn on_large_stack(f: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(f);
     if let Err(panic) = thread.expect("a thread").join() {

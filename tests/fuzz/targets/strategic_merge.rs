@@ -19,7 +19,8 @@ pub fn run(data: &[u8]) {
     kustomization::build(&tree);
 }
 
-/// Returns the resources of the corpus's cases, each with another file of its directory, or itself, as the patch.
+/// Returns the resources of the corpus's cases, each with another file of its directory, or itself,
+/// as the patch.
 pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     let all = files::below(&corpus.join("kustomize"));
     let objects = all.iter().filter(|(path, _)| path.ends_with("/r.yaml"));

@@ -11,7 +11,8 @@ pub const LIMITS: Limits = Limits {
     nodes: 10_000,
 };
 
-/// Parses the input and executes it under each option for missing keys; a second execution must give the same.
+/// Parses the input and executes it under each option for missing keys; a second execution must
+/// give the same.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data).into_owned();
     super::on_large_stack(move || {

@@ -15,7 +15,8 @@ const FLAGS: [(&str, SetKind); 5] = [
 /// The line that separates files of values.
 const MARK: &str = "%%\n";
 
-/// Reads and merges the files, and applies the flags; merging the result with itself must not change it.
+/// Reads and merges the files, and applies the flags; merging the result with itself must not
+/// change it.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data).into_owned();
     super::on_large_stack(move || {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Returns the directory TARGET/PROFILE of the running test, with all programs of the workspace's default members, built with the same
-/// profile into the same target directory. For the tests of the command's own package, Cargo has built them; for others this function
-/// builds them once in each process.
+/// Returns the directory TARGET/PROFILE of the running test, with all programs of the workspace's
+/// default members, built with the same profile into the same target directory. For the tests of
+/// the command's own package, Cargo has built them; for others this function builds them once in
+/// each process.
 ///
 /// # Panics
 ///
@@ -94,7 +95,8 @@ impl Done {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("not JSON ({error}): {text}"))
     }
 
-    /// Panics unless the command ended with this code, wrote nothing to stdout, and wrote all of these words to stderr.
+    /// Panics unless the command ended with this code, wrote nothing to stdout, and wrote all of
+    /// these words to stderr.
     pub fn refused(&self, code: i32, words: &[&str]) {
         assert_eq!((self.code, self.out.as_str()), (code, ""), "{}", self.err);
         for word in words {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 const CONTROLLERS: [&Tool; 3] = [&SOURCE_CONTROLLER, &KUSTOMIZE_CONTROLLER, &HELM_CONTROLLER];
 
-/// Source-, kustomize- and helm-controller for one cluster, as processes outside of it. They end when this value is dropped;
-/// what source-controller stored is kept over [`Flux::stop`].
+/// Source-, kustomize- and helm-controller for one cluster, as processes outside of it. They end
+/// when this value is dropped; what source-controller stored is kept over [`Flux::stop`].
 pub struct Flux {
     running: Vec<Server>,
     storage: String,
@@ -37,7 +37,8 @@ impl Flux {
         }
     }
 
-    /// Starts the controllers and waits until they are ready. They trust `authority` (PEM) in addition to the cluster's authority.
+    /// Starts the controllers and waits until they are ready. They trust `authority` (PEM) in
+    /// addition to the cluster's authority.
     pub fn start(&mut self, authority: &str) {
         let file = self.file("authority.pem");
         std::fs::write(&file, authority).expect("write the authority");
@@ -94,7 +95,8 @@ impl Flux {
     }
 }
 
-/// Waits until discovery lists the resources that the controllers need at their start: they exit if one is missing.
+/// Waits until discovery lists the resources that the controllers need at their start: they exit if
+/// one is missing.
 fn until_served(cluster: &Cluster) {
     let groups = [
         ("source", "v1", 6),

@@ -26,8 +26,8 @@ impl Kubectl {
         }
     }
 
-    /// Returns a command that reads no settings of the caller and is ended after `seconds`: one that waits forever fails with
-    /// an exit code.
+    /// Returns a command that reads no settings of the caller and is ended after `seconds`: one
+    /// that waits forever fails with an exit code.
     pub fn command<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,

@@ -1,4 +1,5 @@
-//! Runs a real library as a process that answers many questions: JSON documents, one on each line, on standard input and output.
+//! Runs a real library as a process that answers many questions: JSON documents, one on each line,
+//! on standard input and output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -108,7 +108,8 @@ impl Drop for Server {
     }
 }
 
-/// Returns the last `lines` lines of a file, or the error in parentheses if the file cannot be read.
+/// Returns the last `lines` lines of a file, or the error in parentheses if the file cannot be
+/// read.
 pub fn tail(path: &Path, lines: usize) -> String {
     match std::fs::read(path) {
         Err(e) => format!("({}: {e})", path.display()),

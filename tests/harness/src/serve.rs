@@ -89,7 +89,8 @@ impl Serve {
         found.cloned().unwrap_or_default()
     }
 
-    /// Checks that a Kustomization is ready at a revision that ends with `sha`; the error describes the object.
+    /// Checks that a Kustomization is ready at a revision that ends with `sha`; the error describes
+    /// the object.
     pub fn is_ready(&self, namespace: &str, name: &str, sha: &str) -> Result<(), String> {
         let object = self.object("Kustomization", namespace, name);
         let revision = object["revision"].as_str().unwrap_or_default();
@@ -100,7 +101,8 @@ impl Serve {
         }
     }
 
-    /// Waits until `check` succeeds; panics with its last error after [`PATIENCE`]. `description` names what is awaited.
+    /// Waits until `check` succeeds; panics with its last error after [`PATIENCE`]. `description`
+    /// names what is awaited.
     pub fn eventually(&self, description: &str, mut check: impl FnMut() -> Result<(), String>) {
         let start = Instant::now();
         loop {

@@ -1,4 +1,5 @@
-//! Skips tests if the machine lacks something. In CI (the variable `CI` is set) only listed reasons are allowed.
+//! Skips tests if the machine lacks something. In CI (the variable `CI` is set) only listed reasons
+//! are allowed.
 
 use std::path::Path;
 
@@ -20,12 +21,13 @@ pub fn skip(reason: &str) {
     assert!(is_listed || !is_ci, "CI must not skip a test: {reason}");
 }
 
-/// Checks whether a directory of `../shared` (material next to the repository) exists. If not, prints that the calling test is
-/// skipped.
+/// Checks whether a directory of `../shared` (material next to the repository) exists. If not,
+/// prints that the calling test is skipped.
 ///
 /// # Panics
 ///
-/// Panics in CI if `../shared` exists and the directory does not. Without `../shared`, CI also skips.
+/// Panics in CI if `../shared` exists and the directory does not. Without `../shared`, CI also
+/// skips.
 pub fn has_material(directory: &Path) -> bool {
     if directory.is_dir() {
         return true;

@@ -1,7 +1,8 @@
-//! Generated templates, executed by the engine and by Go's own text/template: the same bytes, or the same message.
+//! Generated templates, executed by the engine and by Go's own text/template: the same bytes, or
+//! the same message.
 //!
-//! `DRIFTLESS_GOTMPL_CASES` is the number of cases (5,000 by default), `DRIFTLESS_GOTMPL_SEED` the generator's seed (by default
-//! a new one each time).
+//! `DRIFTLESS_GOTMPL_CASES` is the number of cases (5,000 by default), `DRIFTLESS_GOTMPL_SEED` the
+//! generator's seed (by default a new one each time).
 
 #[path = "../../../shared/gotmpl/tests/common/mod.rs"]
 mod common;

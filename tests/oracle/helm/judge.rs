@@ -6,8 +6,8 @@ use driftless_harness::{library::Library, tools};
 use driftless_helm::Compat;
 use serde_json::{Value, json};
 
-/// The number of times that the real library renders a case that differs, to find out whether its random order of maps is
-/// the reason.
+/// The number of times that the real library renders a case that differs, to find out whether its
+/// random order of maps is the reason.
 const RUNS: usize = 12;
 
 /// A running process of the real libraries.
@@ -57,8 +57,8 @@ impl Judge {
         self.answers().is_none_or(|answers| answers.len() == 1)
     }
 
-    /// Returns the real library's distinct answers, or `None` after starting a new process if it has ended: a value that
-    /// contains itself makes its stack overflow.
+    /// Returns the real library's distinct answers, or `None` after starting a new process if it
+    /// has ended: a value that contains itself makes its stack overflow.
     fn answers(&mut self) -> Option<Vec<Value>> {
         let Some(mut answer) = self.0.answer_unless_ended() else {
             *self = Self::start();

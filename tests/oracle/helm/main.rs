@@ -1,11 +1,14 @@
-//! Random charts with values, rendered by the engine and by Helm's own libraries, 3 and 4: the same manifests, hooks and
-//! notes, or both refuse, with the same message where the engine's is worded as Helm's.
+//! Random charts with values, rendered by the engine and by Helm's own libraries, 3 and 4: the same
+//! manifests, hooks and notes, or both refuse, with the same message where the engine's is worded
+//! as Helm's.
 //!
-//! `DRIFTLESS_HELM_CASES` is the number of cases (250 by default), `DRIFTLESS_HELM_SEED` the seed of the first (by default a
-//! new one each time). A case that differs is made as small as possible, and printed.
+//! `DRIFTLESS_HELM_CASES` is the number of cases (250 by default), `DRIFTLESS_HELM_SEED` the seed
+//! of the first (by default a new one each time). A case that differs is made as small as possible,
+//! and printed.
 //!
-//! With `DRIFTLESS_HELM_RECORD`, a number of cases, their answers are written to `tests/corpus/helm/generated.jsonl`, for
-//! `shared/helm/tests/helm/generated.rs`, which needs no Go.
+//! With `DRIFTLESS_HELM_RECORD`, a number of cases, their answers are written to
+//! `tests/corpus/helm/generated.jsonl`, for `shared/helm/tests/helm/generated.rs`, which needs no
+//! Go.
 
 #[path = "../../../shared/helm/tests/common/answer.rs"]
 mod answer;
@@ -60,7 +63,8 @@ fn records_answers() {
 /// The size limit of a recorded case: larger ones are only compared with the real libraries.
 const RECORDED_BYTES: usize = 3_500;
 
-/// Returns a case with the answers of both Helms, if these are the same in every run and the case is not too long.
+/// Returns a case with the answers of both Helms, if these are the same in every run and the case
+/// is not too long.
 fn record(judge: &mut Judge, case: &Case) -> Option<Value> {
     let mut line = case.question(Compat::Helm3, 1);
     if line.to_string().len() > RECORDED_BYTES {

@@ -2,8 +2,8 @@
 
 use crate::generate::Case;
 
-/// Returns the smallest case for which `holds` returns true, found by removing files, flags and lines: many at first, then one
-/// by one.
+/// Returns the smallest case for which `holds` returns true, found by removing files, flags and
+/// lines: many at first, then one by one.
 pub fn smallest(mut case: Case, mut holds: impl FnMut(&Case) -> bool) -> Case {
     loop {
         let before = case.clone();

@@ -1,5 +1,5 @@
-//! Every directory with a kustomization in real fleet repositories and in the sample fleet renders to the bytes of
-//! `kustomize build`.
+//! Every directory with a kustomization in real fleet repositories and in the sample fleet renders
+//! to the bytes of `kustomize build`.
 
 use driftless_harness::skip::has_material;
 use driftless_harness::tools;

@@ -1,8 +1,9 @@
-//! Random kustomizations, rendered by the engine and by the real library: the same bytes, or both refuse. Real ones are
-//! rendered by the engine and the real tool (`fleets`).
+//! Random kustomizations, rendered by the engine and by the real library: the same bytes, or both
+//! refuse. Real ones are rendered by the engine and the real tool (`fleets`).
 //!
-//! `DRIFTLESS_KUSTOMIZE_CASES` is the number of cases (1,000 by default), `DRIFTLESS_KUSTOMIZE_SEED` the seed of the first (by
-//! default a new one each time). A case that differs is made as small as possible, and printed.
+//! `DRIFTLESS_KUSTOMIZE_CASES` is the number of cases (1,000 by default),
+//! `DRIFTLESS_KUSTOMIZE_SEED` the seed of the first (by default a new one each time). A case that
+//! differs is made as small as possible, and printed.
 
 mod fleets;
 mod generate;

@@ -1,5 +1,5 @@
-//! Remote repositories and files: the real tool fetches them itself (Git, HTTP on loopback), this test fetches them for the
-//! engine.
+//! Remote repositories and files: the real tool fetches them itself (Git, HTTP on loopback), this
+//! test fetches them for the engine.
 
 use driftless_harness::charts::Host;
 use driftless_harness::tools;

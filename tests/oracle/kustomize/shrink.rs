@@ -2,7 +2,8 @@
 
 use crate::generate::{Case, File, Yaml};
 
-/// Returns the smallest case for which `holds` returns true, found by removing files, documents, fields and items one by one.
+/// Returns the smallest case for which `holds` returns true, found by removing files, documents,
+/// fields and items one by one.
 pub fn smallest(mut case: Case, mut holds: impl FnMut(&Case) -> bool) -> Case {
     loop {
         let before = case.clone();
@@ -45,7 +46,8 @@ fn without_part(case: &Case, path: &str, mut at: usize) -> Option<Case> {
         .then_some(smaller)
 }
 
-/// Removes the part with this number from a node, or subtracts the number of the node's parts from `at`.
+/// Removes the part with this number from a node, or subtracts the number of the node's parts from
+/// `at`.
 fn remove(node: &mut Yaml, at: &mut usize) -> bool {
     match node {
         Yaml::Map(fields, _) => {

@@ -1,4 +1,5 @@
-//! S3: strong consistency, conditional writes, and errors after which the caller does not know whether the write happened.
+//! S3: strong consistency, conditional writes, and errors after which the caller does not know
+//! whether the write happened.
 
 use crate::bugs::Bug;
 use crate::gate::{Gate, Kind, Trouble};
@@ -57,7 +58,8 @@ impl Bucket {
     }
 }
 
-/// Converts a fault to an error, as the adapter maps the service's responses. `operation` begins the message.
+/// Converts a fault to an error, as the adapter maps the service's responses. `operation` begins
+/// the message.
 fn refusal(operation: &str, trouble: Trouble) -> PortError {
     let dice = match trouble {
         Trouble::Before(dice) | Trouble::After(dice) => dice,
@@ -100,7 +102,8 @@ impl Blobs for Bucket {
             Trouble::Before(dice) if when != Precondition::None && dice.is_multiple_of(4) => Err(
                 PortError::new(ErrorKind::Conflict, format!("{operation}: 409")),
             ),
-            // The client retried a write that had succeeded, so its own write fails the precondition.
+            // The client retried a write that had succeeded, so its own write fails the
+            // precondition.
             Trouble::After(dice) if when != Precondition::None && dice.is_multiple_of(2) => {
                 Ok(Put::PreconditionFailed)
             }
@@ -150,8 +153,9 @@ impl Blobs for Bucket {
             let blobs = self.content.lock().expect("the bucket");
             Ok(blobs.get(key).map(|(content, _)| content.len() as u64))
         };
-        // The core keeps the files of artifacts for the whole process, which runs many seeds. So the trace must not show whether
-        // it asks for an artifact or only for its size: runs of a seed would differ.
+        // The core keeps the files of artifacts for the whole process, which runs many seeds. So
+        // the trace must not show whether it asks for an artifact or only for its size: runs of a
+        // seed would differ.
         let refuse = |trouble| Err(refusal(&format!("read s3://sim/{key}"), trouble));
         let name = format!("read {key}");
         self.gate

@@ -1,4 +1,5 @@
-//! Planted bugs: faults that no correct service has, or that imitate a mistake in the product. The simulation must find each.
+//! Planted bugs: faults that no correct service has, or that imitate a mistake in the product. The
+//! simulation must find each.
 //!
 //! Most imitate a bug that a similar tool once had; the doc of the variant names it.
 
@@ -23,13 +24,17 @@ pub enum Bug {
     LostPurge,
     /// The messages that the timer sends are lost.
     TimerMessagesLost,
-    /// The dependents of an object are not requeued (the notes were deleted before the messages were queued).
+    /// The dependents of an object are not requeued (the notes were deleted before the messages
+    /// were queued).
     WakeLost,
-    /// Equal messages within five minutes are one, as in a FIFO queue: of A, B, A the last A is lost.
+    /// Equal messages within five minutes are one, as in a FIFO queue: of A, B, A the last A is
+    /// lost.
     Deduplicated,
-    /// A message that requeues an object has no token: every retry starts another chain of messages.
+    /// A message that requeues an object has no token: every retry starts another chain of
+    /// messages.
     NoTokens,
-    /// Messages that a source queues have the timer's cause: every Kustomization is built for every push.
+    /// Messages that a source queues have the timer's cause: every Kustomization is built for every
+    /// push.
     SourceAsTimer,
     /// Loops are cut after 16 messages of one lineage (AWS Lambda's recursive loop detection).
     RecursionCut,
@@ -120,7 +125,8 @@ impl Bug {
         }
     }
 
-    /// Returns the number of seeds with which the ordinary test run searches for the bug; `None` when it does not.
+    /// Returns the number of seeds with which the ordinary test run searches for the bug; `None`
+    /// when it does not.
     pub fn quick_seeds(self) -> Option<u64> {
         match self {
             Self::Deduplicated

@@ -31,7 +31,8 @@ pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 /// The label with the namespace of an owner.
 pub const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 
-/// The time that the steps of two Kustomizations may take to hand an object over: the time limit of a function, and some more.
+/// The time that the steps of two Kustomizations may take to hand an object over: the time limit of
+/// a function, and some more.
 const HANDOVER_TIME: Duration = Duration::from_secs(150);
 
 /// The letter of a violated invariant, and a message.
@@ -129,12 +130,14 @@ impl Checker {
         }
     }
 
-    /// Notes that a user deletes a Kustomization: its objects are deleted, and come back when the root applies it again.
+    /// Notes that a user deletes a Kustomization: its objects are deleted, and come back when the
+    /// root applies it again.
     pub fn expect_recreation(&self, tenant: &str) {
         let mut state = self.state();
         state.leaving.insert(tenant.to_owned());
         let newest = state.newest.clone();
-        // Objects that it has now and should no longer have may come back while its source is behind.
+        // Objects that it has now and should no longer have may come back while its source is
+        // behind.
         let owned = state.owners.iter().filter(|(_, (_, name))| name == tenant);
         let outdated = owned.map(|(place, _)| place.clone());
         let outdated: Vec<Place> = outdated
@@ -169,7 +172,8 @@ impl Checker {
         self.state().foreign.remove(place);
     }
 
-    /// Returns the owner, as namespace and name, of the labels that an object had when the core wrote it last.
+    /// Returns the owner, as namespace and name, of the labels that an object had when the core
+    /// wrote it last.
     pub fn last_owner(&self, server: &str, path: &str) -> Option<(String, String)> {
         let name = path.rsplit('/').next().unwrap_or_default();
         let place = (server.to_owned(), name.to_owned());
@@ -181,7 +185,8 @@ impl Checker {
         path.starts_with(CONFIGS) || path.starts_with(KUSTOMIZATIONS)
     }
 
-    /// Checks a write of the core. A merge patch that changes only the labels hands the object over.
+    /// Checks a write of the core. A merge patch that changes only the labels hands the object
+    /// over.
     pub fn check_write(
         &self,
         server: &ApiServer,
@@ -209,7 +214,8 @@ impl Checker {
                     });
                 let mut state = self.state();
                 if is_handover {
-                    // The heir may drop it at the same moment, so `check_handovers` checks it later.
+                    // The heir may drop it at the same moment, so `check_handovers` checks it
+                    // later.
                     state.handed_over.insert(place, Instant::now());
                 } else {
                     state.handed_over.remove(&place);
@@ -241,8 +247,9 @@ impl Checker {
         }
     }
 
-    /// Checks **W**: the last written state or a newer one asks for the content. A frozen function is not an exception: the request
-    /// that it had just sent has its effect before the freeze (README.md).
+    /// Checks **W**: the last written state or a newer one asks for the content. A frozen function
+    /// is not an exception: the request that it had just sent has its effect before the freeze
+    /// (README.md).
     fn check_apply(&self, place: &Place, after: &Value) -> Option<Violation> {
         let mut state = self.state();
         let commit = after["data"]["commit"].as_str()?.parse().ok()?;
@@ -354,15 +361,17 @@ impl Checker {
         found.collect()
     }
 
-    /// Notes a record of a release that the core has written. As in Helm, an upgrade deletes the objects that the deployed release has
-    /// and the new one has not. It ignores a failed release in between: objects that only that one created stay.
+    /// Notes a record of a release that the core has written. As in Helm, an upgrade deletes the
+    /// objects that the deployed release has and the new one has not. It ignores a failed release
+    /// in between: objects that only that one created stay.
     pub fn note_record(&self, server: &ApiServer, record: &Value) {
         let Some((status, objects)) = manifest(record) else {
             return;
         };
         let place = |name: &String| (server.name.clone(), name.clone());
         if status != "failed" {
-            // The objects of a release that is deployed, superseded or uninstalled are deleted when they should be.
+            // The objects of a release that is deployed, superseded or uninstalled are deleted when
+            // they should be.
             let mut state = self.state();
             objects.iter().for_each(|name| {
                 state.abandoned.remove(&place(name));
@@ -459,7 +468,8 @@ impl Checker {
 }
 
 impl State {
-    /// Moves `written` to the earliest state, from the last written one on, that asks for the content. Returns whether there is one.
+    /// Moves `written` to the earliest state, from the last written one on, that asks for the
+    /// content. Returns whether there is one.
     fn advance(&mut self, place: &Place, content: Option<Content>) -> bool {
         let Some(line) = self.desired.get(place) else {
             return false;
@@ -473,8 +483,8 @@ impl State {
     }
 }
 
-/// Appends a deletion and the contents from `from` on: the Kustomization of a place is deleted and comes back, and begins with the
-/// revision of its source, which may be behind the branch.
+/// Appends a deletion and the contents from `from` on: the Kustomization of a place is deleted and
+/// comes back, and begins with the revision of its source, which may be behind the branch.
 fn replay(line: &mut Vec<Option<Content>>, from: usize) {
     let again = line.get(from..).map(<[_]>::to_vec).unwrap_or_default();
     line.push(None);
@@ -510,7 +520,8 @@ fn manifest(record: &Value) -> Option<(String, BTreeSet<String>)> {
     Some((status.to_owned(), names.map(str::to_owned).collect()))
 }
 
-/// Returns the errors in the release records of a cluster that has converged: each release has one deployed record, its newest.
+/// Returns the errors in the release records of a cluster that has converged: each release has one
+/// deployed record, its newest.
 pub fn check_records(server: &ApiServer, expected: &BTreeSet<String>) -> Vec<String> {
     let mut found: BTreeMap<String, BTreeMap<u64, String>> = BTreeMap::new();
     for secret in server.list(RECORDS) {

@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const SEED: u64 = 4711;
-/// The time after which the scenario removes a release that it installs: about when its objects are applied.
+/// The time after which the scenario removes a release that it installs: about when its objects are
+/// applied.
 const TAKEN_BACK: Duration = Duration::from_millis(1_800);
 
 /// The faults that are tried at each call.

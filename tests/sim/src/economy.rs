@@ -18,8 +18,9 @@ pub const DAY: Duration = Duration::from_secs(24 * 3600);
 pub const MAX_SOURCE_STEPS: u64 = 150;
 /// The number of Kustomizations when the cost of a push is counted.
 pub const FLEET_SIZE: usize = 30;
-/// The highest number of requests to API servers for the push of one file of one Kustomization: each Kustomization reads itself and
-/// its source, and writes that it is at the new revision, which changes nothing for it.
+/// The highest number of requests to API servers for the push of one file of one Kustomization:
+/// each Kustomization reads itself and its source, and writes that it is at the new revision, which
+/// changes nothing for it.
 pub const MAX_PUSH_REQUESTS: u64 = 4 * FLEET_SIZE as u64;
 /// The number of Kustomizations in a chain of dependencies.
 pub const CHAIN_LENGTH: usize = 6;
@@ -113,7 +114,8 @@ impl Drop for Running {
     }
 }
 
-/// Runs a source with `interval: 1m` whose repository does not exist. Returns the number of its steps.
+/// Runs a source with `interval: 1m` whose repository does not exist. Returns the number of its
+/// steps.
 pub fn failing_source(time: Duration, bug: Option<Bug>) -> u64 {
     World::warm_up();
     runtime().block_on(async {
@@ -166,7 +168,8 @@ pub fn rest(kustomizations: usize, time: Duration) -> Cost {
     })
 }
 
-/// Pushes a change of one file of one Kustomization. Returns what that costs until the fleet has converged.
+/// Pushes a change of one file of one Kustomization. Returns what that costs until the fleet has
+/// converged.
 pub fn push(kustomizations: usize, bug: Option<Bug>) -> Cost {
     World::warm_up();
     runtime().block_on(async {
@@ -185,7 +188,8 @@ pub fn push(kustomizations: usize, bug: Option<Bug>) -> Cost {
     })
 }
 
-/// Pushes a change of each Kustomization of a chain, in which each depends on the one before. Returns the time until all are ready.
+/// Pushes a change of each Kustomization of a chain, in which each depends on the one before.
+/// Returns the time until all are ready.
 pub fn chain(length: usize, bug: Option<Bug>) -> Duration {
     World::warm_up();
     runtime().block_on(async {

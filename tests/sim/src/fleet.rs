@@ -240,13 +240,15 @@ pub type Place = (String, String);
 /// The contents that clusters should have, with the tenant or release of each.
 pub type DesiredState = BTreeMap<Place, (Content, String)>;
 
-/// Returns the state that the heads of both repositories ask for. Broken tenants keep their objects of `before`.
+/// Returns the state that the heads of both repositories ask for. Broken tenants keep their objects
+/// of `before`.
 pub fn desired_state(fleet: &State, app: &State, before: &DesiredState) -> DesiredState {
     let mut desired = DesiredState::new();
     let mut kept = BTreeSet::new();
     for (name, tenant) in &fleet.tenants {
         let source = if tenant.own_repository { app } else { fleet };
-        // A directory with a file that is not YAML is not built. If one object is refused, the others are still applied.
+        // A directory with a file that is not YAML is not built. If one object is refused, the
+        // others are still applied.
         if source.broken.get(name) == Some(&Broken::Syntax) {
             kept.insert(name);
             continue;

@@ -152,7 +152,8 @@ impl Gate {
         self.state().calls.clone()
     }
 
-    /// Makes a call. `effect` does the work of the service; `refuse` makes the answer of a call that fails.
+    /// Makes a call. `effect` does the work of the service; `refuse` makes the answer of a call
+    /// that fails.
     pub async fn call<T>(
         &self,
         kind: Kind,
@@ -168,7 +169,8 @@ impl Gate {
         let before = invocation.as_ref().map(frozen_time);
         tokio::time::sleep(there).await;
         if invocation.as_ref().map(frozen_time) != before {
-            // The function was frozen while the request was on its way, so its connection has timed out.
+            // The function was frozen while the request was on its way, so its connection has timed
+            // out.
             return refuse(Trouble::TimedOut);
         }
         let answer = match fault {

@@ -1,4 +1,5 @@
-//! GitHub: branches in memory, force pushes, rate limits, and repositories that are not available for a while.
+//! GitHub: branches in memory, force pushes, rate limits, and repositories that are not available
+//! for a while.
 
 use crate::bugs::Bug;
 use crate::gate::{Gate, Kind, Trouble};
@@ -44,7 +45,8 @@ impl Host {
         }
     }
 
-    /// Calls `work` with a repository, such as `github.com/acme/fleet`, which is created if it does not exist.
+    /// Calls `work` with a repository, such as `github.com/acme/fleet`, which is created if it does
+    /// not exist.
     pub fn with<T>(&self, name: &str, work: impl FnOnce(&mut Repository) -> T) -> T {
         let mut all = self.repositories.lock().expect("the repositories");
         work(all.entry(name.to_owned()).or_default())

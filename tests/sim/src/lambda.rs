@@ -53,7 +53,8 @@ pub fn current() -> Option<Arc<Invocation>> {
     CURRENT.try_with(Arc::clone).ok()
 }
 
-/// Cuts the invocation off. The returned future never completes: the invocation's future is dropped.
+/// Cuts the invocation off. The returned future never completes: the invocation's future is
+/// dropped.
 pub async fn kill<T>(invocation: Option<&Invocation>) -> T {
     if let Some(invocation) = invocation {
         invocation.flags().killed = true;
@@ -81,7 +82,8 @@ pub enum End<T> {
     TimedOut,
 }
 
-/// Runs the code of a function with its time limit. Time in which it is frozen counts, as with the service.
+/// Runs the code of a function with its time limit. Time in which it is frozen counts, as with the
+/// service.
 pub async fn invoke<F: Future>(
     id: u64,
     function: &'static str,

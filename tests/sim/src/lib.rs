@@ -1,6 +1,8 @@
-//! A deterministic simulation of driftless: the whole core with models of all services around it, in virtual time.
+//! A deterministic simulation of driftless: the whole core with models of all services around it,
+//! in virtual time.
 //!
-//! README.md of this crate lists what is modelled, the invariants that are checked, and how a run is replayed.
+//! README.md of this crate lists what is modelled, the invariants that are checked, and how a run
+//! is replayed.
 
 pub mod bucket;
 pub mod bugs;

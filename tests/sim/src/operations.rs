@@ -135,8 +135,9 @@ impl Users {
         Self::with(world, rng, fleet, State::default(), false)
     }
 
-    /// Makes the first commits of the crash points: a tenant on each cluster, one with its own repository, and one that is dropped; a
-    /// release that is upgraded, and one that is uninstalled.
+    /// Makes the first commits of the crash points: a tenant on each cluster, one with its own
+    /// repository, and one that is dropped; a release that is upgraded, and one that is
+    /// uninstalled.
     pub fn canonical(world: Arc<World>, rng: Rng) -> Self {
         let (mut fleet, mut app) = (State::default(), State::default());
         let tenants = [
@@ -167,8 +168,9 @@ impl Users {
         Self::with(world, rng, fleet, app, false)
     }
 
-    /// Pushes the commits of the crash points: a change, a new object, a removed one, a moved one, a dropped tenant; a release that is
-    /// upgraded and loses an object, one that is uninstalled, and two that are installed. One of these has no retries if `strict`.
+    /// Pushes the commits of the crash points: a change, a new object, a removed one, a moved one,
+    /// a dropped tenant; a release that is upgraded and loses an object, one that is uninstalled,
+    /// and two that are installed. One of these has no retries if `strict`.
     pub fn script(&mut self, strict: bool) {
         self.commit(FLEET, "the scenario", |state, commit| {
             let objects = state.objects.entry("t0".to_owned()).or_default();
@@ -645,7 +647,8 @@ impl Users {
         let (_, tenant) = self.some_tenant()?;
         let path = format!("{KUSTOMIZATIONS}/{tenant}");
         let live = self.world.hub().get(&path)?;
-        // If it is being deleted, a suspended Kustomization would leave its objects behind, as in Flux.
+        // If it is being deleted, a suspended Kustomization would leave its objects behind, as in
+        // Flux.
         let leaves = live["metadata"]["deletionTimestamp"].is_string();
         if leaves || self.number == 0 || self.recently_left(&tenant) {
             return None;
@@ -847,7 +850,8 @@ impl Users {
         Some(())
     }
 
-    /// Lets another writer, such as `helm rollback`, change the next record that the core writes, just before that.
+    /// Lets another writer, such as `helm rollback`, change the next record that the core writes,
+    /// just before that.
     fn change_record(&mut self) -> Option<()> {
         let name = self.some_release()?;
         let cluster = &self.fleet.state().releases[&name].cluster;
@@ -869,7 +873,8 @@ impl Users {
         self.fleet.state().chart_version()
     }
 
-    /// Ends all trouble: clusters and repositories are available, broken directories are fixed, suspended Kustomizations are resumed.
+    /// Ends all trouble: clusters and repositories are available, broken directories are fixed,
+    /// suspended Kustomizations are resumed.
     pub fn calm(&mut self) {
         self.world.trace.operation("calm");
         let _ = self.lighten();
@@ -894,7 +899,8 @@ impl Users {
         tenants.map(|(name, tenant)| (name, self.head(tenant.own_repository)))
     }
 
-    /// Returns whether a tenant may be late: it, its cluster, its repository, or a tenant that it depends on has trouble.
+    /// Returns whether a tenant may be late: it, its cluster, its repository, or a tenant that it
+    /// depends on has trouble.
     pub fn may_be_late(&self, difference: &Difference) -> bool {
         let now = Instant::now();
         let is_troubled = |name: &str| {
@@ -950,7 +956,8 @@ fn new_release(cluster: &str, commit: u64) -> Release {
     }
 }
 
-/// Approves prunes that are held because they would delete many objects: users mean what they commit.
+/// Approves prunes that are held because they would delete many objects: users mean what they
+/// commit.
 fn approve(world: &World) {
     for live in world.hub().list(KUSTOMIZATIONS) {
         let conditions = live["status"]["conditions"].as_array();
@@ -972,7 +979,8 @@ fn approve(world: &World) {
     }
 }
 
-/// Plays kubelet: Deployments become ready after a while. Also plays the users who approve large prunes.
+/// Plays kubelet: Deployments become ready after a while. Also plays the users who approve large
+/// prunes.
 pub async fn kubelet(world: Arc<World>, mut rng: Rng) {
     let mut ready: BTreeMap<(String, String), Instant> = BTreeMap::new();
     // The number of writes of each server when all of its Deployments were ready.

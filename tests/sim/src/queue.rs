@@ -1,4 +1,5 @@
-//! SQS: a standard queue with delays, visibility timeout, duplicates, any order, a dead-letter queue, and loop detection.
+//! SQS: a standard queue with delays, visibility timeout, duplicates, any order, a dead-letter
+//! queue, and loop detection.
 
 use crate::bugs::{Bug, DEDUPLICATION};
 use crate::gate::{Gate, Kind, Trouble};
@@ -18,7 +19,8 @@ const MAX_DELAY: Duration = Duration::from_secs(900);
 pub const VISIBILITY: Duration = Duration::from_secs(720);
 /// `maxReceiveCount` of infra/template.yaml.
 const MAX_RECEIVES: u32 = 5;
-/// The number of invocations of one lineage after which Lambda's recursive loop detection cuts a loop.
+/// The number of invocations of one lineage after which Lambda's recursive loop detection cuts a
+/// loop.
 const MAX_LINEAGE: u32 = 16;
 /// The most messages of one `SendMessageBatch`.
 const BATCH: usize = 10;
@@ -149,7 +151,8 @@ impl Sqs {
         self.bell.notify_one();
     }
 
-    /// Returns up to ten visible messages, in any order; those that were received too often move to the dead-letter queue.
+    /// Returns up to ten visible messages, in any order; those that were received too often move to
+    /// the dead-letter queue.
     pub fn receive(&self) -> Vec<Message> {
         let now = Instant::now();
         let mut state = self.state();
@@ -186,7 +189,8 @@ impl Sqs {
             message.visible = now + VISIBILITY;
             batch.push(message.clone());
             if is_duplicated {
-                // At-least-once delivery: a copy is visible soon, even if this message was deleted by then.
+                // At-least-once delivery: a copy is visible soon, even if this message was deleted
+                // by then.
                 copies.push((message.clone(), soon));
             }
         }
@@ -212,7 +216,8 @@ impl Sqs {
         self.take_in(&bodies.collect::<Vec<_>>());
     }
 
-    /// Takes the messages of the sweep queue, with the delay of each. It is also a standard queue: a message may come two times.
+    /// Takes the messages of the sweep queue, with the delay of each. It is also a standard queue:
+    /// a message may come two times.
     pub fn take_sweeps(&self) -> Vec<(String, Duration)> {
         let mut state = self.state();
         let mut taken = Vec::new();
@@ -312,7 +317,8 @@ impl Queue for Sqs {
                 self.take_in(batch);
                 Ok(())
             };
-            // Also if the queue took a part of a batch: the adapter sends the others again, and fails in the end.
+            // Also if the queue took a part of a batch: the adapter sends the others again, and
+            // fails in the end.
             let refuse = |_: Trouble| {
                 let message = "send to the queue: the messages are not taken";
                 Err(PortError::new(ErrorKind::Unavailable, message))

@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The longest time to converge once all is calm: the longest wait between two tries is ten minutes.
+/// The longest time to converge once all is calm: the longest wait between two tries is ten
+/// minutes.
 const CONVERGENCE: Duration = Duration::from_secs(20 * 60);
 /// The longest time that a push may take in runs without faults of calls.
 const PROMPT: Duration = Duration::from_secs(240);
@@ -274,7 +275,8 @@ fn differences(world: &World, users: &Users) -> Vec<String> {
     open
 }
 
-/// Returns the differences of releases from the newest commits, and the remains of removed releases.
+/// Returns the differences of releases from the newest commits, and the remains of removed
+/// releases.
 fn release_differences(world: &World, users: &Users) -> Vec<String> {
     let mut open = Vec::new();
     let mut expected = BTreeSet::new();
@@ -331,7 +333,8 @@ fn ready(object: &Value) -> String {
     })
 }
 
-/// Checks **L**: once all is calm, everything converges to the newest commits. Returns whether it did.
+/// Checks **L**: once all is calm, everything converges to the newest commits. Returns whether it
+/// did.
 pub async fn converge(world: &World, users: &Users) -> bool {
     let end = Instant::now() + CONVERGENCE;
     loop {
@@ -356,7 +359,8 @@ pub async fn converge(world: &World, users: &Users) -> bool {
     }
 }
 
-/// Checks **E**, **N**, **S** and again **L**: nothing changes after convergence, and nothing is left over.
+/// Checks **E**, **N**, **S** and again **L**: nothing changes after convergence, and nothing is
+/// left over.
 async fn check_quiet(world: &World, users: &Users) {
     // Let pending work end: waits that the timer checks, and messages that are under way.
     tokio::time::sleep(Duration::from_secs(150)).await;
@@ -368,7 +372,8 @@ async fn check_quiet(world: &World, users: &Users) {
         .servers
         .keys()
         .map(|name| users.releases(name).len() as u64);
-    // Two sources each minute; and one message for each Kustomization, release and chart, whose interval may end in this time.
+    // Two sources each minute; and one message for each Kustomization, release and chart, whose
+    // interval may end in this time.
     let most = 2 * 4 + 2 * (tenants + 1) + 2 * releases.sum::<u64>() + 2;
     if sent > most {
         let message = format!(

@@ -1,4 +1,5 @@
-//! API servers: embedded ones behind the gate, which can be dark or hang, and whose writes are checked.
+//! API servers: embedded ones behind the gate, which can be dark or hang, and whose writes are
+//! checked.
 
 use crate::bugs::Bug;
 use crate::check::{CONFIGS, Checker, OWNER_NAME, OWNER_NAMESPACE, RECORDS};
@@ -101,7 +102,8 @@ impl ApiServer {
         *self.client.lock().expect("the client") = None;
     }
 
-    /// Calls `change` with the path of the next object that the core deletes, just before the delete.
+    /// Calls `change` with the path of the next object that the core deletes, just before the
+    /// delete.
     pub fn ambush(&self, change: impl FnOnce(&Self, &str) + Send + 'static) {
         *self.ambush.lock().expect("the ambush") = Some(Box::new(change));
     }
@@ -271,7 +273,8 @@ impl ApiServer {
         Ok(answer)
     }
 
-    /// Returns the answer with the object's former owner labels, for [`Bug::ForeignDelete`]; other answers are unchanged.
+    /// Returns the answer with the object's former owner labels, for [`Bug::ForeignDelete`]; other
+    /// answers are unchanged.
     fn with_owner_labels(
         &self,
         path: &str,
@@ -288,7 +291,8 @@ impl ApiServer {
         response(200, &object, None)
     }
 
-    /// Changes a write as a planted bug does: returns another body, or as the error an answer without an effect.
+    /// Changes a write as a planted bug does: returns another body, or as the error an answer
+    /// without an effect.
     #[expect(
         clippy::result_large_err,
         reason = "the answer is as large as answers are"
@@ -475,7 +479,8 @@ impl tower::Service<http::Request<KubeBody>> for Gated {
     }
 }
 
-/// Connects kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
+/// Connects kubeconfigs to the servers. Each server has one client, as in a function that stays
+/// warm.
 pub struct SimClusters {
     /// The servers by name.
     pub servers: BTreeMap<String, Arc<ApiServer>>,

@@ -151,7 +151,8 @@ fn prepared() -> &'static (Server, Server) {
 }
 
 impl World {
-    /// Returns a world that begins with `from`, or with new servers. Call [`World::warm_up`] before entering the runtime.
+    /// Returns a world that begins with `from`, or with new servers. Call [`World::warm_up`] before
+    /// entering the runtime.
     pub async fn new(setup: Setup, from: Option<&Snapshot>, trace_all: bool) -> Arc<Self> {
         let rng = |stream| Rng::new(setup.seed, stream);
         let trace = Arc::new(Trace::new(trace_all));

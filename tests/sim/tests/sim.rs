@@ -1,5 +1,5 @@
-//! The simulation in the test run: some seeds, crash points, and planted bugs that it must find. The acceptance tier runs the same
-//! tests with more of each.
+//! The simulation in the test run: some seeds, crash points, and planted bugs that it must find.
+//! The acceptance tier runs the same tests with more of each.
 
 use driftless_sim::bugs::{Bug, Detection, Search};
 use driftless_sim::crash;
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 const IS_LONG: bool = matches!(env!("CARGO_PKG_NAME").as_bytes(), b"driftless-acceptance");
 /// The number of seeds.
 const SEEDS: u64 = if IS_LONG { 500 } else { 60 };
-/// The stride through all combinations of a call and a fault; `--crash-points` of the program runs all.
+/// The stride through all combinations of a call and a fault; `--crash-points` of the program runs
+/// all.
 const STRIDE: u64 = if IS_LONG { 23 } else { 199 };
 /// The stride through the planted bugs that few seeds find.
 const BUG_STRIDE: usize = if IS_LONG { 1 } else { 4 };
@@ -164,7 +165,8 @@ fn economy() {
     );
     assert!(time <= economy::MAX_CHAIN_TIME, "{time:?}");
 
-    // The source each minute, every other object each interval, and nothing else. `--economy` measures 500 for a day.
+    // The source each minute, every other object each interval, and nothing else. `--economy`
+    // measures 500 for a day.
     let hour = Duration::from_secs(3600);
     let cost = economy::rest(50, hour);
     println!("50 Kustomizations at rest for an hour: {cost:?}");

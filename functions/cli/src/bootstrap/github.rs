@@ -1,4 +1,5 @@
-//! `driftless bootstrap github`: sets up a fleet repository on GitHub, and the cluster that follows it.
+//! `driftless bootstrap github`: sets up a fleet repository on GitHub, and the cluster that follows
+//! it.
 
 use super::{Installation, Rules, report_registration};
 use crate::create::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
@@ -67,13 +68,15 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true")]
     private: bool,
-    /// The credentials with which the cluster reads the repository [default: deploy-key; with --name installation]
+    /// The credentials with which the cluster reads the repository [default: deploy-key; with
+    /// --name installation]
     #[arg(long, value_enum)]
     auth: Option<Auth>,
     /// Create the deploy key with write access
     #[arg(long)]
     read_write_key: bool,
-    /// The URL to which GitHub delivers pushes: that of the webhook function, or that of `driftless serve` with /webhook
+    /// The URL to which GitHub delivers pushes: that of the webhook function, or that of
+    /// `driftless serve` with /webhook
     #[arg(long, value_name = "URL", value_parser = webhook_url)]
     webhook_url: Option<String>,
     /// The host, for GitHub Enterprise
@@ -132,7 +135,8 @@ fn webhook_url(text: &str) -> Result<String, String> {
 }
 
 impl Args {
-    /// Creates the repository, commits the root's manifests, and installs and registers the cluster.
+    /// Creates the repository, commits the root's manifests, and installs and registers the
+    /// cluster.
     ///
     /// # Errors
     /// Fails with the errors of GitHub, AWS and the cluster, and if the hub follows another root.
@@ -279,7 +283,8 @@ impl Args {
         Ok(())
     }
 
-    /// Applies the Secret with which the cluster reads the repository; none with `--auth installation`.
+    /// Applies the Secret with which the cluster reads the repository; none with
+    /// `--auth installation`.
     async fn login(
         &self,
         setup: &RepositorySetup,
@@ -301,7 +306,8 @@ impl Args {
         Ok(())
     }
 
-    /// Returns the data of the Secret for SSH, with the key that the cluster already has, or a new one. Adds the key to the repository as a deploy key.
+    /// Returns the data of the Secret for SSH, with the key that the cluster already has, or a new
+    /// one. Adds the key to the repository as a deploy key.
     async fn deploy_key(&self, setup: &RepositorySetup, hub: &Hub) -> Result<Value, Error> {
         let known = credentials::secret(hub, FLUX_SYSTEM, FLUX_SYSTEM).await?;
         let entry = |name: &str| {

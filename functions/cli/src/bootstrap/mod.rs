@@ -1,4 +1,5 @@
-//! `driftless bootstrap`: makes a cluster a hub of an installation on AWS, and sets up its fleet repository.
+//! `driftless bootstrap`: makes a cluster a hub of an installation on AWS, and sets up its fleet
+//! repository.
 
 mod github;
 
@@ -43,7 +44,8 @@ pub struct Args {
     name: Option<String>,
     #[command(flatten)]
     rules: Rules,
-    /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own GitHub App or token. Without this flag the sources that the hub already has are served
+    /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own
+    /// GitHub App or token. Without this flag the sources that the hub already has are served
     #[arg(long, value_name = "REPOSITORY", value_parser = setup::repository)]
     repository: Option<String>,
     /// The branch of the fleet repository
@@ -65,7 +67,8 @@ pub struct Rules {
     /// The service account of objects that name none
     #[arg(long, value_name = "NAME")]
     default_service_account: Option<String>,
-    /// The service account that opens a remote cluster where the ConfigMap of spec.kubeConfig.configMapRef names none
+    /// The service account that opens a remote cluster where the ConfigMap of
+    /// spec.kubeConfig.configMapRef names none
     #[arg(long, value_name = "NAME")]
     default_kubeconfig_service_account: Option<String>,
     /// The service account whose cloud login a source takes where it names none
@@ -86,24 +89,28 @@ pub struct Rules {
     /// Fetch the remote bases and files that kustomizations name
     #[arg(long)]
     allow_remote_bases: bool,
-    /// NAMESPACE=OWNER/NAME (or NAMESPACE=HOST/OWNER/NAME) of a Git repository that this namespace may read with the
-    /// installation's own GitHub App or token; * matches any string in NAMESPACE, OWNER and NAME, as in 'team-a=acme/*'
+    /// NAMESPACE=OWNER/NAME (or NAMESPACE=HOST/OWNER/NAME) of a Git repository that this namespace
+    /// may read with the installation's own GitHub App or token; * matches any string in NAMESPACE,
+    /// OWNER and NAME, as in 'team-a=acme/*'
     #[arg(long, value_name = "REPOSITORY", value_parser = grant)]
     allow_installation_repository: Vec<String>,
     /// NAMESPACE/NAME of a bucket that this namespace may read with the installation's own AWS role
     #[arg(long, value_name = "BUCKET")]
     allow_role_bucket: Vec<String>,
-    /// NAMESPACE/ARN of an EKS cluster that this namespace may work on with the installation's own AWS role
+    /// NAMESPACE/ARN of an EKS cluster that this namespace may work on with the installation's own
+    /// AWS role
     #[arg(long, value_name = "CLUSTER")]
     allow_role_cluster: Vec<String>,
-    /// NAMESPACE/HOST/REPOSITORY in ECR that this namespace may read, with all below, with the installation's own AWS role
+    /// NAMESPACE/HOST/REPOSITORY in ECR that this namespace may read, with all below, with the
+    /// installation's own AWS role
     #[arg(long, value_name = "REPOSITORY")]
     allow_role_registry: Vec<String>,
-    /// A trusted_root.json for signatures without keys whose source names none, instead of the public Sigstore's built-in one
+    /// A trusted_root.json for signatures without keys whose source names none, instead of the
+    /// public Sigstore's built-in one
     #[arg(long, value_name = "FILE", value_parser = trusted_root)]
     sigstore_root: Option<String>,
-    /// The Capsule proxy as driftless reaches it: owners of Capsule's Tenants get kubeconfigs that lead there, as
-    /// capsule-addon-fluxcd makes them
+    /// The Capsule proxy as driftless reaches it: owners of Capsule's Tenants get kubeconfigs that
+    /// lead there, as capsule-addon-fluxcd makes them
     #[arg(long, value_name = "URL", value_parser = proxy)]
     capsule_proxy: Option<String>,
     /// The proxy's certificate authority, PEM; the system's authorities when absent

@@ -1,6 +1,8 @@
 //! The files of a build, read from the disk on demand.
 //!
-//! The engine renders a tree in memory. The directory may be in a repository of any size. So the tree starts with the files that the kustomizations name, and grows by what a build requested and did not find, until a build requests nothing new.
+//! The engine renders a tree in memory. The directory may be in a repository of any size. So the
+//! tree starts with the files that the kustomizations name, and grows by what a build requested and
+//! did not find, until a build requests nothing new.
 
 use super::charts::DiskCharts;
 use super::remote::Client;
@@ -15,7 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// The maximum size of all files of a build, in bytes; the engine's own limit.
 const FILES_LIMIT: u64 = 64 << 20;
-/// The maximum number of words that are looked up before the first build. The builds find what later words name.
+/// The maximum number of words that are looked up before the first build. The builds find what
+/// later words name.
 const MAX_WORDS: usize = 100_000;
 /// The maximum number of links in one path; Linux's limit.
 const MAX_LINKS: usize = 40;
@@ -29,7 +32,8 @@ pub struct BuildRoot {
 }
 
 impl BuildRoot {
-    /// Finds the root of a directory: its Git work tree, or else the working directory if that contains it, or else `/`.
+    /// Finds the root of a directory: its Git work tree, or else the working directory if that
+    /// contains it, or else `/`.
     pub fn of(dir: &Path) -> Result<Self, Error> {
         let real = dir.canonicalize().map_err(|error| {
             let reason = match error.kind() {
@@ -193,7 +197,8 @@ impl<'r> Files<'r> {
         }
     }
 
-    /// Reads the kustomization of a directory and all files that its words may name, recursively. A word that is not a path costs one lookup on the disk, a missed file one more build.
+    /// Reads the kustomization of a directory and all files that its words may name, recursively. A
+    /// word that is not a path costs one lookup on the disk, a missed file one more build.
     fn guess(&mut self, dir: &TreePath) -> Result<(), Error> {
         let mut directories = vec![dir.clone()];
         let mut done = HashSet::new();
@@ -216,7 +221,8 @@ impl<'r> Files<'r> {
                     let Ok(path) = directory.join(word) else {
                         continue;
                     };
-                    // A file that is too large is refused when a build requests it: the word may not mean this file.
+                    // A file that is too large is refused when a build requests it: the word may
+                    // not mean this file.
                     if !directory.is_within(&path) && !self.is_too_large(&path) {
                         self.look(&path)?;
                         directories.extend(self.directories.get(&path).cloned());
@@ -245,7 +251,8 @@ impl<'r> Files<'r> {
         Ok(self.tree.index().len() > before)
     }
 
-    /// Follows a path part by part, and adds each link on the way and the file at its end to the tree.
+    /// Follows a path part by part, and adds each link on the way and the file at its end to the
+    /// tree.
     fn walk(&mut self, path: &TreePath) -> Result<(), Error> {
         let mut todo: Vec<String> = path.parts().rev().map(str::to_owned).collect();
         let mut at = TreePath::root();
@@ -292,7 +299,8 @@ impl<'r> Files<'r> {
         self.show(&at)
     }
 
-    /// Adds a file or link of the disk to the tree, or records that a directory exists. Returns whether the path exists.
+    /// Adds a file or link of the disk to the tree, or records that a directory exists. Returns
+    /// whether the path exists.
     fn take(&mut self, path: &TreePath) -> Result<bool, Error> {
         let disk = self.root.join(path.as_str());
         let failed = |error: io::Error| Error::new(format!("read {}: {error}", disk.display()));
@@ -335,7 +343,8 @@ impl<'r> Files<'r> {
         Ok(true)
     }
 
-    /// Returns the target of a link for the tree: an absolute target below the root is made relative.
+    /// Returns the target of a link for the tree: an absolute target below the root is made
+    /// relative.
     fn target(&self, link: &TreePath, target: &Path) -> String {
         match target.strip_prefix(&self.root) {
             Ok(rest) if target.is_absolute() => {
@@ -346,7 +355,8 @@ impl<'r> Files<'r> {
         }
     }
 
-    /// Makes a directory exist in the tree, which has only directories with files: adds its kustomization, or any other file.
+    /// Makes a directory exist in the tree, which has only directories with files: adds its
+    /// kustomization, or any other file.
     fn show(&mut self, dir: &TreePath) -> Result<(), Error> {
         if self.tree.index().is_dir(dir) {
             return Ok(());
@@ -380,7 +390,8 @@ impl<'r> Files<'r> {
     }
 }
 
-/// Returns whether an error means that nothing exists at a path: it, or one of its parents, does not exist, or the name is not valid for a file.
+/// Returns whether an error means that nothing exists at a path: it, or one of its parents, does
+/// not exist, or the name is not valid for a file.
 fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

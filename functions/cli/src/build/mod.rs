@@ -81,7 +81,8 @@ enum Order {
     None,
 }
 
-/// Flags of kustomize for features that driftless does not have. They are declared, so that the error can give the reason.
+/// Flags of kustomize for features that driftless does not have. They are declared, so that the
+/// error can give the reason.
 #[derive(clap::Args)]
 struct Refused {
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -190,7 +191,8 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
 }
 
-/// Builds with the Git repository of the directory as the root, and again with `/` as the root if the kustomizations lead out of it.
+/// Builds with the Git repository of the directory as the root, and again with `/` as the root if
+/// the kustomizations lead out of it.
 fn render(
     dir: &Path,
     options: &Options,

@@ -41,7 +41,8 @@ pub fn file(path: &Path, documents: &[Value]) -> Result<(), Error> {
     write(path, documents)
 }
 
-/// Writes one file for each object, with kustomize's names: `group_version_kind_name.yaml` in lower case, with the namespace first if there is more than one.
+/// Writes one file for each object, with kustomize's names: `group_version_kind_name.yaml` in lower
+/// case, with the namespace first if there is more than one.
 pub fn directory(path: &Path, documents: &[Value]) -> Result<(), Error> {
     let namespaces: BTreeSet<&str> = documents.iter().filter_map(namespace).collect();
     for document in documents {

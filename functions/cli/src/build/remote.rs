@@ -47,7 +47,8 @@ impl Client {
         })
     }
 
-    /// Fetches a remote base or file into the tree. `fetched` is the number of earlier fetches of this build.
+    /// Fetches a remote base or file into the tree. `fetched` is the number of earlier fetches of
+    /// this build.
     ///
     /// # Errors
     /// Fails if it does not exist, cannot be accessed, or is one too many.
@@ -69,7 +70,8 @@ impl Client {
     }
 }
 
-/// Creates a client for Git repositories. `GITHUB_TOKEN` is used for the host of `api`, or for github.com without one. Must be called in a runtime.
+/// Creates a client for Git repositories. `GITHUB_TOKEN` is used for the host of `api`, or for
+/// github.com without one. Must be called in a runtime.
 ///
 /// # Errors
 /// Fails if the URL of the API is not valid.

@@ -1,4 +1,5 @@
-//! Settings of a cluster's API server that a repository may rely on: feature gates, and versions that are off by default.
+//! Settings of a cluster's API server that a repository may rely on: feature gates, and versions
+//! that are off by default.
 
 use crate::error::Error;
 use crate::fleet::Fleet;
@@ -10,7 +11,8 @@ use std::sync::LazyLock;
 /// The gate that a HorizontalPodAutoscaler needs for `minReplicas: 0`.
 pub const SCALE_TO_ZERO: &str = "HPAScaleToZero";
 
-/// Kinds of Kubernetes with the versions that an API server serves only if its runtime-config enables them, and whether they are namespaced (Kubernetes 1.34).
+/// Kinds of Kubernetes with the versions that an API server serves only if its runtime-config
+/// enables them, and whether they are namespaced (Kubernetes 1.34).
 const OFF: [(&str, &str, &[&str], bool); 14] = [
     (
         "admissionregistration.k8s.io",
@@ -126,7 +128,8 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Reads the settings that files configure: files of Talos (`cluster.apiServer.extraArgs`), k3s (`kube-apiserver-arg`) and kubeadm (`apiServer.extraArgs`), also in templates and patches.
+    /// Reads the settings that files configure: files of Talos (`cluster.apiServer.extraArgs`), k3s
+    /// (`kube-apiserver-arg`) and kubeadm (`apiServer.extraArgs`), also in templates and patches.
     pub fn of(trees: &[&FileTree]) -> Self {
         let mut all = Self::default();
         for tree in trees {
@@ -189,7 +192,8 @@ impl ApiServer {
             .find_map(|name| self.versions.get(name).copied())
     }
 
-    /// Reads the blocks with an API server's arguments line by line, because the file may be a template.
+    /// Reads the blocks with an API server's arguments line by line, because the file may be a
+    /// template.
     fn read(&mut self, text: &str) {
         static FLAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
             Regex::new(r#"(feature-gates|runtime-config)["']?\s*[:=]\s*["']?([A-Za-z0-9_./=,-]+)"#)

@@ -1,4 +1,5 @@
-//! Objects that count as ready because they cannot be checked offline, so that the check continues with their dependents.
+//! Objects that count as ready because they cannot be checked offline, so that the check continues
+//! with their dependents.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lenient_clusters::Refused;
@@ -54,7 +55,8 @@ impl Assumed {
         self.all.contains_key(&(hub.to_owned(), id.clone()))
     }
 
-    /// Assumes that every object that cannot be checked is ready. Returns whether it added any object.
+    /// Assumes that every object that cannot be checked is ready. Returns whether it added any
+    /// object.
     ///
     /// # Errors
     /// A server refuses a request.
@@ -82,7 +84,8 @@ impl Assumed {
         Ok(any)
     }
 
-    /// Assumes that objects which failed because of placeholders are ready. Returns whether it added any object.
+    /// Assumes that objects which failed because of placeholders are ready. Returns whether it
+    /// added any object.
     ///
     /// # Errors
     /// A server refuses a request.
@@ -114,7 +117,8 @@ impl Assumed {
         }
     }
 
-    /// Assumes that sources whose hosts did not answer are ready. Returns whether it added any object.
+    /// Assumes that sources whose hosts did not answer are ready. Returns whether it added any
+    /// object.
     ///
     /// # Errors
     /// A server refuses a request.
@@ -255,7 +259,8 @@ impl Assumed {
         Ok(())
     }
 
-    /// Adds a note for each reason, with the objects that it holds for. A chart that was created for a release is listed as that release.
+    /// Adds a note for each reason, with the objects that it holds for. A chart that was created
+    /// for a release is listed as that release.
     pub fn add_notes(&self, rows: &[Row], diagnostics: &mut Diagnostics) {
         let charts: BTreeSet<(&str, &ObjectRef)> = rows
             .iter()
@@ -311,7 +316,8 @@ fn not_served(kind: FluxKind) -> Diagnostic {
     )
 }
 
-/// Returns the diagnostic for the host in a message, because no source or chart of this host can be checked.
+/// Returns the diagnostic for the host in a message, because no source or chart of this host can be
+/// checked.
 fn of_host(message: &str) -> Option<Diagnostic> {
     let (before, _) = message.split_once(&format!("' {BEHIND_THE_NETWORK}"))?;
     let (_, place) = before.rsplit_once('\'')?;

@@ -1,4 +1,5 @@
-//! Kinds without a definition: each gets a definition that allows every field, so that the other objects are checked, and a note.
+//! Kinds without a definition: each gets a definition that allows every field, so that the other
+//! objects are checked, and a note.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::kind_names;
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// The API groups of Kubernetes' own kinds that contain a dot. The group of a definition must contain one.
+/// The API groups of Kubernetes' own kinds that contain a dot. The group of a definition must
+/// contain one.
 const BUILTIN: [&str; 20] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -142,7 +144,8 @@ impl Definitions {
         Ok(any)
     }
 
-    /// Makes kinds cluster-scoped that were assumed to be namespaced, if an object without a namespace was refused.
+    /// Makes kinds cluster-scoped that were assumed to be namespaced, if an object without a
+    /// namespace was refused.
     async fn rescope(&mut self, world: &World, rows: &[Row]) -> Result<bool, Error> {
         let mut any = false;
         for row in rows.iter().filter(|row| row.state == State::Failed) {

@@ -1,4 +1,5 @@
-//! Runs every step until the state of the fleet no longer changes. The clock is simulated, so that waiting takes no time.
+//! Runs every step until the state of the fleet no longer changes. The clock is simulated, so that
+//! waiting takes no time.
 
 use super::assumed::{ASSUMED, Assumed};
 use super::diagnostic::{Diagnostic, Diagnostics, Occurrences, UNSERVED};
@@ -21,13 +22,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time between two rounds: longer than the timer's interval for lost messages, and than the first back-off of a failure.
+/// The time between two rounds: longer than the timer's interval for lost messages, and than the
+/// first back-off of a failure.
 const ROUND: Duration = Duration::from_secs(60);
 /// Longer than any timeout of a health check.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The number of rounds after which a fleet that still changes is reported unchanged.
 const ROUNDS: usize = 200;
-/// The rounds of one day each for objects that wait for health checks: a failed check restarts, and its failure is visible in the next round.
+/// The rounds of one day each for objects that wait for health checks: a failed check restarts, and
+/// its failure is visible in the next round.
 const WAITS: usize = 3;
 /// The highest number of steps in one round.
 const STEPS: usize = 100_000;
@@ -100,7 +103,8 @@ impl<'a> Drive<'a> {
     /// A server of the world refuses a request, or a store fails.
     pub async fn run(&mut self) -> Result<(), Error> {
         self.given_objects.apply(self.world).await?;
-        // Queue the objects of the bootstrap; every other object is queued by the step that creates it.
+        // Queue the objects of the bootstrap; every other object is queued by the step that creates
+        // it.
         sweep::sweep(&self.world.ports).await?;
         let (mut before, mut waited) = (Vec::new(), 0);
         for _ in 0..ROUNDS {
@@ -143,7 +147,8 @@ impl<'a> Drive<'a> {
         self.assumed.add(world, rows, objects, made, refused).await
     }
 
-    /// Creates stand-ins for what objects failed for, then excuses objects that still fail because of them. Returns whether there was any.
+    /// Creates stand-ins for what objects failed for, then excuses objects that still fail because
+    /// of them. Returns whether there was any.
     async fn make_up(&mut self, rows: &[Row], objects: &Objects) -> Result<bool, Error> {
         let world = self.world;
         if self.made.add(world, self.fleet, rows, objects).await? {
@@ -198,11 +203,13 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Takes the messages from the queue. Requests of one object are merged, at the earliest of their times.
+    /// Takes the messages from the queue. Requests of one object are merged, at the earliest of
+    /// their times.
     fn take_messages(&mut self) {
         let now = self.clock.now();
         for (mut request, delay) in self.queue.take() {
-            // Each object has one request, which is never stale; it may run before its time because the clock jumps.
+            // Each object has one request, which is never stale; it may run before its time because
+            // the clock jumps.
             request.token = None;
             let key = (request.hub.clone(), request.object.clone());
             let at = now + delay;
@@ -379,7 +386,8 @@ impl<'a> Drive<'a> {
         self.locate(row, message).await
     }
 
-    /// Adds notes about objects that need settings of an API server which are not known, and about files that are not fetched.
+    /// Adds notes about objects that need settings of an API server which are not known, and about
+    /// files that are not fetched.
     fn note_unknown_settings(&self, diagnostics: &mut Diagnostics) {
         for (flag, objects) in self.refused.unknown_flags() {
             let diagnostic = Diagnostic::note(
@@ -403,7 +411,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Adds notes about objects that clusters refuse because of placeholders, by the Secret or ConfigMap that the values come from.
+    /// Adds notes about objects that clusters refuse because of placeholders, by the Secret or
+    /// ConfigMap that the values come from.
     fn note_refused_objects(&self, rows: &[Row], diagnostics: &mut Diagnostics) {
         for (id, text) in self.refused.objects() {
             let diagnostic = self.made.values.placeholder_in(&text);
@@ -422,7 +431,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Adds one note about all encrypted files without a key, and a diagnostic for each file that no age or OpenPGP key can decrypt.
+    /// Adds one note about all encrypted files without a key, and a diagnostic for each file that
+    /// no age or OpenPGP key can decrypt.
     fn note_encrypted_files(
         &self,
         diagnostics: &mut Diagnostics,
@@ -491,7 +501,8 @@ fn is_used_chart(chart: &Row, rows: &[Row]) -> bool {
         })
 }
 
-/// Returns the states of the objects, to compare two rounds. A failing health check restarts and therefore counts as one state.
+/// Returns the states of the objects, to compare two rounds. A failing health check restarts and
+/// therefore counts as one state.
 fn states(rows: &[Row]) -> Vec<(Id, State, String, String)> {
     let state = |row: &Row| {
         let id = (row.hub.clone(), row.id.clone());

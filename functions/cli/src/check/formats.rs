@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Renders workflow commands of GitHub Actions (GitHub documentation, "Workflow commands for GitHub Actions": `error` and `notice`).
+/// Renders workflow commands of GitHub Actions (GitHub documentation, "Workflow commands for GitHub
+/// Actions": `error` and `notice`).
 pub fn github(errors: &Diagnostics, notes: &Diagnostics) -> String {
     let errors = errors.iter().map(|error| command("error", error));
     let notes = notes.iter().map(|note| command("notice", note));
@@ -73,7 +74,8 @@ fn encoded(path: &str) -> String {
     out
 }
 
-/// Renders JUnit XML that Jenkins, GitLab and GitHub's reporters read: a suite for each hub, a case for each Flux object. An error without an object is a case itself.
+/// Renders JUnit XML that Jenkins, GitLab and GitHub's reporters read: a suite for each hub, a case
+/// for each Flux object. An error without an object is a case itself.
 pub fn junit(objects: &[Checked], errors: &Diagnostics, took: Duration) -> String {
     let mut suites: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
     for checked in objects {

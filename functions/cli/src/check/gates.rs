@@ -9,7 +9,8 @@ pub struct Gate {
     enabled: bool,
 }
 
-/// The feature gates of Flux's controllers. Gates that this module does not apply change how the controllers work, but not what a check finds.
+/// The feature gates of Flux's controllers. Gates that this module does not apply change how the
+/// controllers work, but not what a check finds.
 const GATES: [&str; 24] = [
     "AdditiveCELDependencyCheck",
     "AdoptLegacyReleases",
@@ -80,7 +81,8 @@ impl<'a> Gates<'a> {
         settings.additive_dependency_check = self.get("AdditiveCELDependencyCheck") == Some(true);
     }
 
-    /// Returns whether sources of the kind ExternalArtifact are allowed, or `None` if the gate is not set.
+    /// Returns whether sources of the kind ExternalArtifact are allowed, or `None` if the gate is
+    /// not set.
     pub fn external_artifacts(&self) -> Option<bool> {
         self.get("ExternalArtifact")
     }

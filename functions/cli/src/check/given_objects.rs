@@ -48,7 +48,8 @@ impl GivenObjects {
         })
     }
 
-    /// Applies the objects to every cluster that does not have them yet: definitions everywhere, the others on hubs.
+    /// Applies the objects to every cluster that does not have them yet: definitions everywhere,
+    /// the others on hubs.
     ///
     /// # Errors
     /// A server refuses a request.

@@ -1,4 +1,5 @@
-//! The hosts that a check sends requests to: none, or with `--allow-remote-bases` those of remote bases and of files that kustomizations reference.
+//! The hosts that a check sends requests to: none, or with `--allow-remote-bases` those of remote
+//! bases and of files that kustomizations reference.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -31,7 +32,9 @@ impl FileStandIns {
     }
 }
 
-/// Charts that are never fetched, and files that are fetched only if that is allowed. A file of a configMapGenerator or secretGenerator that is not fetched is a placeholder, so that the rest of the build is checked.
+/// Charts that are never fetched, and files that are fetched only if that is allowed. A file of a
+/// configMapGenerator or secretGenerator that is not fetched is a placeholder, so that the rest of
+/// the build is checked.
 pub struct FileHosts {
     /// The client for files, if fetching is allowed.
     pub hosts: Option<HttpCharts>,

@@ -49,7 +49,8 @@ const NAMESPACED_GROUPS: [&str; 4] = [
     "operators.coreos.com",
 ];
 
-/// Returns the plural and scope of a kind: from a definition in the files, else derived from its name and its objects.
+/// Returns the plural and scope of a kind: from a definition in the files, else derived from its
+/// name and its objects.
 pub fn names(world: &World, gvk: &Gvk, objects: &[ObjectId], fleet: &Objects) -> Names {
     let files = world.definitions();
     let mut documents = files.iter().flat_map(|documents| documents.iter());

@@ -1,4 +1,5 @@
-//! Clusters that accept an object with placeholders although the API server refuses it: the real values may be valid.
+//! Clusters that accept an object with placeholders although the API server refuses it: the real
+//! values may be valid.
 
 use super::apiserver::{ApiServer, SCALE_TO_ZERO, off_by_default};
 use async_trait::async_trait;
@@ -34,7 +35,8 @@ impl Refused {
         self.lock().objects.clone()
     }
 
-    /// Returns the flags of API servers whose values are not known, each with the objects that need it.
+    /// Returns the flags of API servers whose values are not known, each with the objects that need
+    /// it.
     pub fn unknown_flags(&self) -> BTreeMap<String, BTreeSet<String>> {
         self.lock().unknown_flags.clone()
     }
@@ -54,7 +56,8 @@ impl Refused {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the server's result of a write, or success if the server refused an object with placeholders.
+    /// Returns the server's result of a write, or success if the server refused an object with
+    /// placeholders.
     fn answer(&self, object: &Object, answer: Result<Object>) -> Result<Object> {
         let Err(error) = answer else {
             return answer;
@@ -71,7 +74,8 @@ impl Refused {
     }
 }
 
-/// Checks for missing rights, and for a namespace or kind that does not exist: other values would not fix these.
+/// Checks for missing rights, and for a namespace or kind that does not exist: other values would
+/// not fix these.
 fn is_about_something_else(error: &PortError) -> bool {
     matches!(error.kind, ErrorKind::Denied | ErrorKind::NotFound)
 }
@@ -144,7 +148,8 @@ impl LenientCluster {
         (self.server.clone(), id)
     }
 
-    /// Checks whether the API server serves no version of a kind, because all of them are off by default.
+    /// Checks whether the API server serves no version of a kind, because all of them are off by
+    /// default.
     async fn is_off(&self, gvk: &Gvk) -> Result<bool> {
         Ok(off_by_default(gvk).is_some() && self.inner.resource(gvk).await?.is_none())
     }

@@ -1,4 +1,5 @@
-//! Stand-ins for what objects failed for: things that no applied object creates and that a real cluster has without Git.
+//! Stand-ins for what objects failed for: things that no applied object creates and that a real
+//! cluster has without Git.
 
 use super::definitions::Definitions;
 use super::diagnostic::{Diagnostic, Diagnostics, REPLACES};
@@ -110,7 +111,8 @@ impl MadeUp {
         Ok(any)
     }
 
-    /// Creates a GitRepository of the fleet repository, with the name that its Kustomizations reference, if no file has one.
+    /// Creates a GitRepository of the fleet repository, with the name that its Kustomizations
+    /// reference, if no file has one.
     async fn sources(
         &mut self,
         world: &World,
@@ -138,7 +140,8 @@ impl MadeUp {
         Ok(any)
     }
 
-    /// Returns the reason why an object's failure is not its own mistake: it uses values that are not known, or a login that is a stand-in.
+    /// Returns the reason why an object's failure is not its own mistake: it uses values that are
+    /// not known, or a login that is a stand-in.
     pub fn excuse(&self, row: &Row, objects: &Objects) -> Option<Diagnostic> {
         let object = objects.get(&(row.hub.clone(), row.id.clone()))?;
         let spec = object.pointer("/spec").map(ToString::to_string);

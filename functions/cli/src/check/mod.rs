@@ -61,12 +61,15 @@ refuses to serve is an error.";
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// Directory of the fleet repository, or its parent that also holds the repositories that it references
+    /// Directory of the fleet repository, or its parent that also holds the repositories that it
+    /// references
     #[arg(default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
     fleet: Options,
-    /// Files, or directories of manifests, with ConfigMaps, Secrets and definitions that the clusters have and Git does not; may be given several times. Each hub gets them, by default in the namespace flux-system
+    /// Files, or directories of manifests, with ConfigMaps, Secrets and definitions that the
+    /// clusters have and Git does not; may be given several times. Each hub gets them, by default
+    /// in the namespace flux-system
     #[arg(long = "with", value_name = "FILE|DIR")]
     supply: Vec<PathBuf>,
     /// Fetch the remote bases and files that kustomizations reference
@@ -78,10 +81,12 @@ pub struct Args {
     /// Feature gates of Flux's controllers, with the values that the controllers have
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = gates::parse)]
     feature_gates: Vec<Gate>,
-    /// Feature gates of the clusters' API servers, in addition to those in Talos, k3s or kubeadm configurations of the repository
+    /// Feature gates of the clusters' API servers, in addition to those in Talos, k3s or kubeadm
+    /// configurations of the repository
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = apiserver::parse)]
     api_feature_gates: Vec<apiserver::Setting>,
-    /// API versions that the clusters serve (runtime-config of the API server), in addition to those in such configurations
+    /// API versions that the clusters serve (runtime-config of the API server), in addition to
+    /// those in such configurations
     #[arg(long, value_name = "VERSION=BOOL", value_delimiter = ',', value_parser = apiserver::parse)]
     runtime_config: Vec<apiserver::Setting>,
     /// Kubernetes version that clusters report and charts see

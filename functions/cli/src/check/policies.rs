@@ -1,4 +1,5 @@
-//! Admission policies of engines that driftless does not evaluate. They get a note, so that a check without errors does not seem to cover them. The API server evaluates Kubernetes' own policies.
+//! Admission policies of engines that driftless does not evaluate. They get a note, so that a check
+//! without errors does not seem to cover them. The API server evaluates Kubernetes' own policies.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use crate::embedded::{Row, World};
@@ -37,7 +38,8 @@ pub fn note_unevaluated(rows: &[Row], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Adds a note for each warning that a policy of the clusters gave, with the objects that it is about.
+/// Adds a note for each warning that a policy of the clusters gave, with the objects that it is
+/// about.
 pub fn note_warnings(world: &World, diagnostics: &mut Diagnostics) {
     for cluster in world.hubs.iter().cloned().chain(world.remotes()) {
         for (object, warning) in cluster.server.policy_warnings() {

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The lowest number of Kustomizations in the files for which a low share of checked ones is reported.
+/// The lowest number of Kustomizations in the files for which a low share of checked ones is
+/// reported.
 const FEW: usize = 3;
 
 /// Options of the output.
@@ -106,7 +107,8 @@ impl Report {
         }
     }
 
-    /// Adds a note if more than three in four Kustomizations of the files were not reached or could not be checked.
+    /// Adds a note if more than three in four Kustomizations of the files were not reached or could
+    /// not be checked.
     pub fn note_low_coverage(&self, world: &World, rows: &[Row], diagnostics: &mut Diagnostics) {
         let is_checked = |row: &&Row| {
             row.id.kind == FluxKind::Kustomization

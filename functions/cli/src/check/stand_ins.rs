@@ -21,7 +21,8 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// Creates an empty set. From now on the world's clusters accept objects with placeholders that they would refuse.
+    /// Creates an empty set. From now on the world's clusters accept objects with placeholders that
+    /// they would refuse.
     ///
     /// # Errors
     /// A directory cannot be read.
@@ -42,14 +43,17 @@ impl StandIns {
         })
     }
 
-    /// Creates stand-ins for what objects of an idle world failed for, assumes that objects which cannot be checked are ready, and queues those that are not ready. Returns whether the world may change because of it.
+    /// Creates stand-ins for what objects of an idle world failed for, assumes that objects which
+    /// cannot be checked are ready, and queues those that are not ready. Returns whether the world
+    /// may change because of it.
     ///
     /// # Errors
     /// A server refuses a request.
     pub async fn add(&mut self, world: &World) -> Result<bool, Error> {
         let objects = world.objects().await?;
         let rows = world.rows(&objects);
-        // A source that was assumed to be ready is reconciled again at its interval, and fails again.
+        // A source that was assumed to be ready is reconciled again at its interval, and fails
+        // again.
         self.assumed.forget_open(&rows);
         let assumed = &mut self.assumed;
         let is_new = assumed

@@ -1,4 +1,5 @@
-//! ConfigMaps and Secrets that provide values and that no applied object creates: they get placeholders for the variables that a Kustomization's build uses.
+//! ConfigMaps and Secrets that provide values and that no applied object creates: they get
+//! placeholders for the variables that a Kustomization's build uses.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lenient_clusters::Refused;
@@ -176,7 +177,8 @@ pub fn users(objects: &Objects) -> Users {
     users
 }
 
-/// Returns a placeholder for each variable without a value that the build of a Kustomization uses. Errors of the build are reported by its step.
+/// Returns a placeholder for each variable without a value that the build of a Kustomization uses.
+/// Errors of the build are reported by its step.
 async fn unset(
     world: &World,
     row: &Row,

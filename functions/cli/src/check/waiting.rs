@@ -61,7 +61,8 @@ impl Dependencies<'_> {
                 && row.id.kind == FluxKind::Kustomization
                 && !matches!(row.state, State::Ready)
         };
-        // An object that fails or waits may be the one that creates it, if a file contains it at all.
+        // An object that fails or waits may be the one that creates it, if a file contains it at
+        // all.
         !(self.rows.iter().any(fails) && self.world.has_object(id))
     }
 
@@ -73,7 +74,8 @@ impl Dependencies<'_> {
             .unwrap_or_default()
     }
 
-    /// Returns the path of dependencies between two objects, such as `A -> B -> A`, if there is one.
+    /// Returns the path of dependencies between two objects, such as `A -> B -> A`, if there is
+    /// one.
     fn path_between(&self, hub: &str, from: &ObjectRef, to: &ObjectRef) -> Option<String> {
         let mut open = vec![vec![from.clone()]];
         let mut seen = BTreeSet::from([from.clone()]);

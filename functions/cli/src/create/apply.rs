@@ -87,7 +87,9 @@ impl Hub {
         Ok(())
     }
 
-    /// Applies an object by server-side apply. Takes over the fields of other managers that the object sets; an object that was suspended is resumed, as `flux create` does by writing the whole spec.
+    /// Applies an object by server-side apply. Takes over the fields of other managers that the
+    /// object sets; an object that was suspended is resumed, as `flux create` does by writing the
+    /// whole spec.
     ///
     /// # Errors
     /// Fails with the errors of the cluster, and if it does not serve the kind.

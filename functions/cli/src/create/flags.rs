@@ -236,7 +236,8 @@ fn chart(text: &str, mut source: Reference) -> Result<Reference, String> {
     Ok(source)
 }
 
-/// Returns a kind in its correct spelling; the flag may use another case. `subject` names the flag's value in the error.
+/// Returns a kind in its correct spelling; the flag may use another case. `subject` names the
+/// flag's value in the error.
 pub fn parse_kind(subject: &str, kind: &str, kinds: &[&str]) -> Result<String, String> {
     let found = kinds.iter().find(|known| known.eq_ignore_ascii_case(kind));
     found.map(|known| (*known).to_owned()).ok_or_else(|| {
@@ -262,7 +263,8 @@ pub fn safe_path(text: &str) -> Result<String, String> {
     Ok(format!("./{}", parts.join("/")))
 }
 
-/// Returns `dependsOn` for items `[<namespace>/]<name>[@<expression>]`. Flux 2.9 drops the expression; here it is an error.
+/// Returns `dependsOn` for items `[<namespace>/]<name>[@<expression>]`. Flux 2.9 drops the
+/// expression; here it is an error.
 pub fn depends_on(lists: &[List]) -> Result<Option<Value>, String> {
     let dependency = |text: &str| {
         if text.contains('@') {

@@ -39,7 +39,8 @@ pub struct Args {
     /// The chart's version, or a range of versions
     #[arg(long, value_name = "VERSION")]
     chart_version: Option<String>,
-    /// The chart itself, in place of --source and --chart: KIND/NAME[.NAMESPACE] of an OCIRepository or HelmChart
+    /// The chart itself, in place of --source and --chart: KIND/NAME[.NAMESPACE] of an
+    /// OCIRepository or HelmChart
     #[arg(long, value_name = "SOURCE")]
     chart_ref: Option<String>,
     /// The interval at which new versions of the chart are checked for
@@ -226,7 +227,8 @@ impl Args {
     }
 }
 
-/// Converts numbers as Go's `float64` and JSON do: whole numbers become integers, unless they are written with an exponent.
+/// Converts numbers as Go's `float64` and JSON do: whole numbers become integers, unless they are
+/// written with an exponent.
 fn numbers(value: Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().map_or(Value::Number(number), whole),

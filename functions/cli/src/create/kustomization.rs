@@ -26,7 +26,8 @@ const CHECKED: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "HelmRelea
 pub struct Args {
     #[command(flatten)]
     named: Named,
-    /// The source: [KIND/]NAME[.NAMESPACE] of a GitRepository, OCIRepository or Bucket; without a kind a GitRepository
+    /// The source: [KIND/]NAME[.NAMESPACE] of a GitRepository, OCIRepository or Bucket; without a
+    /// kind a GitRepository
     #[arg(long, value_name = "SOURCE", value_parser = flags::kustomization_source)]
     source: Option<Reference>,
     /// The directory in the source
@@ -40,7 +41,8 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
         default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
     wait: bool,
-    /// Objects to be ready, as KIND/NAME.NAMESPACE of a Deployment, DaemonSet, StatefulSet or HelmRelease; not used with --wait
+    /// Objects to be ready, as KIND/NAME.NAMESPACE of a Deployment, DaemonSet, StatefulSet or
+    /// HelmRelease; not used with --wait
     #[arg(long, value_name = "OBJECTS")]
     health_check: Vec<List>,
     /// The timeout for objects to become ready

@@ -105,10 +105,12 @@ impl Common {
         }
     }
 
-    /// Writes an object with `--export`, and returns whether it did. An object that driftless does not serve is written with a warning.
+    /// Writes an object with `--export`, and returns whether it did. An object that driftless does
+    /// not serve is written with a warning.
     ///
     /// # Errors
-    /// Without `--export`, fails for an object that driftless does not serve, before it or its Secret is created.
+    /// Without `--export`, fails for an object that driftless does not serve, before it or its
+    /// Secret is created.
     fn export(&self, object: &Value) -> Result<bool, Error> {
         let unserved = served::unserved(object);
         if self.export {

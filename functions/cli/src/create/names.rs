@@ -10,7 +10,8 @@ const LONGEST: usize = 63;
 /// The maximum length of the prefix of a label's key, in bytes.
 const LONGEST_PREFIX: usize = 253;
 
-/// Checks the name of a new object, a label of RFC 1123. Flux 2.9 refuses a name of one character, which Kubernetes accepts.
+/// Checks the name of a new object, a label of RFC 1123. Flux 2.9 refuses a name of one character,
+/// which Kubernetes accepts.
 pub fn object_name(name: &str) -> Result<String, String> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();

@@ -1,5 +1,5 @@
-//! `driftless create receiver`, `alert` and `alert-provider`: objects of Flux's notification controller, which driftless does not
-//! serve.
+//! `driftless create receiver`, `alert` and `alert-provider`: objects of Flux's notification
+//! controller, which driftless does not serve.
 
 use super::flags::{self, List, NonEmpty as _, Reference, items};
 use super::object::{Fields, object};

@@ -7,7 +7,8 @@ use driftless_core::repository;
 use driftless_manifest::Object;
 use serde_json::Value;
 
-/// Returns the reason why an object would not be served, the same as in its status on a hub; `None` if it would be served.
+/// Returns the reason why an object would not be served, the same as in its status on a hub; `None`
+/// if it would be served.
 pub fn unserved(object: &Value) -> Option<String> {
     let object = Object::new(object.clone()).ok()?;
     let id = ObjectRef::of(&object)?;
@@ -29,7 +30,8 @@ pub fn unserved(object: &Value) -> Option<String> {
     reason.map(|reason| format!("{id}: {reason}"))
 }
 
-/// Returns the reason why a source is not served. `None` for a source that cannot be parsed: the API server reports the field.
+/// Returns the reason why a source is not served. `None` for a source that cannot be parsed: the
+/// API server reports the field.
 fn read<S: SourceSpec>(
     object: Object,
     unsupported: impl Fn(&Source<S>) -> Option<String>,

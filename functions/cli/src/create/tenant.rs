@@ -105,7 +105,8 @@ pub struct Tenant<'a> {
 }
 
 impl<'a> Tenant<'a> {
-    /// Returns a tenant whose service account, of the same name, is an administrator of its namespaces.
+    /// Returns a tenant whose service account, of the same name, is an administrator of its
+    /// namespaces.
     pub fn administrator(name: &'a str, namespaces: &'a [&'a str]) -> Self {
         Self {
             name,

@@ -53,7 +53,8 @@ fn cut(text: &str, width: usize) -> &str {
     &text[..ends.take_while(fits).last().unwrap_or(0)]
 }
 
-/// Wraps a string: the first row has `first` columns, the others `next`. Parts separated by two spaces are kept together if a row has room for them, and words unless they are wider than a row.
+/// Wraps a string: the first row has `first` columns, the others `next`. Parts separated by two
+/// spaces are kept together if a row has room for them, and words unless they are wider than a row.
 fn wrap(text: &str, first: usize, next: usize) -> Vec<String> {
     let mut rows = Rows {
         rows: vec![String::new()],

@@ -1,4 +1,5 @@
-//! The command `driftless demo`: runs a hub, its remote clusters and a fleet in this process, and shows their state.
+//! The command `driftless demo`: runs a hub, its remote clusters and a fleet in this process, and
+//! shows their state.
 
 mod kubeconfigs;
 mod line;
@@ -41,7 +42,8 @@ status of workloads is simulated as if all pods ran.";
 const POLL: Duration = Duration::from_millis(50);
 /// The idle time after which objects that are not ready count as failed.
 const QUIET: Duration = Duration::from_secs(3);
-/// The idle time after which a directory's content is a commit, and stand-ins of the fleet are created.
+/// The idle time after which a directory's content is a commit, and stand-ins of the fleet are
+/// created.
 const SETTLED: Duration = Duration::from_millis(150);
 /// The interval of sweeps.
 const SWEEP: Duration = Duration::from_secs(60);

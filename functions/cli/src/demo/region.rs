@@ -22,9 +22,12 @@ impl<W: Write> Region<W> {
         }
     }
 
-    /// Replaces the rows in one write. No row may be wider than the terminal, and their number must be below its height: the cursor is on the row below them, and rows that have left the screen cannot be redrawn.
+    /// Replaces the rows in one write. No row may be wider than the terminal, and their number must
+    /// be below its height: the cursor is on the row below them, and rows that have left the screen
+    /// cannot be redrawn.
     ///
-    /// A terminal of another size has wrapped the old rows in an unknown way. Therefore the whole screen is redrawn from its top.
+    /// A terminal of another size has wrapped the old rows in an unknown way. Therefore the whole
+    /// screen is redrawn from its top.
     ///
     /// # Errors
     /// The terminal cannot be written.
@@ -35,7 +38,8 @@ impl<W: Write> Region<W> {
             _ => String::new(),
         };
         for row in rows {
-            // Erase before the row and not after it: after a full row, the cursor is still on the last character.
+            // Erase before the row and not after it: after a full row, the cursor is still on the
+            // last character.
             frame.push_str("\u{1b}[2K");
             frame.push_str(row);
             frame.push_str("\r\n");

@@ -46,7 +46,8 @@ struct Known {
 }
 
 impl Screen {
-    /// Creates the output on stderr. It is a list of lines if others write there, because they would break a tree that is redrawn in place.
+    /// Creates the output on stderr. It is a list of lines if others write there, because they
+    /// would break a tree that is redrawn in place.
     pub fn new(is_shared: bool) -> Self {
         if is_shared || !term::draws() {
             return Self::Lines(Lines::default());
@@ -58,7 +59,8 @@ impl Screen {
         })
     }
 
-    /// Shows the current state and the lines below it. Must be called repeatedly, also without changes, because the size of the terminal may change.
+    /// Shows the current state and the lines below it. Must be called repeatedly, also without
+    /// changes, because the size of the terminal may change.
     pub fn draw(&mut self, rows: &[Row], footer: &[Line]) {
         match self {
             Self::Live(live) => live.draw(rows, footer),

@@ -6,7 +6,8 @@ use crate::ready::shorten;
 use crate::term::Mark;
 use driftless_core::flux::ObjectRef;
 
-/// Renders the rows of a screen of `width` columns: the tree, then the footer. If they exceed `most`, ready objects are left out and counted, those at the ends of branches first.
+/// Renders the rows of a screen of `width` columns: the tree, then the footer. If they exceed
+/// `most`, ready objects are left out and counted, those at the ends of branches first.
 pub fn screen(
     rows: &[Row],
     footer: &[Line],
@@ -32,7 +33,8 @@ pub fn screen(
             continue;
         }
         if over > 0 {
-            // Objects that are not ready are never left out; a terminal that is too low shows the beginning.
+            // Objects that are not ready are never left out; a terminal that is too low shows the
+            // beginning.
             all.truncate(most.saturating_sub(footer.len() + 1));
             all.push("…".to_owned());
         }
@@ -42,7 +44,8 @@ pub fn screen(
     }
 }
 
-/// Leaves out up to `count` objects that are ready and have no objects below them. Returns whether it left out any.
+/// Leaves out up to `count` objects that are ready and have no objects below them. Returns whether
+/// it left out any.
 fn leave_out(shown: &mut Vec<&Row>, count: usize) -> bool {
     let is_end = |at: &usize| {
         let row = shown[*at];

@@ -21,7 +21,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Queues the sources of edited directories, creates stand-ins, and returns whether a hub changed.
+    /// Queues the sources of edited directories, creates stand-ins, and returns whether a hub
+    /// changed.
     ///
     /// # Errors
     /// A server refuses a request.

@@ -14,9 +14,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The oldest Kubernetes version that driftless is tested with: it has server-side apply, CEL in definitions and selectable fields.
+/// The oldest Kubernetes version that driftless is tested with: it has server-side apply, CEL in
+/// definitions and selectable fields.
 const OLDEST: (u64, u64) = (1, 31);
-/// The highest accepted difference of a cluster's clock, which is compared with times of annotations, leases and tokens.
+/// The highest accepted difference of a cluster's clock, which is compared with times of
+/// annotations, leases and tokens.
 const SKEW: Duration = Duration::from_secs(30);
 /// The highest number of objects that a check lists.
 const LISTED: usize = 5;
@@ -40,7 +42,8 @@ pub async fn check(hub: &Hub, of: &str, report: &mut Report) {
     objects(&found, of, report);
 }
 
-/// Returns the Flux objects of a hub. Kinds that cannot be listed are reported by the check of the definitions.
+/// Returns the Flux objects of a hub. Kinds that cannot be listed are reported by the check of the
+/// definitions.
 async fn listed(hub: &Hub) -> Vec<Object> {
     let mut all = Vec::new();
     for kind in FluxKind::ALL {
@@ -64,7 +67,8 @@ fn version(found: &str, of: &str, report: &mut Report) {
     }
 }
 
-/// Checks that the user has the rights of cluster-admin, as Flux's controllers have: only such a user may bind that role.
+/// Checks that the user has the rights of cluster-admin, as Flux's controllers have: only such a
+/// user may bind that role.
 async fn rights(cluster: &dyn Cluster, of: &str, report: &mut Report) {
     let check = format!("{of}: rights");
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",

@@ -1,4 +1,5 @@
-//! Checks that a cluster's Flux objects are valid under the current definitions. An object that is older than a stricter definition stays on the cluster, but its next change is refused.
+//! Checks that a cluster's Flux objects are valid under the current definitions. An object that is
+//! older than a stricter definition stays on the cluster, but its next change is refused.
 
 use super::report::Report;
 use driftless_adapters::embedded::Embedded;
@@ -16,7 +17,8 @@ const USER: &str = "driftless-doctor";
 /// The highest number of objects that the check lists.
 const LISTED: usize = 20;
 
-/// Reports the objects that the definitions of this program refuse. An embedded API server validates them: the cluster may have older definitions, and does not validate stored objects.
+/// Reports the objects that the definitions of this program refuse. An embedded API server
+/// validates them: the cluster may have older definitions, and does not validate stored objects.
 pub async fn check(objects: &[Object], of: &str, report: &mut Report) {
     let check = format!("{of}: fields");
     let refused = match refused(objects).await {

@@ -21,7 +21,8 @@ struct Expected {
     check: &'static str,
     /// The environment variable with the queue's URL.
     variable: &'static str,
-    /// The timeout of the function that receives its messages, in seconds; AWS recommends a visibility timeout of six times as much.
+    /// The timeout of the function that receives its messages, in seconds; AWS recommends a
+    /// visibility timeout of six times as much.
     seconds: u64,
     /// True if the template has a dead-letter queue for it.
     keeps_dead_letters: bool,
@@ -91,7 +92,8 @@ pub async fn check(config: &Config, report: &mut Report) {
     }
 }
 
-/// Checks that the functions have the version of this command. Each function stores its version when it starts.
+/// Checks that the functions have the version of this command. Each function stores its version
+/// when it starts.
 async fn versions(ports: &Ports, report: &mut Report) {
     const CHECK: &str = "functions";
     let found = match functions::versions(ports.blobs.as_ref()).await {

@@ -1,4 +1,5 @@
-//! The command `driftless doctor`: checks a cluster, or an installation on AWS with its hubs, and reports a remedy for each failure.
+//! The command `driftless doctor`: checks a cluster, or an installation on AWS with its hubs, and
+//! reports a remedy for each failure.
 
 mod cluster;
 mod definitions;
@@ -30,7 +31,8 @@ s3:PutObject and DeleteObject on doctor/*.";
 pub struct Args {
     #[command(flatten)]
     connection: Connection,
-    /// Check the installation on AWS that the environment configures, and its hubs, instead of the kubeconfig's cluster
+    /// Check the installation on AWS that the environment configures, and its hubs, instead of the
+    /// kubeconfig's cluster
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     installation: bool,
     /// Output format

@@ -1,4 +1,5 @@
-//! Capsule on an embedded hub: the kubeconfig of an annotated account points to the hub, with exactly the rights that Capsule gives the owner of a Tenant.
+//! Capsule on an embedded hub: the kubeconfig of an annotated account points to the hub, with
+//! exactly the rights that Capsule gives the owner of a Tenant.
 
 use super::{Row, World};
 use crate::error::Error;
@@ -14,7 +15,8 @@ const CAPSULE: &str = "capsule.clastix.io/v1beta2";
 /// The label of the namespaces of a Tenant.
 const TENANT: &str = "capsule.clastix.io/tenant";
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// The roles of an owner in each namespace of a Tenant without roles (Capsule's webhook for Tenants).
+/// The roles of an owner in each namespace of a Tenant without roles (Capsule's webhook for
+/// Tenants).
 const ROLES: [&str; 2] = ["admin", "capsule-namespace-deleter"];
 /// The roles by which every owner creates namespaces and deletes its own.
 const PROVISIONER: &str = "capsule-namespace-provisioner";
@@ -37,7 +39,9 @@ pub(super) fn proxy(hub: &str) -> CapsuleProxy {
 }
 
 impl World {
-    /// Does the work of Capsule and its addon on every hub with Tenants: the owners' kubeconfigs, their rights in the Tenants' namespaces, and the Secrets that are replicated into these. Returns whether anything changed.
+    /// Does the work of Capsule and its addon on every hub with Tenants: the owners' kubeconfigs,
+    /// their rights in the Tenants' namespaces, and the Secrets that are replicated into these.
+    /// Returns whether anything changed.
     ///
     /// # Errors
     /// A server refuses a request.
@@ -90,7 +94,8 @@ impl World {
         Ok(any)
     }
 
-    /// Adds the label of the owner's Tenant to the namespaces that an owner's objects created, as Capsule's webhook does.
+    /// Adds the label of the owner's Tenant to the namespaces that an owner's objects created, as
+    /// Capsule's webhook does.
     async fn adopt(&self, hub: &Hub, tenants: &[Object], rows: &[Row]) -> Result<bool, Error> {
         let name = hub.settings.name.as_str();
         let labelled: BTreeSet<String> = list(hub, "v1", "Namespace")
@@ -241,7 +246,8 @@ fn role(name: &str) -> Value {
     json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": name})
 }
 
-/// Renders an owner of a Tenant as the subject of a binding. A service account is the user of its name.
+/// Renders an owner of a Tenant as the subject of a binding. A service account is the user of its
+/// name.
 fn subject(owner: &Value) -> Value {
     let name = owner["name"].as_str().unwrap_or_default();
     match owner["kind"].as_str() {

@@ -1,4 +1,6 @@
-//! Clusters of `spec.kubeConfig.configMapRef`, which are opened with tokens. Since the real ones are not reachable offline, an embedded cluster is served at their address, which accepts every token.
+//! Clusters of `spec.kubeConfig.configMapRef`, which are opened with tokens. Since the real ones
+//! are not reachable offline, an embedded cluster is served at their address, which accepts every
+//! token.
 
 use super::World;
 use super::stand_in::{MANAGER, Made, StandIn, apply, stand_in};
@@ -43,7 +45,8 @@ impl DescribedClusters {
     }
 }
 
-/// Returns the host name of a managed cluster of a cloud provider, or `None` if the cluster's name is not valid.
+/// Returns the host name of a managed cluster of a cloud provider, or `None` if the cluster's name
+/// is not valid.
 fn managed(provider: &str, cluster: &str) -> Option<String> {
     match provider {
         "aws" => EksCluster::parse(cluster).map(|one| eks(&one)),
@@ -143,7 +146,8 @@ impl Google for DescribedClusters {
 }
 
 impl World {
-    /// Starts a cluster at the address that a ConfigMap refers to. Errors in the ConfigMap are reported by the step.
+    /// Starts a cluster at the address that a ConfigMap refers to. Errors in the ConfigMap are
+    /// reported by the step.
     pub(super) async fn config_map_cluster(
         &self,
         hub: &Hub,
@@ -202,7 +206,8 @@ impl World {
         Ok(Some(stand_in(&hub.settings.name, id, missing, made)))
     }
 
-    /// Allows the installation to use its own role for a cluster: real settings are not in a repository.
+    /// Allows the installation to use its own role for a cluster: real settings are not in a
+    /// repository.
     async fn allow(&self, hub: &Hub, cluster: &str) -> Result<(), Error> {
         let mut settings = hub.settings.clone();
         let is_open = settings.default_kubeconfig_service_account.is_some();

@@ -34,7 +34,9 @@ impl fmt::Display for Finding {
 }
 
 impl World {
-    /// Splits the message of an object's `Ready` condition into findings, each with the place that it is about: the file that it mentions, else the file of the object that it mentions, else the file of the Flux object.
+    /// Splits the message of an object's `Ready` condition into findings, each with the place that
+    /// it is about: the file that it mentions, else the file of the object that it mentions, else
+    /// the file of the Flux object.
     ///
     /// # Errors
     /// A server refuses a request.
@@ -197,7 +199,8 @@ pub fn without_wait(message: &str) -> String {
     }
 }
 
-/// Returns the field of a message that mentions none, for a directory or source that does not exist.
+/// Returns the field of a message that mentions none, for a directory or source that does not
+/// exist.
 fn field_of(row: &Row) -> Option<&'static str> {
     if row.message.contains("path not found") {
         return Some("spec.path");

@@ -1,4 +1,5 @@
-//! A complete installation in this process: hubs and remote clusters are embedded API servers, repositories are directories. It needs nothing else and leaves nothing behind.
+//! A complete installation in this process: hubs and remote clusters are embedded API servers,
+//! repositories are directories. It needs nothing else and leaves nothing behind.
 
 mod capsule;
 mod config_map_clusters;
@@ -60,7 +61,8 @@ pub struct World {
 #[derive(Default)]
 struct Remotes {
     clusters: BTreeMap<String, Cluster>,
-    /// The name of the cluster by hub and reference: `Secret/NAMESPACE/NAME` or `ConfigMap/NAMESPACE/NAME`.
+    /// The name of the cluster by hub and reference: `Secret/NAMESPACE/NAME` or
+    /// `ConfigMap/NAMESPACE/NAME`.
     places: BTreeMap<(String, String), String>,
     /// The name of the cluster by server URL, for clusters of `configMapRef`.
     addresses: BTreeMap<String, String>,
@@ -81,7 +83,8 @@ pub struct Cluster {
 }
 
 impl World {
-    /// Starts the hubs of a fleet with the objects of `driftless bootstrap`, and registers them. With `listens`, every cluster is served by HTTPS on loopback.
+    /// Starts the hubs of a fleet with the objects of `driftless bootstrap`, and registers them.
+    /// With `listens`, every cluster is served by HTTPS on loopback.
     ///
     /// # Errors
     /// No socket can listen, or a server refuses a request.

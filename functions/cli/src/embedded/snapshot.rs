@@ -208,7 +208,8 @@ impl World {
 }
 
 impl World {
-    /// Returns the target of a Kustomization or HelmRelease, or `None` if the object does not exist or is not valid.
+    /// Returns the target of a Kustomization or HelmRelease, or `None` if the object does not exist
+    /// or is not valid.
     ///
     /// # Errors
     /// The target cannot be opened.
@@ -231,7 +232,8 @@ impl World {
     }
 }
 
-/// Returns the Kustomization whose labels an object has, except the object itself: a root may apply itself.
+/// Returns the Kustomization whose labels an object has, except the object itself: a root may apply
+/// itself.
 fn owner(object: &Object) -> Option<ObjectRef> {
     let (name, namespace) = (object.label(OWNER_NAME)?, object.label(OWNER_NAMESPACE)?);
     let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
@@ -276,7 +278,8 @@ fn state(object: &Object) -> State {
     let Some(ready) = conditions.ready() else {
         return State::Progressing;
     };
-    // A source without an artifact: wait for it. A source or directory that does not exist is a failure.
+    // A source without an artifact: wait for it. A source or directory that does not exist is a
+    // failure.
     let no_artifact =
         ready.reason == reason::ARTIFACT_FAILED && ready.message.starts_with("Source artifact");
     let waits = [reason::DEPENDENCY_NOT_READY, reason::NO_SOURCE_ARTIFACT]

@@ -1,4 +1,6 @@
-//! Secrets that a fleet expects on its hub and that are not in Git: kubeconfigs, keys and credentials, which a platform team creates by hand. Each missing one gets a stand-in, and each kubeconfig an embedded remote cluster.
+//! Secrets that a fleet expects on its hub and that are not in Git: kubeconfigs, keys and
+//! credentials, which a platform team creates by hand. Each missing one gets a stand-in, and each
+//! kubeconfig an embedded remote cluster.
 
 use super::World;
 use super::needs::{self, Place, Purpose};
@@ -59,7 +61,8 @@ impl World {
         Ok(made)
     }
 
-    /// Creates the missing logins, keys and clusters of one object. Values and variables are not created here.
+    /// Creates the missing logins, keys and clusters of one object. Values and variables are not
+    /// created here.
     ///
     /// # Errors
     /// A server refuses a request.
@@ -182,7 +185,8 @@ impl World {
         Ok(Some(stand_in(&hub.settings.name, id, missing, made)))
     }
 
-    /// Gives the account that an object acts as all rights on a remote cluster: the rights of a tenant are configured on that cluster, not in the fleet repository.
+    /// Gives the account that an object acts as all rights on a remote cluster: the rights of a
+    /// tenant are configured on that cluster, not in the fleet repository.
     pub(super) async fn admit(
         &self,
         hub: &Hub,
@@ -267,7 +271,8 @@ impl World {
         Ok(true)
     }
 
-    /// Returns a client for a cluster with the rights of an administrator, who is not a user of the fleet.
+    /// Returns a client for a cluster with the rights of an administrator, who is not a user of the
+    /// fleet.
     ///
     /// # Errors
     /// The cluster does not exist.
@@ -289,7 +294,8 @@ impl World {
         Ok(admin)
     }
 
-    /// Returns the cluster name for a Secret or ConfigMap. The same name in two namespaces is one cluster; hubs do not share clusters.
+    /// Returns the cluster name for a Secret or ConfigMap. The same name in two namespaces is one
+    /// cluster; hubs do not share clusters.
     pub(super) fn named(&self, hub: &Hub, name: &str) -> String {
         let name = name.strip_suffix("-kubeconfig").unwrap_or(name);
         match self.hubs.len() {
@@ -299,7 +305,8 @@ impl World {
     }
 }
 
-/// Creates a Kustomization for a directory of the fleet repository that no other Kustomization of the hub applies.
+/// Creates a Kustomization for a directory of the fleet repository that no other Kustomization of
+/// the hub applies.
 pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
     let name = path.replace(['/', '_', '.'], "-").to_lowercase();
     let kustomization = json!({
@@ -312,7 +319,8 @@ pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
     apply(hub.cluster.as_ref(), &kustomization).await
 }
 
-/// Creates the source of a hub that follows an OCI artifact, as the FluxInstance of Flux Operator does.
+/// Creates the source of a hub that follows an OCI artifact, as the FluxInstance of Flux Operator
+/// does.
 pub(super) async fn artifact(hub: &Hub, url: &str) -> Result<(), Error> {
     let repository = json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository",

@@ -6,7 +6,8 @@ use driftless_manifest::yaml::{Node, NodeKind};
 use driftless_manifest::{TreeIndex, TreePath};
 use std::collections::BTreeSet;
 
-/// The fields of a kustomization that name files or directories: a list of paths, or of entries with a `path`.
+/// The fields of a kustomization that name files or directories: a list of paths, or of entries
+/// with a `path`.
 const FIELDS: [&str; 8] = [
     "resources",
     "bases",

@@ -30,7 +30,9 @@ const LATEST: &str = "latest";
 
 /// The hosts of charts and artifacts, some of them replaced by directories.
 ///
-/// A directory in place of a chart repository (`https://HOST/PATH`) holds charts as directories or packaged. A directory in place of an OCI repository is the chart or the files themselves; one in place of a registry path has a subdirectory for each chart below it.
+/// A directory in place of a chart repository (`https://HOST/PATH`) holds charts as directories or
+/// packaged. A directory in place of an OCI repository is the chart or the files themselves; one in
+/// place of a registry path has a subdirectory for each chart below it.
 pub struct DirectoryCharts {
     git: DirectoryGit,
     others: Arc<dyn Charts>,
@@ -90,7 +92,8 @@ impl DirectoryCharts {
         Ok(Some(charts))
     }
 
-    /// Returns the artifact of the directory in place of an OCI repository, if there is one: its version, the media type of its layer, and the layer.
+    /// Returns the artifact of the directory in place of an OCI repository, if there is one: its
+    /// version, the media type of its layer, and the layer.
     async fn artifact(&self, repository: &str) -> Result<Option<(String, &'static str, Bytes)>> {
         let url = format!("oci://{repository}");
         if let Some(tree) = self.files(&url).await? {

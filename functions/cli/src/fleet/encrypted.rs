@@ -1,4 +1,5 @@
-//! SOPS files that no given key can decrypt: their structure is kept, their values are placeholders.
+//! SOPS files that no given key can decrypt: their structure is kept, their values are
+//! placeholders.
 
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use driftless_sops::{Format, KeyService, is_encrypted, master_keys};
@@ -10,11 +11,13 @@ use std::sync::LazyLock;
 const PLACEHOLDER: &str = "placeholder";
 /// The placeholder in base64, for the `data` of a Secret.
 const ENCODED: &str = "cGxhY2Vob2xkZXI=";
-/// A file without age identities, `# placeholder`, plain and in base64. An entry with a key that is itself encrypted becomes this file, which decrypts nothing.
+/// A file without age identities, `# placeholder`, plain and in base64. An entry with a key that is
+/// itself encrypted becomes this file, which decrypts nothing.
 const NO_KEY: (&str, &str) = ("# placeholder", "IyBwbGFjZWhvbGRlcg==");
 /// The file extension of an entry with age identities.
 const AGE_KEY: &str = ".agekey";
-/// The file extension of an entry with an OpenPGP key, and its replacement: a placeholder is not a valid key.
+/// The file extension of an entry with an OpenPGP key, and its replacement: a placeholder is not a
+/// valid key.
 const PGP_KEY: &str = ".asc";
 const NO_PGP_KEY: &str = ".asc.placeholder";
 

@@ -120,7 +120,8 @@ impl<'t> Documents<'t> {
         found
     }
 
-    /// Returns subdirectories of a hub that its kustomization does not include and that have Kustomizations: roots that another team manages on the same hub.
+    /// Returns subdirectories of a hub that its kustomization does not include and that have
+    /// Kustomizations: roots that another team manages on the same hub.
     pub fn left_out(&self, hub: &TreePath) -> Vec<TreePath> {
         if !self.has_kustomization(hub) {
             return Vec::new();
@@ -203,7 +204,8 @@ impl<'t> Documents<'t> {
         used
     }
 
-    /// Returns the path and source of each FluxInstance of Flux Operator: from the object, or from the values of its chart.
+    /// Returns the path and source of each FluxInstance of Flux Operator: from the object, or from
+    /// the values of its chart.
     fn instances(&self) -> Vec<(TreePath, Sync)> {
         let places: [(&str, &[&str]); 3] = [
             ("FluxInstance", &["spec", "sync"]),
@@ -231,7 +233,8 @@ impl<'t> Documents<'t> {
         self.by_file.values().flatten().filter_map(sync).collect()
     }
 
-    /// Returns the files of Flux Kustomizations, each with the directory of this tree in its path. The path `.` is ignored, because it may be that of another repository.
+    /// Returns the files of Flux Kustomizations, each with the directory of this tree in its path.
+    /// The path `.` is ignored, because it may be that of another repository.
     fn ways(&self) -> Vec<(TreePath, TreePath)> {
         let mut ways = Vec::new();
         for (file, documents) in &self.by_file {
@@ -262,7 +265,8 @@ impl<'t> Documents<'t> {
         }
     }
 
-    /// Checks whether Flux objects in a directory have variables in their names or addresses: a root has no substitution.
+    /// Checks whether Flux objects in a directory have variables in their names or addresses: a
+    /// root has no substitution.
     fn is_template(&self, directory: &TreePath) -> bool {
         const OWN: [&[&str]; 3] = [&["metadata", "name"], &["spec", "url"], &["spec", "path"]];
         let mut below = self.by_file.iter();
@@ -277,7 +281,8 @@ impl<'t> Documents<'t> {
         })
     }
 
-    /// Returns the directories that may be hubs: the roots, else every top directory with a Flux object.
+    /// Returns the directories that may be hubs: the roots, else every top directory with a Flux
+    /// object.
     pub fn candidates(&self) -> Vec<TreePath> {
         let roots = self.roots();
         if !roots.is_empty() {
@@ -317,7 +322,8 @@ impl<'t> Documents<'t> {
         })
     }
 
-    /// Returns the URL and branch of the repository, if exactly one GitRepository is the source of the Kustomizations of this tree's directories.
+    /// Returns the URL and branch of the repository, if exactly one GitRepository is the source of
+    /// the Kustomizations of this tree's directories.
     fn guess(&self) -> Option<(String, String)> {
         let kustomizations = self
             .by_file
@@ -353,7 +359,8 @@ fn text<'n>(node: &'n Node, path: &[&str]) -> Option<&'n str> {
         .text()
 }
 
-/// Creates a plan for each directory. Its name is the last part of the path, or the whole path where two last parts are equal.
+/// Creates a plan for each directory. Its name is the last part of the path, or the whole path
+/// where two last parts are equal.
 pub fn plans(directories: &[TreePath]) -> Vec<HubPlan> {
     let last = |directory: &TreePath| match directory.file_name() {
         "" => "hub".to_owned(),

@@ -109,7 +109,8 @@ impl Files {
         namespace.unwrap_or_default()
     }
 
-    /// Returns the place in a patch that a kustomization refuses: `patch: FILE: ...`, with `FILE:LINE:` in it for an invalid file.
+    /// Returns the place in a patch that a kustomization refuses: `patch: FILE: ...`, with
+    /// `FILE:LINE:` in it for an invalid file.
     fn of_patch(&self, text: &str) -> Option<Place> {
         let rest = text.strip_prefix("patch: ")?;
         let file = rest.split([':', ' ']).next()?;
@@ -122,7 +123,10 @@ impl Files {
         Some(self.place(&path, line.or(Some(1))))
     }
 
-    /// Returns the place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix, hash or variable by the name in the file. Among several, such as an object and its patches, it prefers one that the build reads, in a file that contains what the message is about, and the one nearest to the build's directory.
+    /// Returns the place of the document that an object is made from: by its kind and name, or for
+    /// a name with a prefix, suffix, hash or variable by the name in the file. Among several, such
+    /// as an object and its patches, it prefers one that the build reads, in a file that contains
+    /// what the message is about, and the one nearest to the build's directory.
     pub fn of_object(&self, build: &Build, id: &ObjectId, message: &str) -> Option<Place> {
         let read = build_files::files(self, self.tree.index(), build);
         let is_missing = message.contains("Required value");
@@ -158,7 +162,9 @@ impl Files {
         best.map(|(_, place)| place)
     }
 
-    /// Returns the place of the field that a message mentions (`.spec.replicas: expected ...`, `spec.selector: Required value`), as far as the object at a place has it; else the object's own place.
+    /// Returns the place of the field that a message mentions (`.spec.replicas: expected ...`,
+    /// `spec.selector: Required value`), as far as the object at a place has it; else the object's
+    /// own place.
     pub fn of_field(&self, object: Place, message: &str) -> Place {
         static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
             Regex::new(
@@ -175,7 +181,8 @@ impl Files {
         }
     }
 
-    /// Returns the line of the last key of a path that exists, or of the named list entry that the message mentions.
+    /// Returns the line of the last key of a path that exists, or of the named list entry that the
+    /// message mentions.
     fn line_of_path(&self, object: &Place, fields: &str, message: &str) -> Option<usize> {
         let path = object.file.strip_prefix(&self.root).ok()?.to_str()?;
         let documents = self.documents(&TreePath::new(path).ok()?);
@@ -253,7 +260,8 @@ impl Files {
         })
     }
 
-    /// Returns a hint for a message about a missing file that the directory has, but its source excludes.
+    /// Returns a hint for a message about a missing file that the directory has, but its source
+    /// excludes.
     pub fn left_out(&self, text: &str) -> String {
         let is_missing = text.contains("does not exist") || text.contains("is not there");
         let quoted = text.split('\'').nth(1).filter(|_| is_missing);
@@ -269,7 +277,8 @@ impl Files {
         }
     }
 
-    /// Returns the first line with a string that the message quotes, such as the entry that names a missing file.
+    /// Returns the first line with a string that the message quotes, such as the entry that names a
+    /// missing file.
     fn line_of_quoted(&self, path: &TreePath, text: &str) -> Option<usize> {
         let content = std::str::from_utf8(self.tree.content(path)?).ok()?;
         let words = text
@@ -283,7 +292,8 @@ impl Files {
         })
     }
 
-    /// Returns the line of the field that the message begins with, such as `namespace: two objects ...` of a transformer.
+    /// Returns the line of the field that the message begins with, such as
+    /// `namespace: two objects ...` of a transformer.
     fn line_of_key(&self, path: &TreePath, text: &str) -> Option<usize> {
         let (field, _) = text.split_once(':')?;
         let fields: &[&str] = match field {
@@ -313,7 +323,8 @@ fn relative(root: &Path) -> PathBuf {
     short.unwrap_or(root).to_owned()
 }
 
-/// Returns the words of a message that are not about the object's own name: what it quotes, and the last part of the field.
+/// Returns the words of a message that are not about the object's own name: what it quotes, and the
+/// last part of the field.
 fn words<'m>(message: &'m str, id: &ObjectId) -> BTreeSet<&'m str> {
     let quoted = message.split(['\'', '"']).skip(1).step_by(2);
     let field = message
@@ -338,7 +349,9 @@ fn mentions(content: &[u8], kind: &str) -> bool {
     text.contains(kind) || text.contains("Generator")
 }
 
-/// The rank of a document as the origin of an object: whether the build reads its file, how the names compare, whether the namespaces are equal, how many words of the message the file contains, its size if a field is missing, and its nearness to the build's directory.
+/// The rank of a document as the origin of an object: whether the build reads its file, how the
+/// names compare, whether the namespaces are equal, how many words of the message the file
+/// contains, its size if a field is missing, and its nearness to the build's directory.
 type Score = (bool, Named, bool, usize, usize, usize);
 
 /// The match of a document with an object: by name, and whether the namespaces are equal.

@@ -19,16 +19,21 @@ const NOWHERE: &str = "https://fleet.internal/this/repository";
 /// Options about the fleet repository and what replaces external services.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Directory of a hub in the repository; may be given several times. By default hubs are the directories with a gotk-sync.yaml, those that a FluxInstance synchronises, those of clusters/, or the one from which all other Kustomizations are reached
+    /// Directory of a hub in the repository; may be given several times. By default hubs are the
+    /// directories with a gotk-sync.yaml, those that a FluxInstance synchronises, those of
+    /// clusters/, or the one from which all other Kustomizations are reached
     #[arg(long = "path", value_name = "DIRECTORY")]
     paths: Vec<String>,
     /// URL of the repository, if its files do not name it
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Directory in place of another repository (one branch or tag of it: URL@NAME=DIR), of a chart repository (the URL of its HelmRepository; the directory holds charts as directories or packaged), or of an OCI repository; may be given several times
+    /// Directory in place of another repository (one branch or tag of it: URL@NAME=DIR), of a chart
+    /// repository (the URL of its HelmRepository; the directory holds charts as directories or
+    /// packaged), or of an OCI repository; may be given several times
     #[arg(long = "source", value_name = "URL=DIR", value_parser = source)]
     sources: Vec<Source>,
-    /// Keys for SOPS files: age identities or armored OpenPGP secret keys. Without them encrypted values are replaced by placeholders
+    /// Keys for SOPS files: age identities or armored OpenPGP secret keys. Without them encrypted
+    /// values are replaced by placeholders
     #[arg(long, alias = "age-key", value_name = "FILE")]
     sops_key: Option<PathBuf>,
     /// Service account of objects that do not name one
@@ -84,7 +89,8 @@ impl Options {
         }
     }
 
-    /// Opens a directory: a fleet repository, or the parent of one and of the repositories that it references.
+    /// Opens a directory: a fleet repository, or the parent of one and of the repositories that it
+    /// references.
     ///
     /// # Errors
     /// The directory does not exist, a key cannot be read, or no hub was found.
@@ -210,7 +216,8 @@ impl Options {
         Ok(hubs)
     }
 
-    /// Returns the workspace in a directory with exactly one fleet repository; its other subdirectories are further repositories.
+    /// Returns the workspace in a directory with exactly one fleet repository; its other
+    /// subdirectories are further repositories.
     fn workspace(&self, dir: &Path, files: &FileTree) -> Option<Workspace> {
         let children = files.index().children(&TreePath::root());
         let (directories, rest): (Vec<_>, Vec<_>) = children
@@ -249,7 +256,8 @@ struct Workspace {
 }
 
 impl Workspace {
-    /// Returns the repositories that the fleet references, each with the directory of the same name.
+    /// Returns the repositories that the fleet references, each with the directory of the same
+    /// name.
     fn sources(&self, documents: &Documents<'_>) -> Vec<(String, PathBuf)> {
         let urls: BTreeSet<String> = documents.sources().map(|(_, url, _)| url).collect();
         let stands_in = |url: String| {
@@ -263,7 +271,8 @@ impl Workspace {
     }
 }
 
-/// Returns the root of the repository that contains a directory, or `None` if the directory is the root.
+/// Returns the root of the repository that contains a directory, or `None` if the directory is the
+/// root.
 fn root_above(dir: &Path) -> Option<PathBuf> {
     let dir = dir.canonicalize().ok()?;
     if dir.join(".git").exists() {
@@ -348,7 +357,8 @@ async fn files(dir: &Path) -> Result<FileTree, Error> {
         .await?)
 }
 
-/// Returns a remedy for a path that does not exist: the directories that exist at the first missing part of it.
+/// Returns a remedy for a path that does not exist: the directories that exist at the first missing
+/// part of it.
 fn remedy_for(path: &TreePath, files: &FileTree) -> String {
     let mut above = path.parent();
     while !above.is_root() && !files.index().is_dir(&above) {

@@ -3,7 +3,8 @@
 use driftless_core::source::index;
 use std::path::Path;
 
-/// Returns the URL of the remote `origin` in the directory's `.git/config`, in the form of a GitRepository.
+/// Returns the URL of the remote `origin` in the directory's `.git/config`, in the form of a
+/// GitRepository.
 pub fn of(dir: &Path) -> Option<String> {
     let config = std::fs::read_to_string(dir.join(".git/config")).ok()?;
     let url = url(&config)?;

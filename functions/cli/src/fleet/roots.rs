@@ -3,7 +3,9 @@
 use driftless_manifest::TreePath;
 use std::collections::BTreeSet;
 
-/// Returns the directories that contain Kustomizations and that nothing else includes. Each way is the file of a Kustomization and the directory in its path; `used` are the directories that `kustomization.yaml` files include.
+/// Returns the directories that contain Kustomizations and that nothing else includes. Each way is
+/// the file of a Kustomization and the directory in its path; `used` are the directories that
+/// `kustomization.yaml` files include.
 pub fn of(ways: &[(TreePath, TreePath)], used: &BTreeSet<TreePath>) -> Vec<TreePath> {
     let mut directories = BTreeSet::new();
     for (file, path) in ways {
@@ -33,7 +35,8 @@ pub fn of(ways: &[(TreePath, TreePath)], used: &BTreeSet<TreePath>) -> Vec<TreeP
     roots
 }
 
-/// Returns the roots if they must be the hubs: a single root, or one for each cluster that differs in one part of the path.
+/// Returns the roots if they must be the hubs: a single root, or one for each cluster that differs
+/// in one part of the path.
 pub fn unambiguous(roots: &[TreePath]) -> Vec<TreePath> {
     let parts = |root: &TreePath| root.parts().map(str::to_owned).collect::<Vec<_>>();
     let Some(first) = roots.first().map(parts) else {

@@ -1,4 +1,5 @@
-//! The sample fleet of tests/fleet/, compiled into the binary: the demo runs in any directory, also from an installed binary.
+//! The sample fleet of tests/fleet/, compiled into the binary: the demo runs in any directory, also
+//! from an installed binary.
 
 use crate::error::Error;
 use std::fs;

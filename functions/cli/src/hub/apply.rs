@@ -20,7 +20,8 @@ pub async fn resource(cluster: &dyn Cluster, gvk: &Gvk) -> Result<Resource, Erro
     })
 }
 
-/// Applies an object whose resource is known. Takes over the fields of other managers that the object sets.
+/// Applies an object whose resource is known. Takes over the fields of other managers that the
+/// object sets.
 ///
 /// # Errors
 /// Fails with the errors of the cluster.

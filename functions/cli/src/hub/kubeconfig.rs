@@ -1,4 +1,5 @@
-//! Kubeconfig files of the operator, merged as kubectl merges them, and then parsed by the core's strict parser.
+//! Kubeconfig files of the operator, merged as kubectl merges them, and then parsed by the core's
+//! strict parser.
 
 use crate::error::Error;
 use driftless_core::kubeconfig::{self, Options};
@@ -18,7 +19,8 @@ const FILE_FIELDS: [&str; 4] = [
     "tokenFile",
 ];
 
-/// Reads and merges the kubeconfig files, selects `context` (the default is their current context), and replaces references to files by the contents.
+/// Reads and merges the kubeconfig files, selects `context` (the default is their current context),
+/// and replaces references to files by the contents.
 pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Error> {
     let files = match given {
         Some(file) => vec![file.to_owned()],
@@ -125,7 +127,8 @@ fn default_files() -> Vec<PathBuf> {
     }
 }
 
-/// Parses the single document of a kubeconfig. The parser's error is dropped, because it may quote the file, which has credentials.
+/// Parses the single document of a kubeconfig. The parser's error is dropped, because it may quote
+/// the file, which has credentials.
 pub fn document(text: &[u8]) -> Option<Map<String, Value>> {
     let limits = yaml::Limits::default();
     let mut documents = yaml::documents(text, "kubeconfig", yaml::Dialect::V2, &limits).ok()?;
@@ -169,7 +172,8 @@ fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<()
     Ok(())
 }
 
-/// Makes the file names of an entry absolute or relative to the working directory. A plugin without a directory stays unchanged: it is searched in PATH.
+/// Makes the file names of an entry absolute or relative to the working directory. A plugin without
+/// a directory stays unchanged: it is searched in PATH.
 fn locate(item: &mut Value, directory: &Path) {
     if let Some(Value::String(command)) = item.pointer_mut("/user/exec/command")
         && command.contains('/')

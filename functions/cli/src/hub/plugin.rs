@@ -1,4 +1,5 @@
-//! The credential plugin of the user's own kubeconfig, which is removed from it, so that the strict parser accepts the rest.
+//! The credential plugin of the user's own kubeconfig, which is removed from it, so that the strict
+//! parser accepts the rest.
 
 use super::kubeconfig::document;
 use crate::error::Error;
@@ -17,7 +18,9 @@ const OTHERS: [&str; 5] = [
     "client-key-data",
 ];
 
-/// Removes the credential plugin of the user from a kubeconfig of [`super::load`]. Returns the rest and the plugin. Only for commands that run with the user's own kubeconfig, because the plugin is a program.
+/// Removes the credential plugin of the user from a kubeconfig of [`super::load`]. Returns the rest
+/// and the plugin. Only for commands that run with the user's own kubeconfig, because the plugin is
+/// a program.
 pub fn take(text: Vec<u8>) -> Result<(Vec<u8>, Option<Plugin>), Error> {
     let refuse = |problem: &str| Error::new(format!("kubeconfig: {problem}"));
     let mut config =

@@ -60,7 +60,8 @@ pub fn add_remote(
 /// Removes a cluster, or the remote cluster `HUB/NAME`.
 ///
 /// # Errors
-/// Fails if the branch is an environment or the cluster is not known, and for files that cannot be edited.
+/// Fails if the branch is an environment or the cluster is not known, and for files that cannot be
+/// edited.
 pub fn remove(checkout: &mut Checkout, name: &str) -> Result<(), Error> {
     check_shared(checkout)?;
     environment::remove(checkout, name, &["clusters", "infra"])

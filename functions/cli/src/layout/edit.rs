@@ -1,6 +1,7 @@
 //! Edits of YAML files in place: comments, order, quotes and line ends of everything else stay.
 //!
-//! An edit changes lines of the file, and the result is parsed again. If anything else differs than the requested change, the edit is refused, and the file stays unchanged.
+//! An edit changes lines of the file, and the result is parsed again. If anything else differs than
+//! the requested change, the edit is refused, and the file stays unchanged.
 
 use crate::error::Error;
 use driftless_manifest::yaml::{self, Comment, Dialect, Limits, Node, NodeKind, ScalarStyle};
@@ -77,7 +78,8 @@ impl<'t> File<'t> {
         self.documents.iter().map(value).collect()
     }
 
-    /// Returns the edited file if its documents are `want` and it has all comments. `action` describes the edit in the error.
+    /// Returns the edited file if its documents are `want` and it has all comments. `action`
+    /// describes the edit in the error.
     ///
     /// # Errors
     /// Fails if the file is formatted in a way that the edit does not support.
@@ -114,7 +116,8 @@ impl<'t> File<'t> {
 /// Sets fields of an object in a file; fields that already have the value stay unchanged.
 ///
 /// # Errors
-/// Fails if the file is not valid YAML, the object is not in it, or a field is formatted in a way that cannot be edited.
+/// Fails if the file is not valid YAML, the object is not in it, or a field is formatted in a way
+/// that cannot be edited.
 pub fn set(
     path: &str,
     text: &str,

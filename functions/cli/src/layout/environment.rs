@@ -79,7 +79,8 @@ pub fn hubs(checkout: &Checkout) -> BTreeSet<String> {
     hubs
 }
 
-/// Returns the names of the remote clusters of a hub. Its directory may also have the directory of `flux bootstrap`.
+/// Returns the names of the remote clusters of a hub. Its directory may also have the directory of
+/// `flux bootstrap`.
 pub fn remotes(checkout: &Checkout, hub: &str) -> BTreeSet<String> {
     let mut remotes = checkout.directories(&format!("clusters/{hub}"));
     remotes.remove(FLUX_SYSTEM);
@@ -115,7 +116,8 @@ pub fn init(
     let before = checkout.text(ENV_NAME)?;
     let before = before.as_deref().map(str::trim);
     if before != Some(name) {
-        // All environments read the same repository: the login, the interval and the other fields stay.
+        // All environments read the same repository: the login, the interval and the other fields
+        // stay.
         let sync = match (before, checkout.text(SYNC)?) {
             (Some(before), Some(text)) => {
                 let earlier = Environment(before.to_owned()).namespace();
@@ -171,7 +173,8 @@ pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), E
 /// Adds a remote cluster. Returns the places of the Secret with its kubeconfig.
 ///
 /// # Errors
-/// Fails if the branch is not an environment or the hub is not known, and for files that cannot be edited.
+/// Fails if the branch is not an environment or the hub is not known, and for files that cannot be
+/// edited.
 pub fn add_remote(
     checkout: &mut Checkout,
     api: Api,
@@ -213,7 +216,8 @@ pub fn add_remote(
 /// Adds the infrastructure of a remote cluster. Returns the directory with its Kustomization.
 ///
 /// # Errors
-/// Fails if the hub is not known or has the name of the remote cluster, and for files that cannot be edited.
+/// Fails if the hub is not known or has the name of the remote cluster, and for files that cannot
+/// be edited.
 pub fn infrastructure(
     checkout: &mut Checkout,
     api: Api,
@@ -240,7 +244,8 @@ pub fn infrastructure(
 /// Removes a hub, or the remote cluster `HUB/NAME`.
 ///
 /// # Errors
-/// Fails if the branch is not an environment or the cluster is not known, and for files that cannot be edited.
+/// Fails if the branch is not an environment or the cluster is not known, and for files that cannot
+/// be edited.
 pub fn remove_cluster(checkout: &mut Checkout, name: &str) -> Result<(), Error> {
     Environment::of(checkout)?;
     remove(checkout, name, &["clusters", "infra", "tenants"])
@@ -292,7 +297,8 @@ fn check_hub(checkout: &Checkout, hub: &str) -> Result<(), Error> {
     Err(not_found("hub", hub, "hubs", hubs).next(next))
 }
 
-/// Returns the error for a name that does not exist, with the existing names. `kind` and `list` name one and all of them in the message.
+/// Returns the error for a name that does not exist, with the existing names. `kind` and `list`
+/// name one and all of them in the message.
 pub fn not_found(kind: &str, name: &str, list: &str, known: BTreeSet<String>) -> Error {
     let known = match known.is_empty() {
         true => "none".to_owned(),

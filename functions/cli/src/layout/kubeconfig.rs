@@ -1,4 +1,5 @@
-//! The kubeconfig of a remote cluster, in a Secret on the hub in each namespace whose objects use it.
+//! The kubeconfig of a remote cluster, in a Secret on the hub in each namespace whose objects use
+//! it.
 
 use super::checkout::Checkout;
 use super::edit::{self, Field, File, Target};
@@ -26,7 +27,8 @@ pub struct Kubeconfig {
     /// The hub's context of KUBECONFIG or ~/.kube/config, for --apply
     #[arg(long, value_name = "NAME", requires = "apply")]
     context: Option<String>,
-    /// Write the Secret into the checkout without encryption: anyone who can read the repository can administer the cluster
+    /// Write the Secret into the checkout without encryption: anyone who can read the repository
+    /// can administer the cluster
     #[arg(long)]
     plain: bool,
 }

@@ -26,7 +26,8 @@ pub fn url(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the name of a branch, with those rules of `git check-ref-format` that matter in YAML and in a path.
+/// Parses the name of a branch, with those rules of `git check-ref-format` that matter in YAML and
+/// in a path.
 pub fn branch(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
     let is_valid = !text.is_empty()
@@ -99,7 +100,8 @@ impl Api {
         )
     }
 
-    /// Returns the patch of an application for a cluster, in the API version of the application's own file, because a patch of another version would match nothing.
+    /// Returns the patch of an application for a cluster, in the API version of the application's
+    /// own file, because a patch of another version would match nothing.
     pub fn app_patch(
         self,
         app: &str,

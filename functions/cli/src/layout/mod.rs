@@ -1,11 +1,15 @@
-//! Commands that edit the checkout of a fleet repository in which an environment is a branch: clusters, remote clusters, tenants,
-//! applications and releases.
+//! Commands that edit the checkout of a fleet repository in which an environment is a branch:
+//! clusters, remote clusters, tenants, applications and releases.
 //!
-//! Directories, files and objects are those of the scripts of microsoft/multicluster-gitops (utils/*.sh, commit 644821b), in the newest API versions, or with `--api-compat` in those of the scripts. The flags choose the destination of what the scripts write to a cluster (Secrets of kubeconfigs); everything else is left to Git.
-//! Intentional differences: an environment's source follows the branch of its name (the script's follows `ENV-flux-system`); the
-//! kustomization of a hub lists its remote clusters, whose directories the script applies with kubectl; the namespace in the directory of a
-//! remote cluster is the environment's (the script's is always `dev-flux-system`); `infra/base` has a kustomization from the start;
-//! adding a remote cluster does not change the infrastructure of its hub.
+//! Directories, files and objects are those of the scripts of microsoft/multicluster-gitops
+//! (utils/*.sh, commit 644821b), in the newest API versions, or with `--api-compat` in those of the
+//! scripts. The flags choose the destination of what the scripts write to a cluster (Secrets of
+//! kubeconfigs); everything else is left to Git. Intentional differences: an environment's source
+//! follows the branch of its name (the script's follows `ENV-flux-system`); the kustomization of a
+//! hub lists its remote clusters, whose directories the script applies with kubectl; the namespace
+//! in the directory of a remote cluster is the environment's (the script's is always
+//! `dev-flux-system`); `infra/base` has a kustomization from the start; adding a remote cluster
+//! does not change the infrastructure of its hub.
 
 mod checkout;
 mod cluster;
@@ -39,7 +43,8 @@ struct Common {
     /// Print the changes as a diff, and write nothing
     #[arg(long, global = true)]
     dry_run: bool,
-    /// Write the API versions of the scripts of microsoft/multicluster-gitops (v1beta1), for Flux before 2.0
+    /// Write the API versions of the scripts of microsoft/multicluster-gitops (v1beta1), for Flux
+    /// before 2.0
     #[arg(long, global = true)]
     api_compat: bool,
     /// The output format of the list of changes
@@ -106,7 +111,8 @@ enum Fleet {
         #[arg(long, value_parser = name)]
         group: Option<String>,
     },
-    /// Add a remote cluster, to which objects of a hub are applied: clusters/HUB/NAME and infra/HUB/clusters/NAME
+    /// Add a remote cluster, to which objects of a hub are applied: clusters/HUB/NAME and
+    /// infra/HUB/clusters/NAME
     #[command(after_help = "Examples:
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply")]
     AddRemote(AddRemote),
@@ -136,7 +142,8 @@ pub struct EnvArgs {
 
 #[derive(Subcommand)]
 enum Env {
-    /// Make the branch an environment. The directories of another environment that it was branched from are emptied
+    /// Make the branch an environment. The directories of another environment that it was branched
+    /// from are emptied
     #[command(after_help = "Examples:
   git checkout -b qa && driftless env init qa
   driftless env init dev --repo https://github.com/acme/fleet")]
@@ -213,7 +220,8 @@ pub struct AppArgs {
 
 #[derive(Subcommand)]
 enum App {
-    /// Add an application to every cluster of the environment. Its manifests are in APP/CLUSTER of the tenant's repository
+    /// Add an application to every cluster of the environment. Its manifests are in APP/CLUSTER of
+    /// the tenant's repository
     #[command(after_help = "Examples:
   driftless app add shop cart")]
     Add {
@@ -265,7 +273,8 @@ enum ReleaseEnv {
 /// The reserved names of directories of the layout.
 const DIRECTORIES: [&str; 3] = ["base", "clusters", "releases"];
 
-/// Parses the name of a cluster, tenant, application or environment, which becomes a part of namespaces.
+/// Parses the name of a cluster, tenant, application or environment, which becomes a part of
+/// namespaces.
 fn name(text: &str) -> Result<String, String> {
     if DIRECTORIES.contains(&text) {
         return Err(format!("'{text}' is a directory of the layout"));

@@ -1,4 +1,5 @@
-//! The commands that make a hub follow the directory of a new cluster, which does not happen automatically.
+//! The commands that make a hub follow the directory of a new cluster, which does not happen
+//! automatically.
 
 use super::checkout::Checkout;
 use super::environment::Environment;
@@ -25,7 +26,9 @@ pub fn of_shared(dir: &Path, directory: &str) -> Vec<Next> {
     }]
 }
 
-/// Returns the commands for a cluster of an environment. A hub has one root: if that is another branch, the objects of the environment are applied once by hand, as the scripts do, and follow the environment's branch from then on.
+/// Returns the commands for a cluster of an environment. A hub has one root: if that is another
+/// branch, the objects of the environment are applied once by hand, as the scripts do, and follow
+/// the environment's branch from then on.
 ///
 /// # Errors
 /// Fails if the branch is not an environment, or its source cannot be parsed.

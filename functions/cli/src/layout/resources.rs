@@ -1,4 +1,5 @@
-//! Edits of the `resources` of a directory's kustomization, in place: comments, order and formatting of everything else stay.
+//! Edits of the `resources` of a directory's kustomization, in place: comments, order and
+//! formatting of everything else stay.
 
 use super::checkout::Checkout;
 use super::edit::{File, Lines};
@@ -13,7 +14,8 @@ use std::collections::BTreeSet;
 pub enum At {
     /// After all others, as with `kustomize edit add resource`.
     End,
-    /// Sorted by name, after entries that lead out of the directory, as with `kustomize create --autodetect`.
+    /// Sorted by name, after entries that lead out of the directory, as with
+    /// `kustomize create --autodetect`.
     Name,
 }
 
@@ -46,11 +48,14 @@ pub fn create(checkout: &mut Checkout, directory: &str, text: String) -> Result<
     Ok(())
 }
 
-/// Adds an entry to the kustomization of a directory.
-/// Without a kustomization, and with `first`, one is created that lists `first` and everything in the directory. With an empty `first` Flux applies everything in the directory, including the entry, so no kustomization is created, unless the directory has nothing else.
+/// Adds an entry to the kustomization of a directory. Without a kustomization, and with `first`,
+/// one is created that lists `first` and everything in the directory. With an empty `first` Flux
+/// applies everything in the directory, including the entry, so no kustomization is created, unless
+/// the directory has nothing else.
 ///
 /// # Errors
-/// Fails for a kustomization that cannot be parsed or whose `resources` is not a block list, and for a directory with more than one.
+/// Fails for a kustomization that cannot be parsed or whose `resources` is not a block list, and
+/// for a directory with more than one.
 pub fn add(
     checkout: &mut Checkout,
     directory: &str,
@@ -79,7 +84,8 @@ pub fn add(
     Ok(())
 }
 
-/// Returns what Flux applies from a directory without a kustomization: directories with a kustomization, and all other manifests.
+/// Returns what Flux applies from a directory without a kustomization: directories with a
+/// kustomization, and all other manifests.
 fn detected(checkout: &Checkout, directory: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in checkout.below(directory) {
@@ -102,7 +108,8 @@ fn detected(checkout: &Checkout, directory: &str) -> BTreeSet<String> {
 /// Removes an entry from the kustomization of a directory. Returns whether it was there.
 ///
 /// # Errors
-/// Fails for a kustomization that cannot be parsed or edited, and for a directory with more than one.
+/// Fails for a kustomization that cannot be parsed or edited, and for a directory with more than
+/// one.
 pub fn remove(checkout: &mut Checkout, directory: &str, entry: &str) -> Result<bool, Error> {
     let Some(path) = file(checkout, directory)? else {
         return Ok(false);

@@ -25,7 +25,8 @@ impl Source<'_> {
     /// Writes the object, or sets the URL and branch of the existing one.
     ///
     /// # Errors
-    /// Fails if the file does not have the object, the object cannot be edited, or follows for example a tag or a commit.
+    /// Fails if the file does not have the object, the object cannot be edited, or follows for
+    /// example a tag or a commit.
     pub fn put(&self, checkout: &mut Checkout, api: Api, path: &str) -> Result<(), Error> {
         let text = match checkout.text(path)? {
             Some(text) => self.set(path, &text, self.name, &[])?,
@@ -35,7 +36,8 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Returns a file that has the object with an earlier name, with the name, namespace, URL and branch of this one.
+    /// Returns a file that has the object with an earlier name, with the name, namespace, URL and
+    /// branch of this one.
     ///
     /// # Errors
     /// Fails as [`Source::put`] does.

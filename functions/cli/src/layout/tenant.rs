@@ -126,7 +126,8 @@ fn check_namespace(
 /// Adds an application to every cluster.
 ///
 /// # Errors
-/// Fails if the branch is not an environment or the tenant is not known, and for files that cannot be edited.
+/// Fails if the branch is not an environment or the tenant is not known, and for files that cannot
+/// be edited.
 pub fn add_app(checkout: &mut Checkout, api: Api, tenant: &str, app: &str) -> Result<(), Error> {
     let environment = Environment::of(checkout)?;
     check_tenant(checkout, tenant)?;
@@ -143,7 +144,8 @@ pub fn add_app(checkout: &mut Checkout, api: Api, tenant: &str, app: &str) -> Re
 /// Adds a release environment.
 ///
 /// # Errors
-/// Fails if the branch is not an environment or the tenant is not known, and for files that cannot be edited.
+/// Fails if the branch is not an environment or the tenant is not known, and for files that cannot
+/// be edited.
 pub fn add_release(
     checkout: &mut Checkout,
     api: Api,

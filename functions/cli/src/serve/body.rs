@@ -14,7 +14,8 @@ const START: Duration = Duration::from_secs(2);
 const SPAN: Duration = Duration::from_secs(1);
 /// The minimum number of bytes between two checks.
 const MIN_BYTES: usize = 8 << 10;
-/// The size up to which a body needs none of the shared memory, in bytes; nearly all deliveries are smaller.
+/// The size up to which a body needs none of the shared memory, in bytes; nearly all deliveries are
+/// smaller.
 const UNSHARED: usize = 64 << 10;
 /// The memory that all bodies share in addition, in KiB.
 const SHARED: usize = 100 << 10;
@@ -97,7 +98,8 @@ impl Room {
     }
 }
 
-/// Reads and drops a body that is already refused: a client whose connection is closed while it sends never sees the answer.
+/// Reads and drops a body that is already refused: a client whose connection is closed while it
+/// sends never sees the answer.
 pub async fn discard(body: Body, limit: usize) {
     let (mut incoming, mut left) = (Incoming::new(body), limit);
     while let Ok(Some(bytes)) = incoming.next().await {

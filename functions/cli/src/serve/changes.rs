@@ -1,4 +1,5 @@
-//! Detects changes of users on the hub, so that a sweep follows at once and not at the next tick of the timer.
+//! Detects changes of users on the hub, so that a sweep follows at once and not at the next tick of
+//! the timer.
 
 use driftless_core::flux::{FluxKind, REQUESTED_AT};
 use driftless_core::hub;
@@ -30,7 +31,8 @@ impl ChangeDetector {
         }
     }
 
-    /// Returns whether anything has changed since the last check; true at the first check. False for a hub that cannot be read: the timer's sweep logs the reason.
+    /// Returns whether anything has changed since the last check; true at the first check. False
+    /// for a hub that cannot be read: the timer's sweep logs the reason.
     pub async fn changed(&mut self, ports: &Ports) -> bool {
         match object_versions(ports, &self.hub).await {
             Ok(marks) => {

@@ -1,6 +1,9 @@
-//! The HTTP server with a limit of connections, and the choice of the connection to close when there are too many.
+//! The HTTP server with a limit of connections, and the choice of the connection to close when
+//! there are too many.
 //!
-//! Each connection carries one request. When all places are taken, the connection whose request has been incomplete for the longest time is closed for the next one, so that slow senders cannot block others.
+//! Each connection carries one request. When all places are taken, the connection whose request has
+//! been incomplete for the longest time is closed for the next one, so that slow senders cannot
+//! block others.
 
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
@@ -38,7 +41,8 @@ impl Default for Places {
 
 /// The timeout of the headers of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The size of the read buffer of a connection in bytes, which is also the maximum size of the headers.
+/// The size of the read buffer of a connection in bytes, which is also the maximum size of the
+/// headers.
 const READ_AHEAD: usize = 64 << 10;
 /// The delay after a failed accept, for example because the process has too many open files.
 const ACCEPT_DELAY: Duration = Duration::from_millis(100);
@@ -52,13 +56,15 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Records that the request is complete: from now on the connection is not closed for another one.
+    /// Records that the request is complete: from now on the connection is not closed for another
+    /// one.
     pub fn request_complete(&self) {
         self.place.book.set_served(self.place.number);
     }
 }
 
-/// Counts connections that came when all places were taken, by result: `replaced` another one, or `refused`.
+/// Counts connections that came when all places were taken, by result: `replaced` another one, or
+/// `refused`.
 pub type Count = Arc<dyn Fn(&'static str) + Send + Sync>;
 
 /// Serves until `stop` ends, and then until the complete requests are answered.
@@ -181,7 +187,8 @@ impl Book {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a place to a new connection, if needed that of another one; `None` if all candidates are being served.
+    /// Gives a place to a new connection, if needed that of another one; `None` if all candidates
+    /// are being served.
     fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<Slot> {
         let origin = origin(address.ip());
         let mut connections = self.lock();
@@ -251,7 +258,8 @@ impl Connections {
         largest.map(|(origin, _)| origin)
     }
 
-    /// Closes the oldest connection of an origin whose request is incomplete; returns whether there was one.
+    /// Closes the oldest connection of an origin whose request is incomplete; returns whether there
+    /// was one.
     fn end_oldest(&mut self, origin: IpAddr) -> bool {
         let mut waiting = self.known.iter();
         let oldest = waiting.find(|(_, known)| known.origin == origin && !known.served);
@@ -266,7 +274,8 @@ impl Connections {
     }
 }
 
-/// Returns the unit of the limit: an IPv4 address, or the /64 network of an IPv6 address, which one customer usually has.
+/// Returns the unit of the limit: an IPv4 address, or the /64 network of an IPv6 address, which one
+/// customer usually has.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),

@@ -1,4 +1,5 @@
-//! Tests with a damaged state directory, as after a power loss or a user's mistake: `serve` starts and the fleet converges.
+//! Tests with a damaged state directory, as after a power loss or a user's mistake: `serve` starts
+//! and the fleet converges.
 
 use super::testing::{Site, files};
 use std::collections::BTreeSet;
@@ -33,7 +34,8 @@ impl Damage {
     }
 }
 
-/// Returns the other of two versions. There are only two, so that an old artifact becomes the newest again.
+/// Returns the other of two versions. There are only two, so that an old artifact becomes the
+/// newest again.
 fn other(version: &str) -> &'static str {
     match version {
         "one" => "two",

@@ -1,4 +1,5 @@
-//! The directory that replaces the bucket: its place, its lock, and the removal of what must not outlive a process.
+//! The directory that replaces the bucket: its place, its lock, and the removal of what must not
+//! outlive a process.
 
 use crate::error::Error;
 use crate::term;
@@ -17,7 +18,9 @@ pub struct Data {
     _lock: File,
 }
 
-/// Opens `given`, else a directory of this hub in the user's state directory, else a temporary directory. The path has the hub's name and its server, because the state of one cluster is not valid for another.
+/// Opens `given`, else a directory of this hub in the user's state directory, else a temporary
+/// directory. The path has the hub's name and its server, because the state of one cluster is not
+/// valid for another.
 pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Error> {
     let directory = match (given, state()) {
         (Some(given), _) => given.to_owned(),
@@ -63,7 +66,8 @@ fn state() -> Option<PathBuf> {
     })
 }
 
-/// Deletes what is only valid in one process, such as leases: the queue of a new process is empty, and nothing runs.
+/// Deletes what is only valid in one process, such as leases: the queue of a new process is empty,
+/// and nothing runs.
 pub async fn forget(ports: &Ports) -> PortResult<()> {
     for prefix in VOLATILE_PREFIXES {
         for BlobEntry { key, .. } in ports.blobs.list(prefix).await? {

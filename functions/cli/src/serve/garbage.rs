@@ -1,10 +1,14 @@
-//! Deletes unused artifacts and notes from the state directory. On AWS the lifecycle rules of the bucket do this.
+//! Deletes unused artifacts and notes from the state directory. On AWS the lifecycle rules of the
+//! bucket do this.
 //!
 //! ```text
 //! status.artifact of the hub's objects ──▶ artifacts/HASH.*
 //! commits/…, charts/… ─────────────────▶ artifacts/HASH.*
 //! ```
-//! A running step may have read a note, and write the artifact's name into a status later. So a note is deleted when no status has had its artifact for a time longer than any step, and an artifact when neither a status nor a note has referred to it for such a time. To store an artifact or a note again renews the time of its file, and it stays.
+//! A running step may have read a note, and write the artifact's name into a status later. So a
+//! note is deleted when no status has had its artifact for a time longer than any step, and an
+//! artifact when neither a status nor a note has referred to it for such a time. To store an
+//! artifact or a note again renews the time of its file, and it stays.
 
 use driftless_adapters::local::DirectoryBlobs;
 use driftless_core::failure::Failure;
@@ -21,7 +25,8 @@ use tokio::task::JoinHandle;
 const INTERVAL: Duration = Duration::from_secs(600);
 /// The time for which unused files are kept.
 const KEPT: Duration = Duration::from_secs(3600);
-/// The time for which the note of a waiting object is kept; an object that still waits renews it every minute.
+/// The time for which the note of a waiting object is kept; an object that still waits renews it
+/// every minute.
 const WAITS: Duration = Duration::from_secs(24 * 3600);
 /// The prefixes of notes that map a commit or chart to its artifact.
 const NOTES: [&str; 2] = ["commits/", "charts/"];
@@ -78,7 +83,8 @@ impl Garbage {
         Ok(removed)
     }
 
-    /// Returns the notes whose artifact is in no status or does not exist, and the artifacts that are in no status and no note.
+    /// Returns the notes whose artifact is in no status or does not exist, and the artifacts that
+    /// are in no status and no note.
     async fn unused(&self, ports: &Ports, hub: &str) -> Result<BTreeSet<String>, Failure> {
         let artifacts = self.store.list("artifacts/").await?;
         let stored: BTreeSet<&str> = artifacts.iter().map(|entry| name(&entry.key)).collect();
@@ -120,7 +126,8 @@ fn artifact_of(object: &Object) -> Option<String> {
     Some(name(path).to_owned())
 }
 
-/// Returns the name of an artifact without the extensions of its files: `artifacts/HASH` of `artifacts/HASH.tar.gz`.
+/// Returns the name of an artifact without the extensions of its files: `artifacts/HASH` of
+/// `artifacts/HASH.tar.gz`.
 fn name(key: &str) -> &str {
     key.split('.').next().unwrap_or(key)
 }

@@ -1,4 +1,5 @@
-//! The HTTP routes: the webhook and metrics for all clients, objects and the sweep for this machine only.
+//! The HTTP routes: the webhook and metrics for all clients, objects and the sweep for this machine
+//! only.
 
 use super::body::{Room, Unread, discard};
 use super::connections::Caller;

@@ -1,4 +1,5 @@
-//! The check that a request comes from this machine itself: not from another machine, not through a proxy on this machine, and not from a web page in a browser on this machine.
+//! The check that a request comes from this machine itself: not from another machine, not through a
+//! proxy on this machine, and not from a web page in a browser on this machine.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Version, header};
@@ -63,7 +64,8 @@ fn proxy_header(headers: &HeaderMap) -> Option<&str> {
     })
 }
 
-/// Checks whether the single Host header, and the host of an absolute URI, are this machine. Other names are refused, because anyone can make a DNS name that resolves to a loopback address.
+/// Checks whether the single Host header, and the host of an absolute URI, are this machine. Other
+/// names are refused, because anyone can make a DNS name that resolves to a loopback address.
 fn names_this_machine(parts: &Parts) -> bool {
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {

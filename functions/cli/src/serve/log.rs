@@ -8,7 +8,8 @@ use tracing_subscriber::EnvFilter;
 
 /// The environment variable with the levels, such as `info` or `driftless_core=debug`.
 const LEVELS: &str = "DRIFTLESS_LOG";
-/// The default levels. The log of kube_client is off: it logs each failure without the server's name, and its caller logs the same failure with the object.
+/// The default levels. The log of kube_client is off: it logs each failure without the server's
+/// name, and its caller logs the same failure with the object.
 const DEFAULT: &str = "info,kube_client=off";
 
 /// The format of the log.
@@ -22,7 +23,8 @@ pub enum Format {
     Json,
 }
 
-/// Starts logging if the environment variable is set, for a command that draws on the terminal. Returns whether it did.
+/// Starts logging if the environment variable is set, for a command that draws on the terminal.
+/// Returns whether it did.
 pub fn start_if_asked() -> Result<bool, Error> {
     let is_set = std::env::var_os(LEVELS).is_some_and(|levels| !levels.is_empty());
     if is_set {

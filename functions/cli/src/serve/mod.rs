@@ -55,7 +55,9 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Args {
     #[command(flatten)]
     connection: Connection,
-    /// The fleet repository: OWNER/NAME of GitHub, a URL, or file:///PATH. It is read with GITHUB_TOKEN or the GitHub App. Without this flag the sources that the hub already has are served
+    /// The fleet repository: OWNER/NAME of GitHub, a URL, or file:///PATH. It is read with
+    /// GITHUB_TOKEN or the GitHub App. Without this flag the sources that the hub already has are
+    /// served
     #[arg(long, value_name = "REPOSITORY", value_parser = setup::repository)]
     repository: Option<String>,
     /// The branch of the fleet repository

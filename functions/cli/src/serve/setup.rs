@@ -115,7 +115,8 @@ pub async fn install(hub: &Hub, ports: &Ports) -> Result<(), Error> {
     Ok(())
 }
 
-/// Creates the root source and Kustomization if they are missing. Fails if the hub has another root.
+/// Creates the root source and Kustomization if they are missing. Fails if the hub has another
+/// root.
 pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
     let report = bootstrap::create_root(cluster, root).await?;
     report_changes(&report);
@@ -142,7 +143,8 @@ pub fn report_changes(report: &Report) {
     }
 }
 
-/// Returns the directory that may be read as a repository: that of `--repository`, or of the last start with that flag. Objects on the hub could name any directory, and are not trusted.
+/// Returns the directory that may be read as a repository: that of `--repository`, or of the last
+/// start with that flag. Objects on the hub could name any directory, and are not trusted.
 async fn local_repository(
     store: &DirectoryBlobs,
     given: Option<&str>,
@@ -173,7 +175,8 @@ async fn remember_repository(store: &DirectoryBlobs, url: &str) -> Result<(), Er
     Ok(())
 }
 
-/// Returns the options of the ports: GitHub's API, the secrets, and `directory` as the only local repository.
+/// Returns the options of the ports: GitHub's API, the secrets, and `directory` as the only local
+/// repository.
 fn options(
     args: &Args,
     data: &Path,
@@ -193,7 +196,8 @@ fn options(
     })
 }
 
-/// Returns the environment variable with GitHub credentials that are not used, because no repository is named for them.
+/// Returns the environment variable with GitHub credentials that are not used, because no
+/// repository is named for them.
 pub fn unused_login(args: &Args) -> Option<&'static str> {
     let settings = args.rules.settings(&args.name, args.repository.as_deref());
     let is_named =

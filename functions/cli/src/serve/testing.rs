@@ -1,4 +1,6 @@
-//! `driftless serve` in tests: its workers, timer and state directory, with a hub in this process, a fleet in a directory and a chart repository in memory. Time is virtual, so waiting takes no time.
+//! `driftless serve` in tests: its workers, timer and state directory, with a hub in this process,
+//! a fleet in a directory and a chart repository in memory. Time is virtual, so waiting takes no
+//! time.
 
 use super::metrics::Metrics;
 use super::setup;

@@ -20,7 +20,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 const WAIT_BUDGET: Duration = Duration::from_secs(5);
 /// The timeout of a step, the same as in a function.
 const STEP_TIMEOUT: Duration = Duration::from_secs(120);
-/// The delay before a step that ended with an error, a panic or a timeout, or a sweep that failed as a whole, is retried.
+/// The delay before a step that ended with an error, a panic or a timeout, or a sweep that failed
+/// as a whole, is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// The interval at which the hub's objects are checked for changes of users.
@@ -49,7 +50,8 @@ pub fn workers(shared: &Arc<Shared>, count: usize) -> Vec<JoinHandle<()>> {
     (0..count).map(worker).collect()
 }
 
-/// Starts the timer: a sweep now, one after each interval, and one after each change of a hub's objects by a user.
+/// Starts the timer: a sweep now, one after each interval, and one after each change of a hub's
+/// objects by a user.
 pub fn timer(shared: &Arc<Shared>, hubs: &[&str], interval: Duration) -> JoinHandle<()> {
     let shared = shared.clone();
     let mut detectors: Vec<ChangeDetector> =
@@ -127,7 +129,8 @@ impl Shared {
         }
     }
 
-    /// Creates the kubeconfigs of owners of Capsule's Tenants. A failure is logged, and retried at the next tick.
+    /// Creates the kubeconfigs of owners of Capsule's Tenants. A failure is logged, and retried at
+    /// the next tick.
     async fn capsule(&self) {
         let done = AssertUnwindSafe(owners(&self.ports)).catch_unwind().await;
         match done {

@@ -1,4 +1,5 @@
-//! Other flags of Helm: those for features that driftless does not have, and those without an effect on the output.
+//! Other flags of Helm: those for features that driftless does not have, and those without an
+//! effect on the output.
 
 use crate::accepted::{Flags, switch, value};
 use crate::error::Error;
@@ -6,7 +7,8 @@ use clap::Arg;
 use clap::builder::ValueParser;
 use driftless_core::flux::parse_duration;
 
-/// Flags of Helm for features that driftless does not have. They are declared, so that the error can give the reason.
+/// Flags of Helm for features that driftless does not have. They are declared, so that the error
+/// can give the reason.
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct Refused {
@@ -66,7 +68,9 @@ impl Refused {
     }
 }
 
-/// Flags of Helm for the installation of a release, for clusters and for repositories. They have no effect, as in `helm template` for a local chart, which has only one version, so that `--version` does not matter.
+/// Flags of Helm for the installation of a release, for clusters and for repositories. They have no
+/// effect, as in `helm template` for a local chart, which has only one version, so that `--version`
+/// does not matter.
 pub struct InstallationFlags;
 
 const SWITCHES: [&str; 13] = [

@@ -33,7 +33,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads and merges the values of all flags, in Helm's order: files, JSON, values, strings, contents of files, literals.
+    /// Reads and merges the values of all flags, in Helm's order: files, JSON, values, strings,
+    /// contents of files, literals.
     pub fn read(&self, compat: Compat) -> Result<Table, Error> {
         let mut table = Table::new();
         for file in &self.files {

@@ -1,4 +1,5 @@
-//! `driftless bootstrap github` sets up a repository and a cluster that follows it; a second run changes nothing.
+//! `driftless bootstrap github` sets up a repository and a cluster that follows it; a second run
+//! changes nothing.
 
 use crate::create::Server;
 use driftless_harness::github::{Change, Fault, GitHub};

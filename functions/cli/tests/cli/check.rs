@@ -1,4 +1,5 @@
-//! A fleet repository applied to API servers in the process: every error is reported with file and line, everything unchecked in a note.
+//! A fleet repository applied to API servers in the process: every error is reported with file and
+//! line, everything unchecked in a note.
 
 use driftless_harness::command::{Done, run_in};
 use driftless_harness::skip::has_material;
@@ -118,7 +119,8 @@ fn the_sample_is_sound() {
     done.ok();
 }
 
-/// Clusters that are opened with tokens, of any account, also get stand-ins; an invalid ConfigMap is an error.
+/// Clusters that are opened with tokens, of any account, also get stand-ins; an invalid ConfigMap
+/// is an error.
 #[test]
 fn clusters_of_config_maps_are_checked() {
     let opened = |name: &str, more: &str| {
@@ -321,7 +323,8 @@ fn objects_that_an_unchecked_chart_may_have_are_not_errors() {
     assert!(objects.contains(last), "{objects}");
 }
 
-/// The content of a bucket is not known offline: it is reported as unchecked, and the rest is checked.
+/// The content of a bucket is not known offline: it is reported as unchecked, and the rest is
+/// checked.
 #[test]
 fn the_content_of_a_bucket_is_reported_as_unchecked() {
     let bucket = "apiVersion: source.toolkit.fluxcd.io/v1beta2\nkind: Bucket\nmetadata:\n  name: fleet\n  namespace: flux-system\nspec:\n\
@@ -451,7 +454,8 @@ fn files_for_openpgp_keys_are_decrypted() {
     refuses(&done, "1 error and");
 }
 
-/// Creates a fleet with two errors, whose files and messages have characters that the formats must escape.
+/// Creates a fleet with two errors, whose files and messages have characters that the formats must
+/// escape.
 fn broken() -> tempfile::TempDir {
     fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", "")),

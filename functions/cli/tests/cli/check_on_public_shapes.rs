@@ -1,4 +1,5 @@
-//! Things that many public fleets use and that no repository holds: each is reported once, and causes no other errors.
+//! Things that many public fleets use and that no repository holds: each is reported once, and
+//! causes no other errors.
 
 use crate::check::{check, config_map, fleet, kustomization};
 use driftless_harness::charts::Host;
@@ -75,7 +76,8 @@ fn checked(directory: &Path, more: &[&str]) -> Found {
 }
 
 impl Found {
-    /// Asserts that there are no errors, and exactly these notes: the subject of each, and the number of objects.
+    /// Asserts that there are no errors, and exactly these notes: the subject of each, and the
+    /// number of objects.
     fn has_notes(&self, expected: &[(&str, usize)]) -> &Self {
         assert_eq!(
             (self.code, &self.errors[..]),
@@ -873,7 +875,8 @@ fn invalid_arguments_are_refused() {
     check(directory.path(), &["--github-api", "a=b"]).refused(2, &["--allow-remote-bases"]);
 }
 
-/// The number of steps grows linearly with that of the Kustomizations: none runs again because of the others.
+/// The number of steps grows linearly with that of the Kustomizations: none runs again because of
+/// the others.
 #[test]
 fn steps_grow_only_with_the_size_of_the_fleet() {
     let steps = |count: usize| {

@@ -1,4 +1,5 @@
-//! The truth of a check: what can never work is an error with its file and line; what a cluster may accept is not an error.
+//! The truth of a check: what can never work is an error with its file and line; what a cluster may
+//! accept is not an error.
 
 use crate::check::{check, config_map, fleet, kustomization};
 use driftless_harness::command::Done;
@@ -100,7 +101,8 @@ fn dependencies_that_cannot_be_are_errors() {
     );
 }
 
-/// If nothing states the address of the fleet, a name that differs from all others is still an error.
+/// If nothing states the address of the fleet, a name that differs from all others is still an
+/// error.
 #[test]
 fn one_source_of_another_name_is_an_error() {
     let renamed = |name: &str, source: &str| {
@@ -176,7 +178,8 @@ fn files_for_key_services_alone_are_named() {
     );
 }
 
-/// The key that decrypts the other Secrets is itself encrypted in Git; a value of `stringData` is a part of a name.
+/// The key that decrypts the other Secrets is itself encrypted in Git; a value of `stringData` is a
+/// part of a name.
 #[test]
 fn placeholders_are_valid_values() {
     let enc = "ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:str]";
@@ -378,7 +381,8 @@ fn the_address_and_root_are_read_from_the_clone() {
     );
 }
 
-/// Creates a fleet with Capsule's definitions, a Tenant whose owner is an annotated account, and objects that are applied as that account.
+/// Creates a fleet with Capsule's definitions, a Tenant whose owner is an annotated account, and
+/// objects that are applied as that account.
 fn capsule_fleet() -> tempfile::TempDir {
     let definition = |kind: &str, plural: &str| {
         format!(
@@ -437,7 +441,8 @@ fn an_owner_of_a_capsule_tenant_has_its_own_rights() {
     }
 }
 
-/// A chart of a repository that is replaced by a directory is rendered and applied: its errors are reported.
+/// A chart of a repository that is replaced by a directory is rendered and applied: its errors are
+/// reported.
 #[test]
 fn charts_of_directories_are_rendered() {
     let repository = |kind: &str, url: &str| {
@@ -506,7 +511,8 @@ fn an_artifact_of_a_flux_instance_is_the_repository() {
     are(&errors, &[("apps/a.yaml:6", "date")]);
 }
 
-/// A directory of templates, whose objects have variables in their names or addresses, is not a hub.
+/// A directory of templates, whose objects have variables in their names or addresses, is not a
+/// hub.
 #[test]
 fn templates_are_not_hubs() {
     let template = kustomization("cluster", "").replace("name: cluster", "name: ${CLUSTER}");

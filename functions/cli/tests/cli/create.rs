@@ -1,4 +1,5 @@
-//! `driftless create` on a hub. The acceptance tests compare the output of `--export` with Flux's command line.
+//! `driftless create` on a hub. The acceptance tests compare the output of `--export` with Flux's
+//! command line.
 
 use crate::demo::Demo;
 use base64::Engine as _;

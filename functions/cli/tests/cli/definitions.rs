@@ -1,4 +1,5 @@
-//! The strictness of Flux's definitions: the errors of `check`, and the upgrade of a hub with the lax definitions that earlier versions of driftless installed.
+//! The strictness of Flux's definitions: the errors of `check`, and the upgrade of a hub with the
+//! lax definitions that earlier versions of driftless installed.
 
 use crate::check::{check, fleet, kustomization};
 use crate::create::Server;
@@ -146,7 +147,8 @@ fn a_hub_with_lax_definitions_loses_nothing() {
     };
     doctor();
 
-    // The definition whose objects would lose a field stays, with a message; the other becomes strict.
+    // The definition whose objects would lose a field stays, with a message; the other becomes
+    // strict.
     let report = server.install();
     assert_eq!(
         report.updated,

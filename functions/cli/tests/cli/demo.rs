@@ -43,7 +43,8 @@ fn once_ends_with_a_table_of_every_object() {
         assert_eq!(line[3], state, "{table}");
     }
 
-    // The second run uses the existing directory: a broken file is reported with its line, and the other objects are ready.
+    // The second run uses the existing directory: a broken file is reported with its line, and the
+    // other objects are ready.
     let file = home.path().join("demo/fleet/team-b/apps/api.yaml");
     std::fs::write(&file, "kind: [\n").expect("break a file");
     let done = once(home.path(), &["-o", "json"]);
@@ -177,7 +178,8 @@ fn a_directory_that_cannot_be_written_is_an_error() {
     done.refused(1, &["file/demo/fleet"]);
 }
 
-/// The user's own fleet lacks what its clusters have: variables, definitions, namespaces, hosts that are not reached.
+/// The user's own fleet lacks what its clusters have: variables, definitions, namespaces, hosts
+/// that are not reached.
 #[test]
 fn the_users_own_fleet_gets_the_stand_ins_of_a_check() {
     let variables = "  postBuild:\n    substituteFrom:\n    - kind: ConfigMap\n      name: cluster-vars\n  targetNamespace: apps\n";

@@ -1,4 +1,5 @@
-//! Compares help pages and the output of commands with snapshots. `UPDATE_SNAPSHOTS=1 cargo test -p driftless` rewrites them.
+//! Compares help pages and the output of commands with snapshots.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p driftless` rewrites them.
 
 use driftless_harness::command::run;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Commands that edit a fleet whose environments are branches: `fleet`, `env`, `tenant`, `app` and `release-env`.
+//! Commands that edit a fleet whose environments are branches: `fleet`, `env`, `tenant`, `app` and
+//! `release-env`.
 
 use crate::help::is_snapshot;
 use driftless_harness::command::{Done, run_in};
@@ -96,7 +97,11 @@ const FILLED: [&str; 9] = [
     "release-env add shop 1-0-x --repo https://github.com/acme/shop --branch release/1-0-x/dev",
 ];
 
-/// The commands write the files of the snapshots, in the newest API versions and in those of the scripts. The objects of the second snapshot are those that the scripts of microsoft/multicluster-gitops (644821b) wrote with kustomize 5.8.2 for the same arguments, except for the intentional differences (functions/cli/src/layout/mod.rs), the Secrets of --plain, and the version of `flux create source git`.
+/// The commands write the files of the snapshots, in the newest API versions and in those of the
+/// scripts. The objects of the second snapshot are those that the scripts of
+/// microsoft/multicluster-gitops (644821b) wrote with kustomize 5.8.2 for the same arguments,
+/// except for the intentional differences (functions/cli/src/layout/mod.rs), the Secrets of
+/// --plain, and the version of `flux create source git`.
 #[test]
 fn multicluster_gitops_replay() {
     is_snapshot("layout.txt", &listing(&Checkout::filled().files()));
@@ -354,7 +359,8 @@ fn bad_input_changes_no_file() {
     assert!(empty.files().is_empty());
 }
 
-/// The fleet that the commands write, with the repositories of the tenants, is applied without an error.
+/// The fleet that the commands write, with the repositories of the tenants, is applied without an
+/// error.
 #[test]
 fn the_fleet_of_the_commands_is_sound() {
     let checkout = Checkout::filled();
@@ -397,7 +403,8 @@ fn the_fleet_of_the_commands_is_sound() {
     }
 }
 
-/// All names of kustomization files are supported: the existing file is edited, and two files are an error.
+/// All names of kustomization files are supported: the existing file is edited, and two files are
+/// an error.
 #[test]
 fn two_kustomization_files_are_refused() {
     for name in ["kustomization.yml", "Kustomization"] {
@@ -453,7 +460,8 @@ fn two_kustomization_files_are_refused() {
     assert!(done.out.contains(words), "{}", done.out);
 }
 
-/// In a directory without a kustomization Flux applies everything: a command creates none, or one that lists everything.
+/// In a directory without a kustomization Flux applies everything: a command creates none, or one
+/// that lists everything.
 #[test]
 fn directories_without_a_kustomization_lose_nothing() {
     let checkout = Checkout::filled();
@@ -471,13 +479,15 @@ fn directories_without_a_kustomization_lose_nothing() {
     );
 }
 
-/// Each command runs two times over files that users edited: their fields, comments and line ends stay.
+/// Each command runs two times over files that users edited: their fields, comments and line ends
+/// stay.
 #[test]
 fn commands_keep_what_people_wrote() {
     let crlf = |text: &str| text.replace('\n', "\r\n");
     let checkout = Checkout::filled();
     for (path, text) in checkout.files() {
-        // The edits of users for a private repository, and those of their editors to the other files.
+        // The edits of users for a private repository, and those of their editors to the other
+        // files.
         let edited = match path.rsplit('/').next().unwrap_or_default() {
             "git-manifests.yaml" | "sync.yaml" if text.contains("kind: GitRepository") => text
                 .replace(

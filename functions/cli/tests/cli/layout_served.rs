@@ -1,4 +1,5 @@
-//! The commands for fleets whose environments are branches, together with `driftless serve`: what they add appears on the clusters, what they remove is deleted.
+//! The commands for fleets whose environments are branches, together with `driftless serve`: what
+//! they add appears on the clusters, what they remove is deleted.
 
 use crate::create::Server;
 use driftless_harness::github::{Change, GitHub, Repository};

@@ -1,4 +1,5 @@
-//! Logins: of users by the credential plugins of their kubeconfigs, of GitHub's webhook by its secret.
+//! Logins: of users by the credential plugins of their kubeconfigs, of GitHub's webhook by its
+//! secret.
 
 use crate::embedded::Hub;
 use driftless_harness::command::{Done, run_in};

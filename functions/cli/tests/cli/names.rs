@@ -1,4 +1,5 @@
-//! The names of kinds on the command line, which `get`, `reconcile`, `suspend` and `resume` share with `flux`.
+//! The names of kinds on the command line, which `get`, `reconcile`, `suspend` and `resume` share
+//! with `flux`.
 
 use crate::demo::Demo;
 use driftless_harness::command::{Done, run_in};

@@ -1,4 +1,5 @@
-//! The picture of the demo in the README. `cargo test -p driftless --test cli picture -- --ignored` rewrites it.
+//! The picture of the demo in the README. `cargo test -p driftless --test cli picture -- --ignored`
+//! rewrites it.
 
 use crate::terminal::Terminal;
 use std::fmt::Write as _;

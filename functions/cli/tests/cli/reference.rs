@@ -1,4 +1,6 @@
-//! The documents of the command: REFERENCE.md is the `--help` of every command, and `DRIFTLESS_WRITE=1 cargo test -p driftless --test cli reference` rewrites it; README.md has every command, output format and environment variable.
+//! The documents of the command: REFERENCE.md is the `--help` of every command, and
+//! `DRIFTLESS_WRITE=1 cargo test -p driftless --test cli reference` rewrites it; README.md has
+//! every command, output format and environment variable.
 
 use driftless_harness::command::run;
 use std::collections::BTreeSet;
@@ -133,7 +135,8 @@ impl Help {
             .collect()
     }
 
-    /// Writes the section of the command and its subcommands. `known` are the options of the parents' pages.
+    /// Writes the section of the command and its subcommands. `known` are the options of the
+    /// parents' pages.
     fn write(&self, text: &mut String, known: &BTreeSet<String>) {
         let level = "#".repeat(self.command.len() + 1);
         let (name, about, usage) = (self.name(), &self.about, &self.usage);

@@ -1,4 +1,5 @@
-//! Errors before a command does anything: their message, next step and exit code. No cluster is needed.
+//! Errors before a command does anything: their message, next step and exit code. No cluster is
+//! needed.
 
 use driftless_harness::command::{Done, run, run_in};
 use driftless_harness::ports;

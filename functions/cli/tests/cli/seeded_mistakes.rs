@@ -1,4 +1,5 @@
-//! Typical mistakes of users, each planted once in each suitable file of whole fleets: a check reports it at the changed file.
+//! Typical mistakes of users, each planted once in each suitable file of whole fleets: a check
+//! reports it at the changed file.
 
 use crate::check::check;
 use driftless_harness::command::Done;
@@ -10,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The environment variable with the sampling interval of the planted mistakes: 1 checks all of them, in all fleets.
+/// The environment variable with the sampling interval of the planted mistakes: 1 checks all of
+/// them, in all fleets.
 const STRIDE: &str = "DRIFTLESS_SEEDED_STRIDE";
 
-/// API groups whose definitions are at hosts that a check does not connect to: their fields are not known.
+/// API groups whose definitions are at hosts that a check does not connect to: their fields are not
+/// known.
 const UNDEFINED: [&str; 1] = ["kyverno.io"];
 /// Mistakes that only a definition reveals.
 const OF_SCHEMA: [&str; 3] = [
@@ -22,7 +25,8 @@ const OF_SCHEMA: [&str; 3] = [
     "an API version that does not exist",
 ];
 
-/// The name of a mistake, and the edit of a file; the edit returns `None` for a file without a place for it.
+/// The name of a mistake, and the edit of a file; the edit returns `None` for a file without a
+/// place for it.
 type Mistake = (&'static str, fn(&str) -> Option<String>);
 
 const MISTAKES: [Mistake; 16] = [
@@ -85,7 +89,8 @@ const MISTAKES: [Mistake; 16] = [
             Some(format!("apiVersion: {}v99", group.unwrap_or_default()))
         })
     }),
-    // kustomize renames a Namespace to the namespace that it sets, and names of roles follow other rules.
+    // kustomize renames a Namespace to the namespace that it sets, and names of roles follow other
+    // rules.
     ("a name that is not valid", |text| {
         let is_one =
             is_object(text) && !text.contains("kind: Namespace") && !text.contains("rbac.");
@@ -182,7 +187,8 @@ fn depends(text: &str, on: &str) -> Option<String> {
     )
 }
 
-/// A fleet, the arguments of its check, and the directories of files that none of its clusters reads.
+/// A fleet, the arguments of its check, and the directories of files that none of its clusters
+/// reads.
 struct Fleet {
     name: String,
     root: PathBuf,
@@ -403,7 +409,8 @@ fn summary(done: &Done) -> &str {
     line.split(", in ").next().unwrap_or_default()
 }
 
-/// Returns the files that a cluster of the fleet reads: without their content, the check has another outcome.
+/// Returns the files that a cluster of the fleet reads: without their content, the check has
+/// another outcome.
 fn read(fleet: &Fleet, args: &[&str], summary_of_all: &str) -> Vec<PathBuf> {
     let copy = copy(&fleet.root);
     let is_read = |file: &PathBuf| {

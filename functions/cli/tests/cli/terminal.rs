@@ -44,7 +44,8 @@ fn cells(number: u16) -> NonZeroU16 {
 }
 
 impl Terminal {
-    /// Starts the command in a home and working directory, on a screen of this many rows and columns.
+    /// Starts the command in a home and working directory, on a screen of this many rows and
+    /// columns.
     pub fn start(
         home: &Path,
         (rows, columns): (u16, u16),
@@ -124,7 +125,8 @@ impl Terminal {
         colours
     }
 
-    /// Waits until `done` accepts the screen, and returns its rows. `expectation` describes it in the failure.
+    /// Waits until `done` accepts the screen, and returns its rows. `expectation` describes it in
+    /// the failure.
     pub fn until(&self, expectation: &str, done: impl Fn(&[String]) -> bool) -> Vec<String> {
         let start = Instant::now();
         loop {

@@ -1,4 +1,5 @@
-//! The command line itself: options before the command, the errors of wrong command lines, help pages.
+//! The command line itself: options before the command, the errors of wrong command lines, help
+//! pages.
 
 use crate::demo::Demo;
 use driftless_harness::command::{Done, driftless, run};
@@ -172,7 +173,8 @@ fn a_wrong_line_is_answered_with_the_next_step() {
     .ok();
 }
 
-/// A kind or field that driftless refuses is not created on a cluster; `--export` writes it with a warning.
+/// A kind or field that driftless refuses is not created on a cluster; `--export` writes it with a
+/// warning.
 #[test]
 fn unserved_objects_are_not_created() {
     for (text, words) in [

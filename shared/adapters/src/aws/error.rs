@@ -4,7 +4,8 @@ use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use driftless_core::ports::{ErrorKind, PortError};
 
-/// Converts an SDK's error to an error of ports. The message begins with the operation, such as `send to the queue`.
+/// Converts an SDK's error to an error of ports. The message begins with the operation, such as
+/// `send to the queue`.
 pub fn to_error<E: ProvideErrorMetadata>(
     operation: &str,
     error: &SdkError<E, HttpResponse>,

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time for which a warm function caches a secret: a rotated secret is read after at most this time.
+/// The time for which a warm function caches a secret: a rotated secret is read after at most this
+/// time.
 const TTL: Duration = Duration::from_secs(120);
 /// The time for which a missing secret is cached: short, because it may be created at any moment.
 const TTL_ABSENT: Duration = Duration::from_secs(15);
@@ -24,7 +25,8 @@ pub struct SecretsManager {
 }
 
 impl SecretsManager {
-    /// Creates a store with a prefix: with `driftless/`, the secret `hubs/staging` is `driftless/hubs/staging`.
+    /// Creates a store with a prefix: with `driftless/`, the secret `hubs/staging` is
+    /// `driftless/hubs/staging`.
     pub fn new(settings: &SdkConfig, prefix: impl Into<String>) -> Self {
         Self {
             client: Client::new(settings),

@@ -1,5 +1,5 @@
-//! Adapters for Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the secret store; other buckets
-//! with S3's API; logins to clusters (EKS) and registries (ECR).
+//! Adapters for Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the
+//! secret store; other buckets with S3's API; logins to clusters (EKS) and registries (ECR).
 
 mod buckets;
 mod error;
@@ -27,7 +27,8 @@ pub async fn settings() -> Settings {
     loader().load().await
 }
 
-/// Returns settings for one endpoint, such as an emulator's, with these credentials; the environment is not read.
+/// Returns settings for one endpoint, such as an emulator's, with these credentials; the
+/// environment is not read.
 pub async fn settings_at(endpoint: &str, region: &str, key_id: &str, key: &str) -> Settings {
     let credentials = Credentials::new(key_id, key, None, None, "given");
     let loader = loader()

@@ -83,7 +83,8 @@ impl Blobs for S3Blobs {
             Precondition::Is(Version(etag)) => request = request.if_match(etag),
         }
         if when != Precondition::None {
-            // A retry after an unclear answer would find its own write and mistake it for another writer's.
+            // A retry after an unclear answer would find its own write and mistake it for another
+            // writer's.
             overrides = overrides.retry_config(RetryConfig::disabled());
         }
         match request.customize().config_override(overrides).send().await {
@@ -118,7 +119,8 @@ impl Blobs for S3Blobs {
         let request = self.client.head_object().bucket(&self.bucket).key(key);
         match request.send().await {
             Ok(answer) => size(&operation, answer.content_length).map(Some),
-            // The answer to a HEAD has no body, so it does not distinguish a missing object from a missing bucket.
+            // The answer to a HEAD has no body, so it does not distinguish a missing object from a
+            // missing bucket.
             Err(error) if status_and_code(&error).is_some_and(|(status, _)| status == 404) => {
                 Ok(None)
             }
@@ -126,7 +128,8 @@ impl Blobs for S3Blobs {
         }
     }
 
-    /// Deletes the object: the bucket keeps superseded versions, and so deleted objects, for a while.
+    /// Deletes the object: the bucket keeps superseded versions, and so deleted objects, for a
+    /// while.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
         blob_key::check(key)?;
         let request = self.client.delete_object().bucket(&self.bucket).key(key);

@@ -1,7 +1,8 @@
 //! Reads Helm repositories and OCI registries over HTTP.
 //!
-//! Tenants name these hosts. So local addresses (loopback, link-local) are refused, also in answers of DNS and in
-//! redirects, unless the connection allows them; the environment's proxy is not used; content encodings are not decoded.
+//! Tenants name these hosts. So local addresses (loopback, link-local) are refused, also in answers
+//! of DNS and in redirects, unless the connection allows them; the environment's proxy is not used;
+//! content encodings are not decoded.
 
 mod registry;
 
@@ -108,7 +109,8 @@ impl Charts for HttpCharts {
     }
 }
 
-/// Returns the headers of a conditional request. A value that is not valid in a header is left out, at the cost of a download.
+/// Returns the headers of a conditional request. A value that is not valid in a header is left out,
+/// at the cost of a download.
 fn conditions(known: &Validator) -> HeaderMap {
     let pairs = [
         (IF_NONE_MATCH, &known.etag),

@@ -1,6 +1,8 @@
-//! OCI registries: the parts of the distribution specification 1.1 that are needed to read an artifact.
+//! OCI registries: the parts of the distribution specification 1.1 that are needed to read an
+//! artifact.
 //!
-//! This is not left to a library, because the registry names the URL of its token service, and every URL must pass the same checks.
+//! This is not left to a library, because the registry names the URL of its token service, and
+//! every URL must pass the same checks.
 
 use crate::tenant_http::{self, Clients, FileRequest, Login};
 use bytes::Bytes;
@@ -111,8 +113,8 @@ impl<'a> Repository<'a> {
         (next.origin() == self.base.origin()).then_some(next)
     }
 
-    /// Lists the manifests that refer to the one of `digest`: from the referrers API, or from the referrers tag of a registry
-    /// without that API.
+    /// Lists the manifests that refer to the one of `digest`: from the referrers API, or from the
+    /// referrers tag of a registry without that API.
     ///
     /// # Errors
     /// Fails if the registry does, or if a list is not valid or too long.
@@ -171,8 +173,8 @@ impl<'a> Repository<'a> {
     /// Reads the manifest of a tag or digest.
     ///
     /// # Errors
-    /// Fails if the registry does, if the manifest has another digest than the requested one, or if it is an index of several
-    /// artifacts.
+    /// Fails if the registry does, if the manifest has another digest than the requested one, or if
+    /// it is an index of several artifacts.
     pub async fn manifest(&self, reference: &str) -> Result<Manifest> {
         let url = self.at(&format!("manifests/{reference}"))?;
         let response = self.get(url, Some(MANIFESTS)).await?;

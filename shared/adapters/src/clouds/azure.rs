@@ -1,7 +1,8 @@
-//! Microsoft Azure: tokens of Entra ID for a service account's token, logins to registries (ACR), and endpoints of clusters (AKS).
+//! Microsoft Azure: tokens of Entra ID for a service account's token, logins to registries (ACR),
+//! and endpoints of clusters (AKS).
 //!
-//! The requests are those of azidentity's client assertions, azcontainerregistry's exchange and armcontainerservice, as
-//! github.com/fluxcd/pkg/auth 0.54 uses them.
+//! The requests are those of azidentity's client assertions, azcontainerregistry's exchange and
+//! armcontainerservice, as github.com/fluxcd/pkg/auth 0.54 uses them.
 
 use super::{CloudHosts, ENDPOINT_TTL, LoginQuery, Services, TokenResponse, unreadable};
 use crate::expiring_cache::ExpiringCache;
@@ -275,7 +276,8 @@ impl Shared {
     }
 }
 
-/// Returns the expiry of a JWT. The signature is not checked here: the service that accepts the token checks it.
+/// Returns the expiry of a JWT. The signature is not checked here: the service that accepts the
+/// token checks it.
 fn end_of(token: &str) -> Option<Duration> {
     let claims = token.split('.').nth(1)?;
     let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;

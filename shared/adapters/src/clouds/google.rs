@@ -1,8 +1,8 @@
-//! Google Cloud: tokens of its security token service for a service account's token, which may impersonate a Google service
-//! account, and endpoints of clusters (GKE).
+//! Google Cloud: tokens of its security token service for a service account's token, which may
+//! impersonate a Google service account, and endpoints of clusters (GKE).
 //!
-//! The requests are those of golang.org/x/oauth2's external accounts and container/v1, as github.com/fluxcd/pkg/auth 0.54 uses
-//! them.
+//! The requests are those of golang.org/x/oauth2's external accounts and container/v1, as
+//! github.com/fluxcd/pkg/auth 0.54 uses them.
 
 use super::{CloudHosts, ENDPOINT_TTL, LoginQuery, Services, TokenResponse, unreadable};
 use crate::expiring_cache::ExpiringCache;

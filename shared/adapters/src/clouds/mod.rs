@@ -1,4 +1,5 @@
-//! Adapters for Microsoft's and Google's clouds. A login needs only a few requests, so there is no SDK.
+//! Adapters for Microsoft's and Google's clouds. A login needs only a few requests, so there is no
+//! SDK.
 
 mod azure;
 mod google;
@@ -23,15 +24,16 @@ const ENDPOINT_TTL: Duration = Duration::from_secs(15 * 60);
 /// The hosts of the clouds' services, which only the operator configures.
 #[derive(Clone, Debug, Default)]
 pub struct CloudHosts {
-    /// The URL of a server that replaces all services, with a path for each host: with `http://127.0.0.1:9001`, requests go to
-    /// `http://127.0.0.1:9001/sts.googleapis.com/v1/token`.
+    /// The URL of a server that replaces all services, with a path for each host: with
+    /// `http://127.0.0.1:9001`, requests go to `http://127.0.0.1:9001/sts.googleapis.com/v1/token`.
     pub stand_in: Option<String>,
     /// The URL of Entra ID's authority, which selects a sovereign cloud of Azure.
     pub azure_authority: Option<String>,
 }
 
 impl CloudHosts {
-    /// Reads `DRIFTLESS_CLOUDS_ENDPOINT` and, like Azure's own libraries, `AZURE_AUTHORITY_HOST` from the environment.
+    /// Reads `DRIFTLESS_CLOUDS_ENDPOINT` and, like Azure's own libraries, `AZURE_AUTHORITY_HOST`
+    /// from the environment.
     pub fn from_env() -> Self {
         let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {

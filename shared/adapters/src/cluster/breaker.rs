@@ -1,9 +1,11 @@
-//! A circuit breaker for one API server: a server that is down costs one bounded probe, regardless of the number of its objects.
+//! A circuit breaker for one API server: a server that is down costs one bounded probe, regardless
+//! of the number of its objects.
 //!
-//! A request without an answer for [`PROBE_AFTER`] sends a probe to find out whether the server answers at all: one slow
-//! webhook or extension of a tenant must not block the server for the others. When the probe fails, every request fails with the
-//! same error, without being sent. When the pause is over, one request probes again (half open) while the others wait for its
-//! result; each failed probe doubles the pause.
+//! A request without an answer for [`PROBE_AFTER`] sends a probe to find out whether the server
+//! answers at all: one slow webhook or extension of a tenant must not block the server for the
+//! others. When the probe fails, every request fails with the same error, without being sent. When
+//! the pause is over, one request probes again (half open) while the others wait for its result;
+//! each failed probe doubles the pause.
 
 use driftless_core::ports::{ErrorKind, PortError, Result};
 use std::sync::{Mutex, PoisonError};
@@ -49,7 +51,8 @@ impl Probed {
 }
 
 impl Breaker {
-    /// Checks whether a request may be sent. A server that is down is probed first, once its pause is over.
+    /// Checks whether a request may be sent. A server that is down is probed first, once its pause
+    /// is over.
     ///
     /// # Errors
     /// Fails with the error of the last probe if the server is down.
@@ -92,7 +95,8 @@ impl Breaker {
         probed.result()
     }
 
-    /// Returns whether a request that failed without an answer after this time is a reason to probe.
+    /// Returns whether a request that failed without an answer after this time is a reason to
+    /// probe.
     pub fn is_suspicious(took: Duration) -> bool {
         took >= CHEAP_FAILURE
     }

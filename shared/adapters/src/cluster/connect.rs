@@ -106,8 +106,8 @@ pub fn config(access: &Access) -> Result<kube::Config> {
     Ok(config)
 }
 
-/// Assembles kube's standard client with our resolver of names. `auth` adds the login to each request, if it is not a header of
-/// the configuration.
+/// Assembles kube's standard client with our resolver of names. `auth` adds the login to each
+/// request, if it is not a header of the configuration.
 ///
 /// # Errors
 /// Fails if certificates or keys cannot be used. The message may quote them.
@@ -116,7 +116,8 @@ pub fn assemble(
     auth: Option<AuthLayer>,
     allow_local: bool,
 ) -> kube::Result<kube::Client> {
-    // The library panics without a default provider in the process. An already installed provider is kept.
+    // The library panics without a default provider in the process. An already installed provider
+    // is kept.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let names = tower::service_fn(move |name: Name| async move {
         let found = resolver::addresses(name.as_str(), allow_local).await;
@@ -145,7 +146,8 @@ fn sensitive(text: String) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Parses the certificates of a PEM bundle; returns `None` if one is not valid or the bundle is empty.
+/// Parses the certificates of a PEM bundle; returns `None` if one is not valid or the bundle is
+/// empty.
 fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let all: Vec<Vec<u8>> = CertificateDer::pem_slice_iter(pem)
         .map(|certificate| certificate.map(|der| der.as_ref().to_vec()))

@@ -1,7 +1,8 @@
 //! Discovers and caches the resources of an API server.
 //!
-//! Aggregated discovery (Kubernetes 1.26) returns everything in two requests, with validators for later
-//! requests. Older servers need a request for each version, which is sent when the version is needed.
+//! Aggregated discovery (Kubernetes 1.26) returns everything in two requests, with validators for
+//! later requests. Older servers need a request for each version, which is sent when the version is
+//! needed.
 
 use super::requests::Caller;
 use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
@@ -38,7 +39,8 @@ struct Known {
 
 struct Version {
     name: String,
-    /// True if the server marked the version as stale, because it cannot reach the aggregated API server.
+    /// True if the server marked the version as stale, because it cannot reach the aggregated API
+    /// server.
     stale: bool,
     kinds: OnceCell<BTreeMap<String, Resource>>,
 }

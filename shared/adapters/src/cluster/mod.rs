@@ -1,7 +1,8 @@
 //! Clients of Kubernetes API servers, with `kube`'s HTTP client.
 //!
-//! The client is assembled here from an [`Access`], so that a tenant's kubeconfig never reaches a loader that runs
-//! programs or opens files. All users of a cluster share one client and one discovery: a user is a header.
+//! The client is assembled here from an [`Access`], so that a tenant's kubeconfig never reaches a
+//! loader that runs programs or opens files. All users of a cluster share one client and one
+//! discovery: a user is a header.
 
 mod breaker;
 pub(crate) mod connect;
@@ -29,7 +30,8 @@ use requests::Caller;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The number of clusters whose connections are cached; the least recently used one is evicted first.
+/// The number of clusters whose connections are cached; the least recently used one is evicted
+/// first.
 const CAPACITY: usize = 256;
 
 /// The adapter of the port [`Clusters`], with a cache of connections and discoveries.
@@ -125,7 +127,8 @@ impl KubeCluster {
         Ok(Self { server, user })
     }
 
-    /// Creates a client that sends its requests to a service, such as an API server in this process; `name` is for messages.
+    /// Creates a client that sends its requests to a service, such as an API server in this
+    /// process; `name` is for messages.
     ///
     /// # Errors
     /// Fails if the user name is not valid in a header.
@@ -160,7 +163,8 @@ impl KubeCluster {
         }
     }
 
-    /// Drops the cached discovery of a resource that the server no longer serves, because its definition was deleted.
+    /// Drops the cached discovery of a resource that the server no longer serves, because its
+    /// definition was deleted.
     fn forget_if_not_served<T>(&self, resource: &Resource, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && error.kind == ErrorKind::NotFound

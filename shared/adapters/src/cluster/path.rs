@@ -2,7 +2,8 @@
 
 use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
 
-/// Returns the path of a resource's objects in a namespace; in all namespaces if `namespace` is empty.
+/// Returns the path of a resource's objects in a namespace; in all namespaces if `namespace` is
+/// empty.
 ///
 /// # Errors
 /// Fails if a name is not valid in a path.
@@ -48,8 +49,8 @@ pub fn directory(resource: &Resource, namespace: &str, name: &str) -> Result<Str
     collection(resource, namespace)
 }
 
-/// Encodes one segment of a path. `.`, `..`, `/` and `%` are refused: they are not valid in names of Kubernetes, and would change
-/// the path.
+/// Encodes one segment of a path. `.`, `..`, `/` and `%` are refused: they are not valid in names
+/// of Kubernetes, and would change the path.
 fn segment(name: &str) -> Result<String> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '%']) {
         return Err(PortError::new(

@@ -1,8 +1,9 @@
-//! The login of a person by the credential plugin of that person's kubeconfig (`user.exec`), as in kubectl.
+//! The login of a person by the credential plugin of that person's kubeconfig (`user.exec`), as in
+//! kubectl.
 //!
-//! A plugin is a program that the kubeconfig names. So plugins are only for commands that a person runs with their own
-//! kubeconfig. Code that serves hubs or reads another person's kubeconfig uses the allow-list of
-//! [`driftless_core::kubeconfig`], which refuses `exec`.
+//! A plugin is a program that the kubeconfig names. So plugins are only for commands that a person
+//! runs with their own kubeconfig. Code that serves hubs or reads another person's kubeconfig uses
+//! the allow-list of [`driftless_core::kubeconfig`], which refuses `exec`.
 
 use super::connect::{assemble, config, refusal};
 use super::{KubeCluster, Server};
@@ -24,8 +25,9 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Creates a plugin from `user.exec` and from the cluster's extension `client.authentication.k8s.io/exec`, if there is one. Returns
-    /// `None` if `exec` is not valid or has no command.
+    /// Creates a plugin from `user.exec` and from the cluster's extension
+    /// `client.authentication.k8s.io/exec`, if there is one. Returns `None` if `exec` is not valid
+    /// or has no command.
     pub fn new(exec: Value, settings: Option<Value>) -> Option<Self> {
         let exec: ExecConfig = serde_json::from_value(exec).ok()?;
         let command = exec.command.as_deref();
@@ -33,10 +35,12 @@ impl Plugin {
         Some(Self { exec, settings })
     }
 
-    /// Runs the plugin and connects with its credential. The plugin is run again when the credential expires.
+    /// Runs the plugin and connects with its credential. The plugin is run again when the
+    /// credential expires.
     ///
     /// # Errors
-    /// Fails if the plugin cannot be started, fails or does not write a credential, and if the access cannot be used.
+    /// Fails if the plugin cannot be started, fails or does not write a credential, and if the
+    /// access cannot be used.
     pub fn connect(&self, access: &Access) -> Result<KubeCluster> {
         let plain = config(access)?;
         let mut with_plugin = plain.clone();
@@ -46,7 +50,8 @@ impl Plugin {
         };
         let failed = |error| self.failed(access, error);
         let auth = with_plugin.auth_layer().map_err(failed)?;
-        // A token goes into each request. A certificate belongs to TLS, so kube runs the plugin when it configures TLS.
+        // A token goes into each request. A certificate belongs to TLS, so kube runs the plugin
+        // when it configures TLS.
         let tls = if auth.is_some() { &plain } else { &with_plugin };
         let client = assemble(tls, auth, access.allow_local).map_err(failed)?;
         KubeCluster::new(Arc::new(Server::new(client, &access.server)), None)
@@ -65,7 +70,8 @@ impl Plugin {
         exec
     }
 
-    /// Converts kube's error. Its messages are not used, because they quote the output of the plugin, which is a credential.
+    /// Converts kube's error. Its messages are not used, because they quote the output of the
+    /// plugin, which is a credential.
     fn failed(&self, access: &Access, error: kube::Error) -> PortError {
         let command = self.exec.command.as_deref().unwrap_or_default();
         let reason = match error {

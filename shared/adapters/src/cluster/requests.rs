@@ -126,10 +126,12 @@ impl Caller<'_> {
         self.exchange(request).await.map(|_| ())
     }
 
-    /// Sends a GET request, and retries it if the server is busy but not if the server cannot be reached.
+    /// Sends a GET request, and retries it if the server is busy but not if the server cannot be
+    /// reached.
     ///
     /// # Errors
-    /// Fails without an answer, and for any status except success, "not modified" and "not found" of an object.
+    /// Fails without an answer, and for any status except success, "not modified" and "not found"
+    /// of an object.
     pub async fn read(
         &self,
         path: &str,
@@ -308,7 +310,8 @@ impl Caller<'_> {
         }
     }
 
-    /// Converts an item of a list. Items of built-in kinds have no apiVersion and kind: the list has them for all items.
+    /// Converts an item of a list. Items of built-in kinds have no apiVersion and kind: the list
+    /// has them for all items.
     fn item(&self, resource: &Resource, mut item: Map<String, Value>) -> Result<Object> {
         item.entry("apiVersion")
             .or_insert_with(|| resource.gvk.api_version().into());
@@ -447,8 +450,8 @@ impl Caller<'_> {
     }
 }
 
-/// Returns whether a deleted object still exists: the answer is an object while something blocks its deletion, but some resources
-/// also return the last state of an object that is gone.
+/// Returns whether a deleted object still exists: the answer is an object while something blocks
+/// its deletion, but some resources also return the last state of an object that is gone.
 fn pending(object: &Value) -> Deleted {
     let metadata = &object["metadata"];
     let held = |field: &str| {
@@ -470,8 +473,8 @@ fn pending(object: &Value) -> Deleted {
     }
 }
 
-/// Returns whether a list must be restarted because its continuation token is too old. Only the reason is checked: the message
-/// about Secrets is withheld.
+/// Returns whether a list must be restarted because its continuation token is too old. Only the
+/// reason is checked: the message about Secrets is withheld.
 fn is_expired(error: &PortError) -> bool {
     matches!(error.reason.as_str(), "Expired" | "Gone")
 }

@@ -6,7 +6,8 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The part of the message that distinguishes a path that the server does not serve from an object that does not exist.
+/// The part of the message that distinguishes a path that the server does not serve from an object
+/// that does not exist.
 pub const NO_SUCH_PATH: &str = "the API server does not serve this path";
 
 /// An answer whose body was read.
@@ -54,8 +55,8 @@ pub struct RequestContext<'a> {
 }
 
 impl ApiResponse {
-    /// Returns whether the API server answered that the object does not exist. A 404 alone is not enough: a proxy or another server
-    /// at that address can also send one.
+    /// Returns whether the API server answered that the object does not exist. A 404 alone is not
+    /// enough: a proxy or another server at that address can also send one.
     pub fn is_absent(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
             && self
@@ -116,8 +117,9 @@ impl ApiResponse {
     }
 }
 
-/// Returns whether a message certainly contains no value of a Secret. The API server quotes values in its messages about invalid
-/// objects, and a message of an admission webhook may contain anything.
+/// Returns whether a message certainly contains no value of a Secret. The API server quotes values
+/// in its messages about invalid objects, and a message of an admission webhook may contain
+/// anything.
 fn may_repeat(context: &RequestContext<'_>, code: StatusCode, status: &Status) -> bool {
     let is_secret = context
         .resource

@@ -11,8 +11,8 @@ use driftless_core::ports::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Embedded servers by address. A connection to one of the addresses needs no socket; its bearer token identifies the user. All
-/// other addresses are left to a fallback.
+/// Embedded servers by address. A connection to one of the addresses needs no socket; its bearer
+/// token identifies the user. All other addresses are left to a fallback.
 #[derive(Default)]
 pub struct EmbeddedClusters {
     servers: Mutex<BTreeMap<String, Known>>,
@@ -43,14 +43,14 @@ impl EmbeddedClusters {
         }
     }
 
-    /// Registers a server under an address, such as `https://staging.demo.internal` or a listener's URL. A server
-    /// may have several addresses.
+    /// Registers a server under an address, such as `https://staging.demo.internal` or a listener's
+    /// URL. A server may have several addresses.
     pub fn add(&self, address: &str, server: &Embedded) {
         self.insert(address, server, None);
     }
 
-    /// Registers a server that accepts every login as `guest`, including certificates and passwords: it replaces a server that is
-    /// not reached.
+    /// Registers a server that accepts every login as `guest`, including certificates and
+    /// passwords: it replaces a server that is not reached.
     pub fn add_open(&self, address: &str, server: &Embedded, guest: User) {
         let known = Known {
             is_open: true,
@@ -59,7 +59,8 @@ impl EmbeddedClusters {
         lock(&self.servers).insert(trimmed(address), known);
     }
 
-    /// Registers a server that accepts every token that was issued for it ([`Login::Issued`]), as `guest`.
+    /// Registers a server that accepts every token that was issued for it ([`Login::Issued`]), as
+    /// `guest`.
     pub fn add_trusting(&self, address: &str, server: &Embedded, guest: User) {
         self.insert(address, server, Some(guest));
     }
@@ -68,8 +69,8 @@ impl EmbeddedClusters {
         lock(&self.servers).insert(trimmed(address), Known::new(server, guest));
     }
 
-    /// Drops the clients and their discoveries, after a definition was replaced by another one of the same kind, which a real
-    /// API server does not allow.
+    /// Drops the clients and their discoveries, after a definition was replaced by another one of
+    /// the same kind, which a real API server does not allow.
     pub fn forget(&self) {
         let mut servers = lock(&self.servers);
         servers.values_mut().for_each(|known| known.clients.clear());

@@ -23,8 +23,8 @@ pub struct Listener {
 }
 
 impl Embedded {
-    /// Listens on a loopback address; port 0 selects a free one. Users log in with bearer tokens of [`Embedded::token`]; a
-    /// request without one is from `system:anonymous`.
+    /// Listens on a loopback address; port 0 selects a free one. Users log in with bearer tokens of
+    /// [`Embedded::token`]; a request without one is from `system:anonymous`.
     ///
     /// # Errors
     /// Fails if the address is not a loopback address or is in use.
@@ -77,7 +77,8 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, service: EmbeddedS
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // The process is out of file descriptors, or the client disconnected: the next attempt may succeed.
+            // The process is out of file descriptors, or the client disconnected: the next attempt
+            // may succeed.
             tokio::task::yield_now().await;
             continue;
         };

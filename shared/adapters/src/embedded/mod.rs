@@ -1,4 +1,5 @@
-//! Kubernetes API servers in this process: [`driftless_apiserver`] with a clock, users, clients and listeners.
+//! Kubernetes API servers in this process: [`driftless_apiserver`] with a clock, users, clients and
+//! listeners.
 //!
 //! ```text
 //! Embedded --service(user)--> kube::Client            no socket, no TLS
@@ -7,10 +8,11 @@
 //! EmbeddedClusters            dyn Clusters            connects kubeconfigs to these servers, without a socket
 //! ```
 //!
-//! The server itself is a value without tasks. This module adds the time and the uids (from a [`Clock`]), tokens
-//! for its users, streams for its watches, and after each write the effects of the namespace controller and the garbage
-//! collector. Other controllers are missing, so a Deployment never becomes ready by itself, unless the server was created
-//! with [`Embedded::with_workloads`], which simulates that all pods run.
+//! The server itself is a value without tasks. This module adds the time and the uids (from a
+//! [`Clock`]), tokens for its users, streams for its watches, and after each write the effects of
+//! the namespace controller and the garbage collector. Other controllers are missing, so a
+//! Deployment never becomes ready by itself, unless the server was created with
+//! [`Embedded::with_workloads`], which simulates that all pods run.
 
 mod clusters;
 mod kubeconfig;
@@ -55,12 +57,14 @@ struct Shared {
 const WARNS: &str = "299 - \"Validation failed for ValidatingAdmissionPolicy";
 
 impl Embedded {
-    /// Creates a cluster. `clock` determines the times of its objects, their uids and the length of its watches.
+    /// Creates a cluster. `clock` determines the times of its objects, their uids and the length of
+    /// its watches.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::start(Server::new(server_clock(clock.as_ref())), clock, false)
     }
 
-    /// Creates a cluster whose workloads have the status as if all of their pods ran: see [`Server::run_workloads`].
+    /// Creates a cluster whose workloads have the status as if all of their pods ran: see
+    /// [`Server::run_workloads`].
     pub fn with_workloads(clock: Arc<dyn Clock>) -> Self {
         Self::start(Server::new(server_clock(clock.as_ref())), clock, true)
     }
@@ -129,7 +133,8 @@ impl Embedded {
         }
     }
 
-    /// Returns the objects about which admission policies have warned, as `KIND/NAMESPACE/NAME`, each with the warning.
+    /// Returns the objects about which admission policies have warned, as `KIND/NAMESPACE/NAME`,
+    /// each with the warning.
     pub fn policy_warnings(&self) -> BTreeSet<(String, String)> {
         lock(&self.shared.warned).clone()
     }
@@ -157,7 +162,8 @@ impl Embedded {
         EmbeddedService::new(self.clone(), users::UserSource::Known(user))
     }
 
-    /// Returns a client for the core that acts as one user. `name` is for messages. It must be called within a tokio runtime.
+    /// Returns a client for the core that acts as one user. `name` is for messages. It must be
+    /// called within a tokio runtime.
     ///
     /// # Errors
     /// Never fails with an embedded server.

@@ -178,7 +178,8 @@ struct Running {
     over: bool,
 }
 
-/// Streams the events of a watch. Each item has the events since the last one, with one JSON document per line.
+/// Streams the events of a watch. Each item has the events since the last one, with one JSON
+/// document per line.
 fn events(
     server: Embedded,
     watch: Watch,

@@ -1,4 +1,5 @@
-//! Creates the certificate of a listener: a new certificate authority signs it, and its key is then dropped.
+//! Creates the certificate of a listener: a new certificate authority signs it, and its key is then
+//! dropped.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,

@@ -30,8 +30,8 @@ pub(super) enum UserSource {
 }
 
 impl Embedded {
-    /// Returns the user of an `Authorization` header with a token of [`Embedded::token`] or of a service account; `None` if
-    /// the server does not accept the credentials.
+    /// Returns the user of an `Authorization` header with a token of [`Embedded::token`] or of a
+    /// service account; `None` if the server does not accept the credentials.
     pub fn user(&self, authorization: Option<&str>) -> Option<User> {
         let Some(authorization) = authorization else {
             return Some(anonymous());

@@ -15,11 +15,12 @@ use std::time::{Duration, SystemTime};
 /// The number of attempts to read a directory that changes while it is read.
 const TRIES: usize = 20;
 
-/// Plain directories that replace repositories: the current files of a directory are the commit, and the id of their Git tree is
-/// the revision. Git itself is not needed.
+/// Plain directories that replace repositories: the current files of a directory are the commit,
+/// and the id of their Git tree is the revision. Git itself is not needed.
 ///
-/// A directory is read when it has not changed for a while, so that a half-written file is not in any commit. Files that a
-/// `.gitignore` in the directory names, and temporary files of editors, are left out.
+/// A directory is read when it has not changed for a while, so that a half-written file is not in
+/// any commit. Files that a `.gitignore` in the directory names, and temporary files of editors,
+/// are left out.
 #[derive(Clone)]
 pub struct DirectoryGit {
     directories: Vec<Arc<Directory>>,
@@ -51,7 +52,8 @@ struct Snapshot {
 struct DirectoryState(BTreeMap<PathBuf, (SystemTime, u64)>);
 
 impl DirectoryGit {
-    /// Creates a Git adapter without directories. A directory is read when it has not changed for `quiet`.
+    /// Creates a Git adapter without directories. A directory is read when it has not changed for
+    /// `quiet`.
     pub fn new(quiet: Duration) -> Self {
         Self {
             directories: Vec::new(),
@@ -68,13 +70,15 @@ impl DirectoryGit {
         self
     }
 
-    /// Sets a function that changes the files of all directories that are added later. Revisions remain those of the unchanged files.
+    /// Sets a function that changes the files of all directories that are added later. Revisions
+    /// remain those of the unchanged files.
     pub fn through(mut self, change: fn(&mut FileTree)) -> Self {
         self.change = Some(change);
         self
     }
 
-    /// Adds a directory that replaces the repository at `url`, for one branch or tag or for all of them.
+    /// Adds a directory that replaces the repository at `url`, for one branch or tag or for all of
+    /// them.
     ///
     /// # Errors
     /// Fails if the URL is not one of a repository, or if the directory does not exist.
@@ -101,7 +105,8 @@ impl DirectoryGit {
         Ok(self)
     }
 
-    /// Returns the directory that replaces a repository, with its files as of the last read; `None` if it is not configured or not yet read.
+    /// Returns the directory that replaces a repository, with its files as of the last read; `None`
+    /// if it is not configured or not yet read.
     pub fn last_read(
         &self,
         url: &str,
@@ -121,7 +126,8 @@ impl DirectoryGit {
         self.directories.iter().filter_map(last_read).collect()
     }
 
-    /// Reads every directory and returns its current files, without the changes of [`DirectoryGit::through`].
+    /// Reads every directory and returns its current files, without the changes of
+    /// [`DirectoryGit::through`].
     ///
     /// # Errors
     /// Fails if a directory cannot be read.
@@ -137,8 +143,8 @@ impl DirectoryGit {
         self.directories.iter().map(read).collect()
     }
 
-    /// Returns the repositories, as [`index::repository`] names them, whose directories have changed since they were last read.
-    /// A directory that can no longer be read is reported once.
+    /// Returns the repositories, as [`index::repository`] names them, whose directories have
+    /// changed since they were last read. A directory that can no longer be read is reported once.
     pub async fn changed(&self) -> Vec<String> {
         let directories = self.directories.clone();
         let changed = move || {
@@ -182,7 +188,8 @@ impl DirectoryGit {
         })
     }
 
-    /// Waits until a directory no longer changes and reads it, unless it is unchanged since the last read. Returns the revision.
+    /// Waits until a directory no longer changes and reads it, unless it is unchanged since the
+    /// last read. Returns the revision.
     async fn take(&self, directory: &Arc<Directory>, limits: FetchLimits) -> Result<String> {
         for _ in 0..TRIES {
             let (of, quiet) = (directory.clone(), self.quiet);
@@ -208,7 +215,8 @@ impl DirectoryGit {
     }
 }
 
-/// Returns the repository of a URL, as [`index::repository`] names it; the URL of a chart repository may have no path.
+/// Returns the repository of a URL, as [`index::repository`] names it; the URL of a chart
+/// repository may have no path.
 fn repository(url: &str) -> Option<String> {
     index::repository(url).or_else(|| {
         let (_, host) = url.split_once("://")?;
@@ -291,7 +299,8 @@ impl Directory {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the directory has changed since the last read. The snapshot of an unreadable directory is dropped.
+    /// Returns whether the directory has changed since the last read. The snapshot of an unreadable
+    /// directory is dropped.
     fn is_changed(&self) -> bool {
         let state = DirectoryState::at(&self.path);
         let mut snapshot = self.lock();
@@ -305,7 +314,8 @@ impl Directory {
         !same
     }
 
-    /// Reads the directory and returns the id of its files; `None` if its state is not `state` before and after.
+    /// Reads the directory and returns the id of its files; `None` if its state is not `state`
+    /// before and after.
     fn read(&self, state: DirectoryState, limits: FetchLimits) -> Result<Option<String>> {
         if DirectoryState::at(&self.path)? != state {
             return Ok(None);
@@ -363,7 +373,8 @@ fn is_absent(error: &ignore::Error) -> bool {
         .is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// Returns whether a file belongs to the repository: it is not Git's own and not a temporary file of an editor.
+/// Returns whether a file belongs to the repository: it is not Git's own and not a temporary file
+/// of an editor.
 fn is_part(entry: &DirEntry) -> bool {
     let name = entry.file_name().to_string_lossy();
     let exact = [".git", ".DS_Store", "4913"];

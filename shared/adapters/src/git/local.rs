@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 /// The limit of the depth of a tree's directories.
 const DEPTH: usize = 256;
 
-/// Git repositories in directories of this machine, worktrees or bare ones, but only those that the operator names. Tenants'
-/// objects can also name directories, and must not learn what else exists on this machine.
+/// Git repositories in directories of this machine, worktrees or bare ones, but only those that the
+/// operator names. Tenants' objects can also name directories, and must not learn what else exists
+/// on this machine.
 ///
-/// Only commits are read, not the files of the worktree. A repository's own configuration runs no programs.
+/// Only commits are read, not the files of the worktree. A repository's own configuration runs no
+/// programs.
 #[derive(Clone, Debug)]
 pub struct LocalGit {
     repositories: Vec<PathBuf>,
@@ -104,7 +106,8 @@ impl LocalGit {
     }
 }
 
-/// Opens an allowed repository, also by its `.git`. The error for any other path does not reveal whether it exists.
+/// Opens an allowed repository, also by its `.git`. The error for any other path does not reveal
+/// whether it exists.
 fn open(allowed: &[PathBuf], directory: &str) -> Result<Repository> {
     let real = Path::new(directory).canonicalize().ok();
     let named = |real: &PathBuf| {

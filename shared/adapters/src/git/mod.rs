@@ -1,5 +1,5 @@
-//! Adapters for Git repositories: GitHub's API, any server in Git's own protocol, repositories on this machine, and plain directories
-//! that replace repositories.
+//! Adapters for Git repositories: GitHub's API, any server in Git's own protocol, repositories on
+//! this machine, and plain directories that replace repositories.
 
 mod directory;
 mod github;
@@ -64,7 +64,8 @@ impl GitRouter {
         self
     }
 
-    /// Parses a repository's URL. With an SSH key, GitHub's repositories are also read in Git's own protocol.
+    /// Parses a repository's URL. With an SSH key, GitHub's repositories are also read in Git's own
+    /// protocol.
     fn place(url: &str, auth: &GitAuth) -> Result<Location> {
         let place = repository::place(url)?;
         Ok(match auth {
@@ -184,7 +185,8 @@ impl<'a> RefSpec<'a> {
     }
 }
 
-/// Returns whether a name obeys those of Git's rules that keep a reference's path from being changed.
+/// Returns whether a name obeys those of Git's rules that keep a reference's path from being
+/// changed.
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 1000

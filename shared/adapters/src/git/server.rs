@@ -26,7 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Repositories of all servers at `https://` and `ssh://`. Local addresses are refused unless the connection allows them.
+/// Repositories of all servers at `https://` and `ssh://`. Local addresses are refused unless the
+/// connection allows them.
 #[derive(Clone, Default)]
 pub struct GitServers {
     clients: Arc<Clients>,
@@ -216,7 +217,8 @@ fn port_error(error: Error, operation: &str, url: &str) -> PortError {
     PortError::new(kind, format!("unable to {operation} '{url}': {message}"))
 }
 
-/// The network of the Git client: the HTTP client for hosts that tenants name, and the same checks for SSH.
+/// The network of the Git client: the HTTP client for hosts that tenants name, and the same checks
+/// for SSH.
 struct Gate {
     clients: Arc<Clients>,
     connection: Connection,

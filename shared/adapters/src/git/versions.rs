@@ -1,4 +1,5 @@
-//! Selects tags by version ranges, with the syntax and semantics of Masterminds/semver 3.5, which Flux uses.
+//! Selects tags by version ranges, with the syntax and semantics of Masterminds/semver 3.5, which
+//! Flux uses.
 
 use semver::{Prerelease, Version};
 use std::cmp::Ordering;
@@ -48,12 +49,14 @@ impl Range {
         text.split("||").map(group).collect::<Option<_>>().map(Self)
     }
 
-    /// Returns the highest tag in the range. Only tags that are full versions count, with or without a leading `v`.
+    /// Returns the highest tag in the range. Only tags that are full versions count, with or
+    /// without a leading `v`.
     pub fn highest<'a>(&self, tags: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
         let versions = tags
             .into_iter()
             .filter_map(|tag| Some((version_of(tag)?, tag)));
-        // Of equal versions (`1.0.0` and `v1.0.0`) take the greater name, so that the order of the tags does not matter.
+        // Of equal versions (`1.0.0` and `v1.0.0`) take the greater name, so that the order of the
+        // tags does not matter.
         versions
             .filter(|(version, _)| self.has(version))
             .max()
@@ -174,7 +177,8 @@ impl Bound {
         }
     }
 
-    /// Checks a bound with `^`: only the parts after the first number that is not zero may be greater.
+    /// Checks a bound with `^`: only the parts after the first number that is not zero may be
+    /// greater.
     fn caret(
         &self,
         version: &Version,

@@ -14,15 +14,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The prefixes of blobs about running work. They are useless after a power loss, when no work runs: their files may be torn, and
-/// writes of them do not wait for the disk.
+/// The prefixes of blobs about running work. They are useless after a power loss, when no work
+/// runs: their files may be torn, and writes of them do not wait for the disk.
 pub const VOLATILE_PREFIXES: [&str; 2] = ["schedule/", "objects/"];
 
-/// A directory that replaces the bucket, with the same conditional writes, for any number of processes on one machine.
+/// A directory that replaces the bucket, with the same conditional writes, for any number of
+/// processes on one machine.
 ///
-/// A blob's version is a hash of its content. Blobs are written atomically: to a temporary file, which is synced to the disk and
-/// renamed. After a power loss the newest blobs may be missing, and the next steps write them again. Entries that are not
-/// files, and blobs that [`Blobs::set_aside`] moves away, are kept in the directory `damaged`.
+/// A blob's version is a hash of its content. Blobs are written atomically: to a temporary file,
+/// which is synced to the disk and renamed. After a power loss the newest blobs may be missing, and
+/// the next steps write them again. Entries that are not files, and blobs that [`Blobs::set_aside`]
+/// moves away, are kept in the directory `damaged`.
 #[derive(Clone, Debug)]
 pub struct DirectoryBlobs {
     directory: Arc<Directory>,
@@ -45,8 +47,8 @@ impl DirectoryBlobs {
         })
     }
 
-    /// Removes a blob that was not written for the time `unwritten`, while writers of the same key are locked out. Returns whether
-    /// it was removed.
+    /// Removes a blob that was not written for the time `unwritten`, while writers of the same key
+    /// are locked out. Returns whether it was removed.
     ///
     /// # Errors
     /// Fails if the file system does.

@@ -29,7 +29,8 @@ impl Clock for SystemClock {
     fn nonce(&self) -> [u8; 16] {
         let mut nonce = [0; 16];
         if getrandom::fill(&mut nonce).is_err() {
-            // A nonce must only be unique: the seed of the hash maps and the time are enough for that.
+            // A nonce must only be unique: the seed of the hash maps and the time are enough for
+            // that.
             let now = self.now().as_nanos();
             nonce[..8].copy_from_slice(&RandomState::new().hash_one(now).to_be_bytes());
             nonce[8..].copy_from_slice(&RandomState::new().hash_one(now).to_be_bytes());

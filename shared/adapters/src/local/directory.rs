@@ -1,4 +1,5 @@
-//! Files that are written atomically, below one directory. Entries in their place that are not files are moved to `damaged`.
+//! Files that are written atomically, below one directory. Entries in their place that are not
+//! files are moved to `damaged`.
 
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -20,7 +21,8 @@ pub(super) struct Directory {
     root: PathBuf,
     /// The directory of the blobs.
     pub(super) blobs: PathBuf,
-    /// The directory of the lock files that serialise writers: one for each value of the first byte of the key's hash.
+    /// The directory of the lock files that serialise writers: one for each value of the first byte
+    /// of the key's hash.
     locks: PathBuf,
     /// The directory of the temporary files, which are renamed to blobs.
     aside: PathBuf,
@@ -59,7 +61,8 @@ impl Directory {
         Ok(file)
     }
 
-    /// Reads a file; returns `None` if it does not exist or is a directory, which the next write moves away.
+    /// Reads a file; returns `None` if it does not exist or is a directory, which the next write
+    /// moves away.
     pub(super) fn read(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
         present(fs::read(self.blobs.join(file)))
     }
@@ -70,8 +73,9 @@ impl Directory {
         Ok(found.filter(|meta| !meta.is_dir()))
     }
 
-    /// Writes a file. Unless it `may_tear`, the content is synced to the disk before the rename: a power loss leaves the
-    /// old or the new content. The rename itself is not synced, so the next step must expect either.
+    /// Writes a file. Unless it `may_tear`, the content is synced to the disk before the rename: a
+    /// power loss leaves the old or the new content. The rename itself is not synced, so the next
+    /// step must expect either.
     pub(super) fn write(&self, file: &Path, content: &[u8], may_tear: bool) -> io::Result<()> {
         let count = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let temporary = self.aside.join(format!("{}-{count}", std::process::id()));
@@ -93,7 +97,8 @@ impl Directory {
         fs::rename(temporary, file)
     }
 
-    /// Removes a file. Empty directories are kept: their removal would race with writers of other files in them.
+    /// Removes a file. Empty directories are kept: their removal would race with writers of other
+    /// files in them.
     pub(super) fn remove(&self, file: &Path) -> io::Result<()> {
         match self.metadata(file)? {
             Some(_) => fs::remove_file(self.blobs.join(file)).or_else(absent),
@@ -101,7 +106,8 @@ impl Directory {
         }
     }
 
-    /// Creates a directory with its parents below the root. A file in the place of one is moved to `damaged`.
+    /// Creates a directory with its parents below the root. A file in the place of one is moved to
+    /// `damaged`.
     fn make_directories(&self, dir: &Path) -> io::Result<()> {
         if dir.is_dir() {
             return Ok(());
@@ -143,8 +149,8 @@ impl Directory {
     }
 }
 
-/// Moves an unusable file or directory below `root` to `root/damaged/NUMBER`, with the same relative path. A missing one is not an
-/// error.
+/// Moves an unusable file or directory below `root` to `root/damaged/NUMBER`, with the same
+/// relative path. A missing one is not an error.
 ///
 /// # Errors
 /// Fails if the file system does.
@@ -194,8 +200,8 @@ pub(super) fn age(meta: &fs::Metadata) -> Option<Duration> {
     meta.modified().ok()?.elapsed().ok()
 }
 
-/// Returns `None` for a missing file, for a directory in the place of a file, and for a file in the place of a directory: none of
-/// them is a blob.
+/// Returns `None` for a missing file, for a directory in the place of a file, and for a file in the
+/// place of a directory: none of them is a blob.
 pub(super) fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -17,7 +17,8 @@ pub struct LocalSecrets {
 }
 
 impl LocalSecrets {
-    /// Creates a store. Given secrets take precedence over the directory's. The file of `hubs/staging` is `DIRECTORY/hubs/staging`.
+    /// Creates a store. Given secrets take precedence over the directory's. The file of
+    /// `hubs/staging` is `DIRECTORY/hubs/staging`.
     pub fn new(given: BTreeMap<String, Secret>, directory: Option<PathBuf>) -> Self {
         Self { given, directory }
     }

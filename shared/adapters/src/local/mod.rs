@@ -1,4 +1,5 @@
-//! Adapters for one machine: a directory in place of the bucket, a queue in memory, secrets from files.
+//! Adapters for one machine: a directory in place of the bucket, a queue in memory, secrets from
+//! files.
 
 mod blobs;
 mod clock;

@@ -1,14 +1,15 @@
 //! Maps blob keys to file names and back.
 //!
-//! Different keys get different files, also on a file system that ignores case; a key can be a parent of another one
-//! (`a` and `a/b`); and no key leads out of the directory.
+//! Different keys get different files, also on a file system that ignores case; a key can be a
+//! parent of another one (`a` and `a/b`); and no key leads out of the directory.
 
 use driftless_core::ports::Result;
 use std::path::{Path, PathBuf};
 
 /// The extension of the files of blobs; no directory has it.
 const ENDING: &str = ".blob";
-/// The limit of the name of a directory or file in bytes, well below the limit of file systems of 255.
+/// The limit of the name of a directory or file in bytes, well below the limit of file systems of
+/// 255.
 const NAME_LENGTH: usize = 200;
 
 /// Returns the file of a key, relative to the directory of blobs.

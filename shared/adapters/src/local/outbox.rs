@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A queue without workers: each request is a file with an SQS event for the reconcile function.
 ///
-/// It is for a single function on a developer's machine: the queued requests can be read, and passed on with
-/// `cargo lambda invoke reconcile --data-file FILE`. A file's name begins with the time at which the request is due, in
-/// milliseconds since 1970.
+/// It is for a single function on a developer's machine: the queued requests can be read, and
+/// passed on with `cargo lambda invoke reconcile --data-file FILE`. A file's name begins with the
+/// time at which the request is due, in milliseconds since 1970.
 #[derive(Debug)]
 pub struct OutboxQueue {
     directory: PathBuf,

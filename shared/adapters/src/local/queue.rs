@@ -14,9 +14,10 @@ const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 
 /// A queue in the memory of this process.
 ///
-/// Waiting requests for the same object are merged, at the earliest of their times, except messages with a token, which requeue
-/// an object. An object is worked on by one worker at a time: requests for it that arrive meanwhile wait until the worker is done.
-/// Requests do not outlive the process; the next sweep finds the objects that are due.
+/// Waiting requests for the same object are merged, at the earliest of their times, except messages
+/// with a token, which requeue an object. An object is worked on by one worker at a time: requests
+/// for it that arrive meanwhile wait until the worker is done. Requests do not outlive the process;
+/// the next sweep finds the objects that are due.
 #[derive(Clone)]
 pub struct LocalQueue {
     shared: Arc<Shared>,
@@ -33,7 +34,8 @@ type Key = (String, ObjectRef, Option<String>);
 
 #[derive(Default)]
 struct State {
-    /// The waiting requests by time; the number keeps requests of the same time in order of arrival.
+    /// The waiting requests by time; the number keeps requests of the same time in order of
+    /// arrival.
     due: BTreeMap<(Instant, u64), Request>,
     waiting: HashMap<Key, (Instant, u64)>,
     working: HashSet<(String, ObjectRef)>,
@@ -170,7 +172,8 @@ impl LocalQueue {
         self.shared.lock().due.len()
     }
 
-    /// Returns whether no worker is busy and no request is due: all waiting requests have a later time.
+    /// Returns whether no worker is busy and no request is due: all waiting requests have a later
+    /// time.
     pub fn is_quiet(&self) -> bool {
         let state = self.shared.lock();
         let now = Instant::now();

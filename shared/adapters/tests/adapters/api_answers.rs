@@ -279,7 +279,8 @@ async fn servers_before_aggregated_discovery() {
     );
 }
 
-/// The kinds of an aggregated API server that does not answer are unknown, which is not the same as not served.
+/// The kinds of an aggregated API server that does not answer are unknown, which is not the same as
+/// not served.
 #[tokio::test]
 async fn a_stale_group_is_not_an_absent_kind() {
     let stale = json!({"kind": "APIGroupDiscoveryList", "items": [{
@@ -327,7 +328,8 @@ impl Silent {
         }
     }
 
-    /// Returns the number of requests that one `get` caused, its duration in seconds, and its error message.
+    /// Returns the number of requests that one `get` caused, its duration in seconds, and its error
+    /// message.
     async fn get(&self) -> (usize, u64, String) {
         let start = tokio::time::Instant::now();
         let error = self.cluster.get(&pods(), "a", "a").await.unwrap_err();
@@ -337,7 +339,8 @@ impl Silent {
     }
 }
 
-/// A server that is down costs one probe, regardless of the number of requests; each failed probe doubles the pause.
+/// A server that is down costs one probe, regardless of the number of requests; each failed probe
+/// doubles the pause.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_is_probed_by_one_request() {
     let server = Silent::new();

@@ -1,4 +1,5 @@
-//! Tests of an embedded API server through each of its clients: kube's client, the core's port, a kubeconfig, HTTPS.
+//! Tests of an embedded API server through each of its clients: kube's client, the core's port, a
+//! kubeconfig, HTTPS.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Tests with a registry like ECR: it requires user and password with each request, and its layers are on another host.
+//! Tests with a registry like ECR: it requires user and password with each request, and its layers
+//! are on another host.
 
 use axum::Router;
 use axum::body::Body;

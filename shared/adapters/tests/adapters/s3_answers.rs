@@ -40,7 +40,8 @@ fn is() -> Precondition {
     Precondition::Is(Version("\"e\"".into()))
 }
 
-/// A repeated conditional write would find its own first attempt and mistake it for another writer's.
+/// A repeated conditional write would find its own first attempt and mistake it for another
+/// writer's.
 #[tokio::test]
 async fn a_conditional_write_is_sent_once_and_an_unclear_outcome_is_an_error() {
     for (status, code, kind) in [
@@ -83,7 +84,8 @@ async fn a_refusal_is_an_answer() {
     assert!(blobs.get("k").await.unwrap().is_none());
 }
 
-/// The size of a blob is read without its content, and only the given version of a blob is set aside.
+/// The size of a blob is read without its content, and only the given version of a blob is set
+/// aside.
 #[tokio::test]
 async fn the_size_of_a_blob_and_a_damaged_blob() {
     let damaged = Version("\"e\"".into());

@@ -240,7 +240,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Returns whether the policy admits a request whose evaluation fails (`failurePolicy: Ignore`).
+    /// Returns whether the policy admits a request whose evaluation fails
+    /// (`failurePolicy: Ignore`).
     pub(super) fn ignores_failures(&self) -> bool {
         ignores_failures(&self.matched.policy)
     }

@@ -12,8 +12,8 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::text;
 
-/// Applies the MutatingAdmissionPolicies of a request to its object: first all of them, then again those with
-/// `reinvocationPolicy: IfNeeded` if a later one changed the object.
+/// Applies the MutatingAdmissionPolicies of a request to its object: first all of them, then again
+/// those with `reinvocationPolicy: IfNeeded` if a later one changed the object.
 ///
 /// # Errors
 /// The failures of policies that do not ignore them, as the real server answers them.
@@ -55,8 +55,9 @@ pub(crate) fn mutate(
     Err(error)
 }
 
-/// Makes one pass over the policies. Returns the number of the last invocation that changed the object, counted from one. Adds to
-/// `again` the invocations that must be repeated if a later one changes the object.
+/// Makes one pass over the policies. Returns the number of the last invocation that changed the
+/// object, counted from one. Adds to `again` the invocations that must be repeated if a later one
+/// changes the object.
 fn pass(
     state: &State,
     request: &Request<'_>,
@@ -176,7 +177,8 @@ fn invoke(
     Ok(())
 }
 
-/// Applies the JSON Patch that an expression made. If a `test` operation fails, the object stays unchanged.
+/// Applies the JSON Patch that an expression made. If a `test` operation fails, the object stays
+/// unchanged.
 fn json_patch(object: &Value, operations: &Value) -> Result<Value, String> {
     let Some(operations) = operations.as_array() else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".into());

@@ -61,7 +61,8 @@ pub(super) struct Matched {
     pub resource: Arc<Resource>,
 }
 
-/// Returns the policies of a kind that apply to a request and have bindings. `kind` is `validating` or `mutating`.
+/// Returns the policies of a kind that apply to a request and have bindings. `kind` is `validating`
+/// or `mutating`.
 ///
 /// # Errors
 /// The policy that cannot be matched, with the reason.
@@ -106,7 +107,8 @@ pub(super) fn matching(
     found
 }
 
-/// Returns the resource, in the version of the rule, if `matchConstraints` or `matchResources` select the request.
+/// Returns the resource, in the version of the rule, if `matchConstraints` or `matchResources`
+/// select the request.
 ///
 /// # Errors
 /// A selector that is not valid.
@@ -145,7 +147,8 @@ pub(super) fn matches(
     Ok(covering_resource(state, request, wanted, exact))
 }
 
-/// Returns whether the selector selects the namespace of a request; a cluster-scoped object is always selected.
+/// Returns whether the selector selects the namespace of a request; a cluster-scoped object is
+/// always selected.
 fn in_namespace(state: &State, request: &Request<'_>, selector: &LabelSelector) -> bool {
     if request.is_namespace() {
         return request
@@ -220,11 +223,12 @@ pub(super) fn to_version(request: &Request<'_>, to: &Resource, object: &Value) -
     objects::in_version(to, &stored)
 }
 
-/// Returns the parameters of a binding: one `None` if the policy has no `paramKind`, an empty list if they are missing and the binding
-/// allows that.
+/// Returns the parameters of a binding: one `None` if the policy has no `paramKind`, an empty list
+/// if they are missing and the binding allows that.
 ///
 /// # Errors
-/// A kind that is not served, a reference that does not fit, and missing parameters that the binding denies.
+/// A kind that is not served, a reference that does not fit, and missing parameters that the
+/// binding denies.
 pub(super) fn params(
     state: &State,
     policy: &Value,

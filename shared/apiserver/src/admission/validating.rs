@@ -27,8 +27,9 @@ impl Denial {
     }
 }
 
-/// Evaluates the ValidatingAdmissionPolicies of a request. Adds a warning for each refusal whose binding only warns.
-/// Audit annotations are evaluated only for their errors, since this server has no audit log.
+/// Evaluates the ValidatingAdmissionPolicies of a request. Adds a warning for each refusal whose
+/// binding only warns. Audit annotations are evaluated only for their errors, since this server has
+/// no audit log.
 ///
 /// # Errors
 /// The first refusal that a binding denies, as the real server answers it.
@@ -176,7 +177,8 @@ fn decide(policy: &Value, evaluation: &Evaluation<'_>) -> (Vec<Denial>, Vec<Stri
     (denials, failures)
 }
 
-/// Returns the message of a validation: that of its `messageExpression`, else its `message`, else one with the expression.
+/// Returns the message of a validation: that of its `messageExpression`, else its `message`, else
+/// one with the expression.
 fn message(validation: &Value, evaluation: &Evaluation<'_>) -> String {
     let expression = text(validation, "/messageExpression");
     if !expression.trim().is_empty()

@@ -1,9 +1,11 @@
-//! Impersonation: the effective user of a request, as k8s.io/apiserver 0.36 decides it, including constrained impersonation.
+//! Impersonation: the effective user of a request, as k8s.io/apiserver 0.36 decides it, including
+//! constrained impersonation.
 //!
-//! The headers of a request name a user, uid, groups and extra values. There are five modes, each with its own verbs: the
-//! constrained ones need `impersonate:MODE` on each requested value and `impersonate-on:MODE:VERB` on the request itself;
-//! the legacy one needs `impersonate` on each requested value. The mode that last succeeded for a user is tried first; the
-//! error of the first mode that fails is returned.
+//! The headers of a request name a user, uid, groups and extra values. There are five modes, each
+//! with its own verbs: the constrained ones need `impersonate:MODE` on each requested value and
+//! `impersonate-on:MODE:VERB` on the request itself; the legacy one needs `impersonate` on each
+//! requested value. The mode that last succeeded for a user is tried first; the error of the first
+//! mode that fails is returned.
 
 use std::collections::BTreeMap;
 
@@ -394,7 +396,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns the message with which constrained impersonation refuses extra values before it checks RBAC, if it does.
+/// Returns the message with which constrained impersonation refuses extra values before it checks
+/// RBAC, if it does.
 fn extra_problem(extra: &[(String, Vec<String>)]) -> Option<String> {
     extra.iter().find_map(|(key, values)| {
         if key.is_empty() {
@@ -415,7 +418,8 @@ fn extra_problem(extra: &[(String, Vec<String>)]) -> Option<String> {
     })
 }
 
-/// Checks that a string is a domain-prefixed path. Returns the message of apimachinery's `IsDomainPrefixedPath` if it is not.
+/// Checks that a string is a domain-prefixed path. Returns the message of apimachinery's
+/// `IsDomainPrefixedPath` if it is not.
 fn domain_path_problem(key: &str) -> Option<String> {
     const PATH: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
     let invalid =

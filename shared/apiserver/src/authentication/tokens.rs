@@ -36,7 +36,8 @@ impl Tokens {
         token
     }
 
-    /// Returns the record of a token; `None` if this server did not issue it, it has expired, or its account was deleted.
+    /// Returns the record of a token; `None` if this server did not issue it, it has expired, or
+    /// its account was deleted.
     pub(crate) fn find(&self, state: &State, token: &str, now: Timestamp) -> Option<&Issued> {
         let issued = self.0.get(token)?;
         let key = (issued.namespace.clone(), issued.account.clone());

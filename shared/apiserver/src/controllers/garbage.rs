@@ -1,5 +1,5 @@
-//! The namespace controller and the garbage collector, which run only when called: namespaces are emptied, objects whose owners
-//! are gone are deleted.
+//! The namespace controller and the garbage collector, which run only when called: namespaces are
+//! emptied, objects whose owners are gone are deleted.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::store::{Key, Name};
 use crate::values::clock::Clock;
 use crate::values::{set, text};
 
-/// Runs the namespace controller and the garbage collector until nothing is left for them. Returns the number of objects that they
-/// changed.
+/// Runs the namespace controller and the garbage collector until nothing is left for them. Returns
+/// the number of objects that they changed.
 pub(crate) fn settle(state: &mut State, clock: &Clock) -> usize {
     let mut touched = 0;
     while !state.store.is_settled() {

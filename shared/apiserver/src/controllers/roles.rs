@@ -1,5 +1,5 @@
-//! Sets the rules of aggregated cluster roles, as the controller `clusterroleaggregation` of kube-controller-manager 1.36
-//! does, but at once.
+//! Sets the rules of aggregated cluster roles, as the controller `clusterroleaggregation` of
+//! kube-controller-manager 1.36 does, but at once.
 
 use serde_json::{Value, json};
 

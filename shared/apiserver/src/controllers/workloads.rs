@@ -1,5 +1,6 @@
-//! Simulates workloads without pods: sets the status that a Deployment or another workload has when each pod is scheduled, has
-//! pulled its image, has started and is ready. Runs only when called: see [`crate::Server::run_workloads`].
+//! Simulates workloads without pods: sets the status that a Deployment or another workload has when
+//! each pod is scheduled, has pulled its image, has started and is ready. Runs only when called:
+//! see [`crate::Server::run_workloads`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ const KINDS: [(&str, &str, Status); 7] = [
     ("", "persistentvolumeclaims", claim),
 ];
 
-/// Sets the status of every workload that was written since `version`, as if all of its pods run, and sets `version`. Returns the number of
-/// changed objects.
+/// Sets the status of every workload that was written since `version`, as if all of its pods run,
+/// and sets `version`. Returns the number of changed objects.
 pub(crate) fn run(state: &mut State, version: &mut u64, clock: &Clock) -> usize {
     let now = clock.stamp();
     let mut changed = 0;
@@ -70,7 +71,8 @@ fn written_since(state: &State, version: u64) -> BTreeMap<(Key, Name), Status> {
     written.collect()
 }
 
-/// Returns the new status with the fields that only the old one has, and with the old times if nothing else changed.
+/// Returns the new status with the fields that only the old one has, and with the old times if
+/// nothing else changed.
 fn merged_status(old: &Value, mut new: Value) -> Value {
     if let Some(conditions) = new.get_mut("conditions").and_then(Value::as_array_mut) {
         for condition in conditions {

@@ -1,5 +1,5 @@
-//! The cost of an evaluation: a bound that is known before it starts, from the nested loops of the expression and the size of
-//! the data.
+//! The cost of an evaluation: a bound that is known before it starts, from the nested loops of the
+//! expression and the size of the data.
 
 use ::cel::Value as Cel;
 use ::cel::common::ast::{Expr, IdedExpr, LiteralValue};
@@ -133,7 +133,8 @@ fn visit<'e>(node: &'e IdedExpr, see: &mut impl FnMut(&'e IdedExpr)) {
     }
 }
 
-/// Returns the depth of nested loops: two for `x.all(a, y.all(b, ..))`, and for a loop over a list that another loop made.
+/// Returns the depth of nested loops: two for `x.all(a, y.all(b, ..))`, and for a loop over a list
+/// that another loop made.
 fn loop_depth(node: &IdedExpr) -> usize {
     let below = children(node).into_iter().map(loop_depth).max();
     let own = match &node.expr {

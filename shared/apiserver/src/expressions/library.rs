@@ -1,4 +1,5 @@
-//! The functions of the language: CEL's own, cel-go's extensions, and the ones that Kubernetes adds.
+//! The functions of the language: CEL's own, cel-go's extensions, and the ones that Kubernetes
+//! adds.
 
 use ::cel::common::ast::{ComprehensionExpr, Expr, ListExpr, LiteralValue};
 use ::cel::common::types::{CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE};
@@ -32,7 +33,8 @@ pub(super) const NAMES: [&str; 14] = [
 
 /// The functions that can be called; a call of another one does not compile.
 ///
-/// Not included from the libraries of Kubernetes 1.36: `format`, `semver`, selectors of the authorizer, two-variable comprehensions, `math` and named formats.
+/// Not included from the libraries of Kubernetes 1.36: `format`, `semver`, selectors of the
+/// authorizer, two-variable comprehensions, `math` and named formats.
 pub(super) const FUNCTIONS: &[&str] = &[
     // CEL
     "size",

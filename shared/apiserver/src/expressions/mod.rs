@@ -1,5 +1,5 @@
-//! CEL for the rules of definitions and for admission policies: the compiler's checks, the bound on the cost of an evaluation,
-//! and the functions that Kubernetes adds to the language.
+//! CEL for the rules of definitions and for admission policies: the compiler's checks, the bound on
+//! the cost of an evaluation, and the functions that Kubernetes adds to the language.
 
 pub(crate) mod arguments;
 pub(crate) mod cost;
@@ -22,8 +22,8 @@ pub(crate) use tree::Failure;
 
 /// The most bytes of an expression.
 const MAX_LENGTH: usize = 16 * 1024;
-/// The most operators, dots and brackets. This bounds the depth of the recursion: each adds at most one level to the parser and
-/// the evaluation.
+/// The most operators, dots and brackets. This bounds the depth of the recursion: each adds at most
+/// one level to the parser and the evaluation.
 const MAX_OPERATORS: usize = 800;
 
 /// The real server's message for an evaluation that costs too much.

@@ -352,7 +352,8 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Returns the changes in a version, without the fields that the write does not own; `None` if the version is not served.
+    /// Returns the changes in a version, without the fields that the write does not own; `None` if
+    /// the version is not served.
     fn in_version(&self, api_version: &str) -> Option<Comparison> {
         let of = self.versions.at(api_version)?;
         let compared = if api_version == self.api_version {
@@ -364,8 +365,8 @@ impl Change<'_> {
         Some(compared.without(&self.versions.reset(api_version)))
     }
 
-    /// Removes changed fields from the managers that owned them, except from `own`. Returns the managers that still own fields,
-    /// and the removed fields.
+    /// Removes changed fields from the managers that owned them, except from `own`. Returns the
+    /// managers that still own fields, and the removed fields.
     fn disown(
         &self,
         managers: Vec<Manager>,
@@ -423,7 +424,8 @@ pub struct Apply<'a> {
     pub force: bool,
 }
 
-/// Applies a configuration. `managers` are those of the live object. Returns the merged object and its managers.
+/// Applies a configuration. `managers` are those of the live object. Returns the merged object and
+/// its managers.
 ///
 /// # Errors
 /// Conflicts, unless forced; a configuration, or a live object, that does not match its schema.
@@ -506,7 +508,8 @@ fn check_versions(
     Ok(())
 }
 
-/// Removes the fields that this manager applied the last time, does not apply now, and no other manager owns.
+/// Removes the fields that this manager applied the last time, does not apply now, and no other
+/// manager owns.
 fn prune(
     versions: &dyn Versions,
     merged: Value,

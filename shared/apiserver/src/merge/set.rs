@@ -103,7 +103,8 @@ impl Set {
         self.minus(other, false)
     }
 
-    /// Returns the paths of this set that are not in the other, and not below a member of the other.
+    /// Returns the paths of this set that are not in the other, and not below a member of the
+    /// other.
     #[must_use]
     pub fn recursive_difference(&self, other: &Set) -> Set {
         self.minus(other, true)

@@ -217,7 +217,8 @@ fn keyed(schema: &Schema, item: Id, keys: &[String], value: &Value) -> Result<El
     Ok(format!("k:{}", Value::Object(found)))
 }
 
-/// Returns the type below a key, its step, and whether it is declared; `None` if the key is not allowed.
+/// Returns the type below a key, its step, and whether it is declared; `None` if the key is not
+/// allowed.
 pub(super) fn below(
     declared: Option<&Struct>,
     others: Option<Id>,

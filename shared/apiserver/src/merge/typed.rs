@@ -42,7 +42,8 @@ impl<'a> TypeRef<'a> {
     }
 }
 
-/// The errors of a value that does not match its type: at least one, with the API server's messages.
+/// The errors of a value that does not match its type: at least one, with the API server's
+/// messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeErrors(Vec<String>);
 
@@ -508,8 +509,8 @@ fn merge_at(
     }
 }
 
-/// Merges the items of two lists. The configuration's items keep their order; a live item stays in front of the next item that
-/// both have.
+/// Merges the items of two lists. The configuration's items keep their order; a live item stays in
+/// front of the next item that both have.
 fn merge_items(
     item: TypeRef<'_>,
     list_type: &ListType,
@@ -579,7 +580,8 @@ fn merge_items(
     out
 }
 
-/// Returns the value without the items and fields of a set. A list or map with nothing left becomes null, as in v6.3.3.
+/// Returns the value without the items and fields of a set. A list or map with nothing left becomes
+/// null, as in v6.3.3.
 pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     match of.shape(Some(value)) {
         Shape::Scalar(_) => value.clone(),
@@ -655,7 +657,8 @@ pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
     out
 }
 
-/// Returns the set after a change of the schema: if a list or map has become atomic, the owner of a part owns all of it.
+/// Returns the set after a change of the schema: if a list or map has become atomic, the owner of a
+/// part owns all of it.
 pub fn reconciled(of: TypeRef<'_>, set: &Set) -> Set {
     let mut out = set.clone();
     for (element, below_set) in set.children().filter(|(_, below)| !below.is_empty()) {

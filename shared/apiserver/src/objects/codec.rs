@@ -1,5 +1,5 @@
-//! Decodes and encodes built-in objects as Go does: drops unknown fields, leaves empty fields out or writes them as their type
-//! requires, and writes quantities and times in canonical form.
+//! Decodes and encodes built-in objects as Go does: drops unknown fields, leaves empty fields out
+//! or writes them as their type requires, and writes quantities and times in canonical form.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,8 @@ use crate::values::{is_zero, json_kind, quantity};
 pub struct Found {
     /// Fields that the type does not have: `spec.foo`.
     pub unknown: Vec<String>,
-    /// True if nulls that the schema of a custom resource does not allow are kept: the result of an apply is not decoded again.
+    /// True if nulls that the schema of a custom resource does not allow are kept: the result of an
+    /// apply is not decoded again.
     pub merged: bool,
 }
 

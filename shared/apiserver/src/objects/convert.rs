@@ -186,8 +186,8 @@ fn full_scaler(mut object: Value) -> Value {
 /// An annotation that the server keeps for DaemonSets.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Removes the annotation of the deprecated template generation, which is a field of the internal type: rows of a Table
-/// are made from internal objects.
+/// Removes the annotation of the deprecated template generation, which is a field of the internal
+/// type: rows of a Table are made from internal objects.
 pub(crate) fn hide_template_generation(object: &mut Value) {
     let metadata = &mut object["metadata"];
     if let Some(annotations) = metadata["annotations"].as_object_mut() {

@@ -152,7 +152,8 @@ fn message(
             }
             _ => {
                 let value = one(schema, field.id, &wire, depth)?;
-                // An absent value is written as an empty string, where absent and empty are the same.
+                // An absent value is written as an empty string, where absent and empty are the
+                // same.
                 if !value.is_null() {
                     out.insert(name.clone(), value);
                 }

@@ -55,7 +55,8 @@ pub(crate) trait Admit {
         live: Option<&Value>,
     ) -> Result<(), ApiError>;
 
-    /// Checks that the user holds the rights that a role or a binding grants; `live` is the object before.
+    /// Checks that the user holds the rights that a role or a binding grants; `live` is the object
+    /// before.
     ///
     /// # Errors
     /// A refusal.
@@ -81,7 +82,8 @@ pub(crate) struct Write<'a> {
     pub admit: &'a dyn Admit,
 }
 
-/// Stores a new object, once it is admitted and checked. A name is generated, uid and creation time are set.
+/// Stores a new object, once it is admitted and checked. A name is generated, uid and creation time
+/// are set.
 ///
 /// # Errors
 /// A refusal by admission; 422 for invalid fields; 409 for a name that exists.
@@ -137,10 +139,12 @@ pub(crate) fn create(
     Ok(Value::clone(&stored))
 }
 
-/// Stores an updated object. An object that is marked for deletion is deleted with its last finalizer.
+/// Stores an updated object. An object that is marked for deletion is deleted with its last
+/// finalizer.
 ///
 /// # Errors
-/// 409 for another version than the live one; 422 for invalid fields; 403 for a role that grants too much.
+/// 409 for another version than the live one; 422 for invalid fields; 403 for a role that grants
+/// too much.
 pub(crate) fn change(
     state: &mut State,
     write: &mut Write<'_>,

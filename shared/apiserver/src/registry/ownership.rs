@@ -47,7 +47,8 @@ impl Versions for OwnVersions<'_> {
     }
 }
 
-/// Returns the types of a resource's versions for a write of the object, or of one of its subresources.
+/// Returns the types of a resource's versions for a write of the object, or of one of its
+/// subresources.
 pub(crate) fn versions<'a>(
     state: &State,
     resource: &'a Resource,

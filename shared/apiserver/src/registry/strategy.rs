@@ -1,4 +1,5 @@
-//! The strategies of kinds: the fields that the API server sets and keeps in a write, such as status, generation and addresses.
+//! The strategies of kinds: the fields that the API server sets and keeps in a write, such as
+//! status, generation and addresses.
 
 use serde_json::{Value, json};
 

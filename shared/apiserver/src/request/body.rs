@@ -1,4 +1,5 @@
-//! Reading the bodies of requests: media types, JSON, YAML, protobuf, and the check of the document's kind.
+//! Reading the bodies of requests: media types, JSON, YAML, protobuf, and the check of the
+//! document's kind.
 
 use driftless_manifest::yaml::{self, Dialect, Limits, YamlError, YamlErrorKind};
 use serde_json::Value;
@@ -24,7 +25,8 @@ const LIMITS: Limits = Limits {
 /// Reads the body as JSON and checks that it is of the resource's kind.
 ///
 /// # Errors
-/// 415 for other media types; 400 for a body that is not a document, and for a document of another kind.
+/// 415 for other media types; 400 for a body that is not a document, and for a document of another
+/// kind.
 pub(crate) fn body_object(call: &Call<'_>, resource: &Resource) -> Result<Document, ApiError> {
     let document = decode(call, resource)?;
     if !document.value.is_object() {
@@ -64,7 +66,8 @@ fn decode(call: &Call<'_>, resource: &Resource) -> Result<Document, ApiError> {
     }
 }
 
-/// Refuses a document of another kind or version than the resource's. Built-in resources may leave them out.
+/// Refuses a document of another kind or version than the resource's. Built-in resources may leave
+/// them out.
 fn check_kind(document: &Value, body: &[u8], resource: &Resource) -> Result<(), ApiError> {
     let own = resource.api_version_ref();
     let (mut api_version, mut kind) = (text(document, "/apiVersion"), text(document, "/kind"));
@@ -153,7 +156,8 @@ fn from_json(body: &[u8], resource: &Resource) -> Result<Document, ApiError> {
     })
 }
 
-/// Returns the error for a body that is not a document. It contains YAML in hex, as Go formats bytes.
+/// Returns the error for a body that is not a document. It contains YAML in hex, as Go formats
+/// bytes.
 fn unrecognized(body: &[u8], resource: &Resource, detail: &str) -> ApiError {
     let shown = if detail.starts_with("yaml") {
         body.iter().map(|byte| format!("{byte:02x}")).collect()

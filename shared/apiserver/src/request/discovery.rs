@@ -242,7 +242,8 @@ fn aggregate(state: &State, request: &Request, core: bool) -> Response {
     }
 }
 
-/// Returns the ETag of one aggregated document. The built-in groups do not change while the process runs.
+/// Returns the ETag of one aggregated document. The built-in groups do not change while the process
+/// runs.
 fn tag(state: &State, core: bool) -> String {
     let mut hasher = DefaultHasher::new();
     core.hash(&mut hasher);

@@ -8,7 +8,8 @@ use crate::user::User;
 
 /// One HTTP request of an authenticated user.
 ///
-/// [`Request::new`] makes one; a literal ends with `..Request::default()`, since fields may be added.
+/// [`Request::new`] makes one; a literal ends with `..Request::default()`, since fields may be
+/// added.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// `GET`, `POST`, `PUT`, `PATCH`, `DELETE`.
@@ -109,7 +110,8 @@ impl From<ApiError> for Response {
 }
 
 impl Request {
-    /// Returns a request without headers and body. `target` is a path, with a query behind `?` if it has one.
+    /// Returns a request without headers and body. `target` is a path, with a query behind `?` if
+    /// it has one.
     pub fn new(method: &str, target: &str, user: User) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         Self {

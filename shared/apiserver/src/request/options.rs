@@ -19,7 +19,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads and checks the parameters. `kind` is the kind of the options in messages, such as `CreateOptions`.
+    /// Reads and checks the parameters. `kind` is the kind of the options in messages, such as
+    /// `CreateOptions`.
     ///
     /// # Errors
     /// 422 for values that are not allowed.

@@ -157,8 +157,8 @@ fn set_scale(
     Ok(Response::json(200, of(&resource, &object)))
 }
 
-/// Restores the times of managedFields: when the real server converts managers between Scale and object, a new manager gets no time
-/// and a known one keeps its own.
+/// Restores the times of managedFields: when the real server converts managers between Scale and
+/// object, a new manager gets no time and a known one keeps its own.
 fn keep_times(live: &Value, new: &mut Value) {
     let before = decode_managers(live);
     let mut after = decode_managers(new);

@@ -67,8 +67,9 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the authorization attributes of a request for the path. `name` is the only object that a list or a watch selects by
-    /// its field selector, if any: it counts as the name of the request, as in RequestInfo of apiserver 0.36.
+    /// Returns the authorization attributes of a request for the path. `name` is the only object
+    /// that a list or a watch selects by its field selector, if any: it counts as the name of the
+    /// request, as in RequestInfo of apiserver 0.36.
     pub(crate) fn attributes<'a>(&'a self, verb: &'a str, name: Option<&'a str>) -> Attributes<'a> {
         match self {
             Self::Other(path) => Attributes {

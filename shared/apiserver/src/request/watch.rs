@@ -15,8 +15,8 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::store::{Change, Event};
 
-/// A running watch: a position in the history of a server, which [`crate::Server::poll`] advances. It holds no reference to
-/// the server.
+/// A running watch: a position in the history of a server, which [`crate::Server::poll`] advances.
+/// It holds no reference to the server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Watch {
@@ -123,12 +123,14 @@ pub(crate) fn poll(state: &State, watch: &mut Watch) -> Vec<Value> {
 }
 
 impl Watch {
-    /// Returns whether the watch has sent its last event: nothing follows an `ERROR` event, such as 410 Gone.
+    /// Returns whether the watch has sent its last event: nothing follows an `ERROR` event, such as
+    /// 410 Gone.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Returns the bookmark that a server sends periodically; `None` if the client did not request bookmarks, or the watch has ended.
+    /// Returns the bookmark that a server sends periodically; `None` if the client did not request
+    /// bookmarks, or the watch has ended.
     pub fn heartbeat(&self) -> Option<Value> {
         (self.bookmarks && !self.ended).then(|| self.bookmark(false))
     }
@@ -148,7 +150,8 @@ impl Watch {
         json!({"type": "BOOKMARK", "object": object})
     }
 
-    /// Converts an event for this watch: an object that leaves the selection is deleted, one that enters it is added.
+    /// Converts an event for this watch: an object that leaves the selection is deleted, one that
+    /// enters it is added.
     fn line(&self, event: &Event) -> Option<Value> {
         let now = event.change != Change::Deleted && self.selector.matches(&event.object);
         let was = event

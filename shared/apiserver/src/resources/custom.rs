@@ -24,8 +24,8 @@ pub struct Custom {
     pub(crate) compiled: Compiled,
 }
 
-/// The compiled patterns and CEL rules of one definition. Each is compiled once, when the first object needs it; `None` if it does
-/// not compile.
+/// The compiled patterns and CEL rules of one definition. Each is compiled once, when the first
+/// object needs it; `None` if it does not compile.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
     patterns: Mutex<HashMap<String, Option<regex::Regex>>>,

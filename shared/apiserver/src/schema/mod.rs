@@ -1,5 +1,5 @@
-//! The types of objects: [`builtin`] returns those of Kubernetes 1.36; those of custom resources are made from their
-//! definitions.
+//! The types of objects: [`builtin`] returns those of Kubernetes 1.36; those of custom resources
+//! are made from their definitions.
 
 mod table;
 

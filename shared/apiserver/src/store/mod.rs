@@ -46,7 +46,8 @@ pub struct Event {
     pub before: Option<Arc<Value>>,
 }
 
-/// The number of changes that the history keeps for watches and exact lists. A request for an older version gets 410 Gone.
+/// The number of changes that the history keeps for watches and exact lists. A request for an older
+/// version gets 410 Gone.
 pub const HISTORY: usize = 1000;
 
 /// All objects of one server.
@@ -72,8 +73,8 @@ impl Store {
         self.forgotten
     }
 
-    /// Returns whether the controllers have nothing to do: since [`Store::settled`], no object was deleted or marked for deletion,
-    /// and none with owners was written.
+    /// Returns whether the controllers have nothing to do: since [`Store::settled`], no object was
+    /// deleted or marked for deletion, and none with owners was written.
     pub fn is_settled(&self) -> bool {
         !self.unsettled
     }
@@ -88,7 +89,8 @@ impl Store {
         self.objects.get(key)?.get(name)
     }
 
-    /// Returns the objects of a resource in order of namespace and name; those of all namespaces if `namespace` is empty.
+    /// Returns the objects of a resource in order of namespace and name; those of all namespaces if
+    /// `namespace` is empty.
     pub fn list<'a>(
         &'a self,
         key: &Key,
@@ -100,7 +102,8 @@ impl Store {
         all.flat_map(move |all| range(all, namespace, after.as_ref()))
     }
 
-    /// Returns all objects of a resource at a version; `None` if the history does not reach back that far.
+    /// Returns all objects of a resource at a version; `None` if the history does not reach back
+    /// that far.
     pub fn at(&self, key: &Key, version: u64) -> Option<Cow<'_, Objects>> {
         static NONE: Objects = Objects::new();
         let now = self.objects.get(key).unwrap_or(&NONE);
@@ -153,7 +156,8 @@ impl Store {
         object
     }
 
-    /// Deletes an object and returns its last state. The state in the history has the version of the deletion.
+    /// Deletes an object and returns its last state. The state in the history has the version of
+    /// the deletion.
     pub fn delete(&mut self, key: &Key, name: &Name) -> Option<Arc<Value>> {
         let all = self.objects.get_mut(key)?;
         let before = all.remove(name)?;
@@ -199,7 +203,8 @@ impl Store {
     }
 }
 
-/// Returns the objects in order of namespace and name; those of all namespaces if `namespace` is empty.
+/// Returns the objects in order of namespace and name; those of all namespaces if `namespace` is
+/// empty.
 pub fn range<'a>(
     all: &'a Objects,
     namespace: &'a str,

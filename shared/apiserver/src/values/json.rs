@@ -1,4 +1,5 @@
-//! Parses JSON as Go reads it into typed fields: a duplicate key is reported, and its second value is merged over the first.
+//! Parses JSON as Go reads it into typed fields: a duplicate key is reported, and its second value
+//! is merged over the first.
 
 use std::fmt;
 

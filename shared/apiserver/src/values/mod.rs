@@ -34,8 +34,8 @@ pub(crate) fn take(object: &mut Value, path: &[&str]) -> Option<Value> {
     at.as_object_mut()?.remove(*last)
 }
 
-/// Sets a key of the object's field `parent`, or of the object itself when that is empty. Without a value, the key is
-/// removed.
+/// Sets a key of the object's field `parent`, or of the object itself when that is empty. Without a
+/// value, the key is removed.
 pub(crate) fn set(object: &mut Value, parent: &str, key: &str, value: Option<Value>) {
     let parent = if parent.is_empty() {
         Some(object)

@@ -1,5 +1,6 @@
-//! Compares the embedded server with the recorded answers of the real kube-apiserver 1.36 in tests/corpus/apiserver. The test
-//! `apiserver_contract` of the workspace's tests records and checks them; it runs the same cases on the real server.
+//! Compares the embedded server with the recorded answers of the real kube-apiserver 1.36 in
+//! tests/corpus/apiserver. The test `apiserver_contract` of the workspace's tests records and
+//! checks them; it runs the same cases on the real server.
 
 #[path = "../contract/cases.rs"]
 mod cases;
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 
 use cases::{AUTHORIZATION, Answer, Subject};
 
-/// The cases in which this server differs, on purpose or for now, with the reasons. A listed case that agrees fails the test, so
-/// the list can only shrink.
+/// The cases in which this server differs, on purpose or for now, with the reasons. A listed case
+/// that agrees fails the test, so the list can only shrink.
 const DIFFERENCES: &str = include_str!("../contract/differences.txt");
 
 struct Embedded {

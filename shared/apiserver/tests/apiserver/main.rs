@@ -1,4 +1,5 @@
-//! The integration tests of this crate, in one program: each further program would link all crates again.
+//! The integration tests of this crate, in one program: each further program would link all crates
+//! again.
 
 #![expect(
     clippy::disallowed_methods,

@@ -84,7 +84,8 @@ fn another_value_is_a_conflict() {
     );
 }
 
-/// Checks that large lists merge fast: a comparison of each item with each other would take minutes.
+/// Checks that large lists merge fast: a comparison of each item with each other would take
+/// minutes.
 #[test]
 #[expect(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
-//! Admission policies: the requests that they apply to, their answers, and their changes. The messages are those of
-//! k8s.io/apiserver 0.36 (pkg/admission/plugin/policy).
+//! Admission policies: the requests that they apply to, their answers, and their changes. The
+//! messages are those of k8s.io/apiserver 0.36 (pkg/admission/plugin/policy).
 
 use driftless_apiserver::{Clock, Request, Response, Server, User};
 use serde_json::{Value, json};

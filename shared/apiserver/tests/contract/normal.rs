@@ -1,4 +1,5 @@
-//! Replaces the values that differ between any two servers: uids, versions, times, generated names, addresses, descriptions.
+//! Replaces the values that differ between any two servers: uids, versions, times, generated names,
+//! addresses, descriptions.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -27,7 +27,8 @@ pub struct Policy {
     pub force: bool,
     /// True for `prune: Disabled`: the object is never deleted.
     pub prune_disabled: bool,
-    /// True for `reconcile: Disabled`: the object is not applied and not deleted, even if only the live object has the option.
+    /// True for `reconcile: Disabled`: the object is not applied and not deleted, even if only the
+    /// live object has the option.
     pub reconcile_disabled: bool,
 }
 
@@ -46,7 +47,8 @@ impl Policy {
     /// Reads the options of a desired or live object. An unknown value counts as unset.
     pub fn of(object: &Object) -> Self {
         let has = |key: &str, value: &str| has(object, key, value);
-        // A label and an annotation may differ: Flux checks for each value separately, and the more cautious one wins.
+        // A label and an annotation may differ: Flux checks for each value separately, and the more
+        // cautious one wins.
         let ssa = if has("ssa", "Ignore") {
             Ssa::Ignore
         } else if has("ssa", "IfNotPresent") {
@@ -83,12 +85,14 @@ impl Policy {
         }
     }
 
-    /// Checks whether other managers' fields are taken over: not if the desired or the live object has `ssa: Merge`.
+    /// Checks whether other managers' fields are taken over: not if the desired or the live object
+    /// has `ssa: Merge`.
     pub fn takes_over(&self, live: &Object) -> bool {
         self.ssa != Ssa::Merge && Self::of(live).ssa != Ssa::Merge
     }
 
-    /// Checks whether the object is recreated if an immutable field changes, in addition to the option of the Kustomization.
+    /// Checks whether the object is recreated if an immutable field changes, in addition to the
+    /// option of the Kustomization.
     pub fn recreates(&self, live: Option<&Object>) -> bool {
         self.force || live.is_some_and(|live| Self::of(live).force)
     }

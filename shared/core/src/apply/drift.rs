@@ -1,9 +1,10 @@
-//! Decides whether an apply would change the live object: by the live object alone, without a request to the API server, if that is
-//! sufficient.
+//! Decides whether an apply would change the live object: by the live object alone, without a
+//! request to the API server, if that is sufficient.
 //!
-//! An apply changes an object if a value that we send differs from the live one, or if a field that we own (by
-//! `managedFields`) is no longer sent and no other manager owns it. Our own `managedFields` entry, which the API server has written,
-//! shows which lists are merged by key, which are sets and which are replaced as a whole.
+//! An apply changes an object if a value that we send differs from the live one, or if a field that
+//! we own (by `managedFields`) is no longer sent and no other manager owns it. Our own
+//! `managedFields` entry, which the API server has written, shows which lists are merged by key,
+//! which are sets and which are replaced as a whole.
 
 use super::fieldset::{FieldSet, Step, canonical};
 use super::normalize::same_quantity;
@@ -19,11 +20,11 @@ pub use super::managers::{helm_fields_patch, managed_fields_patch};
 pub enum Drift {
     /// The object would stay unchanged.
     Unchanged,
-    /// Only the API server knows. A dry-run apply and [`is_same`] decide it, or an apply whose response has an unchanged
-    /// `resourceVersion`.
+    /// Only the API server knows. A dry-run apply and [`is_same`] decide it, or an apply whose
+    /// response has an unchanged `resourceVersion`.
     Unknown,
-    /// The object would change. (A value that the API server writes in another form may prove to be the same: the `resourceVersion` of the
-    /// response is then unchanged.)
+    /// The object would change. (A value that the API server writes in another form may prove to be
+    /// the same: the `resourceVersion` of the response is then unchanged.)
     Configured,
 }
 
@@ -43,8 +44,8 @@ pub(super) const SERVER_METADATA: [&str; 10] = [
 
 /// Compares the object that would be sent with the live object.
 ///
-/// `desired` is normalized ([`super::normalize::object`]), `live` is the server's response in the same version, and
-/// `manager` is our field manager.
+/// `desired` is normalized ([`super::normalize::object`]), `live` is the server's response in the
+/// same version, and `manager` is our field manager.
 pub fn compare(desired: &Object, live: &Object, manager: &str) -> Drift {
     if desired.api_version() != live.api_version() || !live.meta("deletionTimestamp").is_empty() {
         return Drift::Unknown;
@@ -71,8 +72,8 @@ pub fn compare(desired: &Object, live: &Object, manager: &str) -> Drift {
     drift.max(dropped(&owned.place(), live.as_map(), is_kept))
 }
 
-/// Checks whether the response of a dry run equals the live object, without `managedFields`, `status` and the metadata that the server
-/// sets.
+/// Checks whether the response of a dry run equals the live object, without `managedFields`,
+/// `status` and the metadata that the server sets.
 pub fn is_same(applied: &Object, live: &Object) -> bool {
     let bare = |object: &Object| {
         let mut fields = object.as_map().clone();
@@ -95,7 +96,8 @@ struct Owned {
 }
 
 impl Owned {
-    /// Returns `None` if we own no field yet, own fields in another version, or an entry cannot be read.
+    /// Returns `None` if we own no field yet, own fields in another version, or an entry cannot be
+    /// read.
     fn of(live: &Object, api_version: &str, manager: &str) -> Option<Self> {
         let entries = live.pointer("/metadata/managedFields")?.as_array()?;
         let text = |entry: &Value, field: &str| {
@@ -156,7 +158,8 @@ impl<'s> OwnedField<'s> {
         }
     }
 
-    /// Checks whether the value is replaced as a whole, according to our entry, or to the others' if we own no field here.
+    /// Checks whether the value is replaced as a whole, according to our entry, or to the others'
+    /// if we own no field here.
     fn is_whole(&self) -> bool {
         self.ours
             .or(self.others)
@@ -178,7 +181,8 @@ struct Rules {
     quantities: bool,
     /// True if the values here are base64.
     base64: bool,
-    /// True within a value that is replaced as a whole: the live value must have no field that is not sent.
+    /// True within a value that is replaced as a whole: the live value must have no field that is
+    /// not sent.
     exact: bool,
 }
 
@@ -285,7 +289,8 @@ impl Rules {
         drift.max(dropped(place, live, |field| desired.contains_key(field)))
     }
 
-    /// Checks whether a value is a default that the server adds within maps and lists that are replaced as a whole.
+    /// Checks whether a value is a default that the server adds within maps and lists that are
+    /// replaced as a whole.
     fn is_default(self, field: &str, value: &Value) -> bool {
         const DEFAULTS: [(&str, &str); 6] = [
             ("apiVersion", "v1"),
@@ -426,7 +431,8 @@ fn metadata(
     drift.max(dropped(place, live, is_kept))
 }
 
-/// Checks whether an apply would delete a live field: one that we own and do not send, and that no other manager owns.
+/// Checks whether an apply would delete a live field: one that we own and do not send, and that no
+/// other manager owns.
 fn dropped(place: &OwnedField, live: &Map<String, Value>, is_kept: impl Fn(&str) -> bool) -> Drift {
     let mut drift = Drift::Unchanged;
     for step in place.steps() {

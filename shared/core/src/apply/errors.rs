@@ -1,9 +1,11 @@
 //! Recognizes errors of an API server that `force` resolves by a recreation.
 
-/// Checks whether an error means that a field is immutable, so that only a new object can have the new value.
+/// Checks whether an error means that a field is immutable, so that only a new object can have the
+/// new value.
 ///
-/// Decides by the message alone: `is immutable`, `immutable field` (admission webhooks and CEL rules use them as well) and the
-/// wording for StatefulSets. Narrower than [`may_recreate`]: a value that is merely invalid is not a reason to delete.
+/// Decides by the message alone: `is immutable`, `immutable field` (admission webhooks and CEL
+/// rules use them as well) and the wording for StatefulSets. Narrower than [`may_recreate`]: a
+/// value that is merely invalid is not a reason to delete.
 pub fn is_immutable_error(message: &str) -> bool {
     let text = message.split_whitespace().collect::<Vec<_>>().join(" ");
     [
@@ -15,8 +17,8 @@ pub fn is_immutable_error(message: &str) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// Checks Flux's rule (`errors.IsImmutableError`): every conflict, every invalid object and every message of an immutable field counts
-/// as immutable.
+/// Checks Flux's rule (`errors.IsImmutableError`): every conflict, every invalid object and every
+/// message of an immutable field counts as immutable.
 ///
 /// `code` and `reason` are those of the API server's `Status`; the code replaces an empty reason.
 pub fn may_recreate(code: u16, reason: &str, message: &str) -> bool {

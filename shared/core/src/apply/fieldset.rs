@@ -1,7 +1,8 @@
 //! `fieldsV1` of `metadata.managedFields`: which fields a manager owns.
 //!
-//! A key is `f:NAME` for a field, `k:{…}` for the list item with these key fields, `v:VALUE` for an item of a set, `i:N` for an
-//! item by index, and `.` for the value itself. `{}` is a value without owned parts.
+//! A key is `f:NAME` for a field, `k:{…}` for the list item with these key fields, `v:VALUE` for an
+//! item of a set, `i:N` for an item by index, and `.` for the value itself. `{}` is a value without
+//! owned parts.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

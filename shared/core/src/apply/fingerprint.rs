@@ -1,4 +1,5 @@
-//! A fingerprint of our fields of a live object in a few bytes: enough for the sweep to see that another client changed them.
+//! A fingerprint of our fields of a live object in a few bytes: enough for the sweep to see that
+//! another client changed them.
 
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,8 @@ impl Applied {
         }
     }
 
-    /// Checks whether the object has changed since; `now` is the fingerprint of the live object, `None` if it does not exist.
+    /// Checks whether the object has changed since; `now` is the fingerprint of the live object,
+    /// `None` if it does not exist.
     pub fn is_changed(&self, now: Option<&str>) -> bool {
         match now {
             Some(now) => now != self.fields,
@@ -45,8 +47,9 @@ pub fn expires(object: &Object) -> bool {
         && object.pointer("/spec/ttlSecondsAfterFinished").is_some()
 }
 
-/// Returns a digest of the fields of a live object that a field manager owns. When another client changes the value of such a field, the
-/// API server removes the field from the manager's entry, so the digest changes; the fields of other managers are not part of it.
+/// Returns a digest of the fields of a live object that a field manager owns. When another client
+/// changes the value of such a field, the API server removes the field from the manager's entry, so
+/// the digest changes; the fields of other managers are not part of it.
 pub fn fingerprint(live: &Object, manager: &str) -> String {
     let entries = live.pointer("/metadata/managedFields");
     let entries = entries.and_then(Value::as_array).into_iter().flatten();

@@ -5,8 +5,8 @@ use super::fieldset::FieldSet;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 
-/// Managers whose fields become ours, by the prefix of their name and their operation. Fields that `kubectl apply` once set could
-/// otherwise never be removed.
+/// Managers whose fields become ours, by the prefix of their name and their operation. Fields that
+/// `kubectl apply` once set could otherwise never be removed.
 const TAKEN_OVER: [(&str, &str); 3] = [
     ("kubectl", "Apply"),
     ("kubectl", "Update"),
@@ -22,11 +22,13 @@ const ANNOTATIONS: [&str; 3] = [
 /// Labels of other tools that are removed.
 const LABELS: [&str; 1] = ["fluxcd.io/sync-gc-mark"];
 
-/// Returns the JSON patch that removes other tools' marks from a live object and makes their fields ours; `None` if the object has no such
-/// marks and fields, if the live object has `ssa: Merge`, or if its `managedFields` cannot be read.
+/// Returns the JSON patch that removes other tools' marks from a live object and makes their fields
+/// ours; `None` if the object has no such marks and fields, if the live object has `ssa: Merge`, or
+/// if its `managedFields` cannot be read.
 ///
-/// Fields of the managers `kubectl*` and `before-first-apply*`, and updates of `manager` itself from before server-side apply,
-/// are united with the fields that `manager` applied (fluxcd/pkg ssa `PatchReplaceFieldsManagers`). Entries for subresources stay.
+/// Fields of the managers `kubectl*` and `before-first-apply*`, and updates of `manager` itself
+/// from before server-side apply, are united with the fields that `manager` applied (fluxcd/pkg ssa
+/// `PatchReplaceFieldsManagers`). Entries for subresources stay.
 pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
     if !Policy::default().takes_over(live) {
         return None;
@@ -55,8 +57,8 @@ pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
     (!operations.is_empty()).then_some(Value::Array(operations))
 }
 
-/// Returns the JSON patch that makes the fields ours which Helm sent without server-side apply: updates of `helm` and of `manager`
-/// itself. `None` if the object has no such fields.
+/// Returns the JSON patch that makes the fields ours which Helm sent without server-side apply:
+/// updates of `helm` and of `manager` itself. `None` if the object has no such fields.
 pub fn helm_fields_patch(live: &Object, manager: &str) -> Option<Value> {
     let is_helms = |entry: &Value| {
         text(entry, "subresource").is_empty()

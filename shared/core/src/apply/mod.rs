@@ -1,5 +1,6 @@
-//! The pure half of server-side apply, as fluxcd/pkg ssa v0.76 does it for kustomize-controller v1.9: the order of the objects, which
-//! ones are skipped, which differ, and the field managers whose fields are taken over. The requests are sent elsewhere.
+//! The pure half of server-side apply, as fluxcd/pkg ssa v0.76 does it for kustomize-controller
+//! v1.9: the order of the objects, which ones are skipped, which differ, and the field managers
+//! whose fields are taken over. The requests are sent elsewhere.
 
 pub mod annotations;
 pub mod drift;

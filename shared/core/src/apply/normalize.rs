@@ -5,12 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use driftless_manifest::Object;
 use serde_json::{Map, Value};
 
-/// Normalizes an object before it is sent (fluxcd/pkg ssa `normalize`): removes `status` (except of definitions) and
-/// `creationTimestamp`, moves a Secret's `stringData` to `data`, and sets `protocol: TCP` for ports of containers and services without a
-/// protocol, because the protocol is part of a port's key.
+/// Normalizes an object before it is sent (fluxcd/pkg ssa `normalize`): removes `status` (except of
+/// definitions) and `creationTimestamp`, moves a Secret's `stringData` to `data`, and sets
+/// `protocol: TCP` for ports of containers and services without a protocol, because the protocol is
+/// part of a port's key.
 ///
-/// Flux converts to the typed object and so also drops unknown fields of built-in kinds; here they are sent, and the API
-/// server refuses them by name.
+/// Flux converts to the typed object and so also drops unknown fields of built-in kinds; here they
+/// are sent, and the API server refuses them by name.
 pub fn object(object: &mut Object) {
     let role = object.api_version() == "rbac.authorization.k8s.io/v1"
         && matches!(object.kind(), "Role" | "ClusterRole");
@@ -106,8 +107,8 @@ fn string_data(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Checks whether two strings or numbers are the same quantity (`1000m` and `1`, `1024Mi` and `1Gi`). The API server stores the
-/// canonical form.
+/// Checks whether two strings or numbers are the same quantity (`1000m` and `1`, `1024Mi` and
+/// `1Gi`). The API server stores the canonical form.
 pub(super) fn same_quantity(a: &Value, b: &Value) -> bool {
     match (quantity(a), quantity(b)) {
         (Some(a), Some(b)) => a == b,

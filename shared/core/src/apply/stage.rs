@@ -46,7 +46,8 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
-    /// Reads a list such as `example.com/Database,Secret` (the controller's `--custom-apply-stage-kinds`).
+    /// Reads a list such as `example.com/Database,Secret` (the controller's
+    /// `--custom-apply-stage-kinds`).
     pub fn list(text: &str) -> Vec<Self> {
         let one = |item: &str| {
             let (group, kind) = item.trim().split_once('/').unwrap_or(("", item.trim()));
@@ -86,7 +87,8 @@ pub struct Stage {
     pub objects: Vec<Object>,
 }
 
-/// Splits objects into stages; those without objects are left out. `custom` are the kinds of the third stage.
+/// Splits objects into stages; those without objects are left out. `custom` are the kinds of the
+/// third stage.
 pub fn stages(objects: Vec<Object>, custom: &[GroupKind]) -> Vec<Stage> {
     let names = [
         StageName::Definitions,
@@ -140,8 +142,8 @@ pub fn stage_of(object: &Object, custom: &[GroupKind]) -> StageName {
     }
 }
 
-/// Compares two objects in Flux's order of applying: by kind, then by group, kind name, namespace and name. The order of deleting is the
-/// reverse.
+/// Compares two objects in Flux's order of applying: by kind, then by group, kind name, namespace
+/// and name. The order of deleting is the reverse.
 pub fn order(a: &ObjectId, b: &ObjectId) -> Ordering {
     SortKey::of(a).cmp(&SortKey::of(b))
 }

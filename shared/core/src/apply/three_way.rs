@@ -1,9 +1,10 @@
-//! The patches that Helm sends without server-side apply: the live object gets the changes between two manifests, and the fields that
-//! others added stay. Pure.
+//! The patches that Helm sends without server-side apply: the live object gets the changes between
+//! two manifests, and the fields that others added stay. Pure.
 //!
-//! Helm makes a strategic merge patch for the kinds that its client knows and a JSON merge patch for all others. Here the merged
-//! object is computed locally, and the difference is sent as one JSON merge patch for the `resourceVersion` that was read: the outcome
-//! is the same. `managedFields` of the live object shows which lists merge by key, and which are sets.
+//! Helm makes a strategic merge patch for the kinds that its client knows and a JSON merge patch
+//! for all others. Here the merged object is computed locally, and the difference is sent as one
+//! JSON merge patch for the `resourceVersion` that was read: the outcome is the same.
+//! `managedFields` of the live object shows which lists merge by key, and which are sets.
 
 use super::drift::SERVER_METADATA;
 use super::fieldset::{FieldSet, Step, canonical};
@@ -35,8 +36,8 @@ pub fn is_known(object: &Object) -> bool {
     !group.contains('.') || KNOWN_GROUPS.contains(&group)
 }
 
-/// Returns the JSON merge patch that applies the changes from `original` to `modified` to `live`, and corrects the live fields that
-/// differ from `modified`. `None` if no field changes.
+/// Returns the JSON merge patch that applies the changes from `original` to `modified` to `live`,
+/// and corrects the live fields that differ from `modified`. `None` if no field changes.
 pub fn three_way(original: &Object, modified: &Object, live: &Object) -> Option<Value> {
     let owned = match is_known(modified) {
         true => all_owned(live),
@@ -54,14 +55,15 @@ pub fn three_way(original: &Object, modified: &Object, live: &Object) -> Option<
     patch(live, merged)
 }
 
-/// Returns the JSON merge patch with only the changes from `original` to `modified`, which Helm sends for kinds that it does not know.
-/// Changes of others stay.
+/// Returns the JSON merge patch with only the changes from `original` to `modified`, which Helm
+/// sends for kinds that it does not know. Changes of others stay.
 pub fn two_way(original: &Object, modified: &Object) -> Option<Value> {
     let changes = difference(original.as_map(), modified.as_map());
     (!changes.is_empty()).then_some(Value::Object(changes))
 }
 
-/// Returns the JSON merge patch that makes `live` equal to `modified`, without the fields of others.
+/// Returns the JSON merge patch that makes `live` equal to `modified`, without the fields of
+/// others.
 pub fn replacement(modified: &Object, live: &Object) -> Option<Value> {
     patch(live, modified.as_map().clone())
 }
@@ -88,7 +90,8 @@ fn patch(live: &Object, mut desired: Map<String, Value>) -> Option<Value> {
     Some(Value::Object(changes))
 }
 
-/// Returns the fields of all managers: they show how the API server merges the lists of the live object.
+/// Returns the fields of all managers: they show how the API server merges the lists of the live
+/// object.
 fn all_owned(live: &Object) -> FieldSet {
     let entries = live.pointer("/metadata/managedFields");
     let entries = entries.and_then(Value::as_array).into_iter().flatten();
@@ -174,7 +177,8 @@ impl<'s> OwnedField<'s> {
         }
     }
 
-    /// Merges lists by key. Items with equal keys are the same; a key that is not sent has the server's default.
+    /// Merges lists by key. Items with equal keys are the same; a key that is not sent has the
+    /// server's default.
     fn merge_keyed(
         self,
         keys: &[&str],
@@ -236,8 +240,9 @@ fn merge_set(original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Valu
     order_items(live, others, sent.collect())
 }
 
-/// Orders a list as the API server does after a strategic merge: the sent items in their own order, and before each of them the items of
-/// others that precede it in the live list. Sent items come with their indexes in the live list.
+/// Orders a list as the API server does after a strategic merge: the sent items in their own order,
+/// and before each of them the items of others that precede it in the live list. Sent items come
+/// with their indexes in the live list.
 fn order_items(
     live: &[Value],
     others: Vec<usize>,
@@ -312,7 +317,8 @@ mod tests {
         let modified = object("Deployment", json!({"a": 1, "c": {"x": 2}, "d": 4}));
         let theirs = json!({"a": 9, "b": 1, "c": {"x": 1, "y": 1, "z": 1}, "e": 5});
         let there = live("Deployment", theirs, json!({}));
-        // Drifted fields are corrected, fields that are no longer sent are removed, and fields that others added stay.
+        // Drifted fields are corrected, fields that are no longer sent are removed, and fields that
+        // others added stay.
         assert_eq!(
             spec(three_way(&original, &modified, &there)),
             json!({"a": 1, "b": null, "c": {"x": 2, "y": null}, "d": 4})

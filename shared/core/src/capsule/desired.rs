@@ -1,4 +1,5 @@
-//! The desired objects of an account: its rights, its Secret, and the resource by which Capsule copies the Secret.
+//! The desired objects of an account: its rights, its Secret, and the resource by which Capsule
+//! copies the Secret.
 
 use super::{
     ACCOUNT_UID_ANNOTATION, EXPIRES_ANNOTATION, GLOBAL_ANNOTATION, LABEL, MANAGER, ON, Place,
@@ -150,7 +151,8 @@ fn object(document: Value) -> Result<Object, Failure> {
     Object::new(document).map_err(|error| Failure::terminal(reason::FAILED, error))
 }
 
-/// Creates the RBAC objects: all rights in the account's namespace, and the right to impersonate itself.
+/// Creates the RBAC objects: all rights in the account's namespace, and the right to impersonate
+/// itself.
 ///
 /// # Errors
 /// Never: the objects are complete.
@@ -275,7 +277,8 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// Checks whether an existing object may become `desired`: it has our label, the addon created it, or it has the same content.
+/// Checks whether an existing object may become `desired`: it has our label, the addon created it,
+/// or it has the same content.
 pub fn is_ours(existing: &Object, desired: &Object) -> bool {
     let same = |pointer: &str| existing.pointer(pointer) == desired.pointer(pointer);
     let only = |pointer: &str, key: &str| {

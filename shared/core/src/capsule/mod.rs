@@ -1,15 +1,20 @@
-//! Capsule: the access of a tenant's owner to the cluster, as the addon capsule-addon-fluxcd provides it.
+//! Capsule: the access of a tenant's owner to the cluster, as the addon capsule-addon-fluxcd
+//! provides it.
 //!
-//! A ServiceAccount with the annotation `capsule.addon.fluxcd/enabled: "true"` that owns a Tenant gets its rights and the Secret
-//! `NAME-kubeconfig`, which leads through the Capsule proxy. With `capsule.addon.fluxcd/kubeconfig-global: "true"` Capsule copies the
-//! Secret to the Tenant's namespaces. Names and contents are those of the addon (`pkg/controller/serviceaccount` of
+//! A ServiceAccount with the annotation `capsule.addon.fluxcd/enabled: "true"` that owns a Tenant
+//! gets its rights and the Secret `NAME-kubeconfig`, which leads through the Capsule proxy. With
+//! `capsule.addon.fluxcd/kubeconfig-global: "true"` Capsule copies the Secret to the Tenant's
+//! namespaces. Names and contents are those of the addon (`pkg/controller/serviceaccount` of
 //! projectcapsule/capsule-addon-fluxcd at 5517ff5), with these differences:
 //!
-//! - the token comes from a TokenRequest and is renewed before it expires; the annotation [`TOKEN_ANNOTATION`] selects the Secret
-//!   `NAME-token` of the addon, which never expires;
-//! - every object has the label [`LABEL`] and is deleted with the annotation, the account or its Tenant;
-//! - the objects follow later changes of the proxy's address, its certificate authority and the Tenants;
-//! - two accounts whose cluster-scoped objects would have the same names are refused: one of them could act as the other.
+//! - the token comes from a TokenRequest and is renewed before it expires; the annotation
+//!   [`TOKEN_ANNOTATION`] selects the Secret `NAME-token` of the addon, which never expires;
+//! - every object has the label [`LABEL`] and is deleted with the annotation, the account or its
+//!   Tenant;
+//! - the objects follow later changes of the proxy's address, its certificate authority and the
+//!   Tenants;
+//! - two accounts whose cluster-scoped objects would have the same names are refused: one of them
+//!   could act as the other.
 
 mod desired;
 
@@ -31,7 +36,8 @@ use std::time::Duration;
 pub const ENABLED_ANNOTATION: &str = "capsule.addon.fluxcd/enabled";
 /// The annotation that copies an account's kubeconfig to its Tenants' namespaces.
 pub const GLOBAL_ANNOTATION: &str = "capsule.addon.fluxcd/kubeconfig-global";
-/// The annotation that, with the value `secret`, selects the token of the Secret `NAME-token`, which does not expire.
+/// The annotation that, with the value `secret`, selects the token of the Secret `NAME-token`,
+/// which does not expire.
 pub const TOKEN_ANNOTATION: &str = "driftless.dev/capsule-token";
 /// The label of every object that this module creates.
 pub const LABEL: &str = "driftless.dev/capsule";
@@ -116,8 +122,8 @@ pub fn concerns(object: &Object) -> bool {
         && object.annotation(ENABLED_ANNOTATION) == Some(ON)
 }
 
-/// Creates the kubeconfigs and rights of Tenant owners and deletes those that are obsolete. On a hub without Capsule's definitions it
-/// does nothing.
+/// Creates the kubeconfigs and rights of Tenant owners and deletes those that are obsolete. On a
+/// hub without Capsule's definitions it does nothing.
 pub async fn reconcile(ports: &Ports, hub: &Hub) -> Report {
     let mut report = Report {
         hub: hub.settings.name.clone(),
@@ -280,7 +286,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Returns the token of an account's kubeconfig; `None` while the cluster has not filled its Secret yet.
+    /// Returns the token of an account's kubeconfig; `None` while the cluster has not filled its
+    /// Secret yet.
     async fn token_of(
         &self,
         owner: &Owner,

@@ -47,7 +47,8 @@ pub(crate) fn is_account_name(name: &str) -> bool {
     (1..=253).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// Reads the service account that an object names, else the operator's default one; returns nothing without any name.
+/// Reads the service account that an object names, else the operator's default one; returns nothing
+/// without any name.
 ///
 /// # Errors
 /// The account does not exist, or its name is not valid.

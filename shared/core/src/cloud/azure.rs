@@ -6,7 +6,8 @@ use crate::ports::EntraIdentity;
 
 /// The audience of a token for Entra ID.
 const AUDIENCE: &str = "api://AzureADTokenExchange";
-/// The annotation of a service account that names its application's client ID. Another one names the tenant.
+/// The annotation of a service account that names its application's client ID. Another one names
+/// the tenant.
 pub const CLIENT: &str = "azure.workload.identity/client-id";
 const TENANT: &str = "azure.workload.identity/tenant-id";
 

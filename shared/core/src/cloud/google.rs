@@ -34,7 +34,8 @@ pub async fn identity(
     if !is_provider(provider) {
         let form = r"^projects/\d{1,30}/locations/global/workloadIdentityPools/[^/]{1,100}/providers/[^/]{1,100}$";
         let message = invalid(PROVIDER, provider, form);
-        // Flux reads the provider for the audience first, and if audiences are set, for the exchange.
+        // Flux reads the provider for the audience first, and if audiences are set, for the
+        // exchange.
         let prefix = match exchange.audiences.is_empty() {
             true => "failed to get provider audience".to_owned(),
             false => token_error_prefix(account),
@@ -54,7 +55,8 @@ pub async fn identity(
     })
 }
 
-/// Returns whether this is `projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME`.
+/// Returns whether this is
+/// `projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME`.
 fn is_provider(text: &str) -> bool {
     let parts: Vec<&str> = text.split('/').collect();
     let [

@@ -1,6 +1,6 @@
-//! Identities that are exchanged for short-lived logins, as in github.com/fluxcd/pkg/auth 0.54: a token of a service account of
-//! the hub authenticates to a cloud, which returns credentials of the account's cloud identity. They are used for clusters
-//! (`target`) and registries (`source`).
+//! Identities that are exchanged for short-lived logins, as in github.com/fluxcd/pkg/auth 0.54: a
+//! token of a service account of the hub authenticates to a cloud, which returns credentials of the
+//! account's cloud identity. They are used for clusters (`target`) and registries (`source`).
 
 mod account;
 pub mod aws;

@@ -117,7 +117,8 @@ impl Bucket {
         self.spec.provider.as_deref() == Some("aws") && self.spec.secret_ref.is_none()
     }
 
-    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields
+    /// are supported.
     pub fn unsupported(&self) -> Option<String> {
         let spec = &self.spec;
         let provider = spec.provider.as_deref().unwrap_or_default();

@@ -149,7 +149,8 @@ impl Conditions {
             .is_some_and(|condition| condition.status == ConditionStatus::True)
     }
 
-    /// Sets a condition. The transition time changes only with `status`, as in apimachinery's `SetStatusCondition`.
+    /// Sets a condition. The transition time changes only with `status`, as in apimachinery's
+    /// `SetStatusCondition`.
     pub fn set(
         &mut self,
         kind: &str,
@@ -196,7 +197,8 @@ pub fn shorten(text: &str, most: usize) -> String {
     format!("{}{ELLIPSIS}", &text[..end])
 }
 
-/// Returns the sort key of Flux's order: `Stalled` and `Reconciling`, then `Ready`, then the rest with the newest generation first.
+/// Returns the sort key of Flux's order: `Stalled` and `Reconciling`, then `Ready`, then the rest
+/// with the newest generation first.
 fn rank(condition: &Condition) -> (u8, Reverse<i64>, &str) {
     let weight = match condition.kind.as_str() {
         STALLED => 0,

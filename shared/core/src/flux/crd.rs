@@ -1,8 +1,10 @@
-//! Generates the CustomResourceDefinitions of Flux's API. The schema of `spec` is generated from the Rust types, which have Flux's rules
-//! (patterns, lengths, enums, defaults, CEL). Every version that Flux 2.x has served is served.
+//! Generates the CustomResourceDefinitions of Flux's API. The schema of `spec` is generated from
+//! the Rust types, which have Flux's rules (patterns, lengths, enums, defaults, CEL). Every version
+//! that Flux 2.x has served is served.
 //!
-//! The schemas are written with schemars, with keywords that only this file reads: `x-default` is the default that the API server fills
-//! in, and `x-older` marks a field that only older versions have. Keywords `x-kubernetes-…` are kept unchanged.
+//! The schemas are written with schemars, with keywords that only this file reads: `x-default` is
+//! the default that the API server fills in, and `x-older` marks a field that only older versions
+//! have. Keywords `x-kubernetes-…` are kept unchanged.
 
 use super::external_artifact::ExternalArtifactSpec;
 use super::notification::{AlertSpec, ProviderSpec, ReceiverSpec};
@@ -25,12 +27,14 @@ pub fn custom_resource_definitions() -> Vec<Object> {
         .collect()
 }
 
-/// Returns whether a live definition of a Flux kind is from driftless. Those of Flux are left to Flux.
+/// Returns whether a live definition of a Flux kind is from driftless. Those of Flux are left to
+/// Flux.
 pub fn is_current(live: &Object) -> bool {
     live.label(MANAGED_BY.0) == Some(MANAGED_BY.1)
 }
 
-/// Returns the fields of an object's `spec` that a definition does not declare: the API server drops them.
+/// Returns the fields of an object's `spec` that a definition does not declare: the API server
+/// drops them.
 pub fn undeclared(definition: &Object, object: &Object) -> Vec<String> {
     let api_version = object.api_version();
     let version = api_version.rsplit('/').next().unwrap_or_default();
@@ -113,9 +117,10 @@ fn version(kind: FluxKind, name: &str, newest: bool) -> Value {
     })
 }
 
-/// Returns the schema of `status`. For kinds with a controller it has Flux's default, so that an object that is not reconciled yet is in
-/// progress, not current. Fields that other versions of a controller wrote are kept. Unlike in Flux, an Alert and a Provider also have a
-/// status: it reports that they are not reconciled.
+/// Returns the schema of `status`. For kinds with a controller it has Flux's default, so that an
+/// object that is not reconciled yet is in progress, not current. Fields that other versions of a
+/// controller wrote are kept. Unlike in Flux, an Alert and a Provider also have a status: it
+/// reports that they are not reconciled.
 fn status_schema(kind: FluxKind) -> Value {
     let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     if !matches!(
@@ -207,8 +212,8 @@ fn schema_of<T: JsonSchema>() -> Value {
         .to_value()
 }
 
-/// Converts a JSON schema to a structural one: without unions and titles, and with only the defaults that the API server fills in. A
-/// schema without a type keeps unknown fields.
+/// Converts a JSON schema to a structural one: without unions and titles, and with only the
+/// defaults that the API server fills in. A schema without a type keeps unknown fields.
 fn make_structural(schema: &mut Value, newest: bool) {
     if schema.as_bool() == Some(true) {
         *schema = json!({});
@@ -265,8 +270,8 @@ fn make_structural(schema: &mut Value, newest: bool) {
     }
 }
 
-/// Adds a rule that refuses a field which only older versions have. The field is declared nevertheless: objects are stored in the newest
-/// version, and undeclared fields would be lost.
+/// Adds a rule that refuses a field which only older versions have. The field is declared
+/// nevertheless: objects are stored in the newest version, and undeclared fields would be lost.
 fn refuse(map: &mut Map<String, Value>) {
     let rule = json!({"rule": "false", "message": "field not declared in schema: only the older versions have it"});
     map.insert("x-kubernetes-validations".to_owned(), json!([rule]));

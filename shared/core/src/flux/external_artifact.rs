@@ -1,4 +1,5 @@
-//! The kind `ExternalArtifact` of source.toolkit.fluxcd.io, for its CustomResourceDefinition. No code reads these objects yet.
+//! The kind `ExternalArtifact` of source.toolkit.fluxcd.io, for its CustomResourceDefinition. No
+//! code reads these objects yet.
 
 use schemars::JsonSchema;
 

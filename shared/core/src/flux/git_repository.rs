@@ -72,8 +72,8 @@ pub struct GitRepositorySpec {
     pub access_from: Option<AccessFrom>,
 }
 
-/// The reference to a commit in `GitRepository.spec.ref`. If several fields are set, the order of precedence is that of Flux: commit,
-/// name, semver, tag, branch.
+/// The reference to a commit in `GitRepository.spec.ref`. If several fields are set, the order of
+/// precedence is that of Flux: commit, name, semver, tag, branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GitReference {
@@ -137,8 +137,9 @@ impl GitRepository {
         reference
     }
 
-    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported. `is_github` is true if the
-    /// repository is read over GitHub's API, and not with the Git protocol.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields
+    /// are supported. `is_github` is true if the repository is read over GitHub's API, and not with
+    /// the Git protocol.
     pub fn unsupported(&self, is_github: bool) -> Option<String> {
         let spec = &self.spec;
         let field = if spec.verify.is_some() {

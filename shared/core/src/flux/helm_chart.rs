@@ -17,7 +17,8 @@ pub type HelmChart = Source<HelmChartSpec>;
      "message": "spec.verify is only supported when spec.sourceRef.kind is 'HelmRepository'"},
 ]))]
 pub struct HelmChartSpec {
-    /// The name of the chart in a HelmRepository, or the path of its directory or archive in another source.
+    /// The name of the chart in a HelmRepository, or the path of its directory or archive in
+    /// another source.
     pub chart: String,
     /// The version, or a semver range, of a chart in a HelmRepository; the newest when absent.
     #[serde(default)]
@@ -28,11 +29,13 @@ pub struct HelmChartSpec {
     /// The interval between two checks of the source, such as `5m`.
     #[schemars(regex(pattern = DURATION))]
     pub interval: String,
-    /// The cause of a new artifact: a new version of the chart (`ChartVersion`) or a new revision of the source (`Revision`).
+    /// The cause of a new artifact: a new version of the chart (`ChartVersion`) or a new revision
+    /// of the source (`Revision`).
     #[serde(default)]
     #[schemars(extend("enum" = ["ChartVersion", "Revision"], "x-default" = "ChartVersion"))]
     pub reconcile_strategy: Option<String>,
-    /// Values files in the source that are merged in this order, and replace the chart's `values.yaml`.
+    /// Values files in the source that are merged in this order, and replace the chart's
+    /// `values.yaml`.
     #[serde(default)]
     pub values_files: Vec<String>,
     /// A field of older versions: a values file that is merged before `valuesFiles`.
@@ -112,7 +115,8 @@ impl HelmChart {
         first.chain(&self.spec.values_files).cloned().collect()
     }
 
-    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields
+    /// are supported.
     pub fn unsupported(&self) -> Option<String> {
         let verify = self.spec.verify.as_ref()?;
         match self.spec.source_ref.kind.as_str() {

@@ -23,7 +23,8 @@ pub struct HelmRepositorySpec {
     #[serde(default, rename = "type")]
     #[schemars(extend("enum" = ["default", "oci"]))]
     pub kind: Option<String>,
-    /// The interval between two checks of the index; a minute when absent. A registry has no index, so only its HelmCharts are checked.
+    /// The interval between two checks of the index; a minute when absent. A registry has no index,
+    /// so only its HelmCharts are checked.
     #[serde(default)]
     #[schemars(regex(pattern = DURATION))]
     pub interval: Option<String>,

@@ -33,7 +33,8 @@ pub struct KustomizationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub retry_interval: Option<String>,
-    /// The timeout of an apply with its health checks; the interval less 30 seconds when absent, at least 30 seconds.
+    /// The timeout of an apply with its health checks; the interval less 30 seconds when absent, at
+    /// least 30 seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
@@ -263,7 +264,8 @@ pub struct Json6902Patch {
     pub target: Selector,
 }
 
-/// A selector of objects. The fields are regular expressions, except the selectors of annotations and labels.
+/// A selector of objects. The fields are regular expressions, except the selectors of annotations
+/// and labels.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Selector {
@@ -428,7 +430,8 @@ pub struct KustomizationStatus {
 }
 
 impl DependsOn {
-    /// Returns the object of the dependency, by default of the kind and namespace of `of`, and the expression of its readiness.
+    /// Returns the object of the dependency, by default of the kind and namespace of `of`, and the
+    /// expression of its readiness.
     ///
     /// # Errors
     /// The kind of the dependency is not supported.
@@ -513,7 +516,8 @@ impl Kustomization {
         ))
     }
 
-    /// Returns the dependencies with their `readyExpr`. The default of Flux is the same kind and namespace.
+    /// Returns the dependencies with their `readyExpr`. The default of Flux is the same kind and
+    /// namespace.
     ///
     /// # Errors
     /// The kind of a dependency is not supported.

@@ -1,5 +1,5 @@
-//! The model of Flux's API: all served versions are parsed into one model, and the status is written in the version that the hub
-//! serves.
+//! The model of Flux's API: all served versions are parsed into one model, and the status is
+//! written in the version that the hub serves.
 
 mod bucket;
 mod condition;
@@ -50,7 +50,8 @@ pub const HELM_CONTROLLER: &str = "helm-controller";
 pub const SOURCE_CONTROLLER: &str = "source-controller";
 /// The finalizer of Flux's controllers.
 pub const FINALIZER: &str = "finalizers.fluxcd.io";
-/// The annotation that requests a reconciliation now; its value is copied to `status.lastHandledReconcileAt`.
+/// The annotation that requests a reconciliation now; its value is copied to
+/// `status.lastHandledReconcileAt`.
 pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 
 /// The namespace and the name of the root objects of `flux bootstrap`.
@@ -137,7 +138,8 @@ impl FluxKind {
         }
     }
 
-    /// Returns whether objects of the kind are reconciled. The other kinds have only a CustomResourceDefinition.
+    /// Returns whether objects of the kind are reconciled. The other kinds have only a
+    /// CustomResourceDefinition.
     pub fn is_served(self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,5 @@
-//! The specs of notification.toolkit.fluxcd.io, for their CustomResourceDefinitions. No code reads these objects yet.
+//! The specs of notification.toolkit.fluxcd.io, for their CustomResourceDefinitions. No code reads
+//! these objects yet.
 
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};

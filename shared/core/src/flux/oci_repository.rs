@@ -80,7 +80,8 @@ pub struct LayerSelector {
     /// The media type of the layer; the first layer when empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub media_type: String,
-    /// The operation: `extract` takes the files of the layer as the artifact, `copy` takes the layer unchanged.
+    /// The operation: `extract` takes the files of the layer as the artifact, `copy` takes the
+    /// layer unchanged.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["extract", "copy"]))]
     pub operation: String,
@@ -99,7 +100,8 @@ impl SourceSpec for OCIRepositorySpec {
 }
 
 impl OCIRepository {
-    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields
+    /// are supported.
     pub fn unsupported(&self) -> Option<String> {
         self.spec
             .verify
@@ -112,7 +114,8 @@ impl OCIRepository {
         super::cloud(self.spec.provider.as_deref())
     }
 
-    /// Returns the service account whose image pull secrets or cloud identity are used; empty if the field is not set.
+    /// Returns the service account whose image pull secrets or cloud identity are used; empty if
+    /// the field is not set.
     pub fn service_account(&self) -> &str {
         self.spec
             .service_account_name

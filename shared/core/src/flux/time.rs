@@ -3,7 +3,8 @@
 use driftless_go::duration;
 use std::time::Duration;
 
-/// The longest duration that is accepted: ten years. A longer one is a typing error; Go's limit is 292 years.
+/// The longest duration that is accepted: ten years. A longer one is a typing error; Go's limit is
+/// 292 years.
 const MAX_DURATION: Duration = Duration::from_secs(3_652 * 86_400 + 43_200);
 
 /// Parses a duration like Go's `time.ParseDuration`: `1h30m`, `1.5s`, `300ms`.
@@ -42,8 +43,8 @@ pub fn timestamp(since_1970: Duration) -> jiff::Timestamp {
     jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX)
 }
 
-/// Parses an RFC 3339 time such as `2026-03-01T12:00:00Z`, also with fractions and offsets, as the time since 1970; `None` if it is not
-/// valid.
+/// Parses an RFC 3339 time such as `2026-03-01T12:00:00Z`, also with fractions and offsets, as the
+/// time since 1970; `None` if it is not valid.
 pub fn parse_rfc3339(text: &str) -> Option<Duration> {
     let time: jiff::Timestamp = text.parse().ok()?;
     Duration::try_from(time.duration_since(jiff::Timestamp::UNIX_EPOCH)).ok()

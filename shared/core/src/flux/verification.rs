@@ -4,7 +4,8 @@ use super::kustomization::LocalRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The `spec.verify` of an OCIRepository or a HelmChart: the signatures that the artifact must have.
+/// The `spec.verify` of an OCIRepository or a HelmChart: the signatures that the artifact must
+/// have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
@@ -18,7 +19,8 @@ pub struct Verification {
     /// The identities whose keyless signatures are accepted.
     #[serde(default, rename = "matchOIDCIdentity")]
     pub match_oidc_identity: Vec<OidcIdentity>,
-    /// The Secret with the `trusted_root.json` of a private Sigstore, for keyless signatures (OCIRepository).
+    /// The Secret with the `trusted_root.json` of a private Sigstore, for keyless signatures
+    /// (OCIRepository).
     #[serde(default)]
     pub trusted_root_secret_ref: Option<LocalRef>,
 }
@@ -41,7 +43,8 @@ impl Verification {
         }
     }
 
-    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields
+    /// are supported.
     pub fn unsupported(&self) -> Option<String> {
         match (self.provider(), &self.secret_ref) {
             ("cosign", _) | ("notation", Some(_)) => None,

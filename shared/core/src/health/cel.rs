@@ -1,8 +1,9 @@
-//! CEL with the options that Flux sets (fluxcd/pkg runtime v0.110 `cel`): optional values, comparable numbers of different types,
-//! and the functions for strings, encodings and sets.
+//! CEL with the options that Flux sets (fluxcd/pkg runtime v0.110 `cel`): optional values,
+//! comparable numbers of different types, and the functions for strings, encodings and sets.
 //!
-//! Expressions come from tenants, so they are bounded before they run: their length, their operators, the depth of nested loops with
-//! the longest list in the data, and the length of the strings that `replace` can produce.
+//! Expressions come from tenants, so they are bounded before they run: their length, their
+//! operators, the depth of nested loops with the longest list in the data, and the length of the
+//! strings that `replace` can produce.
 
 use ::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 use ::cel::common::types::{CelBool, LIST_TYPE};
@@ -15,8 +16,9 @@ use std::sync::{Arc, LazyLock};
 
 /// Maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 8 * 1024;
-/// Maximum number of operators, dots and brackets, including those in string literals: the parser and the evaluation go at most one
-/// level deeper for each, and a level needs stack. (The parser itself stops at 96 levels of brackets.)
+/// Maximum number of operators, dots and brackets, including those in string literals: the parser
+/// and the evaluation go at most one level deeper for each, and a level needs stack. (The parser
+/// itself stops at 96 levels of brackets.)
 const MAX_OPERATORS: usize = 600;
 /// Maximum number of steps of nested loops, each weighted by the size of the data that it may copy.
 const MAX_WORK: usize = 1 << 30;

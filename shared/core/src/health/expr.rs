@@ -5,14 +5,15 @@ use super::{Assessment, Health, is_behind};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 
-/// The reason that an expression was refused or has no result. Contains the expression, but no value of the object.
+/// The reason that an expression was refused or has no result. Contains the expression, but no
+/// value of the object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExprError {
     /// The expression is invalid for every object. Flux's reason is `InvalidCELExpression`.
     #[error("{0}")]
     Invalid(String),
-    /// The expression has no result for this object, for example because a field does not exist yet. The health is
-    /// then [`Health::Unknown`], and a dependency is not ready.
+    /// The expression has no result for this object, for example because a field does not exist
+    /// yet. The health is then [`Health::Unknown`], and a dependency is not ready.
     #[error("{0}")]
     NoResult(String),
 }
@@ -87,8 +88,9 @@ impl HealthExprs {
         Ok(Self(evaluators))
     }
 
-    /// Returns the health of an object by its expressions; `None` if no entry is for its kind or its group, and for Jobs, for which
-    /// Flux always uses its built-in rules. An entry for the kind precedes one for the group.
+    /// Returns the health of an object by its expressions; `None` if no entry is for its kind or
+    /// its group, and for Jobs, for which Flux always uses its built-in rules. An entry for the
+    /// kind precedes one for the group.
     ///
     /// # Errors
     /// [`ExprError::NoResult`]: a field does not exist, or the result is not a boolean.
@@ -163,8 +165,8 @@ pub struct ReadyExpr(Expression);
 impl ReadyExpr {
     /// Parses the expression.
     ///
-    /// Flux also checks types beforehand and refuses an expression like `dep.spec.prune`, because it could have any type; here
-    /// every expression is accepted that evaluates to true or false.
+    /// Flux also checks types beforehand and refuses an expression like `dep.spec.prune`, because
+    /// it could have any type; here every expression is accepted that evaluates to true or false.
     ///
     /// # Errors
     /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `self` and `dep`.

@@ -233,7 +233,8 @@ fn pod(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
     }
 }
 
-/// Returns the health of a pod without a node: failed after [`SCHEDULE_WINDOW`], or if its age cannot be read.
+/// Returns the health of a pod without a node: failed after [`SCHEDULE_WINDOW`], or if its age
+/// cannot be read.
 fn unschedulable(object: &Object, now: Timestamp) -> Assessment {
     let created: Option<Timestamp> = object.meta("creationTimestamp").parse().ok();
     let is_new = created.is_some_and(|created| now.duration_since(created) < SCHEDULE_WINDOW);
@@ -340,8 +341,8 @@ fn job(object: &Object) -> Result<Assessment, HealthError> {
     })
 }
 
-/// Returns the health of a Job by Flux's own rule (fluxcd/pkg runtime v0.110 `statusreaders`): it is current when it is complete or
-/// suspended, and the rules for all objects do not apply.
+/// Returns the health of a Job by Flux's own rule (fluxcd/pkg runtime v0.110 `statusreaders`): it
+/// is current when it is complete or suspended, and the rules for all objects do not apply.
 pub(super) fn flux_job(object: &Object) -> Result<Assessment, HealthError> {
     if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
         return Ok(Assessment::current("Job is suspended"));

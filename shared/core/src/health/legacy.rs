@@ -1,5 +1,5 @@
-//! Readiness by the rules of Helm 3, and of Helm 4 with the strategy `legacy`: rules for some built-in kinds; any other object is
-//! ready if it exists. Pure.
+//! Readiness by the rules of Helm 3, and of Helm 4 with the strategy `legacy`: rules for some
+//! built-in kinds; any other object is ready if it exists. Pure.
 
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
@@ -13,7 +13,8 @@ pub struct Helpers {
     pub selector: String,
 }
 
-/// Returns how to list the ReplicaSets of a Deployment, or the Pods of a ReplicaSet or ReplicationController.
+/// Returns how to list the ReplicaSets of a Deployment, or the Pods of a ReplicaSet or
+/// ReplicationController.
 pub fn helpers(live: &Object) -> Option<Helpers> {
     let (gvk, labels) = match (live.api_version(), live.kind()) {
         ("apps/v1", "Deployment") => (

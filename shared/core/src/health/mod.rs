@@ -1,8 +1,10 @@
-//! The health of an object: a pure function of the object, with the rules of kustomize-controller v1.9.
+//! The health of an object: a pure function of the object, with the rules of kustomize-controller
+//! v1.9.
 //!
-//! [`kstatus`] is `status.Compute` of fluxcd/cli-utils v1.2. [`assess`] adds Flux's rule: a Job counts as current only
-//! when it is complete. [`assess_with_pods`] also checks a controller's pods. [`HealthExprs`] and [`ReadyExpr`] are the CEL
-//! expressions of `healthCheckExprs` and `dependsOn[].readyExpr`.
+//! [`kstatus`] is `status.Compute` of fluxcd/cli-utils v1.2. [`assess`] adds Flux's rule: a Job
+//! counts as current only when it is complete. [`assess_with_pods`] also checks a controller's
+//! pods. [`HealthExprs`] and [`ReadyExpr`] are the CEL expressions of `healthCheckExprs` and
+//! `dependsOn[].readyExpr`.
 
 mod cel;
 mod expr;
@@ -79,7 +81,8 @@ impl Assessment {
     }
 }
 
-/// The error of a field whose value Kubernetes would not set. The health of such an object is [`Health::Unknown`] for Flux.
+/// The error of a field whose value Kubernetes would not set. The health of such an object is
+/// [`Health::Unknown`] for Flux.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HealthError {
     /// A field has the wrong type.
@@ -95,7 +98,8 @@ pub enum HealthError {
     Phase(String),
 }
 
-/// Returns the health of an object by Flux's rules without `healthCheckExprs`. `now` is needed for the waiting time of a pod.
+/// Returns the health of an object by Flux's rules without `healthCheckExprs`. `now` is needed for
+/// the waiting time of a pod.
 ///
 /// # Errors
 /// Those of [`kstatus`].
@@ -107,9 +111,9 @@ pub fn assess(object: &Object, now: Timestamp) -> Result<Assessment, HealthError
     }
 }
 
-/// Returns the health like [`assess`], but a StatefulSet or ReplicaSet that is in progress has failed if one of its pods has, unless
-/// that pod is being deleted or only waits for a node. `pods` are those that its `spec.selector` selects. A pod of unknown health
-/// does not count.
+/// Returns the health like [`assess`], but a StatefulSet or ReplicaSet that is in progress has
+/// failed if one of its pods has, unless that pod is being deleted or only waits for a node. `pods`
+/// are those that its `spec.selector` selects. A pod of unknown health does not count.
 ///
 /// # Errors
 /// Those of [`kstatus`], for the object itself.
@@ -144,8 +148,9 @@ fn failed_for_good(pod: &Object, now: Timestamp) -> bool {
     failed && !unschedulable && pod.meta("deletionTimestamp").is_empty()
 }
 
-/// Returns the health like `status.Compute` of cli-utils: by the rules for all objects first, then by those of built-in kinds, then by a
-/// `Ready` condition. An object to which no rule applies is current.
+/// Returns the health like `status.Compute` of cli-utils: by the rules for all objects first, then
+/// by those of built-in kinds, then by a `Ready` condition. An object to which no rule applies is
+/// current.
 ///
 /// # Errors
 /// A field has the wrong type.
@@ -166,13 +171,14 @@ pub fn kstatus(object: &Object, now: Timestamp) -> Result<Assessment, HealthErro
     Ok(Assessment::current("Resource is current"))
 }
 
-/// Checks whether an object is current by [`kstatus`]: for definitions, namespaces and other kinds whose health does not depend on the
-/// time.
+/// Checks whether an object is current by [`kstatus`]: for definitions, namespaces and other kinds
+/// whose health does not depend on the time.
 pub fn is_current(object: &Object) -> bool {
     kstatus(object, Timestamp::MAX).is_ok_and(|found| found.status == Health::Current)
 }
 
-/// Applies the rules for all objects: deletion, a generation that was not observed yet, `Reconciling` and `Stalled`.
+/// Applies the rules for all objects: deletion, a generation that was not observed yet,
+/// `Reconciling` and `Stalled`.
 fn generic(object: &Object) -> Result<Option<Assessment>, HealthError> {
     if text(object, &["metadata", "deletionTimestamp"])?.is_some_and(|time| !time.is_empty()) {
         return Ok(Some(Assessment::new(
@@ -199,7 +205,8 @@ fn generic(object: &Object) -> Result<Option<Assessment>, HealthError> {
     Ok(None)
 }
 
-/// Checks whether the controller of the object has not observed the newest spec. Fields of other types do not count.
+/// Checks whether the controller of the object has not observed the newest spec. Fields of other
+/// types do not count.
 fn is_behind(object: &Object) -> bool {
     let number = |path: &[&str]| nested(object, path).ok().flatten().and_then(Value::as_i64);
     match (

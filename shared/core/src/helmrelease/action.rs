@@ -127,8 +127,9 @@ pub enum Pause {
 /// Looks up a record in the storage by its revision; `None` if the record is gone.
 pub type Records<'r> = dyn Fn(i64) -> Result<Option<Release>, String> + 'r;
 
-/// Decides what to do for a state, and changes the status accordingly: drops old snapshots, marks a remediation that turned out to be
-/// the desired release as released, and summarizes the other conditions as `Ready` when nothing is left to do.
+/// Decides what to do for a state, and changes the status accordingly: drops old snapshots, marks a
+/// remediation that turned out to be the desired release as released, and summarizes the other
+/// conditions as `Ready` when nothing is left to do.
 ///
 /// `done` has the kinds of the actions that this attempt has run so far.
 ///
@@ -253,8 +254,8 @@ fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, S
     Ok(Next::Nothing)
 }
 
-/// Sets `Released` to true again when an install or upgrade that was marked as failed is good nevertheless, or when the conditions
-/// were lost.
+/// Sets `Released` to true again when an install or upgrade that was marked as failed is good
+/// nevertheless, or when the conditions were lost.
 fn mark_released_again(release: &mut HelmRelease, now: &str) {
     let conditions = &release.status.conditions;
     if conditions.is_true(READY) && conditions.is_true(RELEASED) {
@@ -314,7 +315,8 @@ fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Res
             };
             let record = records(target.version)
                 .map_err(|e| format!("cannot verify previous release to roll back to: {e}"))?;
-            // A target that is gone or was changed cannot be rolled back to: the upgrade is tried again.
+            // A target that is gone or was changed cannot be rolled back to: the upgrade is tried
+            // again.
             let is_intact = record.is_some_and(|record| history::verify(target, &record).is_ok());
             Ok(Next::Run(match is_intact {
                 true => Action::Rollback(Box::new(target.clone())),
@@ -324,8 +326,8 @@ fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Res
     }
 }
 
-/// Decides what follows an action that has run. `error` is the error of an action that left nothing in the storage. `None` means
-/// that the state must be determined again at once.
+/// Decides what follows an action that has run. `error` is the error of an action that left nothing
+/// in the storage. `None` means that the state must be determined again at once.
 ///
 /// # Errors
 /// A duration in the spec is not valid.
@@ -393,8 +395,8 @@ fn stall_without_retries(release: &mut HelmRelease, now: &str) -> String {
     message
 }
 
-/// Returns whether an annotation requests something that was not done yet: its value must equal that of `requestedAt`. Notes the
-/// value as handled in any case.
+/// Returns whether an annotation requests something that was not done yet: its value must equal
+/// that of `requestedAt`. Notes the value as handled in any case.
 pub fn take_request(release: &mut HelmRelease, annotation: &str) -> bool {
     let Some(value) = release.object.annotation(annotation).map(str::to_owned) else {
         return false;

@@ -113,7 +113,8 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
-    /// Applies the manifest of the record, and deletes the objects that only the replaced release had.
+    /// Applies the manifest of the record, and deletes the objects that only the replaced release
+    /// had.
     pub async fn apply(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let before = self.replaced().ok();
@@ -163,8 +164,8 @@ impl Attempt<'_> {
         Ok(all)
     }
 
-    /// Moves the fields that an older Helm wrote without server-side apply to our field manager, so that fields that are no longer
-    /// rendered are removed.
+    /// Moves the fields that an older Helm wrote without server-side apply to our field manager, so
+    /// that fields that are no longer rendered are removed.
     async fn take_client_side_fields(
         &self,
         before: &Release,
@@ -218,7 +219,8 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
-    /// Deletes objects that belong to a release, one after the other, except those with `helm.sh/resource-policy: keep`.
+    /// Deletes objects that belong to a release, one after the other, except those with
+    /// `helm.sh/resource-policy: keep`.
     pub async fn delete_items(
         &self,
         record: &Release,
@@ -254,7 +256,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns the CustomResourceDefinitions in a chart's crds/. Objects of other kinds are skipped, as in Flux.
+/// Returns the CustomResourceDefinitions in a chart's crds/. Objects of other kinds are skipped, as
+/// in Flux.
 ///
 /// # Errors
 /// A file cannot be parsed.

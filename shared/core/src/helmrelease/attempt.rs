@@ -1,5 +1,5 @@
-//! One attempt to bring a release to its desired state: determines the state, decides, runs the action, and repeats until the decision
-//! is a pause.
+//! One attempt to bring a release to its desired state: determines the state, decides, runs the
+//! action, and repeats until the decision is a pause.
 
 use super::Memory;
 use super::action::{Action, ActionKind, Decision, Pause, decide, decide_after, take_request};
@@ -227,8 +227,9 @@ impl Attempt<'_> {
         }
     }
 
-    /// Reads the desired chart and values. If the release has another name, namespace or chart now, starts to uninstall the old one:
-    /// returns the end of the attempt then, or `Some(None)` while an uninstall runs. Returns `None` if the attempt continues.
+    /// Reads the desired chart and values. If the release has another name, namespace or chart now,
+    /// starts to uninstall the old one: returns the end of the attempt then, or `Some(None)` while
+    /// an uninstall runs. Returns `None` if the attempt continues.
     async fn prepare(&mut self) -> Result<Option<Option<AttemptEnd>>, Failure> {
         let values = self.read_values().await?;
         let facts = self.chart_facts().await?;
@@ -264,7 +265,8 @@ impl Attempt<'_> {
         Ok(None)
     }
 
-    /// Starts to uninstall the release in the status. Returns the end of the attempt if no record of the release is left.
+    /// Starts to uninstall the release in the status. Returns the end of the attempt if no record
+    /// of the release is left.
     ///
     /// # Errors
     /// The cluster's.
@@ -301,7 +303,8 @@ impl Attempt<'_> {
             .map_err(|error| Failure::retry(reasons::VALUES_ERROR, error))
     }
 
-    /// Returns the name and version of the chart. They are kept in the memory, so that a check of a release in sync loads no chart.
+    /// Returns the name and version of the chart. They are kept in the memory, so that a check of a
+    /// release in sync loads no chart.
     async fn chart_facts(&mut self) -> Result<ChartFacts, Failure> {
         let Some((id, artifact)) = &self.source else {
             return Err(Failure::retry(reason::FAILED, NO_SOURCE));
@@ -429,7 +432,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Records the result of an action in the status. Returns the end of the attempt if it ends now.
+    /// Records the result of an action in the status. Returns the end of the attempt if it ends
+    /// now.
     async fn finish_action(
         &mut self,
         operation: Operation,
@@ -479,7 +483,8 @@ impl Attempt<'_> {
         if error.is_none() || left_records(&result) {
             self.refresh_inventory(&action).await;
         }
-        // Objects that could not be corrected are in the event, and the next check finds them again.
+        // Objects that could not be corrected are in the event, and the next check finds them
+        // again.
         let counts = !left_records(&result) && action != Action::CorrectDrift;
         let unrecorded = error.as_deref().filter(|_| counts);
         let pause = decide_after(&mut self.release, &action, unrecorded, &now).map_err(failed)?;
@@ -487,7 +492,8 @@ impl Attempt<'_> {
         Ok(pause.map(AttemptEnd::Paused))
     }
 
-    /// Updates `status.inventory` after an action that left a record; objects of a failed release count also.
+    /// Updates `status.inventory` after an action that left a record; objects of a failed release
+    /// count also.
     async fn refresh_inventory(&mut self, action: &Action) {
         match action {
             Action::UninstallRemediation => self.release.status.inventory = None,

@@ -1,4 +1,5 @@
-//! The source of a release's chart: the HelmChart that is created for it or the object of `chartRef`, and that object's artifact.
+//! The source of a release's chart: the HelmChart that is created for it or the object of
+//! `chartRef`, and that object's artifact.
 
 use super::conditions::reasons;
 use super::memory::ChartFacts;
@@ -23,8 +24,9 @@ pub const ORIGIN_NAME: &str = "helm.toolkit.fluxcd.io/name";
 /// The label with the namespace of the HelmRelease that an object was created for.
 pub const ORIGIN_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 
-/// Applies the HelmChart of `spec.chart`, deletes a previous HelmChart with another name, and notes the new one in the status. Returns
-/// the HelmChart if it was changed, so that it is reconciled next.
+/// Applies the HelmChart of `spec.chart`, deletes a previous HelmChart with another name, and notes
+/// the new one in the status. Returns the HelmChart if it was changed, so that it is reconciled
+/// next.
 ///
 /// # Errors
 /// The cluster's, or a cross-namespace reference that is blocked.
@@ -84,8 +86,8 @@ pub fn is_made_for(object: &Object, release: &HelmRelease) -> bool {
         && object.label(ORIGIN_NAMESPACE) == Some(&release.id.namespace)
 }
 
-/// Deletes the HelmChart in the status, if it was created for this release. Returns it, so that it is reconciled next: with a finalizer
-/// of Flux, it is gone only after its own step.
+/// Deletes the HelmChart in the status, if it was created for this release. Returns it, so that it
+/// is reconciled next: with a finalizer of Flux, it is gone only after its own step.
 ///
 /// # Errors
 /// The cluster's.
@@ -181,7 +183,8 @@ fn check_reference(
 /// Finds the source of the chart and its artifact, if the source is ready.
 ///
 /// # Errors
-/// `ArtifactFailed` or `SourceNotReady`: the release is requeued when the source has an artifact, or fails.
+/// `ArtifactFailed` or `SourceNotReady`: the release is requeued when the source has an artifact,
+/// or fails.
 pub async fn find_artifact(
     context: &Context<'_>,
     release: &HelmRelease,
@@ -235,8 +238,8 @@ async fn ready_artifact(context: &Context<'_>, id: &ObjectRef) -> Result<Artifac
     }
 }
 
-/// Loads a chart from its artifact. The version of a chart from an OCI artifact gets the start of the artifact's digest as build
-/// metadata, so that a tag that moved gives another version.
+/// Loads a chart from its artifact. The version of a chart from an OCI artifact gets the start of
+/// the artifact's digest as build metadata, so that a tag that moved gives another version.
 ///
 /// # Errors
 /// `ArtifactFailed`, or `ChartMutateError` for a version that does not match the artifact.
@@ -278,8 +281,8 @@ pub async fn load(
     Ok((chart, facts))
 }
 
-/// Adds the digest of an artifact revision to a version, and returns the new version and the digest: `1.2.3` with the revision
-/// `1.2.3@sha256:0123456789abcdef…` gives `1.2.3+0123456789ab`.
+/// Adds the digest of an artifact revision to a version, and returns the new version and the
+/// digest: `1.2.3` with the revision `1.2.3@sha256:0123456789abcdef…` gives `1.2.3+0123456789ab`.
 fn with_digest(version: &str, revision: &str) -> Result<(String, String), String> {
     let digest = match revision.split_once('@') {
         Some((tag, _)) if tag != version => {

@@ -1,5 +1,5 @@
-//! Applies objects as Helm does without server-side apply: creates new objects, and patches existing ones with the changes since the
-//! previous release.
+//! Applies objects as Helm does without server-side apply: creates new objects, and patches
+//! existing ones with the changes since the previous release.
 
 use super::action::Action;
 use super::attempt::Attempt;
@@ -29,12 +29,14 @@ pub enum Change<'o> {
     Since(&'o Object),
     /// Take the object over: rendered fields win, and fields that others added stay.
     Adopt,
-    /// Leave the object unchanged: Helm patches a kind that it does not know with the changes since the previous release, and there are none.
+    /// Leave the object unchanged: Helm patches a kind that it does not know with the changes since
+    /// the previous release, and there are none.
     Keep,
 }
 
 impl Attempt<'_> {
-    /// Returns whether an action uses server-side apply: by the spec, else like the previous release.
+    /// Returns whether an action uses server-side apply: by the spec, else like the previous
+    /// release.
     pub fn applies_on_server(&self, action: &Action) -> bool {
         let was = |record: Option<&Release>| record.is_some_and(Release::is_server_side);
         match action {

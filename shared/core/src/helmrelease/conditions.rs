@@ -1,4 +1,5 @@
-//! The conditions of a HelmRelease: Released, Remediated and TestSuccess, and Ready as their summary.
+//! The conditions of a HelmRelease: Released, Remediated and TestSuccess, and Ready as their
+//! summary.
 
 use super::state::{common_metadata_digest, post_renderers_digest};
 use crate::flux::{ConditionStatus, HelmRelease, READY, RECONCILING, STALLED, reason};
@@ -41,7 +42,8 @@ pub mod reasons {
     pub const SOURCE_NOT_READY: &str = "SourceNotReady";
 }
 
-/// Sets a condition for the object's generation. Messages over 32 KiB are cut, because the API server would refuse them.
+/// Sets a condition for the object's generation. Messages over 32 KiB are cut, because the API
+/// server would refuse them.
 pub fn mark(
     release: &mut HelmRelease,
     kind: &str,
@@ -81,7 +83,8 @@ pub fn mark_stalled(release: &mut HelmRelease, reason: &str, message: &str, now:
     );
 }
 
-/// Marks an action as running: sets `Reconciling`, and `Ready` to unknown if the action makes a release.
+/// Marks an action as running: sets `Reconciling`, and `Ready` to unknown if the action makes a
+/// release.
 pub fn mark_running(release: &mut HelmRelease, message: &str, makes_release: bool, now: &str) {
     mark_reconciling(release, reason::PROGRESSING, message, now);
     if makes_release {
@@ -115,8 +118,9 @@ pub fn replace_remediated(release: &mut HelmRelease, reason: &str, message: &str
     );
 }
 
-/// Sets `Ready` from the other conditions: the one with the highest generation counts, and of equal ones `Remediated` before
-/// `TestSuccess` before `Released`. A remediated release is not ready. Notes the digests of post-renderers and common metadata.
+/// Sets `Ready` from the other conditions: the one with the highest generation counts, and of equal
+/// ones `Remediated` before `TestSuccess` before `Released`. A remediated release is not ready.
+/// Notes the digests of post-renderers and common metadata.
 pub fn summarize(release: &mut HelmRelease, now: &str) {
     let test = release.test();
     let (tests_enabled, tests_count) = (test.enable, test.enable && !test.ignore_failures);

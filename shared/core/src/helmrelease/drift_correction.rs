@@ -1,4 +1,5 @@
-//! Finds the drift of a live release by LISTs and local comparison, confirms it by a dry run for each object, and corrects it.
+//! Finds the drift of a live release by LISTs and local comparison, confirms it by a dry run for
+//! each object, and corrects it.
 
 use super::apply::WRITE;
 use super::attempt::Attempt;
@@ -89,7 +90,8 @@ impl Attempt<'_> {
         Ok(report)
     }
 
-    /// Returns whether an object is unchanged since a check that found no drift, so that no dry run is needed.
+    /// Returns whether an object is unchanged since a check that found no drift, so that no dry run
+    /// is needed.
     fn is_unchanged(&self, id: &str, seen: &Applied) -> bool {
         let release = &self.release;
         let is_same_spec = release.status.observed_generation == Some(release.generation());
@@ -128,8 +130,9 @@ impl Attempt<'_> {
         Ok((!patch.is_empty()).then(|| Drifted::Changed(item.object.clone(), patch)))
     }
 
-    /// Corrects the drift that was found: applies missing objects, and patches changed ones, so that ignored fields stay. An error of one
-    /// object does not prevent the correction of the others.
+    /// Corrects the drift that was found: applies missing objects, and patches changed ones, so
+    /// that ignored fields stay. An error of one object does not prevent the correction of the
+    /// others.
     ///
     /// # Errors
     /// The cluster's, a line for each object.

@@ -1,7 +1,8 @@
 //! Compares the objects of a release record with those in the cluster.
 //!
-//! [`desired`] returns the objects as Helm applied them. [`compare_with_live`] compares one with the live object without a request. If
-//! that has no clear result, [`changes`] uses the result of a dry run. The field manager and the exclusion are helm-controller's.
+//! [`desired`] returns the objects as Helm applied them. [`compare_with_live`] compares one with
+//! the live object without a request. If that has no clear result, [`changes`] uses the result of a
+//! dry run. The field manager and the exclusion are helm-controller's.
 
 use crate::apply::{drift, normalize};
 use crate::flux::{HELM_CONTROLLER, IgnoreRule};
@@ -14,8 +15,8 @@ use serde_json::{Value, json};
 /// The label or annotation that excludes an object from drift detection with the value `disabled`.
 const EXCLUSION: &str = "helm.toolkit.fluxcd.io/driftDetection";
 
-/// Returns the objects of a record, with the metadata that Helm adds. An object without a namespace gets that of the release if
-/// `is_namespaced` returns true for its kind.
+/// Returns the objects of a record, with the metadata that Helm adds. An object without a namespace
+/// gets that of the release if `is_namespaced` returns true for its kind.
 ///
 /// # Errors
 /// The manifest is not a list of objects, or `is_namespaced` does not know a kind.
@@ -186,8 +187,9 @@ fn copy(live: Option<&Value>, desired: &mut Value, path: &str) {
     }
 }
 
-/// Returns the JSON patch from the live object to the result of a dry run. It leaves out `metadata` and `status`, except additions and
-/// replacements of labels and annotations: Kubernetes' controllers add their own labels and annotations, which must stay.
+/// Returns the JSON patch from the live object to the result of a dry run. It leaves out `metadata`
+/// and `status`, except additions and replacements of labels and annotations: Kubernetes'
+/// controllers add their own labels and annotations, which must stay.
 pub fn changes(live: &Object, would: &Object) -> Vec<Value> {
     let mut patch = Vec::new();
     for part in ["annotations", "labels"] {
@@ -242,7 +244,8 @@ pub enum Drifted {
     Excluded(Object),
 }
 
-/// Returns the message of the event and the condition, with a line for each object. It has no values, because they may be secret.
+/// Returns the message of the event and the condition, with a line for each object. It has no
+/// values, because they may be secret.
 pub fn summary(release: &str, drifted: &[Drifted]) -> String {
     let lines: Vec<String> = drifted.iter().map(line).collect();
     let lines = lines.join("\n");

@@ -1,4 +1,5 @@
-//! Finalizes a HelmRelease: uninstalls the release, deletes its HelmChart, then lets the finalizer be removed.
+//! Finalizes a HelmRelease: uninstalls the release, deletes its HelmChart, then lets the finalizer
+//! be removed.
 
 use super::attempt::{self, Attempt};
 use super::memory::Operation;
@@ -16,7 +17,8 @@ use std::time::Duration;
 const REQUEUE_DELAY: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Uninstalls the release and deletes its HelmChart. A failure is tried again and the finalizer stays, so that nothing is left behind.
+/// Uninstalls the release and deletes its HelmChart. A failure is tried again and the finalizer
+/// stays, so that nothing is left behind.
 pub async fn finalize(
     context: &Context<'_>,
     release: HelmRelease,
@@ -68,7 +70,8 @@ async fn clean_up(
     Ok(None)
 }
 
-/// Connects to the cluster, unless the service account is gone. As in Flux, the account of a remote cluster is not checked.
+/// Connects to the cluster, unless the service account is gone. As in Flux, the account of a remote
+/// cluster is not checked.
 async fn connect(context: &Context<'_>, release: &HelmRelease) -> Result<Target, TargetError> {
     if release.spec.kube_config.is_none()
         && let Some(error) = target::missing_account(&context.hub, release).await?
@@ -90,7 +93,8 @@ async fn uninstall(
         // The status has no release, and the cluster cannot be checked.
         Err(_) if !has_history => return Ok(None),
         Err(TargetError::Gone(failure)) => {
-            // The cluster is gone for good, for example because the cluster of a tenant was deleted.
+            // The cluster is gone for good, for example because the cluster of a tenant was
+            // deleted.
             tracing::warn!(object = %work.release.id, "uninstall skipped: {failure}");
             return Ok(None);
         }
@@ -139,8 +143,9 @@ async fn uninstall(
     }
 }
 
-/// Finds the release of an install that crashed before the status was written, and notes it in the status. Returns whether there is
-/// one: a release belongs to this HelmRelease if its objects have this HelmRelease's name in their labels.
+/// Finds the release of an install that crashed before the status was written, and notes it in the
+/// status. Returns whether there is one: a release belongs to this HelmRelease if its objects have
+/// this HelmRelease's name in their labels.
 async fn find_unrecorded_release(
     target: &Target,
     release: &mut HelmRelease,

@@ -46,7 +46,8 @@ fn whole_seconds(time: Option<Time>) -> Option<String> {
     Some(jiff::Timestamp::from_second(seconds).ok()?.to_string())
 }
 
-/// Checks that a record matches a snapshot. The digest of a snapshot of an older API version is not checked.
+/// Checks that a record matches a snapshot. The digest of a snapshot of an older API version is not
+/// checked.
 ///
 /// # Errors
 /// Flux's reason why the record does not match.
@@ -74,8 +75,8 @@ pub fn latest(history: &[Snapshot]) -> Option<&Snapshot> {
     history.iter().max_by_key(|snapshot| snapshot.version)
 }
 
-/// Returns the target of a rollback: the newest snapshot before the latest that was good, and that passed its tests unless they are
-/// ignored.
+/// Returns the target of a rollback: the newest snapshot before the latest that was good, and that
+/// passed its tests unless they are ignored.
 pub fn previous(history: &[Snapshot], ignore_tests: bool) -> Option<&Snapshot> {
     let before = history.iter().skip(1);
     before
@@ -87,7 +88,8 @@ fn is_target(snapshot: &Snapshot, ignore_tests: bool) -> bool {
     snapshot.is_good() && (ignore_tests || !snapshot.has_failed_test())
 }
 
-/// Drops the snapshots that are older than the target of a rollback; without a target, all but the newest five.
+/// Drops the snapshots that are older than the target of a rollback; without a target, all but the
+/// newest five.
 pub fn truncate(history: &mut Vec<Snapshot>, ignore_tests: bool) {
     let target = history
         .iter()
@@ -136,8 +138,8 @@ fn test_status(hook: &RecordedHook) -> TestHookStatus {
     }
 }
 
-/// Adopts a release of Flux before 2.2, whose status has only the revision. Without this the release would be upgraded once although
-/// nothing changed.
+/// Adopts a release of Flux before 2.2, whose status has only the revision. Without this the
+/// release would be upgraded once although nothing changed.
 ///
 /// # Errors
 /// The record cannot be serialized as JSON.

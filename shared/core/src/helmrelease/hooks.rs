@@ -280,8 +280,8 @@ enum Verdict {
     Failed(String),
 }
 
-/// Returns the state of a hook's object: a Job or Pod is done when it succeeded, a kind with health expressions when they are true, and
-/// any other object when it exists.
+/// Returns the state of a hook's object: a Job or Pod is done when it succeeded, a kind with health
+/// expressions when they are true, and any other object when it exists.
 fn verdict(object: &Object, live: Option<&Object>, exprs: Option<&HealthExprs>) -> Verdict {
     let name = object.name();
     let status = |pointer: &str| live.and_then(|live| live.pointer(pointer));

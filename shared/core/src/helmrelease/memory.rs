@@ -1,4 +1,5 @@
-//! The memory of a HelmRelease's step in the bucket. All of it may be lost: a release that is left pending is then unlocked.
+//! The memory of a HelmRelease's step in the bucket. All of it may be lost: a release that is left
+//! pending is then unlocked.
 
 use super::action::{Action, ActionKind};
 use super::plan::{self, Cursor, Phase};
@@ -17,7 +18,8 @@ pub struct Memory {
     /// The running action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<Running>,
-    /// The fingerprints of the release's objects at the last drift check, by inventory id. The sweep compares with them.
+    /// The fingerprints of the release's objects at the last drift check, by inventory id. The
+    /// sweep compares with them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, Applied>,
 }
@@ -43,7 +45,8 @@ pub struct ChartFacts {
 pub enum Operation {
     /// An action of an attempt.
     Act(Action),
-    /// An uninstall that is not a remediation: the HelmRelease is deleted, or its release has another name, namespace or chart now.
+    /// An uninstall that is not a remediation: the HelmRelease is deleted, or its release has
+    /// another name, namespace or chart now.
     Uninstall,
 }
 

@@ -28,7 +28,8 @@ pub fn manifest_error_prefix(operation: &Operation) -> &'static str {
 /// Returns the objects of a record.
 ///
 /// # Errors
-/// The manifest cannot be parsed, or the cluster does not serve a kind; that message starts with `manifest_error_prefix`.
+/// The manifest cannot be parsed, or the cluster does not serve a kind; that message starts with
+/// `manifest_error_prefix`.
 pub async fn items(
     target: &Target,
     record: &Release,

@@ -1,4 +1,5 @@
-//! Records the result of an action in the status: snapshots, failure counters and conditions, and returns the event to emit.
+//! Records the result of an action in the status: snapshots, failure counters and conditions, and
+//! returns the event to emit.
 
 use super::action::Action;
 use super::conditions::{RELEASED, REMEDIATED, TEST_SUCCESS, mark, reasons, summarize};
@@ -12,7 +13,8 @@ use driftless_helm::record::{Release, Status};
 pub struct ActionResult<'r> {
     /// The action that has run.
     pub action: &'r Action,
-    /// The records that the action wrote or deleted, each in its last state, in the order of the first writes.
+    /// The records that the action wrote or deleted, each in its last state, in the order of the
+    /// first writes.
     pub written: &'r [Release],
     /// The error of the action, if it failed.
     pub error: Option<&'r str>,
@@ -99,7 +101,8 @@ pub mod messages {
     }
 }
 
-/// Prepares the status for an install or upgrade: removes the conditions of previous tests and remediations.
+/// Prepares the status for an install or upgrade: removes the conditions of previous tests and
+/// remediations.
 pub fn begin(release: &mut HelmRelease, action: &Action) {
     let attempted = match action {
         Action::Install => ReleaseAction::Install,
@@ -114,7 +117,8 @@ pub fn begin(release: &mut HelmRelease, action: &Action) {
     release.status.conditions.remove(REMEDIATED);
 }
 
-/// Records the result of an action in the status, and summarizes `Ready`. Returns the event to emit.
+/// Records the result of an action in the status, and summarizes `Ready`. Returns the event to
+/// emit.
 ///
 /// # Errors
 /// A record cannot be serialized as JSON.
@@ -132,7 +136,8 @@ pub fn record(
         Action::Unlock => record_unlock(release, result, now)?,
         Action::CorrectDrift => record_correction(release, result, now),
     };
-    // Flux does not summarize after an uninstall, so that Ready keeps the previous failure until the next reconciliation.
+    // Flux does not summarize after an uninstall, so that Ready keeps the previous failure until
+    // the next reconciliation.
     if !matches!(
         result.action,
         Action::UninstallRemediation | Action::CorrectDrift
@@ -142,7 +147,8 @@ pub fn record(
     Ok(event)
 }
 
-/// Returns whether a failed action left records, so that its failure counts and needs a remediation.
+/// Returns whether a failed action left records, so that its failure counts and needs a
+/// remediation.
 pub fn left_records(result: &ActionResult<'_>) -> bool {
     !result.written.is_empty()
 }
@@ -275,7 +281,8 @@ fn replace(
     Ok(true)
 }
 
-/// Records a correction of drift. The event has the errors; the next check finds the drift that is left.
+/// Records a correction of drift. The event has the errors; the next check finds the drift that is
+/// left.
 fn record_correction(
     release: &mut HelmRelease,
     result: &ActionResult<'_>,
@@ -424,8 +431,8 @@ fn record_remediation(
     Ok(Some(event))
 }
 
-/// The result of an uninstall that is not a remediation: the HelmRelease is deleted, or its release has another name, namespace or
-/// chart now.
+/// The result of an uninstall that is not a remediation: the HelmRelease is deleted, or its release
+/// has another name, namespace or chart now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UninstallResult<'e> {
     /// The release was uninstalled.
@@ -558,7 +565,8 @@ fn record_test(
     )))
 }
 
-/// Counts a failed test as a failure of the action that it tested, unless test failures are ignored.
+/// Counts a failed test as a failure of the action that it tested, unless test failures are
+/// ignored.
 fn count_test_failure(release: &mut HelmRelease) {
     let Some(remediation) = release.active_remediation() else {
         return;

@@ -1,5 +1,6 @@
-//! The phases of an action, in their order. A phase can be repeated without harm, and a [`Cursor`] has the next one, so that an action
-//! can stop anywhere and continue with another message of the queue.
+//! The phases of an action, in their order. A phase can be repeated without harm, and a [`Cursor`]
+//! has the next one, so that an action can stop anywhere and continue with another message of the
+//! queue.
 
 use super::action::Action;
 use super::memory::Operation;
@@ -15,8 +16,8 @@ pub enum Phase {
     Crds(CrdsPolicy),
     /// Create the release's namespace, with the label `name`.
     Namespace,
-    /// Write the record with its current status: pending, uninstalling, or failed after an unlock. Old records beyond `maxHistory` are
-    /// deleted first.
+    /// Write the record with its current status: pending, uninstalling, or failed after an unlock.
+    /// Old records beyond `maxHistory` are deleted first.
     WriteRecord,
     /// Run the hooks of an event: see [`driftless_helm::hooks::steps`].
     Hooks(HookEvent),
@@ -27,7 +28,8 @@ pub enum Phase {
         /// True if jobs must be complete.
         jobs: bool,
     },
-    /// Delete the objects of the manifest that belong to the release, except those with `helm.sh/resource-policy: keep`.
+    /// Delete the objects of the manifest that belong to the release, except those with
+    /// `helm.sh/resource-policy: keep`.
     Delete,
     /// Wait until the deleted objects are gone.
     WaitGone,
@@ -97,7 +99,8 @@ pub fn phases(action: &Action, release: &HelmRelease) -> Vec<Phase> {
     }
 }
 
-/// Returns the phases of an uninstall: as a remediation, of a release whose target changed, or of a HelmRelease that is deleted.
+/// Returns the phases of an uninstall: as a remediation, of a release whose target changed, or of a
+/// HelmRelease that is deleted.
 pub fn uninstall(release: &HelmRelease) -> Vec<Phase> {
     let uninstall = release.uninstall();
     let hooks = |event| (!uninstall.disable_hooks).then_some(Phase::Hooks(event));
@@ -140,14 +143,16 @@ fn around(
     all.into_iter().flatten()
 }
 
-/// The progress of an action. It is stored between two messages; all of it may be lost, and then the pending record is unlocked.
+/// The progress of an action. It is stored between two messages; all of it may be lost, and then
+/// the pending record is unlocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
     /// The index of the next phase.
     pub phase: usize,
     /// The number of steps of the phase's hooks that are done.
     pub step: usize,
-    /// The start of the current wait, in seconds since 1970: Helm's timeouts apply to one operation.
+    /// The start of the current wait, in seconds since 1970: Helm's timeouts apply to one
+    /// operation.
     pub since: Option<u64>,
 }
 
@@ -193,7 +198,8 @@ pub fn failure_message(operation: &Operation, name: &str, failed: Phase, error: 
     }
 }
 
-/// Returns Helm's description of a success in the record; `None` if the description does not change.
+/// Returns Helm's description of a success in the record; `None` if the description does not
+/// change.
 pub fn success_description(action: &Action) -> Option<&'static str> {
     match action {
         Action::Install => Some("Install complete"),

@@ -1,5 +1,5 @@
-//! Flux's changes to rendered documents: the post-renderers of the release, the labels with the name of the HelmRelease, and the common
-//! metadata.
+//! Flux's changes to rendered documents: the post-renderers of the release, the labels with the
+//! name of the HelmRelease, and the common metadata.
 
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use crate::flux::{HelmRelease, KustomizeRenderer};

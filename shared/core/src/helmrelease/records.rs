@@ -19,7 +19,8 @@ impl Attempt<'_> {
             Operation::Act(Action::Install | Action::Upgrade | Action::Rollback(_))
         );
         if is_new && self.has_written_record() {
-            // A previous step crashed between the record and the next phase: the record is this action's.
+            // A previous step crashed between the record and the next phase: the record is this
+            // action's.
             return Ok(Step::Done);
         }
         let record = match operation {
@@ -78,7 +79,8 @@ impl Attempt<'_> {
             .await
     }
 
-    /// Returns whether `install.replace` may reuse the name: the last release failed, or was uninstalled with its history kept.
+    /// Returns whether `install.replace` may reuse the name: the last release failed, or was
+    /// uninstalled with its history kept.
     fn may_reuse_name(&self) -> bool {
         let last = self.storage.last().map(|last| &last.info.status);
         matches!(last, Some(Status::Uninstalled | Status::Failed))
@@ -98,7 +100,8 @@ impl Attempt<'_> {
         let mut values = self.values()?.clone();
         let current = self.replaced()?;
         if upgrade.preserve_values {
-            // The new values are merged over the previous ones. The chart's default values also stay the previous ones.
+            // The new values are merged over the previous ones. The chart's default values also
+            // stay the previous ones.
             let before = merge(current.chart.values.clone(), current.config.clone());
             let mut chart = self.chart().await?.as_ref().clone();
             chart.values = before;
@@ -175,8 +178,8 @@ impl Attempt<'_> {
         Ok(target.rollback_from(&current, self.moment(), server_side))
     }
 
-    /// Checks the ownership of existing objects if taking ownership is disabled; by default, objects without an owner or of another one are
-    /// taken over.
+    /// Checks the ownership of existing objects if taking ownership is disabled; by default,
+    /// objects without an owner or of another one are taken over.
     async fn check_ownership(
         &self,
         operation: &Operation,

@@ -10,7 +10,8 @@ use crate::flux::{ConditionStatus, HelmRelease, READY, reason, rfc3339, shorten}
 use crate::kernel::{Context, Outcome};
 use std::time::Duration;
 
-/// The reasons of failures before an action that get an event, as with helm-controller; actions emit their own events.
+/// The reasons of failures before an action that get an event, as with helm-controller; actions
+/// emit their own events.
 const REASONS_WITH_EVENT: [&str; 6] = [
     reason::INVALID_CEL,
     reason::DEPENDENCY_NOT_READY,
@@ -30,7 +31,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The delay before a step that failed because another object is missing or not ready is repeated.
 const FAILURE_REQUEUE_DELAY: Duration = Duration::from_secs(60);
 
-/// Reports a step that ended without a failure of its own, although the release may have failed. `before` is the object that was read.
+/// Reports a step that ended without a failure of its own, although the release may have failed.
+/// `before` is the object that was read.
 pub fn end(before: HelmRelease, mut work: Work, end: AttemptEnd) -> Report<HelmRelease> {
     let mut outcome = Outcome::default();
     let observed = match end {

@@ -1,4 +1,5 @@
-//! Runs an action phase by phase. An action that takes longer than the step may wait continues with another message, at its cursor.
+//! Runs an action phase by phase. An action that takes longer than the step may wait continues with
+//! another message, at its cursor.
 
 use super::action::Action;
 use super::attempt::Attempt;
@@ -34,7 +35,8 @@ impl From<PortError> for PhaseError {
     }
 }
 
-/// Converts the error of a phase to a failure of the step: a failure of the release that could not be recorded is tried again.
+/// Converts the error of a phase to a failure of the step: a failure of the release that could not
+/// be recorded is tried again.
 impl From<PhaseError> for Failure {
     fn from(broken: PhaseError) -> Self {
         match broken {
@@ -44,8 +46,9 @@ impl From<PhaseError> for Failure {
     }
 }
 
-/// Converts the error of a write or delete of a release record. After a conflict the release has not failed: another client, such as
-/// `helm rollback`, has changed the record since it was read, and the next step reads the records again and decides.
+/// Converts the error of a write or delete of a release record. After a conflict the release has
+/// not failed: another client, such as `helm rollback`, has changed the record since it was read,
+/// and the next step reads the records again and decides.
 pub fn record_error(error: PortError) -> PhaseError {
     match error.kind {
         ErrorKind::Conflict => {
@@ -164,7 +167,8 @@ impl Attempt<'_> {
         Time::utc(at.unwrap_or(jiff::Timestamp::UNIX_EPOCH))
     }
 
-    /// Records a failure, and deletes the objects that the action created if `cleanupOnFail` is set.
+    /// Records a failure, and deletes the objects that the action created if `cleanupOnFail` is
+    /// set.
     async fn fail(
         &mut self,
         operation: &Operation,

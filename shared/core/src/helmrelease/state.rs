@@ -40,8 +40,8 @@ pub struct Desired<'d> {
     pub values: &'d Table,
 }
 
-/// Determines the state, except drift: with `spec.driftDetection`, a release that is [`State::InSync`] here is [`State::Drifted`] if its
-/// objects differ from the record.
+/// Determines the state, except drift: with `spec.driftDetection`, a release that is
+/// [`State::InSync`] here is [`State::Drifted`] if its objects differ from the record.
 ///
 /// # Errors
 /// The record has a status for which no action exists.
@@ -81,7 +81,8 @@ pub fn determine(
         return Ok(State::OutOfSync("release chart changed"));
     }
     let values = match release.upgrade().preserve_values {
-        // The record already holds the preserved values. Flux compares only the new ones, and upgrades at every reconciliation.
+        // The record already holds the preserved values. Flux compares only the new ones, and
+        // upgrades at every reconciliation.
         true => Cow::Owned(merge(last.config.clone(), desired.values.clone())),
         false => Cow::Borrowed(desired.values),
     };
@@ -105,7 +106,8 @@ pub fn determine(
     Ok(State::InSync)
 }
 
-/// Returns the reason if post-renderers or common metadata changed since the last release. Only a new generation can change them.
+/// Returns the reason if post-renderers or common metadata changed since the last release. Only a
+/// new generation can change them.
 fn changed_rendering(release: &HelmRelease) -> Option<&'static str> {
     let status = &release.status;
     if status.observed_generation == Some(release.generation()) {
@@ -130,14 +132,16 @@ pub fn common_metadata_digest(metadata: Option<&CommonMetadata>) -> String {
     metadata.map(json_digest).unwrap_or_default()
 }
 
-/// Returns the digest of the output of Go's `json.Encoder`: empty if the value cannot be encoded, as in Flux.
+/// Returns the digest of the output of Go's `json.Encoder`: empty if the value cannot be encoded,
+/// as in Flux.
 fn json_digest<T: Serialize + ?Sized>(value: &T) -> String {
     json::to_string(value)
         .map(|text| digest_text(format!("{text}\n").as_bytes()))
         .unwrap_or_default()
 }
 
-/// Returns the reason if the failures so far no longer count, because the last attempt was for another generation, chart or values.
+/// Returns the reason if the failures so far no longer count, because the last attempt was for
+/// another generation, chart or values.
 pub fn failures_are_stale(release: &HelmRelease, desired: &Desired<'_>) -> Option<&'static str> {
     let status = &release.status;
     if status.last_attempted_generation != release.generation() {
@@ -167,8 +171,9 @@ pub enum Target {
     ChartName,
 }
 
-/// Returns the property by which the current release differs from the desired one, so that it must be uninstalled first. A new chart
-/// name counts unless `upgrade.chartNameChangeStrategy` is `InPlaceUpdate`.
+/// Returns the property by which the current release differs from the desired one, so that it must
+/// be uninstalled first. A new chart name counts unless `upgrade.chartNameChangeStrategy` is
+/// `InPlaceUpdate`.
 pub fn changed_target(release: &HelmRelease, chart_name: &str) -> Option<Target> {
     let current = history::latest(&release.status.history)?;
     let stored = &release.status.storage_namespace;

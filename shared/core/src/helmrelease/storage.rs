@@ -19,8 +19,8 @@ pub struct Storage {
     identities: BTreeMap<i64, Identity>,
 }
 
-/// One version of one Secret. It is a precondition of writes and deletes, so that they never touch a record that another client, such
-/// as `helm rollback`, has changed or created in the meantime.
+/// One version of one Secret. It is a precondition of writes and deletes, so that they never touch
+/// a record that another client, such as `helm rollback`, has changed or created in the meantime.
 #[derive(Clone, Debug)]
 struct Identity {
     uid: String,
@@ -37,7 +37,8 @@ impl Identity {
 }
 
 impl Storage {
-    /// Reads all records of a release with one LIST. As in Helm, a Secret without a valid record is skipped.
+    /// Reads all records of a release with one LIST. As in Helm, a Secret without a valid record is
+    /// skipped.
     ///
     /// # Errors
     /// The cluster's.
@@ -91,10 +92,12 @@ impl Storage {
             .collect()
     }
 
-    /// Writes a record: creates a Secret, or updates the existing one if no other client has written it since it was read.
+    /// Writes a record: creates a Secret, or updates the existing one if no other client has
+    /// written it since it was read.
     ///
     /// # Errors
-    /// `Conflict` if another client wrote this record in the meantime; the cluster's; a record that is too large for a Secret.
+    /// `Conflict` if another client wrote this record in the meantime; the cluster's; a record that
+    /// is too large for a Secret.
     pub async fn write(
         &mut self,
         target: &Target,
@@ -151,7 +154,8 @@ impl Storage {
             .await
     }
 
-    /// Makes room for one more record: deletes the oldest until fewer than `most` are left, but never the deployed one.
+    /// Makes room for one more record: deletes the oldest until fewer than `most` are left, but
+    /// never the deployed one.
     ///
     /// # Errors
     /// The cluster's.

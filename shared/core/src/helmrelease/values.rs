@@ -1,4 +1,5 @@
-//! Composes the values of a release: ConfigMaps and Secrets in their order, and `spec.values` over them.
+//! Composes the values of a release: ConfigMaps and Secrets in their order, and `spec.values` over
+//! them.
 
 use crate::flux::{HelmRelease, ValuesRef};
 use base64::Engine as _;
@@ -13,7 +14,8 @@ use std::fmt;
 /// The ConfigMaps and Secrets that exist in the object's namespace, by kind and name.
 pub type ValuesSources = BTreeMap<(String, String), Object>;
 
-/// The error of values that cannot be composed, with helm-controller's message. It never has the content of a Secret.
+/// The error of values that cannot be composed, with helm-controller's message. It never has the
+/// content of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValuesError {
     reference: Box<ValuesRef>,
@@ -50,7 +52,8 @@ pub fn references(release: &HelmRelease) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Composes the values. A value with a `targetPath` overrides `spec.values`; `spec.values` overrides all others.
+/// Composes the values. A value with a `targetPath` overrides `spec.values`; `spec.values`
+/// overrides all others.
 ///
 /// # Errors
 /// [`ValuesError`], which names the reference.
@@ -169,7 +172,8 @@ fn escape(value: &str) -> String {
     out
 }
 
-/// Describes an error about the content of a ConfigMap. For a Secret it returns only `action`, because Helm's messages quote the value.
+/// Describes an error about the content of a ConfigMap. For a Secret it returns only `action`,
+/// because Helm's messages quote the value.
 fn describe_error(reference: &ValuesRef, action: &str, error: &HelmError) -> String {
     if reference.kind == "Secret" {
         return action.to_owned();

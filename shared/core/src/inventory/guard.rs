@@ -1,16 +1,20 @@
 //! The prune guard.
 //!
-//! Deleting the objects that a commit removed is ordinary work, also with their namespace, and a small Kustomization may become empty.
-//! The guard holds mass deletion, the result of a wrong path, a broken overlay or a bad merge. A prune is held if it would delete
+//! Deleting the objects that a commit removed is ordinary work, also with their namespace, and a
+//! small Kustomization may become empty. The guard holds mass deletion, the result of a wrong path,
+//! a broken overlay or a bad merge. A prune is held if it would delete
 //!
-//! 1. more than 10 objects that are more than half of the inventory (so also an empty render of more than 10 objects), or
+//! 1. more than 10 objects that are more than half of the inventory (so also an empty render of
+//!    more than 10 objects), or
 //! 2. more than 100 objects, or
-//! 3. more than 5 objects whose deletion also deletes data of others: Namespaces, CustomResourceDefinitions, PersistentVolumes and
-//!    PersistentVolumeClaims.
+//! 3. more than 5 objects whose deletion also deletes data of others: Namespaces,
+//!    CustomResourceDefinitions, PersistentVolumes and PersistentVolumeClaims.
 //!
-//! The objects that a deleted Kustomization or HelmRelease deletes count as if they were in the inventory: see [`Below`].
+//! The objects that a deleted Kustomization or HelmRelease deletes count as if they were in the
+//! inventory: see [`Below`].
 //!
-//! The annotation [`PRUNE_APPROVED`] on the Kustomization, with the revision as its value, lets exactly that revision pass.
+//! The annotation [`PRUNE_APPROVED`] on the Kustomization, with the revision as its value, lets
+//! exactly that revision pass.
 
 use super::Inventory;
 use driftless_manifest::ObjectId;
@@ -47,7 +51,8 @@ impl Default for Limits {
     }
 }
 
-/// The objects that are deleted with the Kustomizations and HelmReleases that a prune would delete, at every depth.
+/// The objects that are deleted with the Kustomizations and HelmReleases that a prune would delete,
+/// at every depth.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Below {
     /// Each Kustomization and HelmRelease with the objects that are deleted with it.
@@ -94,7 +99,8 @@ enum Cause {
 }
 
 impl BlockedPrune {
-    /// Returns the message for the user, with `notes` after the counts and the instruction for the approval at the end.
+    /// Returns the message for the user, with `notes` after the counts and the instruction for the
+    /// approval at the end.
     pub fn message(&self, notes: &str, revision: &str) -> String {
         format!(
             "{self}{notes}; to let this revision pass, annotate the Kustomization with {PRUNE_APPROVED}={revision}"
@@ -151,7 +157,8 @@ impl fmt::Display for BlockedPrune {
 
 impl std::error::Error for BlockedPrune {}
 
-/// Checks whether the objects of `old` that are not in `new` may be deleted without an approval, with those `below` them.
+/// Checks whether the objects of `old` that are not in `new` may be deleted without an approval,
+/// with those `below` them.
 ///
 /// # Errors
 /// [`BlockedPrune`], by the default [`Limits`].

@@ -1,4 +1,5 @@
-//! The objects that a Kustomization has applied: `status.inventory`, as Flux writes it, and the guard against mass deletion.
+//! The objects that a Kustomization has applied: `status.inventory`, as Flux writes it, and the
+//! guard against mass deletion.
 
 mod guard;
 
@@ -32,8 +33,9 @@ fn entry(id: &ObjectId, version: &str) -> Value {
 
 /// A set of applied objects.
 ///
-/// It grows before an apply ([`Inventory::union`] is written ahead), and shrinks after a confirmed delete and by the objects whose apply
-/// was refused. An entry that cannot be read is kept unchanged and never acted on.
+/// It grows before an apply ([`Inventory::union`] is written ahead), and shrinks after a confirmed
+/// delete and by the objects whose apply was refused. An entry that cannot be read is kept
+/// unchanged and never acted on.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Inventory {
     entries: BTreeMap<ObjectId, String>,
@@ -129,7 +131,8 @@ impl Inventory {
         }
     }
 
-    /// Returns the entries of both; versions of `newer` win. This inventory is written ahead of an apply.
+    /// Returns the entries of both; versions of `newer` win. This inventory is written ahead of an
+    /// apply.
     #[must_use]
     pub fn union(&self, newer: &Self) -> Self {
         let mut all = self.clone();
@@ -138,8 +141,8 @@ impl Inventory {
         all
     }
 
-    /// Returns the entries that are not in `other`: with the new inventory as `other`, the stale ones. An entry of which only the version
-    /// changed is not stale.
+    /// Returns the entries that are not in `other`: with the new inventory as `other`, the stale
+    /// ones. An entry of which only the version changed is not stale.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         let entries = self.entries.iter().filter(|(id, _)| !other.contains(id));
@@ -170,7 +173,8 @@ pub enum Eligibility {
     Kept,
 }
 
-/// Returns whether the Kustomization `namespace`/`name` may delete a live object: both owner labels must name it.
+/// Returns whether the Kustomization `namespace`/`name` may delete a live object: both owner labels
+/// must name it.
 pub fn eligibility(live: &Object, namespace: &str, name: &str) -> Eligibility {
     let label = |key: &str| live.label(&format!("kustomize.toolkit.fluxcd.io/{key}"));
     if label("name") != Some(name) || label("namespace") != Some(namespace) {

@@ -39,7 +39,8 @@ pub struct Outcome {
     pub requeue_after: Option<Duration>,
     /// The requests to queue, with their delays.
     pub enqueue: Vec<(Request, Duration)>,
-    /// One line for the log. It names what the object waits for: a different summary counts as progress.
+    /// One line for the log. It names what the object waits for: a different summary counts as
+    /// progress.
     pub summary: String,
     /// The failure that the object's status also has.
     pub failure: Option<Failure>,
@@ -72,7 +73,8 @@ impl Outcome {
         }
     }
 
-    /// Returns the outcome of a failed step whose object's status has the failure. The step is retried after a back-off of at most `longest_retry`.
+    /// Returns the outcome of a failed step whose object's status has the failure. The step is
+    /// retried after a back-off of at most `longest_retry`.
     pub fn failed(failure: Failure, longest_retry: Duration) -> Self {
         Self {
             summary: format!("{}: {}", failure.reason, failure.message),
@@ -82,7 +84,8 @@ impl Outcome {
         }
     }
 
-    /// Sets the delay of the next try after a failure; `failures` counts the failures in a row before this one.
+    /// Sets the delay of the next try after a failure; `failures` counts the failures in a row
+    /// before this one.
     pub(crate) fn back_off(&mut self, failures: u32) {
         let Some(Class::Retry(after)) = self.failure.as_ref().map(|failure| failure.class) else {
             return;

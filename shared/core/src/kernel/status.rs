@@ -1,4 +1,5 @@
-//! Writes to an object's status: only the fields that changed, and only over the version that was read.
+//! Writes to an object's status: only the fields that changed, and only over the version that was
+//! read.
 
 use crate::failure::Failure;
 use crate::flux::{
@@ -10,7 +11,9 @@ use crate::ports::{ErrorKind, Patch, PortError};
 use driftless_manifest::Object;
 use serde_json::{Map, Value, json};
 
-/// Returns the field manager of a controller's writes to its own objects. kustomize-controller writes status and finalizers under a separate name, because it takes over updates under the name that it applies with.
+/// Returns the field manager of a controller's writes to its own objects. kustomize-controller
+/// writes status and finalizers under a separate name, because it takes over updates under the name
+/// that it applies with.
 fn own_manager(controller: &str) -> &str {
     match controller {
         KUSTOMIZE_CONTROLLER => "gotk-kustomize-controller",
@@ -23,10 +26,13 @@ const TRIES: usize = 5;
 
 /// Writes `status` over the object's current one, if it differs. Returns the updated object.
 ///
-/// If people edit or annotate the object while a step works, its status is still the one that the step read, and the write is repeated. A different status is from another worker, and is not overwritten.
+/// If people edit or annotate the object while a step works, its status is still the one that the
+/// step read, and the write is repeated. A different status is from another worker, and is not
+/// overwritten.
 ///
 /// # Errors
-/// The errors of the cluster; a conflict means that the object is gone or that another worker wrote its status: read it again.
+/// The errors of the cluster; a conflict means that the object is gone or that another worker wrote
+/// its status: read it again.
 pub async fn write(
     context: &Context<'_>,
     object: &Object,
@@ -122,7 +128,8 @@ pub async fn update(
     write(context, object, &merged, manager).await
 }
 
-/// Returns the live status with our fields changed from `before` to `now`; fields that we do not model are unchanged.
+/// Returns the live status with our fields changed from `before` to `now`; fields that we do not
+/// model are unchanged.
 fn overlay(object: &Object, now: &Value, before: &Value) -> Value {
     let mut status = status_of(object);
     let (Value::Object(merged), Value::Object(now), Value::Object(before)) =
@@ -159,7 +166,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Adds Flux's finalizer; returns the updated object, or `None` if the finalizer was already there.
+    /// Adds Flux's finalizer; returns the updated object, or `None` if the finalizer was already
+    /// there.
     ///
     /// # Errors
     /// The errors of the cluster.
@@ -210,7 +218,8 @@ impl Context<'_> {
         Ok(patched)
     }
 
-    /// Writes `Ready=False` and `Stalled=True` to the status of an object whose fields could not be read.
+    /// Writes `Ready=False` and `Stalled=True` to the status of an object whose fields could not be
+    /// read.
     ///
     /// # Errors
     /// The errors of the cluster.
@@ -256,7 +265,8 @@ impl Context<'_> {
     }
 }
 
-/// Converts a status to JSON. A failure cannot happen with our types, but is returned rather than hidden.
+/// Converts a status to JSON. A failure cannot happen with our types, but is returned rather than
+/// hidden.
 pub fn to_value<T: serde::Serialize>(status: &T) -> Result<Value, Failure> {
     serde_json::to_value(status)
         .map_err(|error| Failure::terminal(reason::FAILED, format!("status: {error}")))

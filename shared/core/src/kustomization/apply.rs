@@ -45,7 +45,8 @@ pub struct Report {
     pub failure: Option<Failure>,
 }
 
-/// Applies objects in stages. A failed object stops the later stages, but not the other objects of its kind.
+/// Applies objects in stages. A failed object stops the later stages, but not the other objects of
+/// its kind.
 pub async fn apply(
     context: &Context<'_>,
     target: &Target,
@@ -149,7 +150,8 @@ impl Report {
 /// The reason that an object was not applied.
 struct NotApplied {
     error: PortError,
-    /// True if the API server refused the write that would have created or changed the object, so that nothing was written.
+    /// True if the API server refused the write that would have created or changed the object, so
+    /// that nothing was written.
     is_refused: bool,
 }
 
@@ -260,7 +262,8 @@ async fn change(
     }
 }
 
-/// Checks whether an apply would change nothing: by the live object if that is sufficient, else by a dry run.
+/// Checks whether an apply would change nothing: by the live object if that is sufficient, else by
+/// a dry run.
 async fn is_as_desired(
     target: &Target,
     resource: &Resource,
@@ -282,7 +285,8 @@ async fn is_as_desired(
     }
 }
 
-/// Returns the action of a successful apply. The API server leaves the `resourceVersion` unchanged if no field changed.
+/// Returns the action of a successful apply. The API server leaves the `resourceVersion` unchanged
+/// if no field changed.
 async fn after_write(
     target: &Target,
     item: &Item,
@@ -296,8 +300,8 @@ async fn after_write(
         Some(_) => Ok((Action::Configured, Some(new))),
         None if !Policy::of(&item.object).takes_over(&new) => Ok((first_action(&new), Some(new))),
         None => {
-            // The object was not in the inventory, but may have existed: fields of other tools become ours, and
-            // the second apply removes them if they are not rendered.
+            // The object was not in the inventory, but may have existed: fields of other tools
+            // become ours, and the second apply removes them if they are not rendered.
             let new = match clean_managers(target, &item.resource, &new).await? {
                 Some(_) => {
                     target
@@ -312,8 +316,8 @@ async fn after_write(
     }
 }
 
-/// Returns the action of an apply to an object whose live state was unknown: if the object existed before, the response has fields of
-/// other managers, or ours are younger than the object.
+/// Returns the action of an apply to an object whose live state was unknown: if the object existed
+/// before, the response has fields of other managers, or ours are younger than the object.
 fn first_action(new: &Object) -> Action {
     let entries = new
         .pointer("/metadata/managedFields")
@@ -327,7 +331,8 @@ fn first_action(new: &Object) -> Action {
     }
 }
 
-/// Takes over the fields of kubectl's client-side apply, as Flux does, so that removed fields are really deleted.
+/// Takes over the fields of kubectl's client-side apply, as Flux does, so that removed fields are
+/// really deleted.
 async fn clean_managers(
     target: &Target,
     resource: &Resource,
@@ -359,7 +364,8 @@ async fn recreate(
 ) -> Result<Object, PortError> {
     let Item { object, resource } = item;
     let (namespace, name) = (object.namespace(), object.name());
-    // If the object is gone meanwhile, no delete is needed: one without a uid could delete a new object.
+    // If the object is gone meanwhile, no delete is needed: one without a uid could delete a new
+    // object.
     if let Some(old) = target.cluster.get(resource, namespace, name).await? {
         objects::delete(target, resource, &old, "Background", &|_| true).await?;
     }
@@ -379,7 +385,8 @@ async fn recreate(
     target.cluster.apply(resource, object, WRITE).await
 }
 
-/// Waits until the next stage can use the objects of this one: definitions are established, namespaces exist.
+/// Waits until the next stage can use the objects of this one: definitions are established,
+/// namespaces exist.
 async fn wait_for_stage(
     context: &Context<'_>,
     target: &Target,

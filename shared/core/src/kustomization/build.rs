@@ -16,7 +16,8 @@ pub struct Inputs {
     pub variables: BTreeMap<String, String>,
     /// The keys, if the object asks for decryption.
     pub decryptor: Option<Decryptor>,
-    /// True if a variable without a value and without a default is an empty string instead of a failure.
+    /// True if a variable without a value and without a default is an empty string instead of a
+    /// failure.
     pub lenient: bool,
 }
 
@@ -44,10 +45,12 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Renders a Kustomization as kustomize-controller 1.9 does. With `remote`, entries may be URLs of other hosts.
+/// Renders a Kustomization as kustomize-controller 1.9 does. With `remote`, entries may be URLs of
+/// other hosts.
 ///
 /// # Errors
-/// `BuildFailed` with the file and the error; the message has no content of a Secret. Or the remote that must be fetched first.
+/// `BuildFailed` with the file and the error; the message has no content of a Secret. Or the remote
+/// that must be fetched first.
 pub fn build(
     tree: &FileTree,
     kustomization: &Kustomization,
@@ -354,7 +357,8 @@ mod tests {
         );
     }
 
-    /// The stack of a worker is too small for objects of a thousand levels, so a build runs on its own stack.
+    /// The stack of a worker is too small for objects of a thousand levels, so a build runs on its
+    /// own stack.
     #[test]
     fn deep_objects_are_built_on_a_small_stack() {
         let levels = 990;

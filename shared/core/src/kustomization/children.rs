@@ -1,4 +1,5 @@
-//! The objects that a prune deletes indirectly: a deleted Kustomization or HelmRelease deletes the objects that it applied.
+//! The objects that a prune deletes indirectly: a deleted Kustomization or HelmRelease deletes the
+//! objects that it applied.
 
 use super::peers::Peers;
 use super::prune::find;
@@ -16,7 +17,8 @@ use std::collections::{BTreeSet, VecDeque};
 struct Child {
     entry: Entry,
     kind: FluxKind,
-    /// The Kustomization that would delete it; `None` if a release would, which sets no owner labels.
+    /// The Kustomization that would delete it; `None` if a release would, which sets no owner
+    /// labels.
     owner: Option<ObjectRef>,
     /// The index in [`Below::children`] of the child through which the prune reaches it.
     top: usize,
@@ -28,7 +30,8 @@ struct ChildObjects {
     objects: Vec<Entry>,
     /// True if they are on the child's own cluster.
     is_here: bool,
-    /// The child, if its objects can be handed over to another one of its kind: a release uninstalls all its objects.
+    /// The child, if its objects can be handed over to another one of its kind: a release
+    /// uninstalls all its objects.
     holder: Option<Kustomization>,
 }
 
@@ -40,8 +43,9 @@ pub fn first(inventory: &Inventory) -> Option<ObjectId> {
     children.next().map(|child| child.entry.id)
 }
 
-/// Returns the objects that would be deleted with the Kustomizations and HelmReleases of `going`, except those of `seen` and those that
-/// other Kustomizations keep. It stops as soon as there are more than the guard's limit, because the prune is then held in any case.
+/// Returns the objects that would be deleted with the Kustomizations and HelmReleases of `going`,
+/// except those of `seen` and those that other Kustomizations keep. It stops as soon as there are
+/// more than the guard's limit, because the prune is then held in any case.
 ///
 /// # Errors
 /// An error of the cluster: an object that cannot be read may have children.
@@ -80,7 +84,8 @@ pub async fn below(
         );
         let owner = (child.kind == FluxKind::Kustomization).then_some(&id);
         for entry in objects {
-            // An object with several entries is deleted once, and an object that the prune leaves is handed over.
+            // An object with several entries is deleted once, and an object that the prune leaves
+            // is handed over.
             if is_here && !seen.insert(entry.id.clone()) {
                 continue;
             }
@@ -152,7 +157,8 @@ impl Child {
                     let is_here = one.spec.kube_config.is_none();
                     let inventory = match &one.status.inventory {
                         Some(listed) => Inventory::from_status(Some(listed)),
-                        // Only releases of a hub can be read: those of another cluster are uninstalled by another installation.
+                        // Only releases of a hub can be read: those of another cluster are
+                        // uninstalled by another installation.
                         None if !target.remote => {
                             let released = helmrelease::objects_to_uninstall(context, &one).await;
                             Inventory::of(&released.map_err(unread)?)

@@ -1,5 +1,6 @@
-//! SOPS between the files and the build: an encrypted file is decrypted, and its MAC verified, when the build reads it. So
-//! generators, patches and resources all see plain text, and the encrypted bytes are the ones that are verified.
+//! SOPS between the files and the build: an encrypted file is decrypted, and its MAC verified, when
+//! the build reads it. So generators, patches and resources all see plain text, and the encrypted
+//! bytes are the ones that are verified.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -27,7 +28,8 @@ impl Decryptor {
         self.keys.recipients()
     }
 
-    /// Decrypts the entries of a Secret that are SOPS documents themselves: a manifest may have encrypted files in its `data`.
+    /// Decrypts the entries of a Secret that are SOPS documents themselves: a manifest may have
+    /// encrypted files in its `data`.
     ///
     /// # Errors
     /// An entry that cannot be decrypted.
@@ -53,8 +55,8 @@ impl Decryptor {
     }
 }
 
-/// Returns the format by the name, or by the content if the name has no known extension: Flux decrypts a JSON or YAML document
-/// under any name.
+/// Returns the format by the name, or by the content if the name has no known extension: Flux
+/// decrypts a JSON or YAML document under any name.
 fn format_of(name: &str, content: &[u8]) -> Format {
     let format = Format::from_path(name);
     let by_name = name.ends_with(".bin") || !matches!(format, Format::Binary);
@@ -88,7 +90,8 @@ impl ReadFilter for Decryptor {
     }
 }
 
-/// Checks whether an encrypted file opts out of decryption. SOPS can leave the metadata of an object readable.
+/// Checks whether an encrypted file opts out of decryption. SOPS can leave the metadata of an
+/// object readable.
 fn has_opt_out(content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
     text.contains(DECRYPT)

@@ -9,7 +9,8 @@ use driftless_manifest::Object;
 /// Checks the dependencies of a Kustomization.
 ///
 /// # Errors
-/// `DependencyNotReady` (waiting: the dependency requeues this object), an invalid expression, or an error of the cluster or the bucket.
+/// `DependencyNotReady` (waiting: the dependency requeues this object), an invalid expression, or
+/// an error of the cluster or the bucket.
 pub async fn check(
     context: &Context<'_>,
     owner: &Kustomization,
@@ -22,7 +23,8 @@ pub async fn check(
     .await
 }
 
-/// Checks whether a dependency with the same source has not yet applied the revision that this Kustomization is about to apply.
+/// Checks whether a dependency with the same source has not yet applied the revision that this
+/// Kustomization is about to apply.
 fn is_behind(owner: &Kustomization, dependency: &Object, artifact: &ArtifactStatus) -> bool {
     let Ok(dependency) = Kustomization::from_object(dependency.clone()) else {
         return false;

@@ -1,5 +1,5 @@
-//! The end of a Kustomization: the objects that it applied are deleted or kept by its deletion policy, then its finalizer is
-//! removed.
+//! The end of a Kustomization: the objects that it applied are deleted or kept by its deletion
+//! policy, then its finalizer is removed.
 
 use super::prune::{Pruned, prune};
 use crate::driver::StepEnd;
@@ -15,7 +15,8 @@ const TERMINATION_CHECK: Duration = Duration::from_secs(5);
 /// The longest delay between tries after a failure.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Prunes the inventory. A failure is retried with the finalizer in place, so that no object is forgotten.
+/// Prunes the inventory. A failure is retried with the finalizer in place, so that no object is
+/// forgotten.
 pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> StepEnd {
     let inventory = Inventory::from_status(owner.status.inventory.as_ref());
     // A suspended object is only released, as in Flux.
@@ -39,7 +40,8 @@ async fn clean_up(
     owner: &Kustomization,
     inventory: &Inventory,
 ) -> Result<Option<StepEnd>, TargetError> {
-    // As in Flux, the account must exist on the hub. On a remote cluster its name alone may have the rights, so the prune is tried.
+    // As in Flux, the account must exist on the hub. On a remote cluster its name alone may have
+    // the rights, so the prune is tried.
     let missing = target::missing_account(&context.hub, owner).await?;
     let missing = match missing {
         Some(gone) if owner.spec.kube_config.is_none() => return Err(gone),

@@ -1,8 +1,9 @@
-//! Decides when a prune may begin: it waits for children that may take over what would be deleted, and counts the objects that no other
-//! Kustomization takes over.
+//! Decides when a prune may begin: it waits for children that may take over what would be deleted,
+//! and counts the objects that no other Kustomization takes over.
 //!
-//! A Kustomization that is renamed, or whose files move to another one, loses no object: the old one is deleted when the new one has
-//! the objects in its inventory and is ready, and the old one's own prune hands them over (`heirs.rs`).
+//! A Kustomization that is renamed, or whose files move to another one, loses no object: the old
+//! one is deleted when the new one has the objects in its inventory and is ready, and the old one's
+//! own prune hands them over (`heirs.rs`).
 
 use super::children;
 use super::heirs::{self, Heirs};
@@ -16,7 +17,8 @@ use crate::target::Target;
 use driftless_manifest::Object;
 use std::time::Duration;
 
-/// Time limit for a prune to wait for children that are unrelated to the objects that would be deleted.
+/// Time limit for a prune to wait for children that are unrelated to the objects that would be
+/// deleted.
 const UNRELATED_WAIT: Duration = Duration::from_secs(60);
 /// The first pause between two reads of the children.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -62,7 +64,8 @@ pub struct Later {
 }
 
 impl Gate<'_> {
-    /// Refuses a revision before any of it is applied, if its prune is held and no child can change that.
+    /// Refuses a revision before any of it is applied, if its prune is held and no child can change
+    /// that.
     ///
     /// # Errors
     /// `PruneHeld`, or an error of the cluster.
@@ -125,7 +128,8 @@ impl Gate<'_> {
         Peers::of(self.owner, others, self.new, &self.stale)
     }
 
-    /// Returns the wait for children that are not settled, if one is due: for a likely heir up to the owner's timeout, for others shortly.
+    /// Returns the wait for children that are not settled, if one is due: for a likely heir up to
+    /// the owner's timeout, for others shortly.
     fn later(
         &self,
         unsettled: &[Unsettled],

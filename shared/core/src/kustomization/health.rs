@@ -1,5 +1,5 @@
-//! Health checks of everything that was applied, or of everything that the object names. A check polls for seconds; a longer
-//! wait is a delayed message.
+//! Health checks of everything that was applied, or of everything that the object names. A check
+//! polls for seconds; a longer wait is a delayed message.
 
 use super::live;
 use super::memory::Memory;
@@ -41,7 +41,8 @@ fn unhealthy(took: Duration, cause: &str, objects: &str) -> Failure {
     Failure::retry(reason::HEALTH_CHECK_FAILED, message)
 }
 
-/// Polls the health until all objects are healthy, one failed for good, or the step has waited as long as it may.
+/// Polls the health until all objects are healthy, one failed for good, or the step has waited as
+/// long as it may.
 ///
 /// # Errors
 /// `HealthCheckFailed` when an object failed or the timeout is over; `InvalidCELExpression`.
@@ -126,7 +127,8 @@ fn awaited(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec
         applied.is_some_and(|applied| applied.expires)
     };
     if owner.spec.wait {
-        // With `wait`, healthChecks are ignored, as in Flux. The Kustomization cannot wait for itself.
+        // With `wait`, healthChecks are ignored, as in Flux. The Kustomization cannot wait for
+        // itself.
         return inventory
             .iter()
             .filter(|entry| !is_itself(owner, &entry.id))
@@ -193,7 +195,8 @@ async fn assess(
                     Status::Current
                 }
                 Some(live) => health_of(target, live, exprs, now).await.status,
-                // A finished Job may have been deleted after its `ttlSecondsAfterFinished`, which Flux counts as done.
+                // A finished Job may have been deleted after its `ttlSecondsAfterFinished`, which
+                // Flux counts as done.
                 None if one.expires => Status::Current,
                 None => Status::NotFound,
             };

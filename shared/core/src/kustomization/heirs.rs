@@ -1,14 +1,17 @@
 //! Decides which Kustomization takes an object over when its owner prunes it.
 //!
-//! An object that another living Kustomization of the same cluster lists is handed over and not deleted. An entry alone is not enough:
-//! an inventory is written before the apply, also for objects whose apply is then refused. So the heir takes the object over itself, as
-//! the user that it acts as: an heir that may not change an object does not inherit it. After any other error it is unknown whether the
-//! heir has the object, and then nothing is deleted.
+//! An object that another living Kustomization of the same cluster lists is handed over and not
+//! deleted. An entry alone is not enough: an inventory is written before the apply, also for
+//! objects whose apply is then refused. So the heir takes the object over itself, as the user that
+//! it acts as: an heir that may not change an object does not inherit it. After any other error it
+//! is unknown whether the heir has the object, and then nothing is deleted.
 //!
-//! An heir may drop the object from its inventory at the same moment, because it no longer renders it and sees the labels of the
-//! Kustomization that prunes. So both read again after their own write: the one that handed over checks whether the heir still lists the
-//! object, and the one that dropped an object of another owner checks whether the object is its own now (`release` in `mod.rs`). One of
-//! the two reads is later than both writes, so an object with owner labels is listed in the end.
+//! An heir may drop the object from its inventory at the same moment, because it no longer renders
+//! it and sees the labels of the Kustomization that prunes. So both read again after their own
+//! write: the one that handed over checks whether the heir still lists the object, and the one that
+//! dropped an object of another owner checks whether the object is its own now (`release` in
+//! `mod.rs`). One of the two reads is later than both writes, so an object with owner labels is
+//! listed in the end.
 
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::failure::TargetError;
@@ -33,7 +36,8 @@ struct Heir {
     user: std::result::Result<ApplyingUser, String>,
 }
 
-/// The cluster that a Kustomization applies to, and its user there: all that a handover needs of its spec.
+/// The cluster that a Kustomization applies to, and its user there: all that a handover needs of
+/// its spec.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplyingUser {
@@ -110,12 +114,14 @@ impl Heirs {
                     if matches!(is_listed, Ok(true)) {
                         return Ok(HandoverOutcome::HandedOver(labeled));
                     }
-                    // No Kustomization would ever delete it, so the owner gets it back and continues.
+                    // No Kustomization would ever delete it, so the owner gets it back and
+                    // continues.
                     let own = (&*owner.id.namespace, &*owner.id.name);
                     live = label(target.cluster.as_ref(), resource, &labeled, own).await?;
                     is_listed.map_err(|error| heir.unknown(&error.message))?;
                 }
-                // Refused to this heir only, or to any user? The owner writes its own labels, which changes nothing, to find out.
+                // Refused to this heir only, or to any user? The owner writes its own labels, which
+                // changes nothing, to find out.
                 Err(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid) => {
                     let own = (&*owner.id.namespace, &*owner.id.name);
                     live = label(target.cluster.as_ref(), resource, &live, own).await?;
@@ -146,7 +152,8 @@ impl Heir {
         format!("Kustomization/{}/{}", self.namespace, self.name)
     }
 
-    /// Connects to the cluster as the heir's user; `None` if the user does not exist, so that the heir cannot apply.
+    /// Connects to the cluster as the heir's user; `None` if the user does not exist, so that the
+    /// heir cannot apply.
     async fn connect(&self, context: &Context<'_>) -> Result<Option<Target>> {
         match target::connect(context, self).await {
             Ok(target) => Ok(Some(target)),
@@ -204,7 +211,8 @@ impl ApplyingUser {
     }
 }
 
-/// Checks whether two references to kubeconfigs, each with its namespace, lead to the same cluster; no reference means the hub.
+/// Checks whether two references to kubeconfigs, each with its namespace, lead to the same cluster;
+/// no reference means the hub.
 pub fn is_same_cluster(
     one: (Option<&KubeConfigRef>, &str),
     other: (Option<&KubeConfigRef>, &str),

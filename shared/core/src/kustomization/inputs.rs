@@ -94,7 +94,8 @@ async fn values(
     Ok(values)
 }
 
-/// Reads the keys of `spec.decryption.secretRef`, and those that the secret manager has for the namespace.
+/// Reads the keys of `spec.decryption.secretRef`, and those that the secret manager has for the
+/// namespace.
 async fn decryptor(
     context: &Context<'_>,
     from: &Kustomization,

@@ -1,4 +1,5 @@
-//! Reads the live objects: one LIST per kind that has several objects, never one request per object in a large build.
+//! Reads the live objects: one LIST per kind that has several objects, never one request per object
+//! in a large build.
 
 use super::heirs::ApplyingUser;
 use crate::apply::annotations::Policy;
@@ -29,8 +30,8 @@ pub(super) fn selector(owner: &Kustomization) -> String {
 pub struct Live(BTreeMap<ObjectId, Object>);
 
 impl Live {
-    /// Reads the live state of every item that may exist. Objects that are not in the inventory are not read: the response to
-    /// their apply has the whole object anyway.
+    /// Reads the live state of every item that may exist. Objects that are not in the inventory are
+    /// not read: the response to their apply has the whole object anyway.
     ///
     /// # Errors
     /// The cluster cannot be reached. A user that may not read applies without the live state.
@@ -53,8 +54,9 @@ impl Live {
         self.0.get(&desired.id())
     }
 
-    /// Keeps the owner labels of existing Kustomizations. Two Kustomizations may render the same object: the one that its labels
-    /// name keeps it as long as it lives and lists it; the other one applies its content without the labels.
+    /// Keeps the owner labels of existing Kustomizations. Two Kustomizations may render the same
+    /// object: the one that its labels name keeps it as long as it lives and lists it; the other
+    /// one applies its content without the labels.
     ///
     /// # Errors
     /// An error of the hub: it is unknown whether the owner lives.
@@ -131,8 +133,9 @@ pub fn mark(object: &mut Object, owner: &Kustomization) {
     }
 }
 
-/// Checks whether an object of a `gotk-components.yaml` belongs to Flux's controllers, which do not run here: their Deployments, and the
-/// definitions of Flux kinds if the hub has ours. Such objects are not applied and not pruned.
+/// Checks whether an object of a `gotk-components.yaml` belongs to Flux's controllers, which do not
+/// run here: their Deployments, and the definitions of Flux kinds if the hub has ours. Such objects
+/// are not applied and not pruned.
 pub fn is_controllers_own(object: &Object, keep_controllers: bool, our_definitions: bool) -> bool {
     if object.label("app.kubernetes.io/part-of") != Some("flux") {
         return false;

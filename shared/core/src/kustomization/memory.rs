@@ -1,4 +1,5 @@
-//! The memory of a Kustomization's steps in the bucket. All of it can be lost: the next step then reads and does more.
+//! The memory of a Kustomization's steps in the bucket. All of it can be lost: the next step then
+//! reads and does more.
 
 use crate::apply::fingerprint::Applied;
 use driftless_manifest::ReadSet;

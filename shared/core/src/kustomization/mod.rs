@@ -65,7 +65,8 @@ impl Reconciler for Kustomizations {
         memory: &mut driver::Memory<Memory>,
     ) -> Report<Kustomization> {
         if memory.is_of_interrupted_step() {
-            // It is unknown what was applied, so the next build is applied even if its files did not change.
+            // It is unknown what was applied, so the next build is applied even if its files did
+            // not change.
             memory.inputs.clear();
         }
         let mut progress = Progress::new(context, owner, memory);
@@ -185,7 +186,8 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     })
 }
 
-/// Checks whether the step's cause or a user's request demands a full step; after a push the files decide first.
+/// Checks whether the step's cause or a user's request demands a full step; after a push the files
+/// decide first.
 fn reads_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
     let requested_at = owner
         .object
@@ -242,7 +244,8 @@ async fn find_artifact(
     Ok((source, artifact))
 }
 
-/// Returns a digest of everything except the files that decides what is applied and where. Values enter only the digest.
+/// Returns a digest of everything except the files that decides what is applied and where. Values
+/// enter only the digest.
 fn digest_of(owner: &Kustomization, inputs: &Inputs) -> String {
     let keys = inputs
         .decryptor
@@ -264,7 +267,8 @@ async fn apply_and_prune(
     let owner = progress.owner.clone();
     let old = Inventory::from_status(owner.status.inventory.as_ref());
     let (mut objects, held) = split_controllers(context, target, built.objects).await?;
-    // The digest of the same bytes as Flux's, so that the history continues when Flux's controller takes over the object.
+    // The digest of the same bytes as Flux's, so that the history continues when Flux's controller
+    // takes over the object.
     let digest = Sha256::digest(driftless_kustomize::to_yaml(&objects));
     progress.digest = Some(format!("sha256:{}", hex::encode(digest)));
     objects
@@ -273,7 +277,8 @@ async fn apply_and_prune(
 
     let mut new = Inventory::of(&objects);
     new.keep_unreadable(&old);
-    // Objects that are rendered but deliberately not applied stay in the inventory if they were in it.
+    // Objects that are rendered but deliberately not applied stay in the inventory if they were in
+    // it.
     held.iter()
         .filter(|id| old.contains(id))
         .for_each(|id| new.keep(&old, id));
@@ -356,8 +361,9 @@ async fn apply_and_prune(
     }
 }
 
-/// Releases the objects of other Kustomizations: their entries leave the inventory at once. Returns the objects that were handed back to
-/// us meanwhile, to be pruned later. `heirs.rs` explains why this order loses no object.
+/// Releases the objects of other Kustomizations: their entries leave the inventory at once. Returns
+/// the objects that were handed back to us meanwhile, to be pruned later. `heirs.rs` explains why
+/// this order loses no object.
 async fn release(
     context: &Context<'_>,
     progress: &mut Progress<'_>,
@@ -380,7 +386,8 @@ async fn release(
     Ok(Inventory::of(&ours))
 }
 
-/// Splits off the objects of Flux's own controllers, which do not run here. Returns the other objects and the ids of those.
+/// Splits off the objects of Flux's own controllers, which do not run here. Returns the other
+/// objects and the ids of those.
 async fn split_controllers(
     context: &Context<'_>,
     target: &Target,

@@ -1,5 +1,5 @@
-//! The other Kustomizations of a hub while one of them prunes: which of them the prune deletes, which keep the objects that they list,
-//! and which may still take over an object.
+//! The other Kustomizations of a hub while one of them prunes: which of them the prune deletes,
+//! which keep the objects that they list, and which may still take over an object.
 
 use super::heirs::is_same_cluster;
 use crate::apply::drift::{self, Drift};
@@ -36,7 +36,8 @@ pub struct Peers {
 pub struct Unsettled {
     /// The identity of the child.
     pub id: ObjectId,
-    /// True if it builds from the directory of a child that would be deleted, or lists an object that would be deleted.
+    /// True if it builds from the directory of a child that would be deleted, or lists an object
+    /// that would be deleted.
     pub is_likely_heir: bool,
     /// True if only a change of the object or its source can help.
     pub is_stalled: bool,
@@ -56,7 +57,8 @@ enum ChildState {
 }
 
 impl Peers {
-    /// Analyzes the Kustomizations for an owner that will have the inventory `new` and that would delete `stale`.
+    /// Analyzes the Kustomizations for an owner that will have the inventory `new` and that would
+    /// delete `stale`.
     pub fn of(
         owner: &Kustomization,
         others: Vec<Object>,
@@ -87,7 +89,8 @@ impl Peers {
         peers
     }
 
-    /// Checks whether a Kustomization that stays lists an object of `holder`'s cluster, and takes it over when `holder` prunes it.
+    /// Checks whether a Kustomization that stays lists an object of `holder`'s cluster, and takes
+    /// it over when `holder` prunes it.
     pub fn keep(&self, id: &ObjectId, holder: &Kustomization) -> bool {
         self.all.iter().any(|(peer_id, peer)| {
             !self.going.contains(peer_id)
@@ -97,8 +100,8 @@ impl Peers {
         })
     }
 
-    /// Checks whether a rendered Kustomization is new, differs from the live one, or has not been reconciled at this revision: it may
-    /// take over objects that would be deleted.
+    /// Checks whether a rendered Kustomization is new, differs from the live one, or has not been
+    /// reconciled at this revision: it may take over objects that would be deleted.
     pub fn may_gain_heirs(&self, rendered: &[Object], revision: &str) -> bool {
         let mut children = rendered.iter().filter(|object| is_kustomization(object));
         children.any(|object| match self.all.get(&object.id()) {
@@ -113,8 +116,8 @@ impl Peers {
         })
     }
 
-    /// Returns the owner's children on the hub that are not reconciled at this revision, without those that were reconciled and have
-    /// failed since.
+    /// Returns the owner's children on the hub that are not reconciled at this revision, without
+    /// those that were reconciled and have failed since.
     pub fn unsettled(&self, revision: &str, stale: &Inventory) -> Vec<Unsettled> {
         let Some(owner) = self.all.get(&self.owner) else {
             return Vec::new();
@@ -137,7 +140,8 @@ impl Peers {
         unsettled.collect()
     }
 
-    /// Returns the Kustomizations and HelmReleases that are deleted when `owner` deletes `stale` and no other one keeps an object.
+    /// Returns the Kustomizations and HelmReleases that are deleted when `owner` deletes `stale`
+    /// and no other one keeps an object.
     fn deleted_with(&self, owner: &Kustomization, stale: &Inventory) -> BTreeSet<ObjectId> {
         let listed = |holder: &Kustomization, inventory: &Inventory| -> Vec<_> {
             let entries = inventory.iter();
@@ -177,8 +181,8 @@ impl Peers {
         going
     }
 
-    /// Removes from `going` those that a staying Kustomization lists, until the set is stable. Two that are deleted do not save one
-    /// another.
+    /// Removes from `going` those that a staying Kustomization lists, until the set is stable. Two
+    /// that are deleted do not save one another.
     fn save_what_others_keep(&mut self) {
         loop {
             let Some(hub) = self.all.get(&self.owner).map(|own| &own.object) else {

@@ -1,4 +1,5 @@
-//! Deletes objects that are no longer rendered: only those that are provably ours, and only the very object that was read.
+//! Deletes objects that are no longer rendered: only those that are provably ours, and only the
+//! very object that was read.
 
 use super::heirs::{self, HandoverOutcome, Heirs};
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
@@ -20,11 +21,13 @@ pub struct Pruned {
     pub changes: ChangeSet,
     /// The objects that stay in the inventory: not deleted yet, or not known to be.
     pub left: Inventory,
-    /// The objects that leave the inventory and stay on the cluster, because they belong to another Kustomization.
+    /// The objects that leave the inventory and stay on the cluster, because they belong to another
+    /// Kustomization.
     pub others: Vec<Item>,
     /// True if an object is terminating.
     pub is_terminating: bool,
-    /// True if an object was not deleted yet, because a terminating Flux object needs it to clean up.
+    /// True if an object was not deleted yet, because a terminating Flux object needs it to clean
+    /// up.
     pub is_held: bool,
     /// The failures of all objects, as one.
     pub failure: Option<Failure>,
@@ -39,7 +42,8 @@ enum PruneResult {
     Terminating,
 }
 
-/// Deletes the stale entries as [`prune_among`] does, with the other Kustomizations that the hub has now.
+/// Deletes the stale entries as [`prune_among`] does, with the other Kustomizations that the hub
+/// has now.
 pub async fn prune(
     context: &Context<'_>,
     target: &Target,
@@ -56,9 +60,10 @@ pub async fn prune(
     }
 }
 
-/// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse order of applying, except those that
-/// the former need until they are gone. Each entry leaves the inventory only when its object is gone
-/// or proves not to be ours; nothing is deleted while it is unknown which other Kustomizations list it.
+/// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse
+/// order of applying, except those that the former need until they are gone. Each entry leaves the
+/// inventory only when its object is gone or proves not to be ours; nothing is deleted while it is
+/// unknown which other Kustomizations list it.
 pub async fn prune_among(
     context: &Context<'_>,
     target: &Target,
@@ -118,8 +123,9 @@ fn cleans_up(entry: &Entry) -> bool {
         .any(|kind| entry.id.group == kind.group() && entry.id.kind == kind.as_str())
 }
 
-/// Checks whether a Flux object of these namespaces may need an object to clean up: its kubeconfig and the rights of its service
-/// account. kustomize-controller 1.9 deletes them together, and the objects that were applied to a remote cluster stay there.
+/// Checks whether a Flux object of these namespaces may need an object to clean up: its kubeconfig
+/// and the rights of its service account. kustomize-controller 1.9 deletes them together, and the
+/// objects that were applied to a remote cluster stay there.
 fn is_needed(entry: &Entry, namespaces: &BTreeSet<String>) -> bool {
     let id = &entry.id;
     match (&*id.group, &*id.kind) {
@@ -207,9 +213,10 @@ async fn prune_one(
     }
 }
 
-/// Checks whether an object that the owner may not read is missing, or does not carry the owner's labels: then the inventory lists it
-/// only because it was written ahead of an apply that was refused. The installation's own identity reads the object and reveals only
-/// this result, which is the same for a missing object and for an object of another owner.
+/// Checks whether an object that the owner may not read is missing, or does not carry the owner's
+/// labels: then the inventory lists it only because it was written ahead of an apply that was
+/// refused. The installation's own identity reads the object and reveals only this result, which is
+/// the same for a missing object and for an object of another owner.
 async fn is_left_to_others(context: &Context<'_>, owner: &Kustomization, entry: &Entry) -> bool {
     let Ok(target) = target::open(context.ports, &context.hub, owner, None).await else {
         return false;

@@ -1,4 +1,5 @@
-//! Remote bases and files of a build: each is fetched if the hub allows it, put into the tree, and the build runs again.
+//! Remote bases and files of a build: each is fetched if the hub allows it, put into the tree, and
+//! the build runs again.
 
 use super::build::{self, Built, Inputs, Stop};
 use crate::credentials::LoginHint;
@@ -120,7 +121,8 @@ pub struct Hosts<'p> {
 }
 
 impl Hosts<'_> {
-    /// Fetches a remote base or file and puts it into the tree, at the place where the build reads it.
+    /// Fetches a remote base or file and puts it into the tree, at the place where the build reads
+    /// it.
     ///
     /// # Errors
     /// The remote does not exist, access is denied, or a limit is exceeded.

@@ -1,4 +1,5 @@
-//! The result of a step, as kustomize-controller writes it into the status of the object and into events.
+//! The result of a step, as kustomize-controller writes it into the status of the object and into
+//! events.
 
 use super::apply::Report;
 use super::health::HEALTH_FAILED;
@@ -88,8 +89,8 @@ impl<'a> Progress<'a> {
             .clone_from(&artifact.revision);
     }
 
-    /// Returns the time from which the timeout of the health check counts: the apply of this revision, or its first apply while its
-    /// prune waits.
+    /// Returns the time from which the timeout of the health check counts: the apply of this
+    /// revision, or its first apply while its prune waits.
     pub fn health_since(&self, context: &Context<'_>, artifact: &ArtifactStatus) -> Duration {
         let wait = self.memory.wait.as_ref();
         let wait = wait.filter(|wait| wait.revision == artifact.revision);
@@ -155,7 +156,8 @@ impl<'a> Progress<'a> {
         self.changed_objects.extend(changed_objects);
     }
 
-    /// Writes the larger inventory before a new object is applied; writes nothing if no object is new.
+    /// Writes the larger inventory before a new object is applied; writes nothing if no object is
+    /// new.
     ///
     /// # Errors
     /// An error of the cluster; nothing was applied then.
@@ -218,7 +220,8 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// Records an event for the changes of the apply, and one for those of the prune, which includes skipped objects.
+    /// Records an event for the changes of the apply, and one for those of the prune, which
+    /// includes skipped objects.
     fn report_changes(&self, context: &Context<'_>) {
         let revision = &self.new.last_attempted_revision;
         for changes in [&self.changes.changed(), &self.pruned] {
@@ -403,8 +406,8 @@ impl<'a> Progress<'a> {
         format!("{activity} for revision {revision} with a timeout of {timeout}")
     }
 
-    /// Sets `Reconciling` with the activity that is retried. A step that only waits has begun no activity, so it keeps the earlier
-    /// message.
+    /// Sets `Reconciling` with the activity that is retried. A step that only waits has begun no
+    /// activity, so it keeps the earlier message.
     fn set_retrying(&mut self, reason: &str, now: &str) {
         let message = match self.stage {
             Stage::Waiting => match self.new.conditions.get(RECONCILING) {
@@ -431,8 +434,8 @@ impl<'a> Progress<'a> {
         );
     }
 
-    /// Sets the `Healthy` condition, or removes it if the object asks for no health check. Its message keeps the duration of the check
-    /// that made it true. Returns the message if it is new.
+    /// Sets the `Healthy` condition, or removes it if the object asks for no health check. Its
+    /// message keeps the duration of the check that made it true. Returns the message if it is new.
     fn set_healthy(
         &mut self,
         context: &Context<'_>,
@@ -463,8 +466,9 @@ impl<'a> Progress<'a> {
         })
     }
 
-    /// Adds the outcome at the head of the history. The same outcome of the same render is not counted again, so that a step without
-    /// changes costs no write; the revision of the entry follows the source.
+    /// Adds the outcome at the head of the history. The same outcome of the same render is not
+    /// counted again, so that a step without changes costs no write; the revision of the entry
+    /// follows the source.
     fn add_history(&mut self, context: &Context<'_>, outcome: &str) {
         let Some(digest) = self.digest.clone() else {
             return;

@@ -1,4 +1,5 @@
-//! The variables that a Kustomization needs and that have no value: for commands that check a fleet without its cluster.
+//! The variables that a Kustomization needs and that have no value: for commands that check a fleet
+//! without its cluster.
 
 use super::{artifact_failure, find_artifact, inputs, remote};
 use crate::failure::Failure;
@@ -8,7 +9,8 @@ use crate::source::artifact;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Returns the variables that the build of a Kustomization names and that have no value and no default.
+/// Returns the variables that the build of a Kustomization names and that have no value and no
+/// default.
 ///
 /// # Errors
 /// The artifact or an object that `postBuild` names is missing, or the build fails.

@@ -47,7 +47,9 @@ impl BlobCache {
 }
 
 impl Ports {
-    /// Reads every blob whose key starts with `prefix`, and returns them by key. Of the blobs that this process read before, only those that have changed are read. A blob that is deleted before it is read is left out.
+    /// Reads every blob whose key starts with `prefix`, and returns them by key. Of the blobs that
+    /// this process read before, only those that have changed are read. A blob that is deleted
+    /// before it is read is left out.
     ///
     /// # Errors
     /// The errors of the store.

@@ -14,7 +14,8 @@ pub struct BucketAddress {
     pub name: String,
     /// The region; empty if the endpoint's name contains it, or the endpoint has none.
     pub region: String,
-    /// The options of the connection. The login is an access key's id and its secret; without a login, requests are anonymous.
+    /// The options of the connection. The login is an access key's id and its secret; without a
+    /// login, requests are anonymous.
     pub connection: Connection,
     /// True if requests are signed with the installation's own AWS role.
     pub as_installation: bool,
@@ -23,7 +24,8 @@ pub struct BucketAddress {
 /// An object in a listing of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketEntry {
-    /// The object's key. It is not validated: it may contain `../`, or be the directory of other keys.
+    /// The object's key. It is not validated: it may contain `../`, or be the directory of other
+    /// keys.
     pub key: String,
     /// The ETag of the content, without quotes.
     pub etag: String,
@@ -40,7 +42,9 @@ pub struct BucketObject {
     pub bytes: Bytes,
 }
 
-/// The port to buckets. Users name the hosts, so an implementation reaches no address of the installation itself unless [`Connection::allow_local`] is set, follows no redirect, and reads no more than its limit.
+/// The port to buckets. Users name the hosts, so an implementation reaches no address of the
+/// installation itself unless [`Connection::allow_local`] is set, follows no redirect, and reads no
+/// more than its limit.
 #[async_trait]
 pub trait Buckets: Send + Sync {
     /// Returns the bucket at an address, without a request to it.
@@ -50,7 +54,8 @@ pub trait Buckets: Send + Sync {
 /// A bucket, for reads only.
 #[async_trait]
 pub trait Bucket: Send + Sync {
-    /// Lists every object whose key starts with `prefix`. Fails with `Invalid` if there are more than `most`, and with `NotFound` if the bucket does not exist.
+    /// Lists every object whose key starts with `prefix`. Fails with `Invalid` if there are more
+    /// than `most`, and with `NotFound` if the bucket does not exist.
     async fn list(&self, prefix: &str, most: usize) -> Result<Vec<BucketEntry>>;
 
     /// Reads an object of at most `limit` bytes; `None` if no object has that key.

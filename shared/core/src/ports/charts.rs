@@ -18,17 +18,20 @@ pub struct Connection {
     pub certificate_authority: Option<Vec<u8>>,
     /// A client certificate and its key, as PEM.
     pub client_certificate: Option<(Vec<u8>, Secret)>,
-    /// The proxy for every request, which also resolves host names: `http://USER:PASSWORD@HOST:PORT`, `https://…` or `socks5://…`.
+    /// The proxy for every request, which also resolves host names:
+    /// `http://USER:PASSWORD@HOST:PORT`, `https://…` or `socks5://…`.
     pub proxy: Option<Secret>,
     /// True if a registry is reached without TLS.
     pub insecure: bool,
-    /// True if loopback and link-local addresses may be reached: for an installation on the operator's own machine.
+    /// True if loopback and link-local addresses may be reached: for an installation on the
+    /// operator's own machine.
     pub allow_local: bool,
     /// The limit of the time of one request.
     pub timeout: Duration,
 }
 
-/// The cache validators of an answer: a conditional request with them returns a body only if it has changed.
+/// The cache validators of an answer: a conditional request with them returns a body only if it has
+/// changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Validator {
@@ -96,10 +99,14 @@ pub struct Referrer {
     pub artifact_type: String,
 }
 
-/// The port to hosts of charts and artifacts. Users name the hosts, so an implementation reaches no address of the installation itself unless [`Connection::allow_local`] is set, follows no redirect there, sends the login to no other host unless [`Connection::pass_credentials`] is set, and reads no more than its limit.
+/// The port to hosts of charts and artifacts. Users name the hosts, so an implementation reaches no
+/// address of the installation itself unless [`Connection::allow_local`] is set, follows no
+/// redirect there, sends the login to no other host unless [`Connection::pass_credentials`] is set,
+/// and reads no more than its limit.
 #[async_trait]
 pub trait Charts: Send + Sync {
-    /// Downloads `url` (`http` or `https`), at most `limit` bytes; `known` is the validator of an earlier answer.
+    /// Downloads `url` (`http` or `https`), at most `limit` bytes; `known` is the validator of an
+    /// earlier answer.
     async fn get(
         &self,
         url: &str,
@@ -117,7 +124,8 @@ pub trait Charts: Send + Sync {
     /// Lists the tags of a repository (`HOST/PATH`).
     async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>>;
 
-    /// Reads the manifest of a tag or a digest; checks it against the digest if the reference is one.
+    /// Reads the manifest of a tag or a digest; checks it against the digest if the reference is
+    /// one.
     async fn manifest(
         &self,
         repository: &str,
@@ -125,7 +133,9 @@ pub trait Charts: Send + Sync {
         connection: &Connection,
     ) -> Result<Manifest>;
 
-    /// Lists the manifests that refer to the one of `digest` (`sha256:…`), in the registry's order: from the referrers API, or from the referrers tag of a registry without that API. The list may be empty.
+    /// Lists the manifests that refer to the one of `digest` (`sha256:…`), in the registry's order:
+    /// from the referrers API, or from the referrers tag of a registry without that API. The list
+    /// may be empty.
     async fn referrers(
         &self,
         repository: &str,

@@ -1,11 +1,13 @@
-//! The ports to clouds: short-lived credentials for clusters and registries, and the identities that they are issued for.
+//! The ports to clouds: short-lived credentials for clusters and registries, and the identities
+//! that they are issued for.
 
 use super::{Result, Secret, Token};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The ports to all clouds. An answer is cached and reused while it is valid at `now` (since 1970) and has a fifth of its lifetime left, and only for the same identity.
+/// The ports to all clouds. An answer is cached and reused while it is valid at `now` (since 1970)
+/// and has a fifth of its lifetime left, and only for the same identity.
 #[derive(Clone)]
 pub struct Clouds {
     /// The port to Amazon Web Services.
@@ -46,7 +48,8 @@ pub struct EksCluster {
 }
 
 impl EksCluster {
-    /// Parses an ARN, whose parts become parts of hosts and paths; returns `None` for any other string.
+    /// Parses an ARN, whose parts become parts of hosts and paths; returns `None` for any other
+    /// string.
     pub fn parse(arn: &str) -> Option<Self> {
         let parts: Vec<&str> = arn.split(':').collect();
         let ["arn", partition, "eks", region, account, resource] = parts[..] else {
@@ -88,7 +91,8 @@ pub enum EcrRegistry {
     Private {
         /// The AWS region, such as `eu-west-1`: only letters, digits and `-`.
         region: String,
-        /// The domain of the services of the registry's partition: `amazonaws.com`, `amazonaws.com.cn` …
+        /// The domain of the services of the registry's partition: `amazonaws.com`,
+        /// `amazonaws.com.cn` …
         domain: &'static str,
     },
 }
@@ -106,7 +110,8 @@ const ECR_DOMAINS: [(&str, &str); 8] = [
 ];
 
 impl EcrRegistry {
-    /// Parses a host such as `012345678901.dkr.ecr.eu-west-1.amazonaws.com`; returns `None` for any other name.
+    /// Parses a host such as `012345678901.dkr.ecr.eu-west-1.amazonaws.com`; returns `None` for any
+    /// other name.
     pub fn parse(host: &str) -> Option<Self> {
         if host == "public.ecr.aws" {
             return Some(Self::Public);
@@ -123,7 +128,8 @@ impl EcrRegistry {
         })
     }
 
-    /// Returns the region that issues the registry's logins; those of the public registry come from one region.
+    /// Returns the region that issues the registry's logins; those of the public registry come from
+    /// one region.
     pub fn region(&self) -> &str {
         match self {
             Self::Public => "us-east-1",
@@ -132,7 +138,8 @@ impl EcrRegistry {
     }
 }
 
-/// Checks whether a string has 1 to `most` bytes, all of them ASCII letters, digits or bytes of `more`.
+/// Checks whether a string has 1 to `most` bytes, all of them ASCII letters, digits or bytes of
+/// `more`.
 fn is_plain(text: &str, more: &[u8], most: usize) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
     (1..=most).contains(&text.len()) && text.bytes().all(fits)
@@ -193,7 +200,9 @@ pub struct AksCluster {
 }
 
 impl AksCluster {
-    /// Parses `/subscriptions/…/resourceGroups/…/providers/Microsoft.ContainerService/managedClusters/…`, whose parts become parts of paths; returns `None` for any other string.
+    /// Parses
+    /// `/subscriptions/…/resourceGroups/…/providers/Microsoft.ContainerService/managedClusters/…`,
+    /// whose parts become parts of paths; returns `None` for any other string.
     pub fn parse(id: &str) -> Option<Self> {
         let parts: Vec<&str> = id.split('/').collect();
         let ["", a, subscription, b, group, c, d, e, name] = parts[..] else {
@@ -209,7 +218,8 @@ impl AksCluster {
         let is_id = words
             .iter()
             .all(|(have, word)| have.eq_ignore_ascii_case(word));
-        // The characters that Azure allows in names, except that a group's name may also have letters of other scripts.
+        // The characters that Azure allows in names, except that a group's name may also have
+        // letters of other scripts.
         let is_named = is_plain(group, b"-_.()", 90) && is_plain(name, b"-_", 63);
         let fits = is_plain(subscription, b"-", 36) && is_named && !group.ends_with('.');
         (is_id && fits).then(|| Self {
@@ -242,7 +252,8 @@ impl AcrRegistry {
 /// Microsoft's clusters (AKS) and registries (ACR).
 #[async_trait]
 pub trait Azure: Send + Sync {
-    /// Returns a cluster's endpoints, at least one. Fails with `NotFound` if the cluster does not exist.
+    /// Returns a cluster's endpoints, at least one. Fails with `NotFound` if the cluster does not
+    /// exist.
     async fn describe(
         &self,
         cluster: &AksCluster,
@@ -250,7 +261,8 @@ pub trait Azure: Send + Sync {
         now: Duration,
     ) -> Result<Vec<ClusterEndpoint>>;
 
-    /// Returns a token that the API servers of all clusters accept on which the identity has access.
+    /// Returns a token that the API servers of all clusters accept on which the identity has
+    /// access.
     async fn token(&self, identity: &EntraIdentity, now: Duration) -> Result<Token>;
 
     /// Returns a login of a registry, for everything that the identity may read there.
@@ -262,10 +274,12 @@ pub trait Azure: Send + Sync {
     ) -> Result<RegistryLogin>;
 }
 
-/// A principal of a workload identity pool of Google Cloud that trusts the issuer of a service account's token.
+/// A principal of a workload identity pool of Google Cloud that trusts the issuer of a service
+/// account's token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoogleIdentity {
-    /// The provider of the pool: `//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…`.
+    /// The provider of the pool:
+    /// `//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…`.
     pub provider: String,
     /// The Google service account to impersonate, if any: only letters, digits, `-`, `.` and `@`.
     pub account: Option<String>,
@@ -276,7 +290,8 @@ pub struct GoogleIdentity {
 /// A cluster of Google Kubernetes Engine, from its resource name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GkeCluster {
-    /// The name `projects/…/locations/…/clusters/…`: only letters, digits, `-`, `.` and `:` between the slashes.
+    /// The name `projects/…/locations/…/clusters/…`: only letters, digits, `-`, `.` and `:` between
+    /// the slashes.
     pub name: String,
 }
 

@@ -9,7 +9,8 @@ use driftless_manifest::{Gvk, Object};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A check before each write to a cluster, including dry runs. Reads are not checked, and requests for tokens are not: the server stores nothing for them.
+/// A check before each write to a cluster, including dry runs. Reads are not checked, and requests
+/// for tokens are not: the server stores nothing for them.
 #[async_trait]
 pub trait Gate: Send + Sync {
     /// Allows or refuses a write.

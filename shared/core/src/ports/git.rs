@@ -13,7 +13,9 @@ pub enum GitAuth {
     /// No login: for repositories that are public.
     #[default]
     Anonymous,
-    /// The installation's own credentials for the host (its App or token), or no login if it has none. Only for repositories that the operator named: see [`Settings::source_auth`](crate::hub::Settings::source_auth).
+    /// The installation's own credentials for the host (its App or token), or no login if it has
+    /// none. Only for repositories that the operator named: see
+    /// [`Settings::source_auth`](crate::hub::Settings::source_auth).
     Installation,
     /// A user and a password or token.
     Basic {
@@ -35,7 +37,8 @@ pub enum GitAuth {
         /// The URL of the API, for GitHub Enterprise.
         base_url: Option<String>,
     },
-    /// A login, and the options of a server that is read by Git's own protocol. For a host with its own API only the login is used.
+    /// A login, and the options of a server that is read by Git's own protocol. For a host with its
+    /// own API only the login is used.
     Server(Box<GitServer>),
 }
 
@@ -46,7 +49,8 @@ pub struct GitServer {
     pub login: GitAuth,
     /// The login for SSH.
     pub ssh: Option<SshKey>,
-    /// The certificates, the proxy, which addresses may be reached, and the limit of the time of one read. Its login is not used.
+    /// The certificates, the proxy, which addresses may be reached, and the limit of the time of
+    /// one read. Its login is not used.
     pub connection: Connection,
     /// True if submodules are read as well.
     pub submodules: bool,
@@ -72,7 +76,8 @@ impl GitAuth {
         }
     }
 
-    /// Returns a digest of the credentials: equal for the same credentials in any Secret, and different for others.
+    /// Returns a digest of the credentials: equal for the same credentials in any Secret, and
+    /// different for others.
     pub fn identity(&self) -> String {
         let mut digest = Sha256::new();
         let mut part = |bytes: &[u8]| {
@@ -104,7 +109,8 @@ impl GitAuth {
                 part(private_key.expose());
                 part(base_url.as_deref().unwrap_or_default().as_bytes());
             }
-            // Options of reachable addresses do not change the identity. Submodules do, because they change the files that are read.
+            // Options of reachable addresses do not change the identity. Submodules do, because
+            // they change the files that are read.
             Self::Server(server) => {
                 let certificate = server.connection.client_certificate.as_ref();
                 if server.ssh.is_none() && certificate.is_none() && !server.submodules {
@@ -136,7 +142,8 @@ impl GitAuth {
 pub struct Commit {
     /// The full hash of the commit.
     pub sha: String,
-    /// The name of the reference, as Flux puts it before `@`: `main`, `v1.2.3`, `refs/pull/1/head`; empty for a bare commit.
+    /// The name of the reference, as Flux puts it before `@`: `main`, `v1.2.3`, `refs/pull/1/head`;
+    /// empty for a bare commit.
     pub name: String,
     /// The host's validator for the next conditional request.
     pub etag: Option<String>,
@@ -177,7 +184,10 @@ impl Default for FetchLimits {
 /// The port to Git repositories.
 #[async_trait]
 pub trait Git: Send + Sync {
-    /// Resolves a reference to its current commit. `known` is an earlier answer: with its validator, an unchanged reference does not count against the host's rate limit. The host is asked with `auth` for every reference, also for a commit's hash: an answer proves that `auth` may read the commit.
+    /// Resolves a reference to its current commit. `known` is an earlier answer: with its
+    /// validator, an unchanged reference does not count against the host's rate limit. The host is
+    /// asked with `auth` for every reference, also for a commit's hash: an answer proves that
+    /// `auth` may read the commit.
     async fn resolve(
         &self,
         url: &str,

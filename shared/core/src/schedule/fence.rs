@@ -1,6 +1,9 @@
 //! A worker whose lease is over writes nothing to a cluster.
 //!
-//! A function may be frozen and continue after another worker has taken its object. Its writes would then be older than the live state, and an API server accepts the last apply. So a worker checks its own clock before each write. A request that was already sent is not covered: only the API server could refuse it.
+//! A function may be frozen and continue after another worker has taken its object. Its writes
+//! would then be older than the live state, and an API server accepts the last apply. So a worker
+//! checks its own clock before each write. A request that was already sent is not covered: only the
+//! API server could refuse it.
 
 use crate::ports::{Clock, ErrorKind, Gate, GatedClusters, PortError, Ports, Result};
 use async_trait::async_trait;

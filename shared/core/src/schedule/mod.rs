@@ -1,12 +1,19 @@
 //! Which worker reconciles an object, and when: one record for each object in the bucket.
 //!
-//! A step begins with one GET and one conditional PUT of the record, which takes the lease, and ends with one conditional PUT, which releases the lease and names the message that requeues the object. So an object that waits or is retried has one live message, and an idle object has none, even if messages are duplicated or late:
+//! A step begins with one GET and one conditional PUT of the record, which takes the lease, and
+//! ends with one conditional PUT, which releases the lease and names the message that requeues the
+//! object. So an object that waits or is retried has one live message, and an idle object has none,
+//! even if messages are duplicated or late:
 //!
 //! - The message that requeues an object has a token. It is stale if the record has another token.
-//! - The timer's message is dropped if a worker has the object, or a message that requeues it is queued.
-//! - Any other message that comes while a worker has the object is recorded, and the worker queues it at the end of the step. A message that is delayed until the end of the lease covers the death of the worker.
+//! - The timer's message is dropped if a worker has the object, or a message that requeues it is
+//!   queued.
+//! - Any other message that comes while a worker has the object is recorded, and the worker queues
+//!   it at the end of the step. A message that is delayed until the end of the lease covers the
+//!   death of the worker.
 //!
-//! The record is written before the message is sent. If the message is lost in between, the timer finds that it is late.
+//! The record is written before the message is sent. If the message is lost in between, the timer
+//! finds that it is late.
 
 mod fence;
 mod record;
@@ -30,7 +37,8 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The time before the end of its lease at which a worker stops writing: clocks differ, and a request takes time. A function that is alive has ended by then.
+/// The time before the end of its lease at which a worker stops writing: clocks differ, and a
+/// request takes time. A function that is alive has ended by then.
 const MARGIN: Duration = Duration::from_secs(20);
 /// The most tries to write a record that other workers write at the same time.
 const TRIES: usize = 8;
@@ -59,7 +67,8 @@ impl Lease {
         self.record.failures()
     }
 
-    /// Returns the ports of this worker, which refuse writes to clusters after the end of its lease.
+    /// Returns the ports of this worker, which refuse writes to clusters after the end of its
+    /// lease.
     pub fn fence(&self, ports: &Ports) -> Ports {
         let end = Duration::from_millis(self.record.lease.until);
         fence::fenced(ports, end.saturating_sub(MARGIN))
@@ -107,7 +116,8 @@ impl Lease {
         Err(contended(&self.key))
     }
 
-    /// Reads the record that others wrote in between, and keeps the memory that was set here; `false` if another worker has the object.
+    /// Reads the record that others wrote in between, and keeps the memory that was set here;
+    /// `false` if another worker has the object.
     async fn refresh(&mut self, ports: &Ports) -> Result<bool> {
         match state::read::<Record>(ports.blobs.as_ref(), &self.key).await? {
             Some((record, version)) if record.lease.nonce == self.nonce => {
@@ -182,10 +192,12 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
     Err(contended(&key))
 }
 
-/// Releases the lease, and adds requests to the outcome: for the object itself, if it is requeued, and for the objects that wait for it. The caller sends them.
+/// Releases the lease, and adds requests to the outcome: for the object itself, if it is requeued,
+/// and for the objects that wait for it. The caller sends them.
 ///
 /// # Errors
-/// The errors of the store: the message must come back. The requests that the outcome has can still be sent.
+/// The errors of the store: the message must come back. The requests that the outcome has can still
+/// be sent.
 pub async fn end(
     ports: &Ports,
     mut held: Lease,
@@ -289,7 +301,8 @@ async fn await_object(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<()
     Err(contended(&key))
 }
 
-/// Reads a record, and returns it with the precondition for its replacement. A record that cannot be read counts as empty.
+/// Reads a record, and returns it with the precondition for its replacement. A record that cannot
+/// be read counts as empty.
 async fn read(ports: &Ports, key: &str) -> Result<(Record, Precondition)> {
     match state::read::<Record>(ports.blobs.as_ref(), key).await {
         Ok(Some((record, version))) => Ok((record, Precondition::Is(version))),
@@ -302,7 +315,8 @@ async fn read(ports: &Ports, key: &str) -> Result<(Record, Precondition)> {
     }
 }
 
-/// Writes a record; `None` if another worker was faster. A refusal may be the echo of our own write, and an error may hide a success: then the stored record decides.
+/// Writes a record; `None` if another worker was faster. A refusal may be the echo of our own
+/// write, and an error may hide a success: then the stored record decides.
 async fn write(
     ports: &Ports,
     key: &str,

@@ -10,15 +10,18 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
-/// The duration of a lease: longer than a function may run (120 s), so that its holder is dead when the lease is over.
+/// The duration of a lease: longer than a function may run (120 s), so that its holder is dead when
+/// the lease is over.
 pub const TERM: Duration = Duration::from_secs(150);
 /// The delay after which a late message counts as lost.
 const LATE: Duration = Duration::from_secs(30);
-/// The time by which a message may be early: clocks of workers differ, and a queue shortens delays above its maximum.
+/// The time by which a message may be early: clocks of workers differ, and a queue shortens delays
+/// above its maximum.
 const EARLY: Duration = Duration::from_secs(5);
 /// The longest wait for a message. A later time in a record is from a clock that was far ahead.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// The number of times that an object without progress is requeued faster than the timer's interval; then it is left to the timer.
+/// The number of times that an object without progress is requeued faster than the timer's
+/// interval; then it is left to the timer.
 pub const HOPS: u32 = 360;
 /// The interval of the timer.
 const TIMER: Duration = Duration::from_secs(60);
@@ -83,7 +86,8 @@ pub(super) struct PendingRequest {
 pub(super) enum Decision {
     /// Write this record, which takes the lease, and run the step.
     Take(Record),
-    /// Another worker has the object: write this record, which passes the request on to that worker or the next one.
+    /// Another worker has the object: write this record, which passes the request on to that worker
+    /// or the next one.
     Ask(Record, PendingRequest),
     /// The message is early: queue it again with this delay.
     PutBack(Duration),
@@ -91,7 +95,8 @@ pub(super) enum Decision {
     Drop(&'static str),
 }
 
-/// Returns the key of an object's record. A tenant may choose the object's name: no part of it may lead elsewhere.
+/// Returns the key of an object's record. A tenant may choose the object's name: no part of it may
+/// lead elsewhere.
 pub(super) fn key(hub: &str, object: &ObjectRef) -> String {
     let (directory, kind) = (directory(hub), object.kind.plural());
     let (namespace, name) = (key_part(&object.namespace), key_part(&object.name));
@@ -125,7 +130,8 @@ impl Record {
         })
     }
 
-    /// Returns whether the object is reconciled without the timer: a worker has it, or a message for it is queued.
+    /// Returns whether the object is reconciled without the timer: a worker has it, or a message
+    /// for it is queued.
     pub fn is_busy(&self, now: Duration) -> bool {
         self.is_held(now) || self.is_alive(now)
     }
@@ -158,7 +164,8 @@ impl Record {
         })
     }
 
-    /// Decides about a message. `nonce` is new: it becomes the nonce of the lease, or the token of the pending request.
+    /// Decides about a message. `nonce` is new: it becomes the nonce of the lease, or the token of
+    /// the pending request.
     pub(super) fn decide(&self, request: &Request, now: Duration, nonce: &str) -> Decision {
         let is_held = self.is_held(now);
         match &request.token {
@@ -195,7 +202,8 @@ impl Record {
         })
     }
 
-    /// Records the request for the holder of the lease: one request, with the cause that makes the step do more.
+    /// Records the request for the holder of the lease: one request, with the cause that makes the
+    /// step do more.
     fn ask(&self, cause: &Cause, nonce: &str) -> Decision {
         let pending = match &self.pending {
             None => PendingRequest {
@@ -233,14 +241,16 @@ impl Record {
         Duration::from_millis(left) + Duration::from_secs(1)
     }
 
-    /// Returns the time by which the message of the chain is early, if that is more than clocks may differ.
+    /// Returns the time by which the message of the chain is early, if that is more than clocks may
+    /// differ.
     fn early(&self, now: Duration) -> Option<Duration> {
         let due = self.chain.as_ref()?.due;
         let early = Duration::from_millis(due.saturating_sub(millis(now)));
         (early > EARLY && early < 2 * LONGEST).then_some(early)
     }
 
-    /// Returns the record at the end of a step, and the cause and delay of the object's own next message. `token` is new.
+    /// Returns the record at the end of a step, and the cause and delay of the object's own next
+    /// message. `token` is new.
     pub(super) fn after(
         &self,
         outcome: &Outcome,

@@ -330,7 +330,8 @@ fn nothing_is_kept_of_an_object_that_is_gone() {
             .expect("listed")
             .is_empty()
     );
-    // The object may exist again: a request that came meanwhile runs when the lease would have been over.
+    // The object may exist again: a request that came meanwhile runs when the lease would have been
+    // over.
     let held = world.begin(&push).expect("the lease is free");
     assert!(world.begin(&push).is_none());
     let (message, after) = world.queue.take().remove(0);

@@ -1,4 +1,6 @@
-//! Waiting objects: a note in the bucket under the awaited object, and a mark in its record, so that a step with the awaited outcome requeues exactly the waiting objects. A note can be lost: the timer checks waiting objects once a minute.
+//! Waiting objects: a note in the bucket under the awaited object, and a mark in its record, so
+//! that a step with the awaited outcome requeues exactly the waiting objects. A note can be lost:
+//! the timer checks waiting objects once a minute.
 
 use super::await_object;
 use crate::concurrent;
@@ -13,7 +15,9 @@ use std::time::Duration;
 /// Notes that are deleted concurrently.
 const CONCURRENT: usize = 16;
 
-/// Writes a note that the object of this step waits for another one. The caller must read the other object again afterwards: if it became ready before the note was written, it does not requeue this one.
+/// Writes a note that the object of this step waits for another one. The caller must read the other
+/// object again afterwards: if it became ready before the note was written, it does not requeue
+/// this one.
 ///
 /// # Errors
 /// The errors of the bucket.
@@ -28,7 +32,8 @@ pub(crate) async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()
     await_object(ports, hub, on).await
 }
 
-/// Adds a request for every object that waits for the object of a step whose status is written. The caller deletes the notes after the requests are sent.
+/// Adds a request for every object that waits for the object of a step whose status is written. The
+/// caller deletes the notes after the requests are sent.
 ///
 /// # Errors
 /// The errors of the bucket.
@@ -55,7 +60,8 @@ pub(crate) async fn forget(ports: &Ports, notes: &[String]) -> Result<()> {
     gone.into_iter().collect()
 }
 
-/// Returns the prefix of the notes under an awaited object. The waiting object chooses the name: no part of it may lead elsewhere.
+/// Returns the prefix of the notes under an awaited object. The waiting object chooses the name: no
+/// part of it may lead elsewhere.
 fn directory(hub: &str, on: &ObjectRef) -> String {
     let (hub, kind) = (key_part(hub), on.kind.plural());
     let (namespace, name) = (key_part(&on.namespace), key_part(&on.name));

@@ -15,7 +15,8 @@ const SMALL: u64 = 1 << 20;
 /// Maximum bytes of a link's target, as on Linux.
 const LINK_LENGTH: usize = 4096;
 
-/// Packs a tree in order of path, without times and owners, so that the same tree gives the same bytes.
+/// Packs a tree in order of path, without times and owners, so that the same tree gives the same
+/// bytes.
 ///
 /// # Errors
 /// `Invalid` for a link whose target cannot be written.
@@ -74,12 +75,14 @@ fn set_target<W: io::Write>(
     header.set_link_name_literal(&target[..100])
 }
 
-/// Unpacks a tree. `strip` removes the first directory, which must then be the same for all files, as in GitHub's tarballs.
-/// Links are kept as links, wherever they lead: readers of the tree do not follow them outside.
+/// Unpacks a tree. `strip` removes the first directory, which must then be the same for all files,
+/// as in GitHub's tarballs. Links are kept as links, wherever they lead: readers of the tree do not
+/// follow them outside.
 ///
 /// # Errors
-/// `Unreadable` for an incomplete or invalid `tar.gz`; `Invalid` for refused content: more than `limits`, hard links, devices,
-/// names that are absolute or have `..`, duplicate names, contradictory sizes.
+/// `Unreadable` for an incomplete or invalid `tar.gz`; `Invalid` for refused content: more than
+/// `limits`, hard links, devices, names that are absolute or have `..`, duplicate names,
+/// contradictory sizes.
 pub fn unpack(packed: &[u8], strip: bool, limits: FetchLimits) -> Result<FileTree> {
     let ratio = limits.ratio.saturating_mul(packed.len() as u64).max(SMALL);
     let overhead = ENTRY_OVERHEAD.saturating_mul(limits.files as u64 + 16);
@@ -235,7 +238,8 @@ impl Unpacking {
     }
 }
 
-/// Checks that a size in an extension is the header's: two readers of one archive must see the same entries.
+/// Checks that a size in an extension is the header's: two readers of one archive must see the same
+/// entries.
 fn check_size<R: Read>(entry: &mut Entry<'_, R>, name: &str) -> Result<()> {
     let plain = entry.header().entry_size().map_err(broken)?;
     let Some(extensions) = entry.pax_extensions().map_err(broken)? else {

@@ -1,5 +1,6 @@
-//! Artifacts in the bucket, named by their content: the packed files of one source at one revision, charts, and indexes of chart
-//! repositories. Packed files have an index of names and ids, which answers "would this build read anything new?" without unpacking.
+//! Artifacts in the bucket, named by their content: the packed files of one source at one revision,
+//! charts, and indexes of chart repositories. Packed files have an index of names and ids, which
+//! answers "would this build read anything new?" without unpacking.
 
 use crate::flux::{ArtifactStatus, ObjectRef, rfc3339};
 use crate::kernel::Context;
@@ -18,8 +19,9 @@ use std::sync::Arc;
 pub enum ArtifactKind {
     /// The packed files of a source.
     Tree,
-    /// A packed chart (`.tgz`, one directory with the chart's name in it), or an unchanged layer: `Chart::from_archive` reads its
-    /// [`bytes()`]. It also reads a [`ArtifactKind::Tree`] of an OCIRepository that extracts a chart's layer.
+    /// A packed chart (`.tgz`, one directory with the chart's name in it), or an unchanged layer:
+    /// `Chart::from_archive` reads its [`bytes()`]. It also reads a [`ArtifactKind::Tree`] of an
+    /// OCIRepository that extracts a chart's layer.
     Chart,
     /// A repository's `index.yaml`.
     Index,
@@ -38,7 +40,8 @@ impl ArtifactKind {
     }
 }
 
-/// Stores a file unchanged and returns the artifact for the source's status. The same bytes are stored once.
+/// Stores a file unchanged and returns the artifact for the source's status. The same bytes are
+/// stored once.
 ///
 /// # Errors
 /// The bucket's.
@@ -51,7 +54,8 @@ pub async fn store_file(
     let hash = hex::encode(Sha256::digest(&content));
     let path = form.key(&hash);
     let size = content.len() as u64;
-    // An existing blob has the same content or is damaged. It is written in both cases: the new time keeps it from expiring.
+    // An existing blob has the same content or is damaged. It is written in both cases: the new
+    // time keeps it from expiring.
     ports.blobs.put(&path, content, Precondition::None).await?;
     Ok(ArtifactStatus {
         url: ports.blobs.url(&path),
@@ -87,7 +91,8 @@ async fn store_index(ports: &Ports, hash: &str, index: &TreeIndex) -> Result<()>
     Ok(())
 }
 
-/// Returns the names and ids of an artifact. A lost or damaged index is created again from the files.
+/// Returns the names and ids of an artifact. A lost or damaged index is created again from the
+/// files.
 ///
 /// # Errors
 /// The same as [`load`].
@@ -102,7 +107,8 @@ pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex
     Ok(tree.index().clone())
 }
 
-/// Returns the files of an artifact, checked against its digest. They are unpacked once for all objects that build from them.
+/// Returns the files of an artifact, checked against its digest. They are unpacked once for all
+/// objects that build from them.
 ///
 /// # Errors
 /// The same as [`bytes()`], or the archive is refused.
@@ -153,8 +159,8 @@ struct Origin {
     stored: String,
 }
 
-/// Refuses an artifact that the steps of the source did not store. A user who can write the status of a source could name the
-/// artifact of another source there.
+/// Refuses an artifact that the steps of the source did not store. A user who can write the status
+/// of a source could name the artifact of another source there.
 ///
 /// # Errors
 /// The bucket's; `NotFound` if the source stored another artifact, or if its memory is lost.
@@ -173,7 +179,8 @@ async fn check_origin(
     Err(PortError::new(ErrorKind::NotFound, message))
 }
 
-/// Calls [`load`] for an object that follows a source. If the artifact is missing, the source is queued to store it again.
+/// Calls [`load`] for an object that follows a source. If the artifact is missing, the source is
+/// queued to store it again.
 ///
 /// # Errors
 /// The same as [`load`]; also `NotFound` for an artifact that the source did not store.
@@ -189,7 +196,8 @@ pub async fn load_of(
     or_request(context, source, found).await
 }
 
-/// Calls [`bytes()`] for an object that follows a source. If the artifact is missing, the source is queued to store it again.
+/// Calls [`bytes()`] for an object that follows a source. If the artifact is missing, the source is
+/// queued to store it again.
 ///
 /// # Errors
 /// The same as [`load_of`].
@@ -205,8 +213,8 @@ pub async fn bytes_of(
     or_request(context, source, found).await
 }
 
-/// Returns `found` unchanged, and queues the source if the artifact is not in the bucket, so that it is stored again: an object
-/// that follows the source may notice this first.
+/// Returns `found` unchanged, and queues the source if the artifact is not in the bucket, so that
+/// it is stored again: an object that follows the source may notice this first.
 ///
 /// # Errors
 /// The error in `found`, or the queue's.
@@ -224,7 +232,8 @@ pub async fn or_request<T>(
     found
 }
 
-/// Returns whether the artifact is in the bucket with its stored size. The digest is checked when the bytes are read.
+/// Returns whether the artifact is in the bucket with its stored size. The digest is checked when
+/// the bytes are read.
 ///
 /// # Errors
 /// The bucket's.
@@ -245,8 +254,8 @@ fn index_key(hash: &str) -> String {
     format!("artifacts/{hash}.index.json")
 }
 
-/// Returns the hash of an artifact if its digest and path are ones that driftless writes: a status can hold anything that its
-/// writers want.
+/// Returns the hash of an artifact if its digest and path are ones that driftless writes: a status
+/// can hold anything that its writers want.
 fn hash_of(artifact: &ArtifactStatus) -> Result<&str> {
     let hash = artifact.digest.strip_prefix("sha256:").unwrap_or_default();
     let ours = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,7 +1,8 @@
 //! The step of a Bucket: the objects of a bucket become an artifact.
 //!
-//! The revision is a digest over the keys and ETags of a list: an unchanged bucket costs the list alone, a changed one also the
-//! objects that changed. Reasons, messages and revisions are those of source-controller 1.9.
+//! The revision is a digest over the keys and ETags of a list: an unchanged bucket costs the list
+//! alone, a changed one also the objects that changed. Reasons, messages and revisions are those of
+//! source-controller 1.9.
 
 use crate::failure::Failure;
 use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
@@ -14,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The time in which a step may start requests: a function has two minutes, and the last request must end in them.
+/// The time in which a step may start requests: a function has two minutes, and the last request
+/// must end in them.
 const MAX_TIME: Duration = Duration::from_secs(60);
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -22,7 +24,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of objects whose ETags are stored in the memory.
 const MAX_REMEMBERED: usize = 5_000;
 
-/// The memory of a bucket: the objects of its artifact. An unchanged object is not downloaded again.
+/// The memory of a bucket: the objects of its artifact. An unchanged object is not downloaded
+/// again.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Memory {

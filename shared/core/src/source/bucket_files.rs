@@ -161,8 +161,8 @@ impl Files<'_> {
         Ok(file.map(|file| file.bytes))
     }
 
-    /// Downloads the objects of the index that are not known. If an object changed after the list, its current content is used,
-    /// and the index is updated.
+    /// Downloads the objects of the index that are not known. If an object changed after the list,
+    /// its current content is used, and the index is updated.
     ///
     /// # Errors
     /// The bucket's; two objects of one path; more bytes than the limit; the time is over.
@@ -274,7 +274,8 @@ fn failed(message: impl Display) -> Failure {
     Failure::retry(reason::BUCKET_FAILED, message)
 }
 
-/// Returns the patterns of a bucket's `.sourceignore`, then those of the object. Unlike in a repository, there are no defaults.
+/// Returns the patterns of a bucket's `.sourceignore`, then those of the object. Unlike in a
+/// repository, there are no defaults.
 fn patterns(file: Option<&[u8]>, spec: Option<&str>) -> Result<Patterns, Failure> {
     let root = TreePath::root();
     let file = String::from_utf8_lossy(file.unwrap_or_default());
@@ -301,7 +302,8 @@ fn place(key: &str) -> Result<TreePath, String> {
     TreePath::new(&parts.join("/")).map_err(|error| error.to_string())
 }
 
-/// Checks that an object of this key can be downloaded: clients remove `.` and `..` from a URL, which then names another object.
+/// Checks that an object of this key can be downloaded: clients remove `.` and `..` from a URL,
+/// which then names another object.
 fn check_key(key: &str, path: &TreePath) -> Result<(), String> {
     if key.len() > MAX_KEY_BYTES {
         return Err(format!("a key has more than {MAX_KEY_BYTES} bytes"));
@@ -392,7 +394,8 @@ mod tests {
         buckets
     }
 
-    /// The digests are those of source-controller 1.9.1, for an empty bucket and for one with these two objects of the same content.
+    /// The digests are those of source-controller 1.9.1, for an empty bucket and for one with these
+    /// two objects of the same content.
     #[test]
     fn the_revision_is_that_of_flux() {
         let entry = |key: &str| BucketEntry {
@@ -447,7 +450,8 @@ mod tests {
             "apps/b.yaml"
         );
         assert_eq!(kept(&buckets, "a", "*.md"), "a.yaml apps/b.yaml");
-        // The bucket's own patterns come first, from its root whatever the prefix is, and are not part of the revision.
+        // The bucket's own patterns come first, from its root whatever the prefix is, and are not
+        // part of the revision.
         buckets.put(
             NAME,
             ignore::FILE,

@@ -12,7 +12,8 @@ use std::fmt::Display;
 
 /// The build options of a HelmChart.
 pub(super) struct Options {
-    /// The files whose values are merged; empty if that is only `values.yaml`, which is the chart's default.
+    /// The files whose values are merged; empty if that is only `values.yaml`, which is the chart's
+    /// default.
     pub values_files: Vec<String>,
     skip_missing: bool,
     generation: i64,
@@ -95,7 +96,8 @@ impl Options {
         })
     }
 
-    /// Builds the artifact from a downloaded chart; returns its bytes and the values files that exist.
+    /// Builds the artifact from a downloaded chart; returns its bytes and the values files that
+    /// exist.
     ///
     /// # Errors
     /// The content is not a chart, it is another chart, or values files cannot be merged.
@@ -127,7 +129,8 @@ impl Options {
         Ok((pack(package, plan)?, used))
     }
 
-    /// Returns the chart with its values merged, the values files that exist, and the subcharts that must be fetched.
+    /// Returns the chart with its values merged, the values files that exist, and the subcharts
+    /// that must be fetched.
     ///
     /// # Errors
     /// Values files cannot be merged, or a local subchart is missing.
@@ -267,7 +270,8 @@ fn clean(path: &str) -> String {
         .map_or_else(|_| path.to_owned(), |path| path.to_string())
 }
 
-/// Sets the build metadata of a version, so that consumers notice another chart: `1.2.3` and `5` become `1.2.3+5`.
+/// Sets the build metadata of a version, so that consumers notice another chart: `1.2.3` and `5`
+/// become `1.2.3+5`.
 fn with_metadata(version: &str, metadata: &str) -> Result<String, Failure> {
     let fail = |error: String| {
         Failure::terminal(
@@ -293,7 +297,8 @@ fn short_revision(kind: FluxKind, revision: &str) -> String {
     }
 }
 
-/// Returns the failure for a chart that is missing or not valid; it is terminal, because only a change can help.
+/// Returns the failure for a chart that is missing or not valid; it is terminal, because only a
+/// change can help.
 pub(super) fn reference(problem: &impl Display) -> Failure {
     Failure::terminal(
         reason::INVALID_CHART_REFERENCE,

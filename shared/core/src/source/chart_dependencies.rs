@@ -1,5 +1,6 @@
-//! The missing subcharts of a chart in a source's files: from the same files, or from repositories. Repositories with an object in
-//! the chart's namespace are read with its credentials, others anonymously.
+//! The missing subcharts of a chart in a source's files: from the same files, or from repositories.
+//! Repositories with an object in the chart's namespace are read with its credentials, others
+//! anonymously.
 
 use super::chart_remote as remote;
 use crate::failure::Failure;
@@ -23,8 +24,8 @@ pub(super) struct Needed {
     repository: String,
 }
 
-/// Adds the missing subcharts from the same files, and returns those that must be fetched. As in Flux, Chart.lock takes precedence
-/// over Chart.yaml.
+/// Adds the missing subcharts from the same files, and returns those that must be fetched. As in
+/// Flux, Chart.lock takes precedence over Chart.yaml.
 ///
 /// # Errors
 /// A local subchart is missing or has another version, or too many must be fetched.

@@ -35,8 +35,8 @@ pub(super) struct Remote {
     pub version: String,
     place: ChartLocation,
     connection: Connection,
-    /// The namespace of the cache of downloaded charts: the repository's object, so that a chart is never taken from the cache of
-    /// an object with other credentials.
+    /// The namespace of the cache of downloaded charts: the repository's object, so that a chart is
+    /// never taken from the cache of an object with other credentials.
     cache: Option<String>,
 }
 
@@ -72,7 +72,8 @@ pub(super) async fn find(
         let known = repository.status.artifact.as_ref();
         let known = known.ok_or_else(|| no_artifact(repository.id.kind, &repository.id.name))?;
         let text = artifact::bytes_of(context, &repository.id, known).await;
-        // The index is missing or was stored by another controller: the repository's own step stores it.
+        // The index is missing or was stored by another controller: the repository's own step
+        // stores it.
         let text = text.map_err(|error| match error.kind {
             ErrorKind::NotFound => no_artifact(repository.id.kind, &repository.id.name),
             _ => Failure::port(reason::NO_SOURCE_ARTIFACT, &error),
@@ -84,7 +85,8 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Finds a subchart like [`find`]; if its repository has no artifact or no object, the index is downloaded.
+/// Finds a subchart like [`find`]; if its repository has no artifact or no object, the index is
+/// downloaded.
 ///
 /// # Errors
 /// The same as [`find`].
@@ -236,7 +238,8 @@ async fn newest_tag(
 pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<Bytes, Failure> {
     match &chart.place {
         ChartLocation::Http { url, digest } => {
-            // Without a digest in the index, it is unknown whether a cached archive is still the same.
+            // Without a digest in the index, it is unknown whether a cached archive is still the
+            // same.
             let name = Some(digest).filter(|digest| !digest.is_empty());
             let name = name.map(|digest| format!("{url} {digest}"));
             if let Some(known) = recall(context, chart, name.as_deref()).await? {
@@ -273,7 +276,8 @@ pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<By
     }
 }
 
-/// Checks that the chart has a trusted signature. A later download takes exactly the verified manifest.
+/// Checks that the chart has a trusted signature. A later download takes exactly the verified
+/// manifest.
 ///
 /// # Errors
 /// There is no trusted signature, or the chart is of a repository that cannot have signatures.
@@ -396,7 +400,8 @@ async fn remember(
     Ok(())
 }
 
-/// Returns the failure for a host's error, with source-controller's distinction between login and other errors.
+/// Returns the failure for a host's error, with source-controller's distinction between login and
+/// other errors.
 fn failed(error: &PortError) -> Failure {
     let (reason, prefix) = match error.kind {
         ErrorKind::Denied => (

@@ -30,7 +30,8 @@ pub(super) struct LoginRequest<'a> {
 /// The account whose identity a source uses.
 #[derive(Clone, Copy)]
 pub(super) enum Account<'a> {
-    /// The service account of this name, else the operator's default one, else the installation itself.
+    /// The service account of this name, else the operator's default one, else the installation
+    /// itself.
     Named(&'a str),
     /// The installation itself: the object's kind has no field for a service account.
     Never,
@@ -79,8 +80,8 @@ impl LoginRequest<'_> {
 /// Returns user and password of a registry, for the identity that an object uses.
 ///
 /// # Errors
-/// The registry is not one of the cloud's; the identity is missing or unknown to the cloud; the installation's own role is not
-/// allowed for this registry.
+/// The registry is not one of the cloud's; the identity is missing or unknown to the cloud; the
+/// installation's own role is not allowed for this registry.
 pub(super) async fn login(
     context: &Context<'_>,
     request: &LoginRequest<'_>,
@@ -166,7 +167,8 @@ async fn google(
     })
 }
 
-/// Returns the service account of the object; an error without one, because the installation has only an identity on AWS.
+/// Returns the service account of the object; an error without one, because the installation has
+/// only an identity on AWS.
 async fn required_account(
     context: &Context<'_>,
     request: &LoginRequest<'_>,
@@ -202,7 +204,8 @@ fn invalid(cloud: &str, host: &str, form: &str) -> Failure {
     Failure::retry(reason::FAILED, message)
 }
 
-/// Refuses connections without TLS: a cloud's login opens more than one repository, so it must not be readable on the way.
+/// Refuses connections without TLS: a cloud's login opens more than one repository, so it must not
+/// be readable on the way.
 fn check_tls(connection: &Connection) -> Result<(), Failure> {
     match connection.insecure {
         false => Ok(()),
@@ -213,7 +216,8 @@ fn check_tls(connection: &Connection) -> Result<(), Failure> {
     }
 }
 
-/// Checks that the installation's own role may read the registry: the operator named it, and only public certificates are trusted.
+/// Checks that the installation's own role may read the registry: the operator named it, and only
+/// public certificates are trusted.
 fn check_role(
     settings: &Settings,
     request: &LoginRequest<'_>,

@@ -1,4 +1,5 @@
-//! Connections to the host of a chart, an artifact or a bucket: from Secrets, as source-controller 1.9 reads them.
+//! Connections to the host of a chart, an artifact or a bucket: from Secrets, as source-controller
+//! 1.9 reads them.
 
 use crate::cloud;
 use crate::failure::Failure;
@@ -76,8 +77,8 @@ pub async fn of_repository(
     Ok(connection)
 }
 
-/// Returns the connection to the registry of an OCIRepository: with its Secret or those of its service account, or with its
-/// cloud identity if there is no Secret at all.
+/// Returns the connection to the registry of an OCIRepository: with its Secret or those of its
+/// service account, or with its cloud identity if there is no Secret at all.
 ///
 /// # Errors
 /// The same as [`of_repository`]; or a cloud refuses the login.
@@ -129,7 +130,8 @@ pub async fn of_registry(
     Ok(connection)
 }
 
-/// Returns the reason and message prefix of source-controller's first request to a registry, which is where its login fails.
+/// Returns the reason and message prefix of source-controller's first request to a registry, which
+/// is where its login fails.
 fn first_request(source: &OCIRepository) -> (&'static str, String) {
     let reference = source.spec.reference.as_ref();
     match reference.is_some_and(|one| one.digest.is_empty() && !one.semver.is_empty()) {
@@ -270,7 +272,8 @@ fn region(text: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-/// Checks that the installation's own role may read the bucket: the operator named it, and the requests go to AWS alone.
+/// Checks that the installation's own role may read the bucket: the operator named it, and the
+/// requests go to AWS alone.
 fn check_role(
     settings: &Settings,
     namespace: &str,
@@ -371,7 +374,8 @@ mod tests {
         }
     }
 
-    /// The role is for the buckets that the operator named, and its signatures are only sent to AWS.
+    /// The role is for the buckets that the operator named, and its signatures are only sent to
+    /// AWS.
     #[test]
     fn the_installations_own_role() {
         let settings = Settings {

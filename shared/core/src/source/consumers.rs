@@ -7,7 +7,8 @@ use crate::ports::{Cause, Request};
 use driftless_manifest::Object;
 use std::time::Duration;
 
-/// Returns a request for each object of the hub that follows the source of this step, with one LIST for each possible kind.
+/// Returns a request for each object of the hub that follows the source of this step, with one LIST
+/// for each possible kind.
 ///
 /// # Errors
 /// The cluster's.
@@ -37,7 +38,8 @@ fn followers(kind: FluxKind) -> &'static [FluxKind] {
     }
 }
 
-/// Returns the source that an object follows; nothing if it names no source or is not valid, which its own step reports.
+/// Returns the source that an object follows; nothing if it names no source or is not valid, which
+/// its own step reports.
 pub fn source_of(object: Object) -> Option<ObjectRef> {
     match FluxKind::of(&object.gvk())? {
         FluxKind::Kustomization => Kustomization::from_object(object).ok()?.source().ok(),

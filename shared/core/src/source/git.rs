@@ -124,8 +124,8 @@ async fn follow(
     Ok(())
 }
 
-/// Returns whether there may be a note of the source under another address: the memory has another one, or it is lost and a push
-/// queued the source.
+/// Returns whether there may be a note of the source under another address: the memory has another
+/// one, or it is lost and a push queued the source.
 fn followed_another(context: &Context<'_>, memory: &Memory, url: &str) -> bool {
     match memory.question.split_once(' ') {
         Some((previous, _)) => previous != url,
@@ -133,8 +133,8 @@ fn followed_another(context: &Context<'_>, memory: &Memory, url: &str) -> bool {
     }
 }
 
-/// Downloads a commit once for all sources that select the same files and use the same credentials: knowing a hash does not give
-/// access to files that other credentials fetched.
+/// Downloads a commit once for all sources that select the same files and use the same credentials:
+/// knowing a hash does not give access to files that other credentials fetched.
 async fn fetch(
     ports: &Ports,
     source: &GitRepository,
@@ -167,7 +167,8 @@ async fn fetch(
     Ok(stored)
 }
 
-/// Keeps the files of the directories in `spec.sparseCheckout` and those of the root, as in Git's cone mode.
+/// Keeps the files of the directories in `spec.sparseCheckout` and those of the root, as in Git's
+/// cone mode.
 fn keep_sparse(tree: &mut driftless_manifest::FileTree, directories: &[String]) {
     let directories: Vec<_> = directories
         .iter()

@@ -1,8 +1,10 @@
-//! The step of a HelmChart: a chart of a repository, a registry or a source's files becomes an artifact.
+//! The step of a HelmChart: a chart of a repository, a registry or a source's files becomes an
+//! artifact.
 //!
-//! The artifact is a packed chart (`.tgz`, [`ArtifactKind::Chart`]). Its revision is the chart's version; build metadata in it
-//! shows that values files were merged (`+GENERATION`) or that the chart follows its source's revision.
-//! Reasons, messages and versions are those of source-controller 1.9.
+//! The artifact is a packed chart (`.tgz`, [`ArtifactKind::Chart`]). Its revision is the chart's
+//! version; build metadata in it shows that values files were merged (`+GENERATION`) or that the
+//! chart follows its source's revision. Reasons, messages and versions are those of
+//! source-controller 1.9.
 
 use super::chart_build::{self as build, Options, Plan};
 use super::chart_dependencies as dependencies;
@@ -76,7 +78,8 @@ impl SourceReconciler for Helm {
     }
 }
 
-/// Returns the failure for a source without an artifact. The first artifact of the source queues the chart.
+/// Returns the failure for a source without an artifact. The first artifact of the source queues
+/// the chart.
 pub(super) fn no_artifact(kind: FluxKind, name: &str) -> Failure {
     let message = format!("no artifact available for {kind} source '{name}'");
     Failure::waiting(reason::NO_SOURCE_ARTIFACT, message)

@@ -1,5 +1,5 @@
-//! The step of a HelmRepository: its index becomes an artifact. A registry (type `oci`) has no index: such an object is only read
-//! by its charts, and has no status, as in Flux.
+//! The step of a HelmRepository: its index becomes an artifact. A registry (type `oci`) has no
+//! index: such an object is only read by its charts, and has no status, as in Flux.
 
 use crate::failure::Failure;
 use crate::flux::{
@@ -119,7 +119,8 @@ async fn store(context: &Context<'_>, index: Bytes) -> Result<ArtifactStatus, Fa
     Ok(artifact)
 }
 
-/// Reconciles a HelmRepository of type `oci`: removes the status and finalizer of a former index, and queues the charts.
+/// Reconciles a HelmRepository of type `oci`: removes the status and finalizer of a former index,
+/// and queues the charts.
 ///
 /// # Errors
 /// The cluster's.

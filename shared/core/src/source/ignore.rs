@@ -9,7 +9,8 @@ pub const FILE: &str = ".sourceignore";
 /// The name of the object's own patterns in messages.
 pub const SPEC: &str = "spec.ignore";
 
-/// The default patterns, which later patterns can override (`sourceignore.VCSPatterns` and `DefaultPatterns`).
+/// The default patterns, which later patterns can override (`sourceignore.VCSPatterns` and
+/// `DefaultPatterns`).
 const DEFAULTS: &[&str] = &[
     ".git/",
     ".gitignore",
@@ -58,13 +59,14 @@ struct Pattern {
     matcher: Gitignore,
 }
 
-/// The patterns of one source. As in go-git's matcher, the last pattern that matches a file or a directory above it decides; so a
-/// file in an excluded directory can be included again.
+/// The patterns of one source. As in go-git's matcher, the last pattern that matches a file or a
+/// directory above it decides; so a file in an excluded directory can be included again.
 #[derive(Default)]
 pub struct Patterns(Vec<Pattern>);
 
 impl Patterns {
-    /// Adds the lines of a file, or of `spec.ignore`, for the paths below `directory`. `place` is their name in messages.
+    /// Adds the lines of a file, or of `spec.ignore`, for the paths below `directory`. `place` is
+    /// their name in messages.
     ///
     /// # Errors
     /// A pattern is not valid, or there are too many.
@@ -120,7 +122,8 @@ impl Patterns {
     }
 }
 
-/// Removes the files that are excluded by the defaults, then every `.sourceignore` from the root down, then `spec.ignore`.
+/// Removes the files that are excluded by the defaults, then every `.sourceignore` from the root
+/// down, then `spec.ignore`.
 ///
 /// # Errors
 /// The same as [`Patterns::add`].

@@ -1,4 +1,5 @@
-//! The notes of which sources follow which repository: source steps write them, the webhook reads them.
+//! The notes of which sources follow which repository: source steps write them, the webhook reads
+//! them.
 
 use crate::concurrent;
 use crate::flux::{FluxKind, GitReference, ObjectRef};
@@ -22,8 +23,8 @@ pub struct Follower {
     pub reference: GitReference,
 }
 
-/// Returns a repository's name in the index: `github.com/acme/fleet`, in lower case, without scheme, user, port and `.git`.
-/// `None` for an address that no webhook can name.
+/// Returns a repository's name in the index: `github.com/acme/fleet`, in lower case, without
+/// scheme, user, port and `.git`. `None` for an address that no webhook can name.
 pub fn repository(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if scheme == "file" {
@@ -90,7 +91,8 @@ pub async fn note(
     Ok(())
 }
 
-/// Deletes the notes that a source follows other repositories than that of `url`, or all its notes without `url`.
+/// Deletes the notes that a source follows other repositories than that of `url`, or all its notes
+/// without `url`.
 ///
 /// # Errors
 /// The bucket's.
@@ -112,7 +114,8 @@ pub async fn forget_others(
     Ok(())
 }
 
-/// Returns the sources that a push to `git_ref` (`refs/heads/main`, `refs/tags/v1`) of a repository may change.
+/// Returns the sources that a push to `git_ref` (`refs/heads/main`, `refs/tags/v1`) of a repository
+/// may change.
 ///
 /// # Errors
 /// The bucket's.
@@ -153,7 +156,8 @@ async fn follower(ports: &Ports, key: &str, git_ref: &str) -> Result<Option<(Str
         .map(|known| (known.hub, known.object)))
 }
 
-/// Returns whether a push to `git_ref` can change the commit of `reference`, by Flux's order of precedence.
+/// Returns whether a push to `git_ref` can change the commit of `reference`, by Flux's order of
+/// precedence.
 fn may_follow(reference: &GitReference, git_ref: &str) -> bool {
     if !reference.commit.is_empty() {
         false

@@ -1,4 +1,5 @@
-//! Sources: a reference is resolved to a commit, a chart or an OCI artifact, and its files become an artifact in the bucket.
+//! Sources: a reference is resolved to a commit, a chart or an OCI artifact, and its files become
+//! an artifact in the bucket.
 
 pub mod archive;
 pub mod artifact;
@@ -30,8 +31,9 @@ use regex::{Regex, RegexBuilder};
 use std::fmt::Display;
 use url::Url;
 
-/// Removes the webhook notes of a source that is deleted, or about to be. Sources have no finalizer, so a deletion is noticed when
-/// something queues the source, such as a push. Objects of other kinds have no such notes.
+/// Removes the webhook notes of a source that is deleted, or about to be. Sources have no
+/// finalizer, so a deletion is noticed when something queues the source, such as a push. Objects of
+/// other kinds have no such notes.
 ///
 /// # Errors
 /// The bucket's.
@@ -43,7 +45,8 @@ pub async fn forget(context: &Context<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the address of a chart repository as source-controller uses it: its path ends with one `/`.
+/// Returns the address of a chart repository as source-controller uses it: its path ends with one
+/// `/`.
 ///
 /// # Errors
 /// The scheme is neither `http` nor `https`.
@@ -101,7 +104,8 @@ fn pattern(text: &str) -> Result<Regex, String> {
     compiled.map_err(|_| "the expression is too large".to_owned())
 }
 
-/// Returns the message of a chart or index error without the name, for callers that name the object themselves.
+/// Returns the message of a chart or index error without the name, for callers that name the object
+/// themselves.
 fn unnamed(error: HelmError) -> String {
     match error {
         HelmError::Chart { message, .. } => message,

@@ -1,4 +1,5 @@
-//! The step of an OCIRepository: a layer of an artifact in a registry becomes an artifact in the bucket.
+//! The step of an OCIRepository: a layer of an artifact in a registry becomes an artifact in the
+//! bucket.
 
 use crate::failure::Failure;
 use crate::flux::{
@@ -126,7 +127,8 @@ fn is_verified(source: &OCIRepository, status: &SourceStatus, revision: &str) ->
             .is_some_and(|artifact| artifact.revision == revision)
 }
 
-/// Returns the message of the event: the revision, and its origin if the artifact has annotations for it.
+/// Returns the message of the event: the revision, and its origin if the artifact has annotations
+/// for it.
 fn news(source: &OCIRepository, status: &SourceStatus, revision: &str) -> String {
     let text = format!(
         "stored artifact with revision '{revision}' from '{}'",
@@ -201,7 +203,8 @@ fn is_digest(text: &str) -> bool {
     sum.len() == 64 && sum.bytes().all(hex)
 }
 
-/// Returns the reference to fetch: a digest wins over a range, a range over a tag; the default is `latest`.
+/// Returns the reference to fetch: a digest wins over a range, a range over a tag; the default is
+/// `latest`.
 async fn choose(
     context: &Context<'_>,
     source: &OCIRepository,
@@ -249,7 +252,8 @@ async fn choose(
     Ok(RefSpec::Tag(tag))
 }
 
-/// Returns the newest tag that the range allows. A tag of a chart has `_` in place of the `+` in its version.
+/// Returns the newest tag that the range allows. A tag of a chart has `_` in place of the `+` in
+/// its version.
 fn newest_tag(
     mut tags: Vec<String>,
     reference: &OCIReference,

@@ -1,4 +1,5 @@
-//! The shared part of all kinds of sources: status, events, and the requests for the objects that follow a source.
+//! The shared part of all kinds of sources: status, events, and the requests for the objects that
+//! follow a source.
 
 use crate::driver::{Memory, Reconciler, Report, StepEnd};
 use crate::failure::{Class, Failure};
@@ -19,8 +20,8 @@ pub(crate) trait SourceReconciler {
     /// The state that is kept between steps. All of it may be lost.
     type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
-    /// Fetches the source, stores the artifact, and notes it in `status`, which is the object's current status at first. The
-    /// status is also written after a failure.
+    /// Fetches the source, stores the artifact, and notes it in `status`, which is the object's
+    /// current status at first. The status is also written after a failure.
     async fn reconcile(
         context: &Context<'_>,
         source: &Source<Self::Spec>,
@@ -41,7 +42,8 @@ pub(crate) trait SourceReconciler {
 /// The memory of a source.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SourceState<M> {
-    /// The digest of the artifact that was stored last. The status may have another one: users can write it.
+    /// The digest of the artifact that was stored last. The status may have another one: users can
+    /// write it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     stored: String,
     #[serde(flatten)]
@@ -72,7 +74,8 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
             status.conditions.remove(VERIFIED);
         }
         begin(context, &source, &mut status);
-        // An artifact in the status that this source did not store is ignored, and the source is fetched again.
+        // An artifact in the status that this source did not store is ignored, and the source is
+        // fetched again.
         let mut seen = source.clone();
         seen.status
             .artifact
@@ -122,7 +125,8 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
     }
 }
 
-/// Stores the artifact's digest in the record, before the status names it: objects that follow the source check it at once.
+/// Stores the artifact's digest in the record, before the status names it: objects that follow the
+/// source check it at once.
 async fn store_origin<M: Serialize>(
     context: &Context<'_>,
     status: &SourceStatus,
@@ -182,7 +186,8 @@ pub(super) fn set_verified<S: SourceSpec>(
     );
 }
 
-/// Sets `Reconciling` with the reason for the work, which stays if the step fails: no artifact yet, a new generation, or the interval.
+/// Sets `Reconciling` with the reason for the work, which stays if the step fails: no artifact yet,
+/// a new generation, or the interval.
 fn begin<S: SourceSpec>(context: &Context<'_>, source: &Source<S>, new: &mut SourceStatus) {
     new.conditions.remove(RECONCILING);
     let (observed, generation) = (new.observed_generation, source.generation());
@@ -278,7 +283,8 @@ async fn succeeded<S: SourceSpec>(
 
     let named = |artifact: &ArtifactStatus| (artifact.revision.clone(), artifact.digest.clone());
     let changed = source.status.artifact.as_ref().map(named) != Some(named(&artifact));
-    // The same artifact was stored again: it was missing in the bucket, and objects that follow the source may wait for it.
+    // The same artifact was stored again: it was missing in the bucket, and objects that follow the
+    // source may wait for it.
     let before = source.status.artifact.as_ref();
     let restored = before.is_some_and(|old| old.last_update_time != artifact.last_update_time);
     let old = &source.status.conditions;
@@ -314,7 +320,8 @@ async fn succeeded<S: SourceSpec>(
     StepEnd::Done(outcome)
 }
 
-/// Sets the conditions of a failure, and records its event. As in Flux, a generation is observed if it succeeded or never can.
+/// Sets the conditions of a failure, and records its event. As in Flux, a generation is observed if
+/// it succeeded or never can.
 fn failed<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,

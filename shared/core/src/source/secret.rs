@@ -1,5 +1,5 @@
-//! Secrets of sources: logins, access keys, certificates, proxies. The errors have the texts of Flux's own reader
-//! (github.com/fluxcd/pkg/runtime/secrets 0.110), and never a byte of the Secret.
+//! Secrets of sources: logins, access keys, certificates, proxies. The errors have the texts of
+//! Flux's own reader (github.com/fluxcd/pkg/runtime/secrets 0.110), and never a byte of the Secret.
 
 use crate::address::authority;
 use crate::credentials::{entry, secret};
@@ -41,7 +41,8 @@ impl SourceSecret {
         format!("secret '{}'{problem}", self.name)
     }
 
-    /// Returns the login for the host of `url`: user and password, or the entry of a `.dockerconfigjson`.
+    /// Returns the login for the host of `url`: user and password, or the entry of a
+    /// `.dockerconfigjson`.
     pub fn login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
         if let Some(config) = entry(&self.secret, ".dockerconfigjson") {
             return match self.docker_login(&config, url)? {
@@ -56,7 +57,8 @@ impl SourceSecret {
         self.user()
     }
 
-    /// Returns the login like [`login`](Self::login), but without an error if a `.dockerconfigjson` has no entry for the host.
+    /// Returns the login like [`login`](Self::login), but without an error if a `.dockerconfigjson`
+    /// has no entry for the host.
     pub fn registry_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
         match entry(&self.secret, ".dockerconfigjson") {
             Some(config) => self.docker_login(&config, url),
@@ -132,8 +134,8 @@ impl SourceSecret {
         Ok(Some((username.to_owned(), password)))
     }
 
-    /// Sets the certificates of a connection from `ca.crt`, `tls.crt` and `tls.key`; in older Secrets `caFile`, `certFile` and
-    /// `keyFile`.
+    /// Sets the certificates of a connection from `ca.crt`, `tls.crt` and `tls.key`; in older
+    /// Secrets `caFile`, `certFile` and `keyFile`.
     pub fn certificates(&self, connection: &mut Connection, optional: bool) -> Result<(), String> {
         let either =
             |new: &str, old: &str| entry(&self.secret, new).or_else(|| entry(&self.secret, old));
@@ -164,8 +166,8 @@ impl SourceSecret {
         Ok(())
     }
 
-    /// Returns the address of a proxy with its user: the entry `address`, with the optional entries `username` and `password`,
-    /// which override a user in the address.
+    /// Returns the address of a proxy with its user: the entry `address`, with the optional entries
+    /// `username` and `password`, which override a user in the address.
     pub fn proxy(&self) -> Result<Secret, String> {
         let text = |key: &str| entry(&self.secret, key)?.expose_str().map(str::to_owned);
         let proxy = proxy_of(text("address"), text("username"), text("password"));
@@ -173,7 +175,8 @@ impl SourceSecret {
     }
 }
 
-/// Returns how many bytes of the path of `url` the name of a login matches: the login with the longest match is used.
+/// Returns how many bytes of the path of `url` the name of a login matches: the login with the
+/// longest match is used.
 fn nearness(name: &str, url: &str) -> usize {
     let path = |text: &str| {
         let rest = text.split_once("://").map_or(text, |(_, rest)| rest);

@@ -183,7 +183,8 @@ fn apply(
             (Some(rest), Some(new)) => format!("{rest}{new}"),
             _ => value.to_owned(),
         },
-        // In Flux, every default operator, including `:+` and `:?`, acts like `:-`, and so does an expansion without operator.
+        // In Flux, every default operator, including `:+` and `:?`, acts like `:-`, and so does an
+        // expansion without operator.
         _ if value.is_empty() => args.concat(),
         _ => value.to_owned(),
     })
@@ -202,8 +203,8 @@ fn replace_all(
     Ok(value.replace(old, new))
 }
 
-/// Returns at most `length` bytes from a position; a negative one counts from the end. If an argument is not a number, the value stays
-/// unchanged.
+/// Returns at most `length` bytes from a position; a negative one counts from the end. If an
+/// argument is not a number, the value stays unchanged.
 fn substring(
     expansion: &Expansion,
     value: &str,

@@ -1,4 +1,5 @@
-//! The patterns of `#`, `##`, `%` and `%%`: `*`, `?`, `[a-z]`, `[^a]` and `\`, where `*` and `?` also match `/`.
+//! The patterns of `#`, `##`, `%` and `%%`: `*`, `?`, `[a-z]`, `[^a]` and `\`, where `*` and `?`
+//! also match `/`.
 //!
 //! Flux matches bytes and tries every prefix, also one that ends inside a character; so does this.
 
@@ -7,7 +8,8 @@ use super::eval::{Budget, EvalError};
 /// The error of an invalid pattern. Flux then leaves the value unchanged.
 struct BadPattern;
 
-/// Returns `value` without the longest (or shortest) prefix that matches `pattern`. An empty prefix never counts.
+/// Returns `value` without the longest (or shortest) prefix that matches `pattern`. An empty prefix
+/// never counts.
 pub(super) fn trim_prefix<'v>(
     value: &'v [u8],
     pattern: &[u8],
@@ -42,7 +44,8 @@ fn matches(
         if star && chunk.is_empty() {
             return Ok(Ok(true));
         }
-        // A star may skip any number of bytes; without one the chunk must match here. The first match is kept.
+        // A star may skip any number of bytes; without one the chunk must match here. The first
+        // match is kept.
         let last_start = if star { text.len() } else { 0 };
         let mut left = None;
         for start in 0..=last_start {
@@ -84,8 +87,8 @@ fn next_chunk(pattern: &[u8]) -> (bool, &[u8], &[u8]) {
     (stars > 0, &pattern[..at], &pattern[at..])
 }
 
-/// Matches a chunk without stars at the start of the string; returns the rest of the string. The pattern is checked only as
-/// far as the string goes.
+/// Matches a chunk without stars at the start of the string; returns the rest of the string. The
+/// pattern is checked only as far as the string goes.
 fn match_chunk<'t>(mut chunk: &[u8], mut text: &'t [u8]) -> Result<Option<&'t [u8]>, BadPattern> {
     while let Some(first) = chunk.first() {
         if text.is_empty() {
@@ -145,7 +148,8 @@ fn match_class(mut class: &[u8], c: u32) -> Result<(bool, &[u8]), BadPattern> {
     }
 }
 
-/// Returns one character of a class and the rest. A class needs its `]`, so the character must not be the last of the pattern.
+/// Returns one character of a class and the rest. A class needs its `]`, so the character must not
+/// be the last of the pattern.
 fn class_char(class: &[u8]) -> Result<(u32, &[u8]), BadPattern> {
     let class = match class.first() {
         None | Some(b'-' | b']') => return Err(BadPattern),
@@ -162,7 +166,8 @@ fn class_char(class: &[u8]) -> Result<(u32, &[u8]), BadPattern> {
     Ok((c, &class[size..]))
 }
 
-/// Returns the first character and its length in bytes; an invalid one counts as U+FFFD of one byte.
+/// Returns the first character and its length in bytes; an invalid one counts as U+FFFD of one
+/// byte.
 fn decode(text: &[u8]) -> (u32, usize) {
     let window = &text[..text.len().min(4)];
     let valid = match std::str::from_utf8(window) {

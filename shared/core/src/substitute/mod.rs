@@ -1,9 +1,9 @@
-//! Flux's post-build substitution: `${VAR}` and similar expansions, as fluxcd/pkg envsubst v1.7 and kustomize v1.35 evaluate them for
-//! kustomize-controller v1.9.
+//! Flux's post-build substitution: `${VAR}` and similar expansions, as fluxcd/pkg envsubst v1.7 and
+//! kustomize v1.35 evaluate them for kustomize-controller v1.9.
 //!
-//! An object is rendered as YAML, the expansions in it are replaced, and the result is parsed as YAML again. So `replicas: ${N}` becomes
-//! a number, a value with `: ` in it may become a map, and quotes in the value are YAML's quotes: Flux's users know this and
-//! rely on it.
+//! An object is rendered as YAML, the expansions in it are replaced, and the result is parsed as
+//! YAML again. So `replicas: ${N}` becomes a number, a value with `: ` in it may become a map, and
+//! quotes in the value are YAML's quotes: Flux's users know this and rely on it.
 //!
 //! | expansion | result |
 //! | --- | --- |
@@ -27,15 +27,18 @@ use driftless_manifest::{Fuel, FuelLimits, InvalidObject, Object, OutOfFuel};
 use serde_json::{Number, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The label or annotation that disables the substitution in an object if its value is `disabled` (case-sensitive).
+/// The label or annotation that disables the substitution in an object if its value is `disabled`
+/// (case-sensitive).
 pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 /// The options of a substitution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubstituteOptions {
-    /// True if a variable without a value and a default is an error (Flux's feature gate `StrictPostBuildSubstitutions`).
+    /// True if a variable without a value and a default is an error (Flux's feature gate
+    /// `StrictPostBuildSubstitutions`).
     pub strict: bool,
-    /// True to substitute even if no variable is given, so that defaults take effect (`substituteStrategy: Always`).
+    /// True to substitute even if no variable is given, so that defaults take effect
+    /// (`substituteStrategy: Always`).
     pub always: bool,
     /// The maximum size of one result, in bytes.
     pub max_bytes: usize,
@@ -55,8 +58,9 @@ impl Default for SubstituteOptions {
 /// Maximum number of steps for one string.
 const MAX_STEPS: usize = 20_000_000;
 
-/// Returns the fuel for the substitution in all objects of a build: see [`object_within`]. A build has at most 64 MiB of YAML and
-/// 1.5 million values, without keys; a substitution may change their number and size.
+/// Returns the fuel for the substitution in all objects of a build: see [`object_within`]. A build
+/// has at most 64 MiB of YAML and 1.5 million values, without keys; a substitution may change their
+/// number and size.
 pub fn fuel() -> Fuel {
     Fuel::new(FuelLimits {
         steps: 2 * MAX_STEPS,
@@ -129,7 +133,8 @@ pub enum SubstituteError {
     /// The substitution in all objects of a build exceeds its fuel.
     #[error("the substitution in all objects of this build needs {0}")]
     Fuel(#[from] OutOfFuel),
-    /// The result is not valid YAML; a value with a quote, a colon or a bracket needs quotes around its `${…}`.
+    /// The result is not valid YAML; a value with a quote, a colon or a bracket needs quotes around
+    /// its `${…}`.
     #[error("envsubst error: YAMLToJSON: {0}; check the values for quotes, colons and brackets")]
     Yaml(#[from] yaml::YamlError),
     /// The result is no longer one object with a name and a kind.
@@ -142,11 +147,13 @@ pub enum SubstituteError {
 
 /// Substitutes in one object.
 ///
-/// Line breaks in values are removed, as in Flux. Without variables the object stays unchanged, unless
-/// `options.always` is set. An object with [`SUBSTITUTE`] `disabled` as label or annotation stays unchanged.
+/// Line breaks in values are removed, as in Flux. Without variables the object stays unchanged,
+/// unless `options.always` is set. An object with [`SUBSTITUTE`] `disabled` as label or annotation
+/// stays unchanged.
 ///
 /// # Errors
-/// Those of [`text`]; the name of a variable is not valid; the result is not valid YAML or not an object.
+/// Those of [`text`]; the name of a variable is not valid; the result is not valid YAML or not an
+/// object.
 pub fn object(
     object: &Object,
     vars: &BTreeMap<String, String>,
@@ -196,8 +203,8 @@ pub fn object_within(
     }
 }
 
-/// Returns the variables that an object names and that have no value and no default, for which a strict substitution fails. Returns
-/// none for invalid syntax: the substitution reports it.
+/// Returns the variables that an object names and that have no value and no default, for which a
+/// strict substitution fails. Returns none for invalid syntax: the substitution reports it.
 pub fn unset(object: &Object, vars: &BTreeMap<String, String>) -> BTreeSet<String> {
     let mut unset = BTreeSet::new();
     if !is_disabled(object)
@@ -239,7 +246,8 @@ fn integral(float: f64) -> Option<Number> {
 /// Substitutes in a string.
 ///
 /// # Errors
-/// The syntax of an expansion is not valid, a variable is missing in strict mode, or the result exceeds the budget.
+/// The syntax of an expansion is not valid, a variable is missing in strict mode, or the result
+/// exceeds the budget.
 pub fn text(
     text: &str,
     vars: &BTreeMap<String, String>,

@@ -91,8 +91,9 @@ impl Parser<'_> {
         self.line_at = self.at;
     }
 
-    /// Reads a run of characters that `accept` accepts (its arguments are the character and the length of the run including it),
-    /// without escapes. Stops before `${` if `stop_at_expansion`. `None` if the run is empty.
+    /// Reads a run of characters that `accept` accepts (its arguments are the character and the
+    /// length of the run including it), without escapes. Stops before `${` if `stop_at_expansion`.
+    /// `None` if the run is empty.
     fn literal(
         &mut self,
         escapes: Escapes,
@@ -168,7 +169,8 @@ impl Parser<'_> {
             .unwrap_or_default()
     }
 
-    /// Parses `${NAME:-word}` and similar expansions; the word is a sequence of literals and expansions.
+    /// Parses `${NAME:-word}` and similar expansions; the word is a sequence of literals and
+    /// expansions.
     fn default(
         &mut self,
         name: String,
@@ -196,7 +198,8 @@ impl Parser<'_> {
         self.close(name, ":", args)
     }
 
-    /// Parses `${NAME/old/new}` and similar expansions. `old` may contain a `}`, `new` may be absent.
+    /// Parses `${NAME/old/new}` and similar expansions. `old` may contain a `}`, `new` may be
+    /// absent.
     fn replace(&mut self, name: String, depth: usize) -> Result<Expansion, SyntaxError> {
         let operator = self.operator(|c, bytes| match bytes {
             1 => c == '/',
@@ -250,7 +253,8 @@ impl Parser<'_> {
     }
 }
 
-/// Checks for letters, decimal digits and `_`, which Flux's parser accepts in a name (the check of variables is stricter).
+/// Checks for letters, decimal digits and `_`, which Flux's parser accepts in a name (the check of
+/// variables is stricter).
 fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && c.is_alphanumeric())
 }

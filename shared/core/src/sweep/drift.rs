@@ -1,4 +1,5 @@
-//! Finds Kustomizations and HelmReleases that have drifted: one LIST for each kind and cluster, compared with the fingerprints of their last step.
+//! Finds Kustomizations and HelmReleases that have drifted: one LIST for each kind and cluster,
+//! compared with the fingerprints of their last step.
 
 use crate::apply::fingerprint::{Applied, fingerprint};
 use crate::concurrent;
@@ -32,7 +33,8 @@ type Live = BTreeMap<ObjectId, String>;
 /// The objects to LIST: their kind, and the kind of their owner.
 type Query = (Gvk, FluxKind);
 
-/// Returns the owners whose objects are gone or changed. The objects of a cluster that cannot be read count as unchanged.
+/// Returns the owners whose objects are gone or changed. The objects of a cluster that cannot be
+/// read count as unchanged.
 pub async fn drifted(
     ports: &Ports,
     hub: &Hub,
@@ -60,7 +62,8 @@ pub async fn drifted(
         .collect()
 }
 
-/// Returns an object with its fingerprints; `None` if it is not ready, is suspended, or does not detect drift.
+/// Returns an object with its fingerprints; `None` if it is not ready, is suspended, or does not
+/// detect drift.
 fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandidate> {
     let hub = &hub.settings.name;
     let id = ObjectRef::of(object)?;
@@ -130,7 +133,8 @@ impl DriftCandidate {
         applied.map(move |(id, applied)| (gvk(id, applied), kind))
     }
 
-    /// Returns whether a live object differs from its fingerprint. Objects that could not be read count as unchanged.
+    /// Returns whether a live object differs from its fingerprint. Objects that could not be read
+    /// count as unchanged.
     fn differs(&self, live: &BTreeMap<Query, Live>) -> bool {
         self.applied.iter().any(|(id, applied)| {
             let read = live.get(&(gvk(id, applied), self.id.kind));
@@ -161,7 +165,8 @@ fn gvk(id: &ObjectId, applied: &Applied) -> Gvk {
     }
 }
 
-/// Lists every object of a kind that has the label of a Kustomization or a HelmRelease; `None` if the cluster does not answer.
+/// Lists every object of a kind that has the label of a Kustomization or a HelmRelease; `None` if
+/// the cluster does not answer.
 async fn list(cluster: &dyn Cluster, (gvk, owner): Query) -> Option<(Query, Live)> {
     let (label, manager) = match owner {
         FluxKind::HelmRelease => (helmrelease::OWNER_NAME, HELM_CONTROLLER),

@@ -1,6 +1,10 @@
-//! Kubeconfig Secrets of provisioned clusters: they appear minutes after the objects that need them, and are rotated later.
+//! Kubeconfig Secrets of provisioned clusters: they appear minutes after the objects that need
+//! them, and are rotated later.
 //!
-//! An object that is not ready and has a remote cluster is queued if its Secret was written after its last step, so that it waits for the sweep and not for its own retry. Kamaji's Secret is `NAME-admin-kubeconfig`, Cluster API's `NAME-kubeconfig`; any other one is found in the same way.
+//! An object that is not ready and has a remote cluster is queued if its Secret was written after
+//! its last step, so that it waits for the sweep and not for its own retry. Kamaji's Secret is
+//! `NAME-admin-kubeconfig`, Cluster API's `NAME-kubeconfig`; any other one is found in the same
+//! way.
 
 use super::due::Entry;
 use crate::concurrent;

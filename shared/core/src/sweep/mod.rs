@@ -1,4 +1,6 @@
-//! The timer, which finds objects that are due, whose message was lost, or that have drifted. Each minute it requests a sweep of each hub, which LISTs the hub's Flux objects and queues those that need a step; a lost message costs at most that minute.
+//! The timer, which finds objects that are due, whose message was lost, or that have drifted. Each
+//! minute it requests a sweep of each hub, which LISTs the hub's Flux objects and queues those that
+//! need a step; a lost message costs at most that minute.
 
 mod drift;
 mod due;
@@ -24,7 +26,8 @@ use std::time::Duration;
 const HUBS: usize = 16;
 /// The limit of the time to queue what is due on a hub: a hub that hangs must not delay the others.
 const QUEUE_LIMIT: Duration = Duration::from_secs(20);
-/// The limit of the time of a sweep: a function has 55 s, and must still report the hubs that it did not finish.
+/// The limit of the time of a sweep: a function has 55 s, and must still report the hubs that it
+/// did not finish.
 const LIMIT: Duration = Duration::from_secs(45);
 
 /// The result of a sweep of one hub.
@@ -62,7 +65,8 @@ pub enum Started {
     Swept(Vec<Report>),
 }
 
-/// Handles the timer's event: queues a sweep of each registered hub, or sweeps the hubs itself if the queue does not carry sweeps.
+/// Handles the timer's event: queues a sweep of each registered hub, or sweeps the hubs itself if
+/// the queue does not carry sweeps.
 ///
 /// # Errors
 /// The registry cannot be read, or the queue does not answer.
@@ -74,7 +78,8 @@ pub async fn start(ports: &Ports) -> Result<Started, PortError> {
     Ok(Started::Swept(sweep_all(ports, names).await))
 }
 
-/// Sweeps every registered hub in this process. A hub that cannot be reached does not delay the others.
+/// Sweeps every registered hub in this process. A hub that cannot be reached does not delay the
+/// others.
 ///
 /// # Errors
 /// The registry cannot be read.
@@ -84,7 +89,8 @@ pub async fn sweep(ports: &Ports) -> Result<Vec<Report>, PortError> {
 
 async fn sweep_all(ports: &Ports, mut names: Vec<String>) -> Vec<Report> {
     let start = ports.clock.now();
-    // Each minute another hub is the first: if the time is too short for all of them, none is left out for ever.
+    // Each minute another hub is the first: if the time is too short for all of them, none is left
+    // out for ever.
     let first = usize::try_from(start.as_secs() / 60).unwrap_or_default();
     let count = names.len().max(1);
     names.rotate_left(first % count);
@@ -282,7 +288,8 @@ impl Schedule {
         })
     }
 
-    /// Writes the schedule, after the queue has the requests: a schedule that is not written costs a second step, but a request that is not sent would be lost.
+    /// Writes the schedule, after the queue has the requests: a schedule that is not written costs
+    /// a second step, but a request that is not sent would be lost.
     async fn write(&mut self, ports: &Ports) -> Result<(), Failure> {
         let when = self
             .version
@@ -332,7 +339,8 @@ struct Listed {
     failure: Option<Failure>,
 }
 
-/// Lists every Flux object of the hub, sources first. A kind that cannot be listed does not affect the others.
+/// Lists every Flux object of the hub, sources first. A kind that cannot be listed does not affect
+/// the others.
 ///
 /// # Errors
 /// No kind can be listed.

@@ -1,6 +1,9 @@
 //! Finds HelmReleases that need no step, by a rehearsal of their step.
 //!
-//! A rehearsal runs the same step over ports that only read, from one [`Snapshot`] for all rehearsals. It ends as soon as the step would write something or read a chart: then a message is queued, and the real step reads and decides again. A rehearsal that runs to its end has shown that the real step would do nothing.
+//! A rehearsal runs the same step over ports that only read, from one [`Snapshot`] for all
+//! rehearsals. It ends as soon as the step would write something or read a chart: then a message is
+//! queued, and the real step reads and decides again. A rehearsal that runs to its end has shown
+//! that the real step would do nothing.
 
 use super::snapshot::Snapshot;
 use crate::concurrent;
@@ -26,7 +29,8 @@ use std::time::Duration;
 /// Steps that are rehearsed concurrently.
 const CONCURRENCY: usize = 16;
 
-/// Returns those of the `due` HelmReleases whose step would do nothing; `all` are the hub's Flux objects that were listed.
+/// Returns those of the `due` HelmReleases whose step would do nothing; `all` are the hub's Flux
+/// objects that were listed.
 pub async fn settled(
     ports: &Ports,
     hub: &Hub,

@@ -1,4 +1,5 @@
-//! A cluster that a whole sweep reads once: one LIST for each kind and namespace answers every GET and every narrower LIST.
+//! A cluster that a whole sweep reads once: one LIST for each kind and namespace answers every GET
+//! and every narrower LIST.
 
 use crate::flux::FluxKind;
 use crate::helmrelease::OWNER_NAME;
@@ -147,7 +148,10 @@ fn only_read<T>() -> Result<T> {
     ))
 }
 
-/// Returns the label selector of the objects of a kind that a release may read: values and kubeconfigs are in any ConfigMap or Secret, any ServiceAccount may authenticate to a cluster, and records that are not superseded hold the state. Of other kinds it reads only what a release applied.
+/// Returns the label selector of the objects of a kind that a release may read: values and
+/// kubeconfigs are in any ConfigMap or Secret, any ServiceAccount may authenticate to a cluster,
+/// and records that are not superseded hold the state. Of other kinds it reads only what a release
+/// applied.
 fn selector(gvk: &Gvk) -> &'static str {
     match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("", "Secret") => "status!=superseded",

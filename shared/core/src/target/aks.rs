@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::failure::TargetError;
 use crate::ports::{Access, AksCluster, ClusterEndpoint, EntraIdentity};
 
-/// Returns the access to the cluster, with a token of the application that the service account names.
+/// Returns the access to the cluster, with a token of the application that the service account
+/// names.
 ///
 /// # Errors
 /// There is no service account, it names no application, or Azure refuses a request.
@@ -22,7 +23,8 @@ pub(super) async fn access(config: &ClusterConfig<'_>) -> Result<Access, TargetE
     Ok(config.access(server, Some(endpoint.certificate_authority), token))
 }
 
-/// Returns the endpoint of the cluster: from the ConfigMap, completed by Azure's endpoint with the ConfigMap's address.
+/// Returns the endpoint of the cluster: from the ConfigMap, completed by Azure's endpoint with the
+/// ConfigMap's address.
 async fn endpoint(
     config: &ClusterConfig<'_>,
     identity: &EntraIdentity,

@@ -1,4 +1,5 @@
-//! Access to a cluster by a ConfigMap (`spec.kubeConfig.configMapRef`), which is read as by Flux 2.9: it has no credentials, and each login has a new token.
+//! Access to a cluster by a ConfigMap (`spec.kubeConfig.configMapRef`), which is read as by Flux
+//! 2.9: it has no credentials, and each login has a new token.
 
 use super::{aks, eks, gke, refuse_local};
 use crate::cloud::{self, Account, Exchange};
@@ -17,7 +18,8 @@ pub(super) const TOKEN: &str = "failed to get access token for cluster";
 /// Returns the access to the cluster of a ConfigMap.
 ///
 /// # Errors
-/// The ConfigMap or the service account that it names is gone, an entry is not valid, or no token is issued.
+/// The ConfigMap or the service account that it names is gone, an entry is not valid, or no token
+/// is issued.
 pub(super) async fn access(
     ports: &Ports,
     hub: &Hub,
@@ -102,7 +104,8 @@ impl ClusterConfig<'_> {
         Failure::terminal(reason, message).context(&self.id).into()
     }
 
-    /// Returns the access to a cluster that trusts the hub's issuer, with a token of a service account of the hub.
+    /// Returns the access to a cluster that trusts the hub's issuer, with a token of a service
+    /// account of the hub.
     async fn generic(&self) -> Result<Access, TargetError> {
         let address = self.entry("address");
         if address.is_empty() {
@@ -135,7 +138,8 @@ impl ClusterConfig<'_> {
         Ok(server)
     }
 
-    /// Returns the service account that is named, else the hub's default one; `None` if there is neither.
+    /// Returns the service account that is named, else the hub's default one; `None` if there is
+    /// neither.
     pub async fn account(&self) -> Result<Option<Account>, TargetError> {
         let own = self.entry("serviceAccountName");
         let default = &self.hub.settings.default_kubeconfig_service_account;
@@ -143,7 +147,8 @@ impl ClusterConfig<'_> {
         found.map_err(|none| none.context(TOKEN))
     }
 
-    /// Returns the same account for a provider that needs one. `annotation` is the annotation that it must have; it may be empty.
+    /// Returns the same account for a provider that needs one. `annotation` is the annotation that
+    /// it must have; it may be empty.
     pub async fn required_account(&self, annotation: &str) -> Result<Account, TargetError> {
         if let Some(account) = self.account().await? {
             return Ok(account);
@@ -177,10 +182,12 @@ impl ClusterConfig<'_> {
     }
 }
 
-/// Converts an address in a ConfigMap to `https://HOST:PORT`. The address may omit the scheme and the port; its path is ignored.
+/// Converts an address in a ConfigMap to `https://HOST:PORT`. The address may omit the scheme and
+/// the port; its path is ignored.
 ///
 /// # Errors
-/// The address is not valid, has a user, or is not `https`. A user in the address is not part of the message.
+/// The address is not valid, has a user, or is not `https`. A user in the address is not part of
+/// the message.
 pub fn canonical(address: &str) -> Result<String, String> {
     let whole = match address.starts_with("http") {
         true => address.to_owned(),

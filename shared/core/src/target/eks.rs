@@ -7,10 +7,12 @@ use crate::failure::TargetError;
 use crate::flux::reason;
 use crate::ports::{Access, AwsIdentity, ClusterEndpoint, EksCluster};
 
-/// Returns the access to the cluster, with a token of the role that the service account names, else of the installation's own role.
+/// Returns the access to the cluster, with a token of the role that the service account names, else
+/// of the installation's own role.
 ///
 /// # Errors
-/// The ARN is not one of a cluster, there is no role, the installation's role is not allowed for the cluster, or AWS refuses a request.
+/// The ARN is not one of a cluster, there is no role, the installation's role is not allowed for
+/// the cluster, or AWS refuses a request.
 pub(super) async fn access(config: &ClusterConfig<'_>) -> Result<Access, TargetError> {
     let arn = config.entry("cluster");
     let Some(cluster) = EksCluster::parse(arn) else {
@@ -40,7 +42,8 @@ pub(super) async fn access(config: &ClusterConfig<'_>) -> Result<Access, TargetE
     Ok(config.access(server, Some(endpoint.certificate_authority), token))
 }
 
-/// Checks that the operator allowed the installation's own role for the cluster: otherwise any tenant could reach any cluster by its ARN.
+/// Checks that the operator allowed the installation's own role for the cluster: otherwise any
+/// tenant could reach any cluster by its ARN.
 fn check_allowed(config: &ClusterConfig<'_>, arn: &str) -> Result<(), TargetError> {
     let entry = format!("{}/{arn}", config.namespace);
     if config.hub.settings.role_clusters.contains(&entry) {
@@ -53,7 +56,8 @@ fn check_allowed(config: &ClusterConfig<'_>, arn: &str) -> Result<(), TargetErro
     Err(config.refuse(reason::ACCESS_DENIED, message))
 }
 
-/// Returns the endpoint of the cluster: from the ConfigMap, completed by EKS's. With the installation's own role the endpoint must be EKS's, so that no other server receives its token.
+/// Returns the endpoint of the cluster: from the ConfigMap, completed by EKS's. With the
+/// installation's own role the endpoint must be EKS's, so that no other server receives its token.
 async fn endpoint(
     config: &ClusterConfig<'_>,
     cluster: &EksCluster,

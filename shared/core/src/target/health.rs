@@ -8,7 +8,8 @@ use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Lists the pods of a controller; empty if they may not be listed, so that only the controller counts, as in Flux.
+/// Lists the pods of a controller; empty if they may not be listed, so that only the controller
+/// counts, as in Flux.
 async fn pods_of(target: &Target, live: &Object) -> Vec<Object> {
     let labels = live
         .pointer("/spec/selector/matchLabels")
@@ -30,7 +31,8 @@ async fn pods_of(target: &Target, live: &Object) -> Vec<Object> {
     }
 }
 
-/// Assesses an object by the expression for its kind, else by kstatus, which includes a controller's pods.
+/// Assesses an object by the expression for its kind, else by kstatus, which includes a
+/// controller's pods.
 pub(crate) async fn health_of(
     target: &Target,
     live: &Object,

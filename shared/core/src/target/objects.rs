@@ -45,7 +45,8 @@ pub(crate) enum Denied {
     Error,
 }
 
-/// Reads the live objects of items, by id: a LIST with a label selector for each kind with several objects, and a GET for each object that the LIST does not have.
+/// Reads the live objects of items, by id: a LIST with a label selector for each kind with several
+/// objects, and a GET for each object that the LIST does not have.
 ///
 /// # Errors
 /// The errors of the cluster.
@@ -114,7 +115,9 @@ pub(crate) fn by_kind(items: &[Item]) -> Vec<&[Item]> {
     items.chunk_by(|a, b| a.resource == b.resource).collect()
 }
 
-/// Deletes the object that was read, and not a later one of the same name. If it was changed meanwhile, it is read again, and deleted if it still `is_ours`. An object that is gone is not an error.
+/// Deletes the object that was read, and not a later one of the same name. If it was changed
+/// meanwhile, it is read again, and deleted if it still `is_ours`. An object that is gone is not an
+/// error.
 ///
 /// # Errors
 /// The errors of the cluster; a conflict if the object changes continually.

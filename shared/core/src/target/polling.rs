@@ -1,4 +1,5 @@
-//! Waits for live objects: polls with growing pauses, until the step or the object has no more time.
+//! Waits for live objects: polls with growing pauses, until the step or the object has no more
+//! time.
 
 use super::Target;
 use crate::health;
@@ -35,7 +36,8 @@ impl Pauses {
         Self { next: FIRST_PAUSE }
     }
 
-    /// Pauses before the next poll, unless the wait `is_late`, or the step ends its waits (at `step_ends`, since 1970) before that.
+    /// Pauses before the next poll, unless the wait `is_late`, or the step ends its waits (at
+    /// `step_ends`, since 1970) before that.
     pub async fn pause(&mut self, clock: &dyn Clock, is_late: bool, step_ends: Duration) -> Paused {
         if is_late {
             return Paused::TooLate;
@@ -48,7 +50,8 @@ impl Pauses {
         Paused::Poll
     }
 
-    /// Pauses before the next poll of an object that is expected soon; returns `false` if `end` (since 1970) is before that.
+    /// Pauses before the next poll of an object that is expected soon; returns `false` if `end`
+    /// (since 1970) is before that.
     pub async fn until(&mut self, clock: &dyn Clock, end: Duration) -> bool {
         self.pause(clock, false, end).await == Paused::Poll
     }
@@ -70,7 +73,8 @@ impl From<PortError> for NotEstablished {
     }
 }
 
-/// Waits until CRDs and namespaces, given as their applies returned them, can be used by the next objects.
+/// Waits until CRDs and namespaces, given as their applies returned them, can be used by the next
+/// objects.
 ///
 /// # Errors
 /// See [`NotEstablished`].

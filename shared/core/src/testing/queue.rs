@@ -54,7 +54,9 @@ impl Queue for MemoryQueue {
     }
 }
 
-/// A model of the messages of a standard SQS queue: no two are merged, a delay is limited to 15 minutes and rounded up to seconds, a message that is received is hidden and is delivered again unless it is deleted in time, and it may be duplicated.
+/// A model of the messages of a standard SQS queue: no two are merged, a delay is limited to 15
+/// minutes and rounded up to seconds, a message that is received is hidden and is delivered again
+/// unless it is deleted in time, and it may be duplicated.
 pub struct SqsModel {
     clock: Arc<TestClock>,
     visibility: Duration,

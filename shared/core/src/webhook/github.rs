@@ -1,4 +1,5 @@
-//! GitHub's deliveries (GitHub Docs, "Webhook events and payloads", "Validating webhook deliveries").
+//! GitHub's deliveries (GitHub Docs, "Webhook events and payloads", "Validating webhook
+//! deliveries").
 
 use super::{Delivery, Event, Refusal, SECRET, Sender};
 use hmac::{Hmac, KeyInit as _, Mac as _};

@@ -1,4 +1,5 @@
-//! Webhooks of Git hosts. A delivery is verified before it is read, and only queues the sources that follow the repository.
+//! Webhooks of Git hosts. A delivery is verified before it is read, and only queues the sources
+//! that follow the repository.
 //!
 //! Each kind of host is a `Sender` in its own module.
 
@@ -22,7 +23,8 @@ const OTHERS: [(&str, &str); 3] = [
 
 /// A kind of Git host that delivers webhooks.
 trait Sender: Sync {
-    /// Returns whether the headers of a delivery are those of a signed one of such a host. This proves nothing yet.
+    /// Returns whether the headers of a delivery are those of a signed one of such a host. This
+    /// proves nothing yet.
     fn is_sender(&self, delivery: &Delivery<'_>) -> bool;
     /// Returns the name of the webhook's secret in the secret manager.
     fn secret(&self) -> &'static str;
@@ -55,7 +57,8 @@ enum Event {
 pub struct Entrance {
     /// The maximum bytes of a body.
     pub max_body: usize,
-    /// The place where an operator sets the webhook's secret, for the message about a wrong signature.
+    /// The place where an operator sets the webhook's secret, for the message about a wrong
+    /// signature.
     pub secret: &'static str,
 }
 

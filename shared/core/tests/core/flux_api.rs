@@ -1,4 +1,5 @@
-//! Compares FLUX-API.md with the types: there is a row for each kind and each field, and fields that the code refuses are marked as refused.
+//! Compares FLUX-API.md with the types: there is a row for each kind and each field, and fields
+//! that the code refuses are marked as refused.
 
 use driftless_core::flux::{
     Bucket, FluxKind, GitRepository, HelmChart, OCIRepository, custom_resource_definitions,
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 const DOCUMENT: &str = include_str!("../../FLUX-API.md");
 const REFUSED: &str = "**refused**";
 
-/// Returns the rows of the first table below a heading: the name in the first column, without its quotes, and the rest.
+/// Returns the rows of the first table below a heading: the name in the first column, without its
+/// quotes, and the rest.
 fn rows(heading: &str) -> BTreeMap<String, String> {
     let mut lines = DOCUMENT.lines();
     assert!(lines.any(|line| line == heading), "no '{heading}'");
@@ -157,7 +159,8 @@ fn what_the_types_refuse_is_marked() {
     }
 }
 
-/// Checks whether the quoted message of a row is the message of the code, with `X` and `KIND` for the parts that differ.
+/// Checks whether the quoted message of a row is the message of the code, with `X` and `KIND` for
+/// the parts that differ.
 fn is_documented(message: &str, row: &str) -> bool {
     let quoted = row.split('"').skip(1).step_by(2);
     let mut patterns = quoted.map(|text| {

@@ -1,5 +1,5 @@
-//! Compares digests and names of HelmReleases with those of helm-controller 1.6 (`tests/oracle/helm-controller`), and its snapshots
-//! of the records in the corpus.
+//! Compares digests and names of HelmReleases with those of helm-controller 1.6
+//! (`tests/oracle/helm-controller`), and its snapshots of the records in the corpus.
 
 use driftless_core::flux::HelmRelease;
 use driftless_core::helmrelease::history::{snapshot, test_hooks, verify};

@@ -104,7 +104,8 @@ fn objects_as_flux_substitutes_them() {
         let got = object(input, case.vars.as_ref().unwrap_or(&shared), options);
         let same = match (&got, &answer.object, &answer.error) {
             (Ok(got), Some(expected), _) => same_value(&got.to_value(), expected),
-            // An object that lost its kind or its name is refused at once: Flux drops it, or fails later.
+            // An object that lost its kind or its name is refused at once: Flux drops it, or fails
+            // later.
             (Err(_), Some(expected), _) => Object::new(expected.clone()).is_err(),
             (Err(error), None, Some(expected)) => {
                 let known = ["var name is invalid", "not set", "missing closing"];

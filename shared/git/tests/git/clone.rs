@@ -96,7 +96,8 @@ async fn a_commit_by_its_hash() {
         let fleet = remote(server, URL);
         let fetched = fleet.fetch(tip, &FetchOptions::default()).await.unwrap();
         assert_eq!(listing(&fetched), FILES);
-        // Over HTTP, a server serves the target of any reference by its hash, because it is stateless.
+        // Over HTTP, a server serves the target of any reference by its hash, because it is
+        // stateless.
         let fetched = fleet.fetch(old, &FetchOptions::default()).await.unwrap();
         assert_eq!(listing(&fetched), ["a.yaml=old\n"]);
         let mut options = FetchOptions::default();

@@ -379,7 +379,8 @@ async fn names_that_no_file_may_have() {
 #[tokio::test]
 async fn trees_that_are_too_deep_and_too_wide() {
     let blob = object("blob", b"x");
-    // Each directory holds the one below ten times: 10^12 files in 13 objects, and as many directories without any file.
+    // Each directory holds the one below ten times: 10^12 files in 13 objects, and as many
+    // directories without any file.
     for start in [tree(&[("100644", "x", blob)]), Vec::new()] {
         let mut entries = vec![entry(BLOB, b"x")];
         let mut root = start;

@@ -262,7 +262,8 @@ pub async fn clone(remote: &Remote, reference: &str) -> Result<Fetched, Error> {
     remote.fetch(found.target(), &options).await
 }
 
-/// Lists `PATH=CONTENT` of each file, with `*` after the path of an executable and `@` after that of a link.
+/// Lists `PATH=CONTENT` of each file, with `*` after the path of an executable and `@` after that
+/// of a link.
 pub fn listing(fetched: &Fetched) -> Vec<String> {
     use driftless_manifest::EntryKind as K;
     let line = |(path, entry): (&driftless_manifest::TreePath, &driftless_manifest::Entry)| {

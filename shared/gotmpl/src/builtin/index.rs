@@ -110,7 +110,8 @@ pub(super) fn len(value: &Value) -> Out {
     Ok(Value::int(len as i64))
 }
 
-/// Fails: no value is a function in this implementation. The last argument is the name of the callee.
+/// Fails: no value is a function in this implementation. The last argument is the name of the
+/// callee.
 pub(super) fn call(args: &[Value]) -> Out {
     match args {
         [value, .., name] if !value.is_nil() => {

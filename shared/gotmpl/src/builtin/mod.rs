@@ -86,7 +86,8 @@ pub(crate) fn register(functions: &mut Functions) {
     );
 }
 
-/// Returns the bytes to escape, after checking that the budget has room for it with every byte as the longest escape.
+/// Returns the bytes to escape, after checking that the budget has room for it with every byte as
+/// the longest escape.
 fn escapable(exec: &crate::Exec<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
     let text = joined(exec, args);
     exec.ensure_capacity(text.len().saturating_mul(6))?;
@@ -106,7 +107,8 @@ fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
     charged(exec, text)
 }
 
-/// Joins the arguments like Go's `evalArgs`: a single string unchanged, everything else as `Sprint`.
+/// Joins the arguments like Go's `evalArgs`: a single string unchanged, everything else as
+/// `Sprint`.
 fn joined(exec: &crate::Exec<'_>, args: &[Value]) -> Vec<u8> {
     if let [Value::Str(s)] = args {
         return s.as_bytes().to_vec();

@@ -6,7 +6,8 @@ use crate::scope::Scope;
 use crate::value::Value;
 use driftless_go::quote::quote;
 
-/// A value, with the information whether Go holds it as an `interface {}`: messages name its type differently.
+/// A value, with the information whether Go holds it as an `interface {}`: messages name its type
+/// differently.
 #[derive(Clone)]
 pub(super) struct Slot {
     pub value: Value,

@@ -44,7 +44,8 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// Returns 20 million steps (about a second), 1,000 levels, 64 MiB in total, 250,000 variables. A stored release has at most 1 MiB.
+    /// Returns 20 million steps (about a second), 1,000 levels, 64 MiB in total, 250,000 variables.
+    /// A stored release has at most 1 MiB.
     fn default() -> Self {
         Limits {
             steps: 20_000_000,
@@ -139,7 +140,8 @@ impl<'h> Exec<'h> {
         Ok(self.fuel.steps(bytes / 64)?)
     }
 
-    /// Checks that a result of this size, in the worst case, fits into the rest of the budget, before it is created.
+    /// Checks that a result of this size, in the worst case, fits into the rest of the budget,
+    /// before it is created.
     ///
     /// # Errors
     /// The result does not fit.
@@ -147,7 +149,8 @@ impl<'h> Exec<'h> {
         Ok(self.fuel.room_for_bytes(bytes)?)
     }
 
-    /// Returns the rest of the budget, for functions that pass it on to their callees. Values that they charge are given back when they are freed: those that remain are charged in bytes.
+    /// Returns the rest of the budget, for functions that pass it on to their callees. Values that
+    /// they charge are given back when they are freed: those that remain are charged in bytes.
     pub fn fuel(&self) -> &Fuel {
         &self.fuel
     }
@@ -179,7 +182,8 @@ impl<'h> Exec<'h> {
         self.execute_tree(&tree, data)
     }
 
-    /// Parses a source as a template `name` in a separate set on top of the current one, and executes it. Templates that it defines are visible only to itself.
+    /// Parses a source as a template `name` in a separate set on top of the current one, and
+    /// executes it. Templates that it defines are visible only to itself.
     ///
     /// # Errors
     /// Like [`Templates::parse`] and [`Templates::execute`].
@@ -620,7 +624,8 @@ fn not_a_function(
     Err(frame.error(format!("can't give argument to non-function {first}")))
 }
 
-/// Returns the value of a constant without an expected type: int, or float64 if it is written as one.
+/// Returns the value of a constant without an expected type: int, or float64 if it is written as
+/// one.
 fn constant(frame: &Frame<'_>, n: &Number) -> Result<Value> {
     if let Some((re, im)) = n.complex {
         return Ok(Complex { re, im }.value());

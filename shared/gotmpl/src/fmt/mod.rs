@@ -66,7 +66,8 @@ pub fn display_bytes(value: &Value) -> Vec<u8> {
     printer.out
 }
 
-/// Formats the output of an action: `%v`, `<no value>` for a missing value, and the target of a pointer. Stops soon after `limit` bytes.
+/// Formats the output of an action: `%v`, `<no value>` for a missing value, and the target of a
+/// pointer. Stops soon after `limit` bytes.
 pub(crate) fn print_value(limit: usize, value: &Value) -> Vec<u8> {
     if value.is_nil() {
         return b"<no value>".to_vec();

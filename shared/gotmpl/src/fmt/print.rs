@@ -26,7 +26,8 @@ pub(super) struct Printer {
     pub flags: Flags,
     /// True if a pointer at the top is printed as its target, without `&`.
     pub pointed: bool,
-    /// The number of bytes after which nothing more is written: a value can be far larger in print than in memory, because its parts can be shared.
+    /// The number of bytes after which nothing more is written: a value can be far larger in print
+    /// than in memory, because its parts can be shared.
     pub limit: Option<usize>,
 }
 

@@ -14,7 +14,8 @@ use crate::scope::Scope;
 use crate::value::Str;
 use std::sync::Arc;
 
-/// The maximal nesting of actions and parentheses. (Go: 10,000 for parentheses, no limit for actions.)
+/// The maximal nesting of actions and parentheses. (Go: 10,000 for parentheses, no limit for
+/// actions.)
 const MAX_DEPTH: usize = 500;
 
 /// The bytes of a token in a tree, at most, on average.
@@ -77,7 +78,8 @@ struct Parser<'t> {
     lexer: Lexer<'t>,
     /// The tokens pushed back, the next one last.
     ahead: Vec<Token<'t>>,
-    /// The terms of the commands that are being read, and the commands of the pipelines: a tree's own lists are allocated when their length is known.
+    /// The terms of the commands that are being read, and the commands of the pipelines: a tree's
+    /// own lists are allocated when their length is known.
     terms: Vec<Term>,
     commands: Vec<Command>,
     fields: Vec<Str>,

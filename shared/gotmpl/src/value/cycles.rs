@@ -1,4 +1,5 @@
-//! Maps that contain themselves. Go's collector frees them; reference counting alone would keep them forever, with all their content.
+//! Maps that contain themselves. Go's collector frees them; reference counting alone would keep
+//! them forever, with all their content.
 
 use super::map::Data;
 use std::cell::RefCell;
@@ -9,7 +10,8 @@ thread_local! {
     static NOTED: RefCell<Option<Vec<Weak<Data>>>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`. At its end every map that has received a map or list in the meantime is emptied: the result of `work` must not need them.
+/// Runs `work`. At its end every map that has received a map or list in the meantime is emptied:
+/// the result of `work` must not need them.
 pub fn freeing_cycles<T>(work: impl FnOnce() -> T) -> T {
     let _end = RestoreOuter(NOTED.replace(Some(Vec::new())));
     work()

@@ -18,7 +18,8 @@ impl Drop for Data {
     }
 }
 
-/// A Go slice, shared by its clones. Two lists never share a part of their elements, unlike Go's subslices.
+/// A Go slice, shared by its clones. Two lists never share a part of their elements, unlike Go's
+/// subslices.
 #[derive(Clone)]
 pub struct List {
     info: &'static TypeInfo,

@@ -24,7 +24,8 @@ use std::rc::Rc;
 /// Lists and maps are references, as in Go: a clone shares its content.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// No value (`reflect.Value{}`): a missing argument, or a `nil` at the end of a pipeline. Printed `<no value>`.
+    /// No value (`reflect.Value{}`): a missing argument, or a `nil` at the end of a pipeline.
+    /// Printed `<no value>`.
     #[default]
     NoValue,
     /// A nil interface, as an element of a map or a list. Printed `<nil>` inside others.
@@ -159,7 +160,8 @@ impl Value {
         matches!(self, Value::List(_) | Value::Map(_))
     }
 
-    /// Unwraps an interface at the end of a pipeline like `reflect.Value.Elem`: nil becomes a missing value.
+    /// Unwraps an interface at the end of a pipeline like `reflect.Value.Elem`: nil becomes a
+    /// missing value.
     pub(crate) fn unwrapped(self) -> Value {
         match self {
             Value::Nil => Value::NoValue,
@@ -176,7 +178,8 @@ impl Value {
     }
 }
 
-/// Drops values iteratively, not recursively: templates can nest lists millions of times, and no stack is deep enough for that.
+/// Drops values iteratively, not recursively: templates can nest lists millions of times, and no
+/// stack is deep enough for that.
 fn dismantle(mut values: Vec<Value>) {
     while let Some(value) = values.pop() {
         let inner = match value {

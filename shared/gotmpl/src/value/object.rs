@@ -111,7 +111,8 @@ pub trait Object: Any {
         None
     }
 
-    /// Returns the object's fields as JSON marshals them, in their order; `None` if [`Object::json`] returns everything.
+    /// Returns the object's fields as JSON marshals them, in their order; `None` if
+    /// [`Object::json`] returns everything.
     fn json_fields(&self) -> Option<Vec<(String, Value)>> {
         None
     }

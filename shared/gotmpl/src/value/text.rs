@@ -99,7 +99,8 @@ impl fmt::Display for Str {
     }
 }
 
-/// Converts bytes to a string, with U+FFFD for invalid UTF-8. Checks first whether all of it is valid, which is several times faster than a search for invalid parts.
+/// Converts bytes to a string, with U+FFFD for invalid UTF-8. Checks first whether all of it is
+/// valid, which is several times faster than a search for invalid parts.
 pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),

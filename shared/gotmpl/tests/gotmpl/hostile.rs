@@ -84,7 +84,8 @@ fn depth_is_limited() {
     );
 }
 
-/// Each level of templates that call each other has separate variables: they are in memory together.
+/// Each level of templates that call each other has separate variables: they are in memory
+/// together.
 #[test]
 fn variables_are_limited() {
     let names: String = (0..1_000).map(|n| format!("{{{{$a{n}:=1}}}}")).collect();

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-/// Unpacks the files of a packed chart; the first directory of each name is dropped. `fuel` counts the bytes of this archive and of the archives that contain it.
+/// Unpacks the files of a packed chart; the first directory of each name is dropped. `fuel` counts
+/// the bytes of this archive and of the archives that contain it.
 ///
 /// # Errors
 /// Invalid gzip or tar; links; names that leave the chart; more than the limits.
@@ -109,7 +110,8 @@ fn content(entry: &mut impl Read, size: u64) -> std::io::Result<Arc<[u8]>> {
     }
 }
 
-/// The names of an archive, folded like in a case-insensitive file system: readers that choose differently between two entries must not get different charts.
+/// The names of an archive, folded like in a case-insensitive file system: readers that choose
+/// differently between two entries must not get different charts.
 #[derive(Default)]
 struct Names {
     files: HashSet<String>,

@@ -9,7 +9,8 @@ pub struct IgnoreRules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
-    /// The pattern; `None` for a malformed one, which matches nothing: the rest of `a\/` without its slash.
+    /// The pattern; `None` for a malformed one, which matches nothing: the rest of `a\/` without
+    /// its slash.
     pattern: Option<Glob>,
     negate: bool,
     only_dirs: bool,

@@ -24,7 +24,8 @@ struct Loader<'l> {
 }
 
 impl Chart {
-    /// Loads a chart from a directory of a tree: .helmignore applies, links inside the tree are followed.
+    /// Loads a chart from a directory of a tree: .helmignore applies, links inside the tree are
+    /// followed.
     ///
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
@@ -69,7 +70,8 @@ impl Chart {
         }
         let mut loader = Loader::new(limits, compat);
         let bytes = files.iter().map(|file| file.data.len()).sum();
-        // The caller has them in memory already. If they use up the fuel, the packed charts among them are refused.
+        // The caller has them in memory already. If they use up the fuel, the packed charts among
+        // them are refused.
         let _ = loader.files.bytes(bytes);
         loader.chart(files, 0)
     }

@@ -47,11 +47,13 @@ pub struct Chart {
 /// The limits of loading a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadLimits {
-    /// The bytes of the files of one archive or directory. Helm also counts each packed subchart separately.
+    /// The bytes of the files of one archive or directory. Helm also counts each packed subchart
+    /// separately.
     pub bytes: u64,
     /// The bytes of one file, where Helm limits them.
     pub file_bytes: Option<u64>,
-    /// The bytes of the files of a packed chart and of all packed subcharts in it: these are in memory together.
+    /// The bytes of the files of a packed chart and of all packed subcharts in it: these are in
+    /// memory together.
     pub all_bytes: u64,
     /// The number of files, including those of unpacked subcharts.
     pub files: usize,
@@ -62,7 +64,8 @@ pub struct LoadLimits {
 }
 
 impl Default for LoadLimits {
-    /// Returns Helm 3's 100 MiB per archive and 5 MiB per file, which Flux's controllers also have; 120 MiB in total, 20,000 files, 32 levels, 8 MiB of values.
+    /// Returns Helm 3's 100 MiB per archive and 5 MiB per file, which Flux's controllers also have;
+    /// 120 MiB in total, 20,000 files, 32 levels, 8 MiB of values.
     fn default() -> Self {
         LoadLimits {
             bytes: 100 << 20,
@@ -76,7 +79,8 @@ impl Default for LoadLimits {
 }
 
 impl LoadLimits {
-    /// Returns the limits of a version of Helm: Helm 4 has no limit on a single file since version 4.3.
+    /// Returns the limits of a version of Helm: Helm 4 has no limit on a single file since version
+    /// 4.3.
     pub fn of(compat: Compat) -> Self {
         let limits = LoadLimits::default();
         match compat {
@@ -88,7 +92,8 @@ impl LoadLimits {
         }
     }
 
-    /// Returns the fuel of the files of a chart and its packed subcharts: bytes, and a node for each file.
+    /// Returns the fuel of the files of a chart and its packed subcharts: bytes, and a node for
+    /// each file.
     pub(crate) fn fuel(&self) -> Fuel {
         Fuel::new(FuelLimits {
             bytes: usize::try_from(self.all_bytes).unwrap_or(usize::MAX),
@@ -98,7 +103,8 @@ impl LoadLimits {
         })
     }
 
-    /// Returns the fuel of the YAML content of a chart and its subcharts; the bytes are those of values.
+    /// Returns the fuel of the YAML content of a chart and its subcharts; the bytes are those of
+    /// values.
     pub(crate) fn text_fuel(&self) -> Fuel {
         Fuel::new(FuelLimits {
             bytes: self.values,

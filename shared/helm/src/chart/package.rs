@@ -28,7 +28,8 @@ impl Package {
         Ok(Self { files })
     }
 
-    /// Reads the files of a chart's directory: .helmignore applies, links inside the tree are followed.
+    /// Reads the files of a chart's directory: .helmignore applies, links inside the tree are
+    /// followed.
     ///
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
@@ -49,7 +50,8 @@ impl Package {
         Ok(self.top()?.metadata)
     }
 
-    /// Returns the dependencies of Chart.lock (or requirements.lock); `None` if the file is missing.
+    /// Returns the dependencies of Chart.lock (or requirements.lock); `None` if the file is
+    /// missing.
     ///
     /// # Errors
     /// Like [`Package::metadata`].
@@ -139,7 +141,8 @@ impl Package {
         Ok(())
     }
 
-    /// Returns the merged values of values files, in order; a later one wins. `read` returns a file's bytes.
+    /// Returns the merged values of values files, in order; a later one wins. `read` returns a
+    /// file's bytes.
     ///
     /// # Errors
     /// [`HelmError::Values`]: a file is missing, or its values are not a mapping.

@@ -96,7 +96,8 @@ pub(super) fn parse_int(s: &[u8], base: u32) -> Option<i64> {
     }
 }
 
-/// Returns the number that Go's `strconv.ParseInt(s, 10, 64)` returns with an error: the nearest number that fits, or 0.
+/// Returns the number that Go's `strconv.ParseInt(s, 10, 64)` returns with an error: the nearest
+/// number that fits, or 0.
 pub(super) fn saturating_int(s: &[u8]) -> i64 {
     if let Some(n) = parse_int(s, 10) {
         return n;

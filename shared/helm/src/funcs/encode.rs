@@ -99,7 +99,8 @@ fn yaml(exec: &mut Exec<'_>, value: &Value) -> Out {
     out(exec, text.strip_suffix('\n').unwrap_or(&text))
 }
 
-/// Charges for writing a value: the result may be far larger than the value in memory, because parts can be shared.
+/// Charges for writing a value: the result may be far larger than the value in memory, because
+/// parts can be shared.
 pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<(), FuncError> {
     exec.charge(1)?;
     if depth > super::equal::MAX_DEPTH {
@@ -139,7 +140,8 @@ pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
     Ok(driftless_manifest::yaml::to_string(&json))
 }
 
-/// The length of a key beyond which Go's YAML reader does not find its end; `sigs.k8s.io/yaml` writes JSON and reads it again as YAML.
+/// The length of a key beyond which Go's YAML reader does not find its end; `sigs.k8s.io/yaml`
+/// writes JSON and reads it again as YAML.
 pub(super) const LONG_KEY: usize = 1024;
 
 fn has_long_key(json: &Json) -> bool {
@@ -163,7 +165,8 @@ fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, 
     exec.ensure_capacity(text.len().saturating_mul(8))?;
     exec.charge_bytes(text.len().saturating_mul(2))?;
     exec.charge(text.len() as u64)?;
-    // Copies for aliases can be many times as large as the source; the scanner's nodes are freed after reading.
+    // Copies for aliases can be many times as large as the source; the scanner's nodes are freed
+    // after reading.
     let before = exec.fuel().nodes_spent();
     let read = super::yaml_read::read(text, exec.fuel())?;
     let nodes = exec.fuel().nodes_spent().saturating_sub(before);

@@ -3,7 +3,8 @@
 use driftless_gotmpl::{Exec, FuncError, Value};
 use std::rc::Rc;
 
-/// The maximal nesting of compared values; deeper ones, and values that contain themselves, are an error.
+/// The maximal nesting of compared values; deeper ones, and values that contain themselves, are an
+/// error.
 pub(super) const MAX_DEPTH: usize = 1_000;
 
 /// Returns the error for a value that is nested too deeply.

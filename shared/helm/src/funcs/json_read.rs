@@ -1,4 +1,5 @@
-//! The JSON reader: JSON to values, as Go's `encoding/json` decodes it into `interface {}`, with its messages.
+//! The JSON reader: JSON to values, as Go's `encoding/json` decodes it into `interface {}`, with
+//! its messages.
 
 use super::arg::{MAP, PIECE};
 use driftless_gotmpl::{Exec, FuncError, Map, Str, TypeInfo, Value};
@@ -64,7 +65,8 @@ impl Reader<'_> {
         format!("invalid character {character} {context}")
     }
 
-    /// Like [`Self::unexpected_byte`] within a word, a number or an escape: Go appends a blank to the input, which is not valid there.
+    /// Like [`Self::unexpected_byte`] within a word, a number or an escape: Go appends a blank to
+    /// the input, which is not valid there.
     fn unexpected_inside(&self, context: &str) -> String {
         match self.peek() {
             None => format!("invalid character ' ' {context}"),

@@ -1,4 +1,6 @@
-//! The budget of new keys in one render. The search for primes is the only work of a chart that takes as long as millions of other steps, and the charts that need it need a known number of keys: so it has a separate budget.
+//! The budget of new keys in one render. The search for primes is the only work of a chart that
+//! takes as long as millions of other steps, and the charts that need it need a known number of
+//! keys: so it has a separate budget.
 
 use crate::render_context::RenderContext;
 use driftless_gotmpl::{Exec, FuncError};
@@ -26,7 +28,8 @@ impl NewKey {
     }
 }
 
-/// The budget of all new keys of a render. A template that creates a few keys is included again for its checksum, and by hooks: charts create dozens of keys of which they keep a handful.
+/// The budget of all new keys of a render. A template that creates a few keys is included again for
+/// its checksum, and by hooks: charts create dozens of keys of which they keep a handful.
 const TOTAL_WORK: u64 = 48_000;
 
 /// The rest of the budget of new keys in a render.

@@ -37,7 +37,8 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
-/// Rewrites a string character by character. A byte that is not UTF-8 becomes three: the budget must have room for that.
+/// Rewrites a string character by character. A byte that is not UTF-8 becomes three: the budget
+/// must have room for that.
 fn rewrite(exec: &mut Exec<'_>, a: &[Value], change: impl FnOnce(&[u8]) -> String) -> Out {
     let s = bytes(a, 0);
     exec.ensure_capacity(s.len().saturating_mul(3))?;
@@ -179,7 +180,8 @@ fn pascal_case(s: &str) -> String {
         return out;
     };
     if is_connector(now) {
-        // For connectors only: `xstrings.ToPascalCase` (v1.5.0, convert.go) writes the last one a second time.
+        // For connectors only: `xstrings.ToPascalCase` (v1.5.0, convert.go) writes the last one a
+        // second time.
         out.push(now);
     }
     for c in chars {
@@ -270,7 +272,8 @@ fn next_word(s: &str) -> (Word, &str, &str) {
     (word, &s[..length], &s[length..])
 }
 
-/// Returns the length of an upper-case word: `HTTPStatus` is `HTTP` and `Status`; `Status` is one word.
+/// Returns the length of an upper-case word: `HTTPStatus` is `HTTP` and `Status`; `Status` is one
+/// word.
 fn upper_word(s: &str, size: usize) -> usize {
     let rest = &s[size..];
     let Some(second) = rest.chars().next() else {

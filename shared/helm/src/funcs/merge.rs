@@ -1,4 +1,5 @@
-//! Merging and copying of dictionaries, with Go's aliasing: merged values stay shared with their source.
+//! Merging and copying of dictionaries, with Go's aliasing: merged values stay shared with their
+//! source.
 
 use super::Out;
 use super::arg::{MAP, PIECE, map};
@@ -6,7 +7,8 @@ use super::defaults::empty;
 use super::equal::{MAX_DEPTH, too_deep};
 use driftless_gotmpl::{Exec, FuncError, List, Map, Value};
 
-/// Merges the first dictionary with each of the others like `dario.cat/mergo`'s `Merge`; the first is changed.
+/// Merges the first dictionary with each of the others like `dario.cat/mergo`'s `Merge`; the first
+/// is changed.
 pub(super) fn merged(exec: &mut Exec<'_>, a: &[Value], overwrite: bool) -> Out {
     let mut target = map(a, 0);
     for i in 1..a.len() {

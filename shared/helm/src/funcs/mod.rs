@@ -1,6 +1,12 @@
-//! The functions of Helm's templates that are not bound to a chart: sprig's and Helm's own, one file per family.
+//! The functions of Helm's templates that are not bound to a chart: sprig's and Helm's own, one
+//! file per family.
 //!
-//! `include`, `tpl`, `required`, `fail` and `lookup` are in `crate::render_context`, with the [`RenderContext`](crate::render_context::RenderContext) that provides time and entropy. Each file here has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter may be repeated any number of times; parameters have Go's types, so that a template's arguments are checked before the code runs. Where Go panics, the function fails with the panic's message, because Go's templates convert it to an error.
+//! `include`, `tpl`, `required`, `fail` and `lookup` are in `crate::render_context`, with the
+//! [`RenderContext`](crate::render_context::RenderContext) that provides time and entropy. Each
+//! file here has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter may be
+//! repeated any number of times; parameters have Go's types, so that a template's arguments are
+//! checked before the code runs. Where Go panics, the function fails with the panic's message,
+//! because Go's templates convert it to an error.
 
 mod arg;
 mod cast;

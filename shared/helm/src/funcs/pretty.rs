@@ -1,4 +1,5 @@
-//! The YAML writer of go-yaml v3 with two spaces: lists are indented below their key, nothing is folded.
+//! The YAML writer of go-yaml v3 with two spaces: lists are indented below their key, nothing is
+//! folded.
 
 use super::equal::{MAX_DEPTH, too_deep};
 use driftless_go::float;
@@ -125,7 +126,8 @@ impl Writer {
         self.push(&unfolded(written.trim_end_matches('\n')));
     }
 
-    /// Writes a literal block: `|`, with an indentation hint if the string begins with a blank, and the chomping of the breaks at its end.
+    /// Writes a literal block: `|`, with an indentation hint if the string begins with a blank, and
+    /// the chomping of the breaks at its end.
     fn literal(&mut self, s: &str, depth: usize) {
         self.push("|");
         if s.starts_with([' ', '\n']) {
@@ -148,7 +150,8 @@ impl Writer {
     }
 }
 
-/// Checks whether a string can be a block: no blank before a break or at the end, nothing that must be escaped.
+/// Checks whether a string can be a block: no blank before a break or at the end, nothing that must
+/// be escaped.
 fn block(s: &str) -> bool {
     let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == '\u{feff}';
     !s.contains(" \n") && !s.ends_with(' ') && !s.contains(odd)
@@ -171,7 +174,8 @@ fn unfolded(written: &str) -> String {
     out
 }
 
-/// Compares in go-yaml's order of keys: numbers in strings by their value, letters after everything else.
+/// Compares in go-yaml's order of keys: numbers in strings by their value, letters after everything
+/// else.
 fn natural(a: &Str, b: &Str) -> Ordering {
     let (a, b): (Vec<char>, Vec<char>) = (a.lossy().chars().collect(), b.lossy().chars().collect());
     let mut digits = false;

@@ -1,4 +1,5 @@
-//! Random functions: all randomness comes from the seed of the render, so that the same seed produces the same text.
+//! Random functions: all randomness comes from the seed of the render, so that the same seed
+//! produces the same text.
 
 use super::arg::{int, out, text};
 use super::{Entry, I, NONE, Out, S};

@@ -51,7 +51,8 @@ impl Regexp {
     }
 }
 
-/// The maximal number of cached expressions per thread, and per render: charts use the same ones repeatedly.
+/// The maximal number of cached expressions per thread, and per render: charts use the same ones
+/// repeatedly.
 const CACHE_ENTRIES: usize = 64;
 
 /// The maximal total size of cached expressions, expanded.

@@ -217,7 +217,8 @@ enum Piece<'t> {
     Name(&'t str),
 }
 
-/// Parses a replacement like Go's `Regexp.Expand`: `$1`, `${1}`, `$name`, `$$`; malformed parts stay unchanged.
+/// Parses a replacement like Go's `Regexp.Expand`: `$1`, `${1}`, `$name`, `$$`; malformed parts
+/// stay unchanged.
 fn pieces(template: &[u8]) -> Vec<Piece<'_>> {
     let mut out = Vec::new();
     let mut rest = template;

@@ -1,4 +1,5 @@
-//! New RSA keys. The search for primes is that of `crypto-primes`: the one of the `rsa` crate takes three times as long.
+//! New RSA keys. The search for primes is that of `crypto-primes`: the one of the `rsa` crate takes
+//! three times as long.
 
 use super::key_budget::{self, NewKey};
 use super::random::random;
@@ -59,7 +60,8 @@ where
     Err("no suitable primes were found".to_owned())
 }
 
-/// Returns a prime that fills the type, with both of its highest bits set: the product of two has twice as many bits.
+/// Returns a prime that fills the type, with both of its highest bits set: the product of two has
+/// twice as many bits.
 fn prime<T>(rng: &mut ChaCha20Rng) -> Result<BigUint, String>
 where
     T: UnsignedWithMontyForm + RandomBits + RandomMod + Encoding,

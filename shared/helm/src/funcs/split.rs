@@ -106,7 +106,8 @@ fn numbered(exec: &mut Exec<'_>, s: &[u8], separator: &[u8], n: i64) -> Out {
     Ok(Value::Map(Map::typed(&TypeInfo::STRING_MAP, entries)))
 }
 
-/// Decodes like Go's `base64.StdEncoding.DecodeString`: line breaks are skipped, and the error has the offset.
+/// Decodes like Go's `base64.StdEncoding.DecodeString`: line breaks are skipped, and the error has
+/// the offset.
 pub(super) fn base64_decode(s: &[u8]) -> Result<Vec<u8>, String> {
     decode(s, 4, 6, |b| match b {
         b'A'..=b'Z' => Some(b - b'A'),
@@ -133,7 +134,8 @@ fn base32_decode(s: &[u8]) -> Result<Vec<u8>, String> {
     .map_err(|at| format!("illegal base32 data at input byte {at}"))
 }
 
-/// Decodes padded groups of `group` digits of `bits` bits; the error is the offset of the invalid byte.
+/// Decodes padded groups of `group` digits of `bits` bits; the error is the offset of the invalid
+/// byte.
 fn decode(
     s: &[u8],
     group: usize,

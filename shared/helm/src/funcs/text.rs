@@ -111,7 +111,8 @@ pub(super) const VARIADIC: &[Entry] = &[
     }),
 ];
 
-/// Abbreviates like goutils' `AbbreviateFull`; returns `None` if it fails, because sprig drops its error.
+/// Abbreviates like goutils' `AbbreviateFull`; returns `None` if it fails, because sprig drops its
+/// error.
 fn abbreviate(s: &[u8], offset: i64, width: i64) -> Option<Vec<u8>> {
     let len = s.len() as i64;
     if s.is_empty() || width < 4 {
@@ -204,7 +205,8 @@ pub(super) fn find(s: &[u8], wanted: &[u8]) -> Option<usize> {
     memchr::memmem::find(s, wanted)
 }
 
-/// Replaces like Go's `strings.ReplaceAll`: an empty string is found before every character and at the end.
+/// Replaces like Go's `strings.ReplaceAll`: an empty string is found before every character and at
+/// the end.
 fn replace(exec: &mut Exec<'_>, s: &[u8], old: &[u8], new: &[u8]) -> Out {
     if old.is_empty() {
         let count = s.utf8_chunks().map(|c| c.valid().len() + c.invalid().len());

@@ -45,7 +45,8 @@ enum Kind {
     Other,
 }
 
-/// Returns the value that is written for an object: its string, or its fields under Go's names (`BurntSushi/toml` does not read JSON's tags).
+/// Returns the value that is written for an object: its string, or its fields under Go's names
+/// (`BurntSushi/toml` does not read JSON's tags).
 fn resolved(value: &Value) -> Value {
     match value {
         Value::Object(o) => match o.json() {

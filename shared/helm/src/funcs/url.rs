@@ -93,7 +93,8 @@ fn join(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     Ok(Value::str(text))
 }
 
-/// Returns the scheme, in lower case, and the host with its port of a URL, as Go's `net/url` parses it.
+/// Returns the scheme, in lower case, and the host with its port of a URL, as Go's `net/url` parses
+/// it.
 ///
 /// # Errors
 /// Go's message for an invalid URL.

@@ -9,7 +9,8 @@ use serde_json::Value as Json;
 /// Reads the first document of the input, numbers as float64.
 ///
 /// # Errors
-/// The fuel is used up. The inner error is the message of `sigs.k8s.io/yaml`, which templates print.
+/// The fuel is used up. The inner error is the message of `sigs.k8s.io/yaml`, which templates
+/// print.
 pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, String>, OutOfFuel> {
     match first_document(text, "yaml", &crate::convert::LIMITS, fuel) {
         Ok(json) => Ok(Ok(json)),
@@ -299,7 +300,8 @@ fn message(error: &YamlError, text: &str) -> String {
     }
 }
 
-/// Returns Go's message for a key that JSON cannot represent, with the key and its value as `%#v` prints them.
+/// Returns Go's message for a key that JSON cannot represent, with the key and its value as `%#v`
+/// prints them.
 fn bad_key(text: &[u8], error: &YamlError, fuel: &Fuel) -> Option<String> {
     if !matches!(error.kind, Kind::Key(_)) {
         return None;
@@ -379,7 +381,8 @@ fn go_syntax(value: &Json) -> String {
     }
 }
 
-/// Returns the line of the first token, or comment, after the scalar that is not a key. After a plain scalar, a line with deeper indentation continues it.
+/// Returns the line of the first token, or comment, after the scalar that is not a key. After a
+/// plain scalar, a line with deeper indentation continues it.
 fn next_token(text: &str, error: &YamlError) -> usize {
     const ENDS: [&str; 2] = [": ", " #"];
     let mut lines = text.split('\n').enumerate().skip(error.line - 1);
@@ -400,7 +403,8 @@ fn next_token(text: &str, error: &YamlError) -> usize {
             }
         }
     });
-    // The end of the stream counts as a line break, which is not reached after a scalar that is too long for a key.
+    // The end of the stream counts as a line break, which is not reached after a scalar that is too
+    // long for a key.
     let end = || {
         let long = key.chars().count() > super::encode::LONG_KEY;
         text.split('\n')

@@ -1,6 +1,7 @@
 //! The API versions that `helm template` assumes without a cluster.
 
-/// The API versions that `helm template` assumes of a cluster: those known to Helm 3.22 and 4.3, in their order.
+/// The API versions that `helm template` assumes of a cluster: those known to Helm 3.22 and 4.3, in
+/// their order.
 pub(super) const API_VERSIONS: &[&str] = &[
     "v1",
     "admissionregistration.k8s.io/v1",

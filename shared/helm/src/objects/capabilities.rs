@@ -33,7 +33,8 @@ pub fn default_api_versions() -> Vec<String> {
 }
 
 impl Default for Capabilities {
-    /// Returns Kubernetes 1.37, like the client library of Helm 3.22 and 4.3, with the default API versions.
+    /// Returns Kubernetes 1.37, like the client library of Helm 3.22 and 4.3, with the default API
+    /// versions.
     fn default() -> Self {
         Capabilities {
             kube_version: "v1.37.0".to_owned(),

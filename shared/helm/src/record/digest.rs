@@ -29,7 +29,9 @@ struct Observation<'r> {
 
 /// Returns the digest of a release in the storage: `history[].digest` of a HelmRelease.
 ///
-/// `oci_digest` is that of the chart's artifact, empty if it has none: it is not in the record. Fields that Helm 4.2, which helm-controller 1.6 is built with, does not define are left out, including `info.rollback_revision` of Helm 4.3.
+/// `oci_digest` is that of the chart's artifact, empty if it has none: it is not in the record.
+/// Fields that Helm 4.2, which helm-controller 1.6 is built with, does not define are left out,
+/// including `info.rollback_revision` of Helm 4.3.
 ///
 /// # Errors
 /// A value that JSON cannot represent.
@@ -69,7 +71,9 @@ fn observed(hook: &RecordedHook) -> Option<RecordedHook> {
     Some(hook)
 }
 
-/// Returns the digest of values: `configDigest` of a snapshot, `lastAttemptedConfigDigest` of a HelmRelease. The input is their YAML with the keys of every map in the order of their bytes; it is empty for empty values.
+/// Returns the digest of values: `configDigest` of a snapshot, `lastAttemptedConfigDigest` of a
+/// HelmRelease. The input is their YAML with the keys of every map in the order of their bytes; it
+/// is empty for empty values.
 pub fn config_digest(values: &Table) -> String {
     digest_text(&values_text(values))
 }

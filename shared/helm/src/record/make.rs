@@ -75,9 +75,11 @@ impl Release {
         self
     }
 
-    /// Creates the record of a rollback from `current` to this revision, before anything is applied.
+    /// Creates the record of a rollback from `current` to this revision, before anything is
+    /// applied.
     ///
-    /// `rollback_revision` stays 0: Helm 4.2 does not define it and would drop it, and Flux's digest with it.
+    /// `rollback_revision` stays 0: Helm 4.2 does not define it and would drop it, and Flux's
+    /// digest with it.
     pub fn rollback_from(&self, current: &Release, now: Time, server_side: bool) -> Release {
         Release {
             name: current.name.clone(),

@@ -1,4 +1,5 @@
-//! Helm's release record: the data of a release as Helm 3 and Helm 4 keep it in a Secret, and the digests by which Flux's helm-controller recognizes a release.
+//! Helm's release record: the data of a release as Helm 3 and Helm 4 keep it in a Secret, and the
+//! digests by which Flux's helm-controller recognizes a release.
 
 mod chart;
 mod digest;

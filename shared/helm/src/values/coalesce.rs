@@ -16,7 +16,8 @@ pub(crate) enum Mode {
     Merge,
 }
 
-/// Merges a chart's values, and those of its subcharts, under a copy of `values`: Helm's `CoalesceValues` and `MergeValues`.
+/// Merges a chart's values, and those of its subcharts, under a copy of `values`: Helm's
+/// `CoalesceValues` and `MergeValues`.
 ///
 /// # Errors
 /// A value that is not a table under the name of a subchart.
@@ -110,7 +111,8 @@ fn drop_nulls(table: &Map) {
     }
 }
 
-/// Merges `src` under `dst`: Helm's `CoalesceTables` and `MergeTables`. As in Helm, `src` is also changed, and `dst` takes over its tables.
+/// Merges `src` under `dst`: Helm's `CoalesceTables` and `MergeTables`. As in Helm, `src` is also
+/// changed, and `dst` takes over its tables.
 ///
 /// # Errors
 /// Tables that are nested too deeply, or contain themselves.
@@ -150,7 +152,8 @@ fn tables_at(dst: &Map, src: &Map, mode: Mode, depth: usize) -> Result<(), HelmE
     Ok(())
 }
 
-/// Merges a parent's globals over a subchart's. Tables are copied one level deep, as in Helm: deeper ones are the parent's own.
+/// Merges a parent's globals over a subchart's. Tables are copied one level deep, as in Helm:
+/// deeper ones are the parent's own.
 fn globals(dest: &Map, source: &Map) -> Result<(), HelmError> {
     let to = match dest.get(GLOBAL) {
         None => Map::new(),

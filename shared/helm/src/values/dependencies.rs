@@ -1,4 +1,5 @@
-//! The processing of dependencies: the enabled subcharts, their names, and the values that they export to their parent.
+//! The processing of dependencies: the enabled subcharts, their names, and the values that they
+//! export to their parent.
 
 use super::coalesce::{Mode, coalesce, tables};
 use crate::chart::Dependency;
@@ -26,7 +27,8 @@ pub(crate) fn process_dependencies(
     Ok(())
 }
 
-/// The maximal charts of one release, under all their aliases: an alias of a chart whose subcharts have aliases doubles them.
+/// The maximal charts of one release, under all their aliases: an alias of a chart whose subcharts
+/// have aliases doubles them.
 const MAX_CHARTS: usize = 2_000;
 
 fn enable(

@@ -64,7 +64,8 @@ fn wild(pattern: &[char], name: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// Checks whether one character matches the pattern's element at `p`; returns the index of the next element.
+/// Checks whether one character matches the pattern's element at `p`; returns the index of the next
+/// element.
 fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
     match pattern[p] {
         '?' => (c != '/').then_some(p + 1),
@@ -77,7 +78,8 @@ fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
     }
 }
 
-/// Checks a `[…]`: returns whether it contains the character, and the index of its end. `None` if it is malformed.
+/// Checks a `[…]`: returns whether it contains the character, and the index of its end. `None` if
+/// it is malformed.
 fn class(pattern: &[char], start: usize, c: char) -> Option<(bool, usize)> {
     let mut p = start + 1;
     let negated = pattern.get(p) == Some(&'^');

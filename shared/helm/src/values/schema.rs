@@ -7,7 +7,8 @@ use crate::error::HelmError;
 use driftless_gotmpl::{Map, Value};
 use serde_json::Value as Json;
 
-/// Checks coalesced values against the schemas of the chart and its subcharts. References to files and hosts are refused.
+/// Checks coalesced values against the schemas of the chart and its subcharts. References to files
+/// and hosts are refused.
 ///
 /// # Errors
 /// [`HelmError::Schema`] with the places that do not match; their values are not repeated.

@@ -1,4 +1,7 @@
-//! The cost of checking values against a schema, computed before the check: the number of schemas that apply to one place of the values, with references followed. A reference doubles its target at each use, so that 60 short lines can require 2^60 checks; and each reference is a level of the validator's recursion.
+//! The cost of checking values against a schema, computed before the check: the number of schemas
+//! that apply to one place of the values, with references followed. A reference doubles its target
+//! at each use, so that 60 short lines can require 2^60 checks; and each reference is a level of
+//! the validator's recursion.
 
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -144,7 +147,8 @@ impl<'s> Walk<'s> {
         Ok(sum)
     }
 
-    /// Returns the target of a reference, if it is in the schema; the drafts' own schemas are left to the validator.
+    /// Returns the target of a reference, if it is in the schema; the drafts' own schemas are left
+    /// to the validator.
     fn target(&self, reference: &str) -> Result<Option<&'s Json>, String> {
         if ["http://json-schema.org/", "https://json-schema.org/"]
             .iter()

@@ -1,4 +1,5 @@
-//! Questions and answers of the real libraries (`tests/oracle/helm`), and the engine's answers in the same form.
+//! Questions and answers of the real libraries (`tests/oracle/helm`), and the engine's answers in
+//! the same form.
 
 use crate::common::Input;
 use driftless_helm::values::SetKind;
@@ -72,7 +73,8 @@ fn hook(hook: &Hook) -> Value {
     })
 }
 
-/// Checks whether text and hooks are the same, or both refuse: with the same message where the engine reproduces Helm's.
+/// Checks whether text and hooks are the same, or both refuse: with the same message where the
+/// engine reproduces Helm's.
 pub fn fit(theirs: &Value, ours: &Value) -> bool {
     match (theirs["error"].as_str(), ours["error"].as_str()) {
         (Some(theirs), Some(worded)) => ours["worded"] != json!(true) || theirs == worded,

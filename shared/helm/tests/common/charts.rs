@@ -1,4 +1,5 @@
-//! The charts of `../shared/conformance/helm`, a sibling of this repository: `list.tsv` has the inputs of each.
+//! The charts of `../shared/conformance/helm`, a sibling of this repository: `list.tsv` has the
+//! inputs of each.
 
 use crate::common::Input;
 use driftless_helm::values::SetKind;

@@ -1,6 +1,8 @@
-//! The charts of `../shared/conformance/helm`, a sibling of this repository, if it exists: the output must be that of Helm, byte for byte.
+//! The charts of `../shared/conformance/helm`, a sibling of this repository, if it exists: the
+//! output must be that of Helm, byte for byte.
 //!
-//! `DRIFTLESS_HELM_CHARTS=all` renders every case; without it one in ten, so that an unoptimised test takes seconds.
+//! `DRIFTLESS_HELM_CHARTS=all` renders every case; without it one in ten, so that an unoptimised
+//! test takes seconds.
 
 #[path = "../common/charts.rs"]
 #[expect(dead_code, reason = "the bench needs the rest")]

@@ -1,4 +1,5 @@
-//! The functions of templates: expressions whose answers the real Helm has written (`tests/oracle/functions`).
+//! The functions of templates: expressions whose answers the real Helm has written
+//! (`tests/oracle/functions`).
 
 use driftless_helm::{
     Chart, ChartFile, Compat, HelmError, LoadLimits, Options, TemplateOutcome, render_texts, values,
@@ -61,7 +62,8 @@ fn functions_return_the_results_of_helm() {
 
 #[test]
 fn toml_has_gos_names_of_fields() {
-    // `BurntSushi/toml` v1.5.0 ignores tags of JSON; Helm 4 gives templates a map with the same names.
+    // `BurntSushi/toml` v1.5.0 ignores tags of JSON; Helm 4 gives templates a map with the same
+    // names.
     for compat in [Compat::Helm3, Compat::Helm4] {
         let text = render("{{ toToml (dict \"m\" $.Chart.Maintainers) }}", compat).unwrap();
         let want = "[[m]]\n  Email = \"a@example.com\"\n  Name = \"Ann\"\n  URL = \"\"\n";

@@ -1,4 +1,6 @@
-//! Random charts with the recorded answers of Helm 3 and Helm 4 (from `tests/oracle/helm`): the same manifests, hooks and notes, or both refuse, with the same message where the engine reproduces Helm's.
+//! Random charts with the recorded answers of Helm 3 and Helm 4 (from `tests/oracle/helm`): the
+//! same manifests, hooks and notes, or both refuse, with the same message where the engine
+//! reproduces Helm's.
 
 #[path = "../common/answer.rs"]
 mod answer;

@@ -1,4 +1,5 @@
-//! The external tests of this crate, in one binary: each further binary would link all crates again.
+//! The external tests of this crate, in one binary: each further binary would link all crates
+//! again.
 
 #![expect(
     clippy::disallowed_methods,

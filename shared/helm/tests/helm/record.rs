@@ -1,4 +1,5 @@
-//! Release records compared with those of Helm 3.22, Helm 4.3 and Flux's helm-controller 1.6: see `tests/oracle/helm-record` and `tests/oracle/helm-controller`.
+//! Release records compared with those of Helm 3.22, Helm 4.3 and Flux's helm-controller 1.6: see
+//! `tests/oracle/helm-record` and `tests/oracle/helm-controller`.
 
 use driftless_go::json;
 use driftless_helm::record::{
@@ -32,7 +33,8 @@ fn read(value: &Value) -> Release {
     Release::from_secret(&secret(value), &RecordLimits::default()).unwrap()
 }
 
-/// Removes the values that Helm writes for empty fields: null, empty strings, lists and maps, the zero time.
+/// Removes the values that Helm writes for empty fields: null, empty strings, lists and maps, the
+/// zero time.
 fn bare(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(

@@ -89,7 +89,8 @@ fn post_rendered(
     (seen.into_inner().unwrap(), done(outcome))
 }
 
-/// The groups and their order were observed with Helm 4.3.1 and a post-renderer that changes nothing.
+/// The groups and their order were observed with Helm 4.3.1 and a post-renderer that changes
+/// nothing.
 #[test]
 fn post_renderers_see_the_documents_of_the_strategy() {
     for (strategy, groups) in [
@@ -205,7 +206,8 @@ fn missing_dependencies_get_helms_message() {
     assert_eq!(error.to_string(), format!("chart top: {wanted}"));
 }
 
-/// Nil data has no type: a template that is included with it finds nothing in it, and does not fail.
+/// Nil data has no type: a template that is included with it finds nothing in it, and does not
+/// fail.
 #[test]
 fn templates_without_data_find_nothing() {
     let chart = chart(&[(
@@ -233,7 +235,9 @@ fn errors_behind_the_first_document_do_not_count() {
     }
 }
 
-/// Charts that create keys: a template with some is included again for the checksum of each workload, and by a hook. Thirty-two keys of 4,096 bits and more fit: see the budget's own test for the number.
+/// Charts that create keys: a template with some is included again for the checksum of each
+/// workload, and by a hook. Thirty-two keys of 4,096 bits and more fit: see the budget's own test
+/// for the number.
 #[test]
 fn charts_with_many_keys_render() {
     const WORKLOADS: usize = 4;

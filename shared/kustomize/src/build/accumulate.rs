@@ -29,7 +29,8 @@ pub(crate) struct Target<'t> {
     pub loader: &'t Loader<'t>,
     pub kustomization: &'t Kustomization,
     pub file_name: &'static str,
-    /// The location of this kustomization, if the top kustomization asks for the origins of objects.
+    /// The location of this kustomization, if the top kustomization asks for the origins of
+    /// objects.
     pub origin: Option<Origin>,
 }
 
@@ -40,7 +41,8 @@ pub(crate) struct Step {
 }
 
 impl Target<'_> {
-    /// Builds the kustomization in kustomize's order. `into` holds the parent's objects if this is a component.
+    /// Builds the kustomization in kustomize's order. `into` holds the parent's objects if this is
+    /// a component.
     pub fn accumulate(&self, into: Accumulator) -> Result<Accumulator, Error> {
         let mut all = self.resources(into, &self.kustomization.resources, "resources")?;
         self.merge_configurations(&mut all).in_file(&self.file())?;

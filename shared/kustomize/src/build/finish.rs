@@ -95,7 +95,8 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
             .is_some_and(|value| value != "false")
     };
     if all.map.list().iter().any(local) {
-        // kustomize drops by id: it does not distinguish a local object from another one with its id, and does not accept both.
+        // kustomize drops by id: it does not distinguish a local object from another one with its
+        // id, and does not accept both.
         let id = |resource: &Resource| {
             let parts = [
                 resource.api_version(),
@@ -139,7 +140,8 @@ fn add_managed_by(resource: &mut Resource) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the object in its printed form: annotations as strings, without those that were not requested.
+/// Returns the object in its printed form: annotations as strings, without those that were not
+/// requested.
 fn document(
     mut resource: Resource,
     (origins, transformations): (bool, bool),

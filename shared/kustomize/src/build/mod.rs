@@ -1,4 +1,5 @@
-//! The build of a directory: reading files, transforming objects in kustomize's order, and the output.
+//! The build of a directory: reading files, transforming objects in kustomize's order, and the
+//! output.
 
 mod accumulate;
 mod finish;
@@ -66,7 +67,8 @@ pub(crate) fn load(loader: &Loader<'_>) -> Result<(&'static str, Kustomization),
     Ok((name, parsed))
 }
 
-/// Applies the kustomization's `openapi` field. The first one of a build counts, and the top one in any case.
+/// Applies the kustomization's `openapi` field. The first one of a build counts, and the top one in
+/// any case.
 fn choose_schema(target: &Target<'_>, top: bool) -> Result<(), Error> {
     let Some(openapi) = &target.kustomization.openapi else {
         return Ok(());

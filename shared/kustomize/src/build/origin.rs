@@ -9,7 +9,8 @@ use driftless_manifest::yaml;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The origin of an object, relative to the directory of the build. Written into objects by `buildMetadata`.
+/// The origin of an object, relative to the directory of the build. Written into objects by
+/// `buildMetadata`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The path of the file, or of the directory until the file is known.
@@ -63,7 +64,8 @@ impl Origin {
         }
     }
 
-    /// Returns the origin of what a plugin's configuration generates or changes; the configuration's own origin names its file.
+    /// Returns the origin of what a plugin's configuration generates or changes; the
+    /// configuration's own origin names its file.
     pub fn of_plugin(config: &Resource) -> Option<Self> {
         let origin = config.annotation(ORIGIN)?;
         let field = |name: &str| {

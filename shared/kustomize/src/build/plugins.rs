@@ -1,5 +1,6 @@
-//! `generators`, `transformers` and `validators`: the configurations of kustomize's built-in plugins, inline, in files, or
-//! built by a directory. All other plugins run programs and are refused.
+//! `generators`, `transformers` and `validators`: the configurations of kustomize's built-in
+//! plugins, inline, in files, or built by a directory. All other plugins run programs and are
+//! refused.
 
 use super::{Accumulator, Origin, Step, Target, origin};
 use crate::error::{Error, ErrorKind, InFile as _};
@@ -118,7 +119,8 @@ pub(super) fn transformers(
     configs.iter().map(step).collect()
 }
 
-/// Returns the objects that configure plugins. An entry that is not a YAML object is the path of a file or directory.
+/// Returns the objects that configure plugins. An entry that is not a YAML object is the path of a
+/// file or directory.
 fn configurations(
     target: &Target<'_>,
     entries: &[String],

@@ -7,7 +7,8 @@ use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
 use serde_json::{Map, Value};
 
-/// Returns the field paths that the OpenAPI definitions under `crds` declare with `x-kubernetes-…` extensions.
+/// Returns the field paths that the OpenAPI definitions under `crds` declare with `x-kubernetes-…`
+/// extensions.
 ///
 /// # Errors
 /// The same field with and without `create`, which definitions alone cannot cause.
@@ -58,7 +59,8 @@ struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// Collects the field paths of a definition; `visited` stops the recursion at definitions that refer to themselves.
+    /// Collects the field paths of a definition; `visited` stops the recursion at definitions that
+    /// refer to themselves.
     fn definition(
         &mut self,
         name: &str,

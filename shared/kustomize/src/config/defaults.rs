@@ -311,7 +311,8 @@ fn name_reference() -> Vec<BackReferences> {
         "scheduling.k8s.io|v1|PriorityClass",
         below(&RUNNERS, &["priorityClassName"]),
     ));
-    // kustomize's own table also has the version in the group, so this one never matches there either.
+    // kustomize's own table also has the version in the group, so this one never matches there
+    // either.
     all.push(to(
         "networking.k8s.io/v1|v1|IngressClass",
         specs(false, &[("Ingress", "spec/ingressClassName")]),

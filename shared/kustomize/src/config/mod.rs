@@ -1,4 +1,5 @@
-//! The fields that each transformer changes: kustomize's defaults, and those that `configurations` and `crds` add.
+//! The fields that each transformer changes: kustomize's defaults, and those that `configurations`
+//! and `crds` add.
 
 mod crds;
 mod defaults;
@@ -202,7 +203,8 @@ pub(crate) const LAST: [&str; 2] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Returns the rank of a kind: negative for those that come first, positive for those that come last.
+/// Returns the rank of a kind: negative for those that come first, positive for those that come
+/// last.
 fn order(gvk: Gvk<'_>) -> (isize, String) {
     let at = |list: &[&str]| {
         list.iter()

@@ -1,4 +1,5 @@
-//! `helmCharts` and the `HelmChartInflationGenerator`: charts of the tree, rendered by [`Charts`](crate::Charts).
+//! `helmCharts` and the `HelmChartInflationGenerator`: charts of the tree, rendered by
+//! [`Charts`](crate::Charts).
 
 use crate::budget::KUSTOMIZATION;
 use crate::charts::{ChartCall, ValuesFile};
@@ -21,7 +22,8 @@ const NAMESPACE: &str = "default";
 /// Renders the objects of a chart.
 ///
 /// # Errors
-/// Charts are not enabled, the chart is not in the tree, a values file cannot be read, or the chart cannot be rendered.
+/// Charts are not enabled, the chart is not in the tree, a values file cannot be read, or the chart
+/// cannot be rendered.
 pub(crate) fn chart(
     chart: &HelmChart,
     globals: &HelmGlobals,
@@ -196,7 +198,8 @@ fn first_values(chart: &HelmChart, entry: &str, loader: &Loader<'_>) -> Result<V
     })
 }
 
-/// Removes the quotes of a number that replaced a quoted string: values, unlike objects, are not written and read again.
+/// Removes the quotes of a number that replaced a quoted string: values, unlike objects, are not
+/// written and read again.
 fn unquote(node: &mut Node) {
     match node {
         Node::Scalar(scalar) if !scalar.is_string() => scalar.style = Style::Plain,

@@ -31,7 +31,8 @@ pub(crate) fn add_hashes(map: &mut ResMap, context: &Context<'_, '_>) -> Result<
 
 fn hash(node: &Node, kind: &str) -> Result<String, Error> {
     if !["ConfigMap", "Secret"].contains(&kind) {
-        // kustomize hashes the memory of its YAML library in this case, including lines and columns.
+        // kustomize hashes the memory of its YAML library in this case, including lines and
+        // columns.
         return Err(ErrorKind::Unsupported {
             field: format!("the hash of a generated object that a patch made a {kind}"),
             reason: "set disableNameSuffixHash for it".to_owned(),

@@ -1,4 +1,5 @@
-//! `configMapGenerator`, `secretGenerator` and `helmCharts`, and the hash at the end of generated names.
+//! `configMapGenerator`, `secretGenerator` and `helmCharts`, and the hash at the end of generated
+//! names.
 
 mod charts;
 mod hash;
@@ -122,7 +123,8 @@ fn finish(fields: Map, args: &Generator, globals: Option<&GeneratorOptions>) -> 
     resource
 }
 
-/// Returns the entry's options, completed by `generatorOptions`: strings that are not set, and switches that are on.
+/// Returns the entry's options, completed by `generatorOptions`: strings that are not set, and
+/// switches that are on.
 fn merge_options(
     own: Option<&GeneratorOptions>,
     globals: Option<&GeneratorOptions>,

@@ -45,7 +45,8 @@ pub(super) fn load(
 
 type Pair = (String, Vec<u8>);
 
-/// Parses lines of `key=value`; blank lines and comments are left out, a line without `=` is a key without a value.
+/// Parses lines of `key=value`; blank lines and comments are left out, a line without `=` is a key
+/// without a value.
 fn env_lines(bytes: &[u8]) -> Result<Vec<Pair>, String> {
     /// The longest line in bytes: Go's scanner stops without an error at a longer one.
     const MAX_LINE: usize = 64 * 1024;

@@ -1,4 +1,6 @@
-//! The types of a kustomization's fields, and the conversion of values to them as in Go's JSON decoder (`encoding/json`, src/encoding/json/decode.go of Go 1.26): names in any case, null as absent, types strict.
+//! The types of a kustomization's fields, and the conversion of values to them as in Go's JSON
+//! decoder (`encoding/json`, src/encoding/json/decode.go of Go 1.26): names in any case, null as
+//! absent, types strict.
 
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -63,8 +65,8 @@ impl<T: Declared + 'static> Declared for Vec<T> {
     const TYPE: Type = List(&T::TYPE);
 }
 
-/// Declares a struct of kustomize's API: each field with its name in JSON. `embedded` fields are those of another struct;
-/// `unused` ones are accepted and have no effect on a build.
+/// Declares a struct of kustomize's API: each field with its name in JSON. `embedded` fields are
+/// those of another struct; `unused` ones are accepted and have no effect on a build.
 macro_rules! declare {
     (
         $(#[$meta:meta])*
@@ -106,7 +108,8 @@ pub(crate) use declare;
 pub(crate) struct Mode {
     /// True if unknown fields are refused; otherwise they are dropped.
     pub strict: bool,
-    /// True if numbers and booleans become strings where a string is expected, as when Go reads YAML into a known type.
+    /// True if numbers and booleans become strings where a string is expected, as when Go reads
+    /// YAML into a known type.
     pub coerce: bool,
 }
 

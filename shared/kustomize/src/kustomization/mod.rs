@@ -188,7 +188,8 @@ declare! {
 }
 
 declare! {
-    /// A chart in the deprecated field `helmChartInflationGenerator`. kustomize ignores all other fields.
+    /// A chart in the deprecated field `helmChartInflationGenerator`. kustomize ignores all other
+    /// fields.
     #[derive(Clone, Debug)]
     pub(crate) struct OldHelmChart {
         "chartName" chart_name: String,

@@ -22,7 +22,8 @@ pub(crate) enum Source<'s> {
 /// Reads a kustomization.
 ///
 /// # Errors
-/// Invalid YAML, an unknown field, a value of another type, another kind or version, an empty file, or more than is left of the budget.
+/// Invalid YAML, an unknown field, a value of another type, another kind or version, an empty file,
+/// or more than is left of the budget.
 pub(crate) fn parse(source: &Source<'_>, budget: &Budget) -> Result<Kustomization, Error> {
     let document = match source {
         Source::File(text, file) => budget.reading(|fuel| read(text, file, fuel))?,
@@ -71,7 +72,9 @@ pub(crate) fn to_document(
     }
 }
 
-/// Reads a file or a plugin's configuration that is not a kustomization; null counts as an empty one. Numbers and booleans become strings where a string is expected. Unknown fields are refused if `strict` is set, otherwise dropped.
+/// Reads a file or a plugin's configuration that is not a kustomization; null counts as an empty
+/// one. Numbers and booleans become strings where a string is expected. Unknown fields are refused
+/// if `strict` is set, otherwise dropped.
 ///
 /// # Errors
 /// The expected type and the field.
@@ -97,7 +100,8 @@ fn normalized(document: Value, mode: Mode) -> Result<Value, Error> {
         .map_err(|reason| ErrorKind::Kustomization(reason).into())
 }
 
-/// Returns the first document. A duplicate key is allowed, and the last one counts, as in kustomize.
+/// Returns the first document. A duplicate key is allowed, and the last one counts, as in
+/// kustomize.
 fn read(text: &str, file: &str, fuel: &Fuel) -> Result<Value, Error> {
     let documents = yaml::parse_within(text.as_bytes(), file, &KUSTOMIZATION_TEXT, fuel)?;
     let Some(mut document) = documents.into_iter().next() else {
@@ -121,7 +125,8 @@ fn keep_last(node: &mut yaml::Node) {
     }
 }
 
-/// Checks whether a document has only kind and version. An empty list counts as content, except in deprecated fields that are moved elsewhere.
+/// Checks whether a document has only kind and version. An empty list counts as content, except in
+/// deprecated fields that are moved elsewhere.
 fn is_empty(document: &Value) -> bool {
     const MOVED: [&str; 3] = ["bases", "imageTags", "helmChartInflationGenerator"];
     let Some(map) = document.as_object() else {

@@ -86,7 +86,8 @@ impl<'w> Walker<'w> {
                 find(items, keys, values).map(|at| take_patch(&mut items[at])),
             ),
         };
-        // A complete element that replaces another does not reach the object's list, only what is inserted before it.
+        // A complete element that replaces another does not reach the object's list, only what is
+        // inserted before it.
         let replaced = patch
             .as_ref()
             .and_then(|patch| patch.get(PATCH))
@@ -126,7 +127,8 @@ impl Other {
     }
 }
 
-/// Takes an element of a patch. Its directive is followed once: if elements with completed keys lead to it again, it is an element like any other.
+/// Takes an element of a patch. Its directive is followed once: if elements with completed keys
+/// lead to it again, it is an element like any other.
 fn take_patch(element: &mut Node) -> Node {
     let taken = element.clone();
     if let Node::Map(map) = element {
@@ -169,7 +171,8 @@ fn element_values(patch: &[Node], dest: &[Node], keys: &[&str]) -> Vec<Values> {
         .collect()
 }
 
-/// Completes the keys of elements that agree in one key and contradict each other in none. Each is compared in its state before its turn: an element without keys takes them from the last match.
+/// Completes the keys of elements that agree in one key and contradict each other in none. Each is
+/// compared in its state before its turn: an element without keys takes them from the last match.
 fn complete(all: &mut [Values]) {
     for i in 0..all.len() {
         let before = all[i].clone();
@@ -237,7 +240,9 @@ fn find(items: &[Node], keys: &[&str], values: &[String]) -> Option<usize> {
         .position(|item| item.as_map().is_some_and(fits))
 }
 
-/// kyaml's `ElementSetter`: replaces every element with these keys, or removes them; adds the element if none has them. Empty elements are dropped. A key without a value matches any element with the key.
+/// kyaml's `ElementSetter`: replaces every element with these keys, or removes them; adds the
+/// element if none has them. Empty elements are dropped. A key without a value matches any element
+/// with the key.
 pub(super) fn set_element(
     items: &mut Vec<Node>,
     element: Option<Node>,
@@ -272,7 +277,8 @@ pub(super) fn set_element(
     Ok(())
 }
 
-/// Checks whether an element has all these keys. Keys beyond the last value match if the last one did.
+/// Checks whether an element has all these keys. Keys beyond the last value match if the last one
+/// did.
 fn fits(item: &Node, keys: &[&str], values: &[String]) -> Result<bool, &'static str> {
     if values.is_empty() {
         return Ok(false);

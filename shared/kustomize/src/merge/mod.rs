@@ -1,6 +1,8 @@
 //! Strategic merge, as kyaml's `merge2` does it (lists grow at the front).
 //!
-//! Every value of the object is visited, even if the patch does not mention it: lists that merge by key lose duplicate entries, and keys without a value are dropped. A value that a patch adds is merged with itself, which removes its `$patch` directives and nulls.
+//! Every value of the object is visited, even if the patch does not mention it: lists that merge by
+//! key lose duplicate entries, and keys without a value are dropped. A value that a patch adds is
+//! merged with itself, which removes its `$patch` directives and nulls.
 
 mod list;
 

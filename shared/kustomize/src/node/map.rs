@@ -12,7 +12,8 @@ const FEW: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Map {
     fields: Vec<(String, Node)>,
-    /// Built at the first lookup in a large map, so that a thousand lookups in a map of a thousand keys stay cheap.
+    /// Built at the first lookup in a large map, so that a thousand lookups in a map of a thousand
+    /// keys stay cheap.
     index: OnceCell<Box<Index>>,
 }
 
@@ -116,7 +117,9 @@ impl Map {
         }
     }
 
-    /// kyaml's `SetField`: a value that overwrites a quoted scalar becomes a string, one that overwrites a plain scalar loses its quotes. A new plain string that YAML would not read as a string is quoted.
+    /// kyaml's `SetField`: a value that overwrites a quoted scalar becomes a string, one that
+    /// overwrites a plain scalar loses its quotes. A new plain string that YAML would not read as a
+    /// string is quoted.
     pub fn set(&mut self, key: &str, mut value: Node) {
         match self.get_mut(key) {
             Some(old) => {
@@ -130,7 +133,8 @@ impl Map {
         }
     }
 
-    /// Sets a plain string whose type is decided by its spelling, as kyaml does for names and kinds.
+    /// Sets a plain string whose type is decided by its spelling, as kyaml does for names and
+    /// kinds.
     pub fn set_plain(&mut self, key: &str, text: &str) {
         match self.get_mut(key) {
             Some(Node::Scalar(old)) => old.set_plain(text),

@@ -1,6 +1,8 @@
 //! The tree that transformers work on.
 //!
-//! A JSON value is not enough: kustomize keeps the style of a scalar, and three of its rules depend on it. A value that overwrites a quoted one stays a string; a patch treats `key:` and `key: null` differently; and numbers that are copied into strings keep their spelling.
+//! A JSON value is not enough: kustomize keeps the style of a scalar, and three of its rules depend
+//! on it. A value that overwrites a quoted one stays a string; a patch treats `key:` and
+//! `key: null` differently; and numbers that are copied into strings keep their spelling.
 
 mod map;
 mod path;
@@ -50,7 +52,8 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// Returns the style of a string that kustomize creates: a block for several lines, quotes for one that would not be a string without them.
+    /// Returns the style of a string that kustomize creates: a block for several lines, quotes for
+    /// one that would not be a string without them.
     pub fn of_new(text: &str) -> Self {
         if text.contains('\n') || typing::needs_quotes(text) {
             Self::Quoted
@@ -104,7 +107,8 @@ impl Scalar {
         Self::new(resolve(&text), text, Style::Plain)
     }
 
-    /// Sets the value and keeps the style: a quoted one stays a string, a plain one is resolved again.
+    /// Sets the value and keeps the style: a quoted one stays a string, a plain one is resolved
+    /// again.
     pub fn set_plain(&mut self, text: impl Into<String>) {
         self.text = text.into();
         self.tag = Tag::Auto;
@@ -114,7 +118,8 @@ impl Scalar {
         matches!(self.tag, Tag::Str | Tag::Auto)
     }
 
-    /// Checks whether quotes that the scalar has taken over from a replaced value make it a string when it is printed. They do not if the value has since been replaced by one of another type.
+    /// Checks whether quotes that the scalar has taken over from a replaced value make it a string
+    /// when it is printed. They do not if the value has since been replaced by one of another type.
     pub fn is_quoted_away(&self) -> bool {
         !self.is_string()
             && self.tag != Tag::Null
@@ -122,7 +127,9 @@ impl Scalar {
             && self.tag == resolve(&self.text)
     }
 
-    /// Quotes a plain string that would not be a string without quotes, as kyaml does whenever it puts a value into a map, including into its own place, which a patch does with the values that it does not name. Returns the steps that it took.
+    /// Quotes a plain string that would not be a string without quotes, as kyaml does whenever it
+    /// puts a value into a map, including into its own place, which a patch does with the values
+    /// that it does not name. Returns the steps that it took.
     pub fn quote_if_ambiguous(&mut self) -> usize {
         if !self.is_string() || self.style != Style::Plain || !typing::needs_reading(&self.text) {
             return 0;
@@ -231,7 +238,8 @@ impl Node {
         }
     }
 
-    /// Returns the number of values, including the node itself: long strings count as several, and so do maps.
+    /// Returns the number of values, including the node itself: long strings count as several, and
+    /// so do maps.
     pub fn size(&self) -> usize {
         match self {
             Node::Scalar(scalar) => text_nodes(scalar.text.len()),

@@ -37,7 +37,8 @@ pub(crate) fn first_part(path: &str, delimiter: char) -> (Cow<'_, str>, Option<&
     (Cow::Owned(name), None)
 }
 
-/// Splits at dots outside brackets. Brackets around a key with dots are dropped, `[key=value]` stays.
+/// Splits at dots outside brackets. Brackets around a key with dots are dropped, `[key=value]`
+/// stays.
 pub(crate) fn smart_split(path: &str) -> Vec<String> {
     let mut result = Vec::new();
     let mut pieces = split(path, '.').into_iter();
@@ -78,7 +79,8 @@ pub(crate) enum Part {
     },
 }
 
-/// Parses the steps of a path like kyaml's `PathGetter`. Returns `None` if kyaml refuses one of them.
+/// Parses the steps of a path like kyaml's `PathGetter`. Returns `None` if kyaml refuses one of
+/// them.
 pub(crate) fn parts(path: &[String]) -> Option<Vec<Part>> {
     let trimmed = path
         .iter()
@@ -105,7 +107,8 @@ fn part(text: &str) -> Option<Part> {
     }
 }
 
-/// Checks whether a part of a path is a number or in brackets, which kyaml takes for an item of a list.
+/// Checks whether a part of a path is a number or in brackets, which kyaml takes for an item of a
+/// list.
 pub(crate) fn is_list_item(part: &str) -> bool {
     part.parse::<i64>().is_ok() || (part.starts_with('[') && part.ends_with(']'))
 }

@@ -8,7 +8,9 @@ use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError, 
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// Returns the documents of a file, split like kyaml's byte reader: at every line that starts with `---`. Empty documents are left out, aliases and merge keys are expanded, and a file that is one `List` yields its items.
+/// Returns the documents of a file, split like kyaml's byte reader: at every line that starts with
+/// `---`. Empty documents are left out, aliases and merge keys are expanded, and a file that is one
+/// `List` yields its items.
 pub(crate) fn documents(text: &str, file: &str, fuel: &Fuel) -> Result<Vec<Node>, Error> {
     let text = if text.contains("\r\n") {
         &text.replace("\r\n", "\n")
@@ -61,7 +63,8 @@ pub(crate) fn first_document(
     Ok(first.and_then(|document| whole(document, "text").ok()))
 }
 
-/// Converts a document. The keys of its outermost map may be numbers, which become strings; deeper ones are refused.
+/// Converts a document. The keys of its outermost map may be numbers, which become strings; deeper
+/// ones are refused.
 fn whole(document: yaml::Node, file: &str) -> Result<Node, Error> {
     match document.kind {
         NodeKind::Map(pairs) => Ok(Node::Map(map(pairs, file, true)?)),

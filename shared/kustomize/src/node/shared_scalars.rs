@@ -1,6 +1,9 @@
 //! Scalars that are one node in kustomize.
 //!
-//! When labels or annotations are added, kustomize puts one node into all the places of an object that lack the key. A later change of the value in one of them, by a label of an overlay or a patch, changes all of them: a label that `labels` sets without selectors reaches the selectors that `commonLabels` of the base has filled.
+//! When labels or annotations are added, kustomize puts one node into all the places of an object
+//! that lack the key. A later change of the value in one of them, by a label of an overlay or a
+//! patch, changes all of them: a label that `labels` sets without selectors reaches the selectors
+//! that `commonLabels` of the base has filled.
 
 use super::{Node, Scalar};
 use crate::budget::Budget;
@@ -15,7 +18,8 @@ pub(crate) struct SharedScalars {
 }
 
 impl SharedScalars {
-    /// Reserves marks for new scalars; the caller passes those that are used in several places to [`SharedScalars::keep`].
+    /// Reserves marks for new scalars; the caller passes those that are used in several places to
+    /// [`SharedScalars::keep`].
     pub fn reserve(&mut self, count: usize) -> impl Iterator<Item = u32> + use<> {
         let first = self.last + 1;
         self.last = self
@@ -52,7 +56,9 @@ impl SharedScalars {
         Ok(())
     }
 
-    /// Collects the new values of scalars that have changed, when the changes are made one after the other, in kustomize's order. Where a patch only visited a scalar, it added quotes to the existing value and did not set a new one.
+    /// Collects the new values of scalars that have changed, when the changes are made one after
+    /// the other, in kustomize's order. Where a patch only visited a scalar, it added quotes to the
+    /// existing value and did not set a new one.
     fn find(&self, node: &Node, changed: &mut BTreeMap<u32, Scalar>) {
         match node {
             Node::Scalar(scalar) => {

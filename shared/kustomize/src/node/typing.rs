@@ -38,7 +38,8 @@ pub(super) fn plain(text: &str) -> yaml::Node {
     }
 }
 
-/// Checks whether the first character allows anything but a string. Spares most scalars the full test.
+/// Checks whether the first character allows anything but a string. Spares most scalars the full
+/// test.
 fn could_be_typed(text: &str) -> bool {
     match text.as_bytes().first() {
         None => true,
@@ -54,7 +55,9 @@ fn is_float_text(text: &str) -> bool {
     digits.contains(['.', 'e', 'E'])
 }
 
-/// Checks whether a string of one line, read as a document of YAML 1.1, is anything but a string: a number, `yes`, but also a map (`a: b`), a list (`- a`) or nothing at all (`# a`). kyaml quotes such strings. Invalid YAML counts as a string.
+/// Checks whether a string of one line, read as a document of YAML 1.1, is anything but a string: a
+/// number, `yes`, but also a map (`a: b`), a list (`- a`) or nothing at all (`# a`). kyaml quotes
+/// such strings. Invalid YAML counts as a string.
 pub(super) fn needs_quotes(text: &str) -> bool {
     if !needs_reading(text) {
         return false;
@@ -80,7 +83,8 @@ pub(super) fn needs_quotes(text: &str) -> bool {
     }
 }
 
-/// Checks whether the decision needs a parser. Scalars beyond [`MAX_READ`] bytes count as strings: their quotes are visible only if a patch replaces them by a number.
+/// Checks whether the decision needs a parser. Scalars beyond [`MAX_READ`] bytes count as strings:
+/// their quotes are visible only if a patch replaces them by a number.
 pub(super) fn needs_reading(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_READ && !text.contains('\n') && !is_word(text)
 }
@@ -91,7 +95,8 @@ fn is_refused(fault: &YamlErrorKind) -> bool {
     matches!(fault, Tag(_) | Merge | Key("a mapping or a list"))
 }
 
-/// Checks whether the first character, the length and the colons allow only a string. Spares most strings the full test.
+/// Checks whether the first character, the length and the colons allow only a string. Spares most
+/// strings the full test.
 fn is_word(text: &str) -> bool {
     let is_long = text.len() > "false".len() && !text.contains('#');
     let starts = |first: char| match first {

@@ -6,7 +6,8 @@ use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
 use serde_json::{Number, Value};
 
-/// Returns the value that kustomize prints: scalars typed as YAML types them, whole floats as integers.
+/// Returns the value that kustomize prints: scalars typed as YAML types them, whole floats as
+/// integers.
 ///
 /// # Errors
 /// A number that JSON cannot represent.
@@ -26,7 +27,8 @@ fn to_map(map: &Map) -> Result<serde_json::Map<String, Value>, Error> {
         .collect()
 }
 
-/// Converts a tree by value to the value that kustomize prints: a large object never has two copies in memory.
+/// Converts a tree by value to the value that kustomize prints: a large object never has two copies
+/// in memory.
 ///
 /// # Errors
 /// Like [`to_value`].
@@ -177,7 +179,9 @@ fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
     })
 }
 
-/// Returns a folded block after kustomize has written and read it again on its way to JSON. Go's writer checks the first character of the block instead of the first of the next line, and so puts an empty line before every indented line.
+/// Returns a folded block after kustomize has written and read it again on its way to JSON. Go's
+/// writer checks the first character of the block instead of the first of the next line, and so
+/// puts an empty line before every indented line.
 fn refold(text: &str) -> String {
     let unwritable =
         |c: char| c != '\t' && c != '\n' && (c.is_control() || c == '\u{feff}' || c > '\u{ffff}');

@@ -1,7 +1,8 @@
 //! kustomize's schema of kinds: which lists merge by which keys, and which kinds have no namespace.
 //!
-//! The built-in table is generated from the documents of Kubernetes 1.21.2 that kustomize v5.8.2 carries. A kustomization
-//! may bring its own OpenAPI document (`openapi.path`), which takes its place.
+//! The built-in table is generated from the documents of Kubernetes 1.21.2 that kustomize v5.8.2
+//! carries. A kustomization may bring its own OpenAPI document (`openapi.path`), which takes its
+//! place.
 
 mod table;
 
@@ -47,10 +48,12 @@ struct Kind {
 /// The schema of one build.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    /// True if a kustomization has chosen the schema: the first one wins, except against the top one.
+    /// True if a kustomization has chosen the schema: the first one wins, except against the top
+    /// one.
     chosen: bool,
     builtin: bool,
-    /// True if the built-in table was used before a document of the user was loaded: then both stay in use.
+    /// True if the built-in table was used before a document of the user was loaded: then both stay
+    /// in use.
     used: Cell<bool>,
     custom: Option<Custom>,
 }
@@ -87,7 +90,8 @@ impl Schema {
         }
     }
 
-    /// Applies the `openapi` field of a kustomization: `version`, or the content of the file at `path`.
+    /// Applies the `openapi` field of a kustomization: `version`, or the content of the file at
+    /// `path`.
     ///
     /// # Errors
     /// Both are set, an unknown version, or an invalid OpenAPI document.
@@ -232,7 +236,8 @@ impl<'s> SchemaNode<'s> {
         }
     }
 
-    /// Returns the keys of a list that merges; empty if its elements are identified by their own value.
+    /// Returns the keys of a list that merges; empty if its elements are identified by their own
+    /// value.
     pub fn merge_keys(self) -> Option<Vec<&'s str>> {
         match self.0 {
             Place::Builtin(Shape::L(_, keys)) => Some(keys.to_vec()),

@@ -4,7 +4,8 @@ use super::{Kind, Scope, Shape};
 use Scope::{Cluster, Namespaced, Unknown};
 use Shape::{D, I, L, O};
 
-/// The fields of each definition that are maps or lists, in order of name; `*` stands for all others.
+/// The fields of each definition that are maps or lists, in order of name; `*` stands for all
+/// others.
 #[rustfmt::skip]
 pub(super) static DEFINITIONS: &[&[(&str, Shape)]] = &[
     /* 0 */ &[("dryRun", O), ("preconditions", O)],

@@ -1,4 +1,5 @@
-//! JSON patches on nodes: kustomize's parsing of patches, and kyaml's parsing of the patched object. The operations are those of [`driftless_manifest::JsonPatch`].
+//! JSON patches on nodes: kustomize's parsing of patches, and kyaml's parsing of the patched
+//! object. The operations are those of [`driftless_manifest::JsonPatch`].
 
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
@@ -63,7 +64,8 @@ impl JsonPatch {
     /// Applies the operations to an object.
     ///
     /// # Errors
-    /// A path that leads nowhere, a test that fails, or an operation that costs more than is left of the budget.
+    /// A path that leads nowhere, a test that fails, or an operation that costs more than is left
+    /// of the budget.
     pub fn apply(&self, object: Node, budget: &Budget) -> Result<Node, Error> {
         budget.spend_steps(object.size())?;
         let mut value = node::into_value(object)?;
@@ -82,7 +84,8 @@ fn json_size(text: &str) -> usize {
     text_nodes(text.len()) + text.bytes().map(weight).sum::<usize>()
 }
 
-/// Converts the patched object like kyaml: every number has become a float and is written as such, and strings have quotes only where they need them.
+/// Converts the patched object like kyaml: every number has become a float and is written as such,
+/// and strings have quotes only where they need them.
 fn from_json(value: Value) -> Node {
     match value {
         Value::Number(number) => {

@@ -51,7 +51,8 @@ fn text_of(
     }
 }
 
-/// Separates the result of reading a patch as one kind from a used-up budget, which is always an error.
+/// Separates the result of reading a patch as one kind from a used-up budget, which is always an
+/// error.
 fn unless_spent<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match read {
         Err(error) if error.is_budget() => Err(error),
@@ -86,7 +87,8 @@ impl Patch {
                     retype: options.allow_kind_change,
                 };
                 let patches = patches.into_iter().map(|mut patch| {
-                    // kustomize keeps the options in the patch's annotations, which makes the other annotations strings.
+                    // kustomize keeps the options in the patch's annotations, which makes the other
+                    // annotations strings.
                     if flags.rename || flags.retype {
                         let texts = patch.texts("annotations");
                         patch.set_texts("annotations", texts);
@@ -180,7 +182,8 @@ fn apply_json(
     Ok(())
 }
 
-/// Returns the object as a JSON patch sees it: with kustomize's internal annotations, so that there are annotations to add to even if the file has none.
+/// Returns the object as a JSON patch sees it: with kustomize's internal annotations, so that there
+/// are annotations to add to even if the file has none.
 fn with_history(resource: &Resource, budget: &Budget) -> Result<Node, Error> {
     budget.spend_steps(resource.node.size())?;
     let mut seen = Resource::new(resource.node.clone());

@@ -56,7 +56,8 @@ pub(crate) fn fix_references(
     Ok(())
 }
 
-/// Fails if the apiVersion starts with a slash: kustomize joins it again from group and version, and refuses to resolve references if the result differs.
+/// Fails if the apiVersion starts with a slash: kustomize joins it again from group and version,
+/// and refuses to resolve references if the result differs.
 fn check_api_version(resource: &Resource) -> Result<(), Error> {
     if !resource.api_version().starts_with('/') {
         return Ok(());
@@ -111,7 +112,8 @@ impl<'c> Referrers<'c> {
     }
 }
 
-/// The properties of an object that may be referred to. None of them changes while references are fixed.
+/// The properties of an object that may be referred to. None of them changes while references are
+/// fixed.
 struct Target {
     api_version: String,
     kind: String,
@@ -388,7 +390,8 @@ impl Search<'_> {
         }
     }
 
-    /// Checks whether the object can be referred to at all: it is in the same namespace, in none, or bound from another.
+    /// Checks whether the object can be referred to at all: it is in the same namespace, in none,
+    /// or bound from another.
     fn is_reachable(&self, target: &Target) -> bool {
         self.reaches(
             target.cluster,
@@ -404,7 +407,8 @@ impl Search<'_> {
             || self.referrer.subject_namespaces.contains(namespace)
     }
 
-    /// Checks whether the object is in the namespace of the reference: its original one, or otherwise its present one.
+    /// Checks whether the object is in the namespace of the reference: its original one, or
+    /// otherwise its present one.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         match namespace {
             None => true,

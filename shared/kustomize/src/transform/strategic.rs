@@ -56,7 +56,8 @@ impl SmPatch {
     }
 }
 
-/// Patches objects by index; each gets a separate copy, which takes group and version from the object.
+/// Patches objects by index; each gets a separate copy, which takes group and version from the
+/// object.
 pub(super) fn apply_selected(
     map: &mut ResMap,
     selected: &[usize],
@@ -130,7 +131,8 @@ fn patch_resource(
     resource.shares.sync(&mut resource.node, &context.budget)
 }
 
-/// Checks whether a patch removes or replaces all annotations. kustomize keeps an object's history there, and then loses it.
+/// Checks whether a patch removes or replaces all annotations. kustomize keeps an object's history
+/// there, and then loses it.
 fn wipes_annotations(patch: &Node) -> bool {
     let replaces = |node: &Node| {
         node.get("$patch")
@@ -163,7 +165,8 @@ fn forget(resource: &mut Resource) {
 pub(crate) struct Strategic(Vec<SmPatch>);
 
 impl Strategic {
-    /// Reads patches: each entry is a patch, or otherwise the path of one. `inline` holds further ones.
+    /// Reads patches: each entry is a patch, or otherwise the path of one. `inline` holds further
+    /// ones.
     ///
     /// # Errors
     /// A file that cannot be read, or no patch at all.

@@ -23,7 +23,8 @@ declare! {
     pub(crate) struct Target {
         "selector" pub selector: Option<Selector>,
         "fieldPath" pub field_path: String,
-        /// The part of a file path that the value becomes, counted from 1. 0 replaces the whole string.
+        /// The part of a file path that the value becomes, counted from 1. 0 replaces the whole
+        /// string.
         "filePathPosition" pub file_path_position: i64,
     }
 }
@@ -111,7 +112,8 @@ fn field<'m>(map: &'m mut Map, name: &str, last: bool) -> Option<&'m mut Node> {
     map.get_mut(name)
 }
 
-/// Inserts a part into a file path; an absolute path stays absolute, and a position beyond the end is the end.
+/// Inserts a part into a file path; an absolute path stays absolute, and a position beyond the end
+/// is the end.
 fn insert_part(path: &str, position: usize, part: &str) -> String {
     let absolute = path.starts_with('/');
     let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();

@@ -82,7 +82,8 @@ fn value_of(map: &ResMap, var: &Var) -> Result<Option<Scalar>, Error> {
     })
 }
 
-/// Returns the value as Go reads it: integers are decimal, and those that are too large are floats. `None` for other spellings of a number, which kustomize does not find.
+/// Returns the value as Go reads it: integers are decimal, and those that are too large are floats.
+/// `None` for other spellings of a number, which kustomize does not find.
 fn number(scalar: &Scalar) -> Option<Scalar> {
     if scalar.tag != Tag::Int {
         return Some(scalar.clone());

@@ -1,4 +1,5 @@
-//! The calls of a kustomization to the Helm engine, and the use of its answers. The tests of `driftless build` compare with the real tools, over `tests/corpus/kustomize-charts`.
+//! The calls of a kustomization to the Helm engine, and the use of its answers. The tests of
+//! `driftless build` compare with the real tools, over `tests/corpus/kustomize-charts`.
 
 use driftless_kustomize::{Build, ChartCall, Charts, Options, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};

@@ -1,4 +1,5 @@
-//! The cases of `tests/corpus/kustomize`, whose answers kustomize v5.8.2 has written (see `tests/oracle/kustomize-corpus`).
+//! The cases of `tests/corpus/kustomize`, whose answers kustomize v5.8.2 has written (see
+//! `tests/oracle/kustomize-corpus`).
 
 use driftless_kustomize::{Build, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};

@@ -140,7 +140,8 @@ fn strings_that_must_be_parsed_cost_steps() {
     assert!(render(&tree, "", &with(2_000_000)).is_ok());
 }
 
-/// Returns a few hundred bytes that are ten to the power of `levels` values when their aliases are copied.
+/// Returns a few hundred bytes that are ten to the power of `levels` values when their aliases are
+/// copied.
 fn aliases(levels: usize) -> String {
     (1..=levels).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
         let refs = vec![format!("*a{}", i - 1); 10].join(", ");
@@ -205,7 +206,8 @@ fn files_of_definitions_cost_what_they_become() {
     );
 }
 
-/// A patch that replaces, and a replacement that copies, could nest an object deeper with each step.
+/// A patch that replaces, and a replacement that copies, could nest an object deeper with each
+/// step.
 #[test]
 fn objects_cannot_be_nested_deeper_than_a_document() {
     let levels = 900;
@@ -296,7 +298,8 @@ fn replacements_keep_the_quotes_beside_them() {
     assert_eq!(built[0].pointer("/data/f"), Some(&json!(want)));
 }
 
-/// kustomize does not look for items of lists when it follows field paths, and has no wildcard in them.
+/// kustomize does not look for items of lists when it follows field paths, and has no wildcard in
+/// them.
 #[test]
 fn wildcards_in_field_paths_are_refused() {
     let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: $(V), '0': y}}";

@@ -17,10 +17,12 @@ use driftless_go::float;
 
 /// Converts a node to the JSON value of the dialect's library and Go's `encoding/json`.
 ///
-/// Duplicate keys are refused and `<<` is merged. Keys that are numbers or booleans become strings, but v3 does that only for the outermost mapping, and refuses them in nested ones.
+/// Duplicate keys are refused and `<<` is merged. Keys that are numbers or booleans become strings,
+/// but v3 does that only for the outermost mapping, and refuses them in nested ones.
 ///
 /// # Errors
-/// [`YamlError`] for a node that the library refuses (a tag that does not match, a list as a key) or that cannot be JSON (`.inf`).
+/// [`YamlError`] for a node that the library refuses (a tag that does not match, a list as a key)
+/// or that cannot be JSON (`.inf`).
 pub fn node_to_value(node: &Node, file: &str, dialect: Dialect) -> Result<Value, YamlError> {
     document(node, dialect).map_err(|fault| fault.in_file(file))
 }
@@ -37,9 +39,11 @@ fn document(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
 enum Keys {
     /// Numbers and booleans are formatted, like in sigs.k8s.io/yaml.
     V2,
-    /// v3 reads the outermost mapping into a Go map with string keys: each key is the scalar's string.
+    /// v3 reads the outermost mapping into a Go map with string keys: each key is the scalar's
+    /// string.
     V3Document,
-    /// In a nested mapping, a key that is not a string makes a map that `encoding/json` cannot write: kustomize fails.
+    /// In a nested mapping, a key that is not a string makes a map that `encoding/json` cannot
+    /// write: kustomize fails.
     V3,
 }
 
@@ -66,7 +70,8 @@ impl Keys {
     }
 }
 
-/// Parses the documents of a file to values, without empty ones. A document `null` or `~` is a `Value::Null`.
+/// Parses the documents of a file to values, without empty ones. A document `null` or `~` is a
+/// `Value::Null`.
 ///
 /// # Errors
 /// Those of [`parse`](super::parse) and [`node_to_value`].
@@ -79,7 +84,8 @@ pub fn documents(
     read_documents(text, file, dialect, limits, None)
 }
 
-/// Parses like [`documents`], and also charges a fuel that the caller has for more than this file: see [`parse_within`](super::parse_within).
+/// Parses like [`documents`], and also charges a fuel that the caller has for more than this file:
+/// see [`parse_within`](super::parse_within).
 ///
 /// # Errors
 /// Those of [`documents`], or the fuel has run out.
@@ -119,7 +125,8 @@ fn fault(node: &Node, kind: YamlErrorKind) -> Fault {
     }
 }
 
-/// Converts a node. Each level of nesting takes the stack frames of this function and of [`mapping`], so everything else is kept out of them.
+/// Converts a node. Each level of nesting takes the stack frames of this function and of
+/// [`mapping`], so everything else is kept out of them.
 fn value(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
     match &node.kind {
         NodeKind::Scalar { text, style } => scalar(node, text, *style, dialect),
@@ -300,7 +307,8 @@ fn float_key(f: f64) -> String {
     }
 }
 
-/// Converts a mapping with `<<`. In v2 a merge overrides the keys before it; in v3 the mapping's own keys always win.
+/// Converts a mapping with `<<`. In v2 a merge overrides the keys before it; in v3 the mapping's
+/// own keys always win.
 #[inline(never)]
 fn merged(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fault> {
     let mut map = Map::new();

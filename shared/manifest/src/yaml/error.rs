@@ -5,7 +5,9 @@ use std::fmt;
 
 /// The error of a YAML file that was refused.
 ///
-/// Displayed as `file:line:column: problem, expectation`. Lines and columns count from 1, columns in characters. The message never repeats content of the document except the name of a key or an anchor.
+/// Displayed as `file:line:column: problem, expectation`. Lines and columns count from 1, columns
+/// in characters. The message never repeats content of the document except the name of a key or an
+/// anchor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {kind}")]
 pub struct YamlError {

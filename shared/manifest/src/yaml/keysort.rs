@@ -1,10 +1,12 @@
-//! The order of keys of a map in go-yaml v2: letters by code point, runs of digits by their value, and other characters before letters.
+//! The order of keys of a map in go-yaml v2: letters by code point, runs of digits by their value,
+//! and other characters before letters.
 
 use std::cmp::Ordering;
 
 /// Sorts the entries of a map by their keys.
 ///
-/// The order is not total (`12:60` < `1e3` < `9"` < `12:60`), so the standard library's sort must not be used: it may panic. Go's output is random for such keys.
+/// The order is not total (`12:60` < `1e3` < `9"` < `12:60`), so the standard library's sort must
+/// not be used: it may panic. Go's output is random for such keys.
 pub(crate) fn sort<V: Copy>(mut entries: Vec<(&str, V)>) -> Vec<(&str, V)> {
     let sorted = entries
         .windows(2)
@@ -54,7 +56,8 @@ fn compare(a: &str, b: &str) -> Ordering {
 
 /// Compares the runs of digits that begin where two keys differ.
 fn digits(before: &str, a: &str, b: &str) -> Ordering {
-    // A zero inside a number is part of it: 10 and 1x differ at the zero, and it must not count as a leading one.
+    // A zero inside a number is part of it: 10 and 1x differ at the zero, and it must not count as
+    // a leading one.
     let inside = (a.starts_with('0') || b.starts_with('0')) && ends_in_number(before);
     let start = i64::from(inside);
     let (na, la) = run(a, start);

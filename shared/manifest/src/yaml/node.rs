@@ -1,4 +1,5 @@
-//! The parsed form of a YAML file, with order, styles, tags and positions, and the limits of parsing one.
+//! The parsed form of a YAML file, with order, styles, tags and positions, and the limits of
+//! parsing one.
 
 use crate::fuel::{Fuel, FuelLimits};
 
@@ -9,7 +10,9 @@ pub struct Limits {
     pub bytes: usize,
     /// Levels of nesting.
     pub depth: usize,
-    /// Nodes of all documents together, after aliases are expanded. A mapping counts as five, because its table takes most of the memory. An anchored node counts as two in a file with aliases.
+    /// Nodes of all documents together, after aliases are expanded. A mapping counts as five,
+    /// because its table takes most of the memory. An anchored node counts as two in a file with
+    /// aliases.
     pub nodes: usize,
     /// Documents in the file, including empty ones.
     pub documents: usize,
@@ -28,7 +31,8 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// Returns 16 MiB, 1,000 levels, 1,000,000 nodes and 50,000 documents: many times the size that a cluster accepts for one object (1.5 MiB), or Helm for the manifest of a release.
+    /// Returns 16 MiB, 1,000 levels, 1,000,000 nodes and 50,000 documents: many times the size that
+    /// a cluster accepts for one object (1.5 MiB), or Helm for the manifest of a release.
     fn default() -> Self {
         Limits {
             bytes: 16 << 20,
@@ -39,14 +43,16 @@ impl Default for Limits {
     }
 }
 
-/// A YAML node with its written order, styles and tags; aliases are replaced by a copy of their anchor's node.
+/// A YAML node with its written order, styles and tags; aliases are replaced by a copy of their
+/// anchor's node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The line, from 1. A copy for an alias has the position of its anchor's node.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The tag in its long form (`tag:yaml.org,2002:str`, `!local`, `!` for the non-specific tag), if one was written.
+    /// The tag in its long form (`tag:yaml.org,2002:str`, `!local`, `!` for the non-specific tag),
+    /// if one was written.
     pub tag: Option<String>,
     /// The kind of the node, with its content.
     pub kind: NodeKind,

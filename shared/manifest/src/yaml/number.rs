@@ -6,7 +6,8 @@ use serde_json::Number;
 /// Whole numbers below 2^53 are exact as doubles.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Converts a float to the number in Go's JSON: `1e3` becomes the integer 1000, because `encoding/json` writes it without a point. `None` for NaN and the infinities.
+/// Converts a float to the number in Go's JSON: `1e3` becomes the integer 1000, because
+/// `encoding/json` writes it without a point. `None` for NaN and the infinities.
 pub(super) fn json_number(f: f64) -> Option<Number> {
     if f.fract() != 0.0 || f.abs() >= 1e21 {
         return Number::from_f64(f);

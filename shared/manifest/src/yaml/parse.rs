@@ -10,7 +10,10 @@ use crate::fuel::{Fuel, OutOfFuel};
 
 /// Parses every document of a file.
 ///
-/// An empty document (nothing between two `---`) is a node for which [`Node::is_empty`] holds, so that callers can count or skip it; a file without documents gives an empty list. Aliases are replaced by copies of their anchor's node, and the copies count towards the limits. `file` is used only in errors.
+/// An empty document (nothing between two `---`) is a node for which [`Node::is_empty`] holds, so
+/// that callers can count or skip it; a file without documents gives an empty list. Aliases are
+/// replaced by copies of their anchor's node, and the copies count towards the limits. `file` is
+/// used only in errors.
 ///
 /// Go's `Unmarshal` reads only the first document; here the whole file must be valid.
 ///
@@ -20,7 +23,9 @@ pub fn parse(text: &[u8], file: &str, limits: &Limits) -> Result<Vec<Node>, Yaml
     parse_each(text, file, limits, None, false).map(|read| read.0)
 }
 
-/// Parses like [`parse`], and also charges a fuel that the caller has for more than this file: `STEPS_PER_NODE` steps for every node that is created, including copies for aliases, even if the file is not valid, and the nodes themselves. A caller that drops the nodes gives them back.
+/// Parses like [`parse`], and also charges a fuel that the caller has for more than this file:
+/// `STEPS_PER_NODE` steps for every node that is created, including copies for aliases, even if the
+/// file is not valid, and the nodes themselves. A caller that drops the nodes gives them back.
 ///
 /// # Errors
 /// Those of [`parse`], or the fuel has run out.
@@ -67,7 +72,10 @@ fn parse_each(
     Ok((documents, comments))
 }
 
-/// Parses one node of the first document: the one at the keys of `path`, mapping by mapping; `None` if it does not exist. The whole file must be valid, but nodes outside the path are dropped immediately: the limits on nodes count the nodes that are kept and the largest dropped one, so that a document of many entries costs about as much as one of them.
+/// Parses one node of the first document: the one at the keys of `path`, mapping by mapping; `None`
+/// if it does not exist. The whole file must be valid, but nodes outside the path are dropped
+/// immediately: the limits on nodes count the nodes that are kept and the largest dropped one, so
+/// that a document of many entries costs about as much as one of them.
 ///
 /// # Errors
 /// Those of [`parse`].
@@ -146,7 +154,8 @@ fn line_of(text: &[u8], at: usize) -> Mark {
     }
 }
 
-/// Finds the first character that YAML does not allow: control characters except tab, line breaks and NEL.
+/// Finds the first character that YAML does not allow: control characters except tab, line breaks
+/// and NEL.
 fn forbidden(text: &[u8]) -> Option<usize> {
     let suspect = |b: &u8| {
         (*b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r')) || matches!(b, 0x7f | 0xc2 | 0xef)
@@ -190,7 +199,8 @@ struct Frame<'t> {
     spent: Spent,
 }
 
-/// Nodes that a mapping counts as, in addition to itself: its table is by far the largest part of a small one.
+/// Nodes that a mapping counts as, in addition to itself: its table is by far the largest part of a
+/// small one.
 const MAPPING_NODES: usize = 4;
 
 #[derive(Clone, Copy, Default)]
@@ -292,7 +302,8 @@ impl<'l, 't> Builder<'l, 't> {
         self.charge(cost, at)
     }
 
-    /// Charges the fuel of the file and the caller's. The document and the copies for its anchors are in memory together, so they share the fuel.
+    /// Charges the fuel of the file and the caller's. The document and the copies for its anchors
+    /// are in memory together, so they share the fuel.
     fn charge(&self, cost: Spent, at: Mark) -> Result<(), Fault> {
         let own = self.fuel.nodes(cost.nodes);
         own.and_then(|()| self.fuel.bytes(cost.bytes))

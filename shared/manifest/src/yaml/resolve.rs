@@ -90,7 +90,8 @@ fn number(text: &str, dialect: Dialect) -> Resolved {
     signed_digits(plain, dialect).unwrap_or(Resolved::Str)
 }
 
-/// Parses yaml's own forms of binary (and, in v3, octal) numbers, which have a sign after the prefix in addition to Go's forms.
+/// Parses yaml's own forms of binary (and, in v3, octal) numbers, which have a sign after the
+/// prefix in addition to Go's forms.
 fn signed_digits(text: &str, dialect: Dialect) -> Option<Resolved> {
     let (digits, radix) = match (text.strip_prefix("0b"), text.strip_prefix("0o")) {
         (Some(digits), _) => (digits, 2),
@@ -136,7 +137,8 @@ fn radix(digits: &str) -> (u32, &str) {
     }
 }
 
-/// Parses `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?` within the range of a double (Go refuses 1e999).
+/// Parses `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?` within the range of a double (Go
+/// refuses 1e999).
 fn float(text: &str) -> Option<f64> {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, rest) = digits(rest);

@@ -14,7 +14,8 @@ pub(crate) struct Timestamp {
     offset: Option<i32>,
 }
 
-/// Parses `2001-1-2`, `2001-1-2T15:4:5.9Z`, `...t...+01:00` and `2001-1-2 15:4:5.9`, and no other form.
+/// Parses `2001-1-2`, `2001-1-2T15:4:5.9Z`, `...t...+01:00` and `2001-1-2 15:4:5.9`, and no other
+/// form.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
     if bytes.len() < 8 || bytes[4] != b'-' || !bytes[..4].iter().all(u8::is_ascii_digit) {
@@ -62,7 +63,8 @@ fn field(text: &str) -> Option<(u32, &str)> {
     Some((text.get(..count)?.parse().ok()?, &text[count..]))
 }
 
-/// Parses an optional fraction, `.123456789`. Go also accepts a comma, and drops digits below a nanosecond.
+/// Parses an optional fraction, `.123456789`. Go also accepts a comma, and drops digits below a
+/// nanosecond.
 fn fraction(text: &str) -> Option<(u32, &str)> {
     let Some(digits) = text.strip_prefix(['.', ',']) else {
         return Some((0, text));
@@ -118,7 +120,8 @@ fn days(year: u32, month: u32) -> u32 {
 }
 
 impl Timestamp {
-    /// Formats the timestamp like the JSON of Go's `time.Time`: RFC 3339 with as many digits of the second as needed.
+    /// Formats the timestamp like the JSON of Go's `time.Time`: RFC 3339 with as many digits of the
+    /// second as needed.
     pub(crate) fn rfc3339(&self) -> String {
         let mut out = format!(
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",

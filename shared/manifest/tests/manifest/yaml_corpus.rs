@@ -1,4 +1,5 @@
-//! Compares the YAML parser and writer with the outputs of the Go libraries for the same inputs: `tests/corpus/yaml`, written by `tests/oracle/yaml`.
+//! Compares the YAML parser and writer with the outputs of the Go libraries for the same inputs:
+//! `tests/corpus/yaml`, written by `tests/oracle/yaml`.
 
 use std::path::Path;
 
@@ -75,7 +76,8 @@ fn writes_as_go_does_and_reads_it_back() {
             wrong.push(format!("{value}\n  go   {want}\n  here {got:?}"));
         }
         let back = documents(got.as_bytes(), "out.yaml", Dialect::V2, &Limits::default());
-        // A key that is written like the merge key cannot be read back, and 1e+20 cannot be distinguished from a whole number, also in Go.
+        // A key that is written like the merge key cannot be read back, and 1e+20 cannot be
+        // distinguished from a whole number, also in Go.
         if !value.is_number()
             && value.get("<<").is_none()
             && back.as_deref().map(<[Value]>::first) != Ok(Some(value))

@@ -1,4 +1,5 @@
-//! Hostile files fail quickly with an error that names the limit, and errors have the position but never the content.
+//! Hostile files fail quickly with an error that names the limit, and errors have the position but
+//! never the content.
 
 use std::time::Duration;
 
@@ -94,7 +95,8 @@ fn limits_hold() {
     }
 }
 
-/// Repeated parses end with the caller's fuel, even if each of them fails: a file of a few hundred bytes may have a hundred thousand values before its error.
+/// Repeated parses end with the caller's fuel, even if each of them fails: a file of a few hundred
+/// bytes may have a hundred thousand values before its error.
 #[test]
 fn texts_spend_the_fuel_of_the_caller() {
     let fuel = |limits| Fuel::new(limits);
@@ -142,7 +144,8 @@ fn texts_spend_the_fuel_of_the_caller() {
         let before = tank.nodes_spent();
         let values = documents_within(text, "in.yaml", Dialect::V2, &limits, &tank).unwrap();
         assert_eq!(values.len(), 1);
-        // Five for the mapping, a list of three, three keys, two scalars, and the copy for the anchor.
+        // Five for the mapping, a list of three, three keys, two scalars, and the copy for the
+        // anchor.
         assert_eq!(tank.nodes_spent() - before, 5 + 4 + 3 + 2 + 1);
         tank.give_back(tank.nodes_spent() - before, 0);
     }
@@ -156,7 +159,8 @@ fn texts_spend_the_fuel_of_the_caller() {
     ));
 }
 
-/// The deepest values are copied and dropped by recursion on a stack of 512 KiB, and parsed on the stack of a worker of an asynchronous runtime.
+/// The deepest values are copied and dropped by recursion on a stack of 512 KiB, and parsed on the
+/// stack of a worker of an asynchronous runtime.
 #[test]
 fn the_deepest_values_fit_on_small_stacks() {
     fn on<T: Send + 'static>(stack: usize, work: impl FnOnce() -> T + Send + 'static) -> T {

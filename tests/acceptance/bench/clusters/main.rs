@@ -1,10 +1,12 @@
-//! A thousand embedded clusters in one process: how large an empty one is, and how long one process takes to sync a
-//! fleet that spans them all: one hub and a Kustomization for each remote cluster, run by the core's own steps without a
-//! socket.
+//! A thousand embedded clusters in one process: how large an empty one is, and how long one process
+//! takes to sync a fleet that spans them all: one hub and a Kustomization for each remote cluster,
+//! run by the core's own steps without a socket.
 //!
-//! `cargo bench -p driftless-acceptance --bench clusters -- [--clusters N] [--objects N] [--max-s S] [--max-kib KIB]`
+//! `cargo bench -p driftless-acceptance --bench clusters -- [--clusters N] [--objects N] [--max-s
+//! S] [--max-kib KIB]`
 //!
-//! If a figure is above its limit (seconds for the first sync, KiB for an empty cluster), the exit code is not 0.
+//! If a figure is above its limit (seconds for the first sync, KiB for an empty cluster), the exit
+//! code is not 0.
 
 mod world;
 

@@ -1,4 +1,5 @@
-//! The fleet: a directory as its repository, one hub, and for each remote cluster a kubeconfig Secret and a Kustomization.
+//! The fleet: a directory as its repository, one hub, and for each remote cluster a kubeconfig
+//! Secret and a Kustomization.
 
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
 use driftless_adapters::git::DirectoryGit;
@@ -103,8 +104,8 @@ impl World {
         }
     }
 
-    /// Runs steps until nothing is due: from the source for a push, from every Kustomization for the timer. Returns the
-    /// number of steps.
+    /// Runs steps until nothing is due: from the source for a push, from every Kustomization for
+    /// the timer. Returns the number of steps.
     pub async fn sync(&self, cause: Cause) -> usize {
         let ids: Vec<ObjectRef> = match cause {
             Cause::Push => vec![ObjectRef::new(
@@ -145,7 +146,8 @@ impl World {
     fn take(&self, due: &mut VecDeque<Request>) {
         let mut known: HashSet<Request> = due.iter().cloned().collect();
         let sent = self.queue.take().into_iter();
-        // A worker that finds an object leased by another one requeues it after a few seconds: here, at once.
+        // A worker that finds an object leased by another one requeues it after a few seconds:
+        // here, at once.
         let new = sent.filter(|(_, delay)| *delay < Duration::from_secs(60));
         due.extend(new.filter_map(|(request, _)| known.insert(request.clone()).then_some(request)));
     }
@@ -216,7 +218,8 @@ fn name(number: usize) -> String {
     format!("cluster-{number}")
 }
 
-/// Writes the repository: the hub's directory with a Kustomization for each cluster, and the apps that all of them run.
+/// Writes the repository: the hub's directory with a Kustomization for each cluster, and the apps
+/// that all of them run.
 fn fleet(clusters: usize, objects: usize) -> TempDir {
     let directory = TempDir::new().expect("a directory");
     let write = |path: &str, documents: Vec<Value>| {

@@ -86,7 +86,8 @@ fn keys_of_servers_as_flux_scans_them() {
         let flags = [servers.url(name), key.to_owned()];
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         match name.as_str() {
-            // Its first message is computed from a key of ML-KEM. A server that offers this exchange also offers others.
+            // Its first message is computed from a key of ML-KEM. A server that offers this
+            // exchange also offers others.
             "exchange-mlkem768x25519-sha256" => {
                 let (_, ours) = both(directory.path(), &args(&flags));
                 ours.refused(1, &["offers other key exchanges", "--known-hosts-file"]);

@@ -34,7 +34,8 @@ pub fn act(name: &'static str, spec: Value, steps: impl IntoIterator<Item = Vec<
     }
 }
 
-/// Returns an edit that requests a reconciliation, and sets further annotations of `reconcile.fluxcd.io`.
+/// Returns an edit that requests a reconciliation, and sets further annotations of
+/// `reconcile.fluxcd.io`.
 pub fn ask(annotations: &[&str]) -> Edit {
     let mut all = json!({"reconcile.fluxcd.io/requestedAt": "now"});
     for one in annotations {
@@ -59,7 +60,8 @@ impl Act {
         self
     }
 
-    /// Makes a step's edits in the cluster. `objects` is the API path of the objects of the act's kind.
+    /// Makes a step's edits in the cluster. `objects` is the API path of the objects of the act's
+    /// kind.
     pub fn edit(&self, side: &Side, objects: &str, step: usize) {
         let api = side.cluster.api();
         for edit in self.steps.get(step).into_iter().flatten() {

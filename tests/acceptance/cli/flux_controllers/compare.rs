@@ -28,8 +28,9 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Waits until both sides have settled and are the same in two snapshots in a row; panics with the differences if they
-    /// do not. `is_settled` returns whether both sides have settled, and may remove differences that no longer matter.
+    /// Waits until both sides have settled and are the same in two snapshots in a row; panics with
+    /// the differences if they do not. `is_settled` returns whether both sides have settled, and
+    /// may remove differences that no longer matter.
     pub fn eventually_the_same(
         &mut self,
         mut is_settled: impl FnMut([&Snapshot; 2], &mut Vec<String>) -> bool,

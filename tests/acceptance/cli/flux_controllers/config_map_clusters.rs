@@ -1,5 +1,5 @@
-//! Objects with `spec.kubeConfig.configMapRef`: on a cluster that accepts a token (each side's own), and with invalid
-//! ConfigMaps.
+//! Objects with `spec.kubeConfig.configMapRef`: on a cluster that accepts a token (each side's
+//! own), and with invalid ConfigMaps.
 
 use driftless_harness::cluster::Cluster;
 use serde_json::{Value, json};

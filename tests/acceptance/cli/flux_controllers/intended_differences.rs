@@ -1,4 +1,5 @@
-//! The intended differences between Flux and driftless. An entry that no longer differs must be removed.
+//! The intended differences between Flux and driftless. An entry that no longer differs must be
+//! removed.
 
 /// A pattern over the place of a difference, and the reason for the difference.
 pub type IntendedDifference = (&'static str, &'static str);

@@ -69,7 +69,8 @@ fn fixed(name: &str, text: &str) -> String {
     config(name, text) + "immutable: true\n"
 }
 
-/// Returns all acts, each with the files of its directory. A step of one act must not depend on one of another act.
+/// Returns all acts, each with the files of its directory. A step of one act must not depend on one
+/// of another act.
 pub fn acts() -> Vec<(Act, Files)> {
     let mut all = commits();
     all.extend(specs());

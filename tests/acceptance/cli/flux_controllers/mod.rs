@@ -1,4 +1,5 @@
-//! Comparisons with Flux's own controllers: what they and `driftless serve` make of the same objects.
+//! Comparisons with Flux's own controllers: what they and `driftless serve` make of the same
+//! objects.
 
 mod act;
 mod compare;
@@ -20,11 +21,12 @@ use driftless_harness::cluster::Cluster;
 use site::{Side, Sources};
 use snapshot::{Snapshot, ready};
 
-/// An object that driftless retries long before Flux does: it is only compared once both sides have failed at the same
-/// time.
+/// An object that driftless retries long before Flux does: it is only compared once both sides have
+/// failed at the same time.
 const RETRIED: &str = "kustomizations no-health";
 
-/// Compares the same objects, reconciled by the controllers on one cluster and by driftless on another.
+/// Compares the same objects, reconciled by the controllers on one cluster and by driftless on
+/// another.
 #[test]
 fn flux_controllers_and_driftless_write_the_same() {
     let sources = Sources::new();

@@ -1,4 +1,5 @@
-//! Releases over several steps: failures and their remediation, failing hooks and tests, drift, requests.
+//! Releases over several steps: failures and their remediation, failing hooks and tests, drift,
+//! requests.
 
 use super::act::{Act, CORE, delete_all, longest};
 use super::compare::Comparison;

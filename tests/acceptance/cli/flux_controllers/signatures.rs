@@ -25,7 +25,8 @@ const OBJECTS: [[&str; 5]; 7] = [
 const ISSUER: &str = "https://token.example.com";
 const SUBJECT: &str = "https://git.example.com/acme/web/release.yaml@refs/heads/main";
 
-/// The name, chart, version, issuer and Secret of an OCIRepository that an identity of a Sigstore must have signed.
+/// The name, chart, version, issuer and Secret of an OCIRepository that an identity of a Sigstore
+/// must have signed.
 const KEYLESS: [[&str; 5]; 6] = [
     ["keyless", "web", "1.0.0", "^https://token", "sigstore"],
     ["keyless-2", "acts", "1.0.0", "^https://token", "sigstore"],

@@ -1,4 +1,5 @@
-//! A cluster under Flux's controllers or driftless, and the sources of both: repositories of charts and of manifests.
+//! A cluster under Flux's controllers or driftless, and the sources of both: repositories of charts
+//! and of manifests.
 
 use driftless_harness::aws::MiniStack;
 use driftless_harness::charts::{Host, index, package_directory, push};
@@ -56,7 +57,8 @@ impl Sources {
         sources
     }
 
-    /// Puts the addresses of this run into manifests. The placeholders are too long to occur in a certificate by chance.
+    /// Puts the addresses of this run into manifests. The placeholders are too long to occur in a
+    /// certificate by chance.
     pub fn fill(&self, manifests: &str) -> String {
         manifests
             .replace("CHARTS", &self.charts.url())
@@ -75,8 +77,8 @@ pub fn host() -> Host {
         .expect("a host")
 }
 
-/// Pushes a chart until source-controller does not mistake its digest for a refused login. The digest depends on the
-/// file's time.
+/// Pushes a chart until source-controller does not mistake its digest for a refused login. The
+/// digest depends on the file's time.
 pub fn publish(directory: &Path, packed: &Path, host: &Host, (chart, version): (&str, &str)) {
     loop {
         push(directory, packed, host, "charts");
@@ -90,8 +92,8 @@ pub fn publish(directory: &Path, packed: &Path, host: &Host, (chart, version): (
     }
 }
 
-/// Returns whether source-controller 1.9.1 takes a chart's failure for a refused login if its message contains this
-/// string (`buildFromHelmRepository`).
+/// Returns whether source-controller 1.9.1 takes a chart's failure for a refused login if its
+/// message contains this string (`buildFromHelmRepository`).
 fn is_taken_for_a_refusal(text: &str) -> bool {
     text.contains("401")
 }

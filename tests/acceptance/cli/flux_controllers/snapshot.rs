@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::LazyLock;
 
-/// Objects by kind and name, and their events by `events of`, kind and name. Names are unique across the namespaces.
+/// Objects by kind and name, and their events by `events of`, kind and name. Names are unique
+/// across the namespaces.
 pub type Snapshot = BTreeMap<String, Value>;
 
 const NAMESPACES: [&str; 2] = ["apps", "elsewhere"];
@@ -57,7 +58,8 @@ pub fn ready(object: &Value) -> Option<&Value> {
     conditions.find(|one| one["type"] == "Ready")
 }
 
-/// Returns whether an object's present generation and its last request have been reconciled, with success or not.
+/// Returns whether an object's present generation and its last request have been reconciled, with
+/// success or not.
 pub fn is_settled(object: &Value) -> bool {
     let (meta, status) = (&object["metadata"], &object["status"]);
     let is_suspended = object["spec"]["suspend"] == true;
@@ -138,7 +140,8 @@ fn events(cluster: &Cluster, namespace: &str, snapshot: &mut Snapshot) {
     }
 }
 
-/// Removes from a message the time that an action took, and the last lines of the log of Helm's library.
+/// Removes from a message the time that an action took, and the last lines of the log of Helm's
+/// library.
 fn timeless(message: &str) -> String {
     static TOOK: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(passed in|failed after|finished in) [0-9.hmµs]+").expect("a pattern")

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 /// A kind of source, and the act of one of its objects.
 pub type Source = (&'static str, Act);
 
-/// Returns the Secrets that exist before any source. Names in capitals are placeholders that a run fills in.
+/// Returns the Secrets that exist before any source. Names in capitals are placeholders that a run
+/// fills in.
 pub fn secrets() -> Vec<Value> {
     let secret = |name: &str, kind: &str, entries: &Value| {
         json!({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": name, "namespace": "apps"},

@@ -1,4 +1,5 @@
-//! Sources over several steps: logins, certificates, references, ranges, missing and broken objects.
+//! Sources over several steps: logins, certificates, references, ranges, missing and broken
+//! objects.
 
 use super::act::{Act, longest};
 use super::compare::Comparison;
@@ -177,7 +178,8 @@ fn create(side: &Side, (kind, act): &(&str, Act), fill: &impl Fn(&Value) -> Valu
     created.unwrap_or_else(|error| panic!("{kind} {}: {error:?}", act.name));
 }
 
-/// Returns whether every source has settled. A registry of charts is not reconciled by itself, so it never settles.
+/// Returns whether every source has settled. A registry of charts is not reconciled by itself, so
+/// it never settles.
 fn has_settled(side: &Snapshot) -> bool {
     let kinds = [
         "helmrepositories",

@@ -1,4 +1,5 @@
-//! From the controllers to driftless and back, on one cluster: no object is recreated or left behind.
+//! From the controllers to driftless and back, on one cluster: no object is recreated or left
+//! behind.
 
 use super::site::{Side, Sources};
 use super::snapshot;
@@ -92,7 +93,8 @@ fn flux_controllers_and_driftless_take_over_from_each_other() {
     }
 }
 
-/// The state that must not change when the server changes: applied objects, records, and the status that describes them.
+/// The state that must not change when the server changes: applied objects, records, and the status
+/// that describes them.
 struct World(snapshot::Snapshot);
 
 impl World {

@@ -1,4 +1,5 @@
-//! Keyless signatures: a test Sigstore certifies identities, and cosign itself judges each signature.
+//! Keyless signatures: a test Sigstore certifies identities, and cosign itself judges each
+//! signature.
 
 use super::{APP, Signed, expected_condition};
 use crate::charts::SPACE;
@@ -160,7 +161,8 @@ fn keyless_signatures_embedded() {
         json!({"form": "simple", "kind": "rsa"}),
         json!({"form": "bundle", "kind": "rsa"}),
         json!({"form": "bundle", "fault": "other-stamps"}),
-        // A curve whose hash is not the log's: cosign tries both hashes, driftless that of the curve.
+        // A curve whose hash is not the log's: cosign tries both hashes, driftless that of the
+        // curve.
         json!({"form": "bundle", "kind": "p384"}),
     ];
     let refused = format!("more-{}", more.len() - 1);
@@ -216,7 +218,8 @@ fn keyless_signatures_without_proof_embedded() {
 fn identities_of_keyless_signatures_embedded() {
     let mut keyless = Keyless::start();
     let other = "https://other.example.com";
-    // The name, the identities, and the results of cosign and of driftless: for a signature of cosign 2, for a bundle.
+    // The name, the identities, and the results of cosign and of driftless: for a signature of
+    // cosign 2, for a bundle.
     let wanted = [
         ("theirs", identities(), [true, true], [true, true]),
         (

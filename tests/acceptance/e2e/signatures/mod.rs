@@ -1,5 +1,5 @@
-//! Signed charts and artifacts: cosign and notation themselves sign and judge each signature; `spec.verify` must have the same
-//! result.
+//! Signed charts and artifacts: cosign and notation themselves sign and judge each signature;
+//! `spec.verify` must have the same result.
 
 mod keyless;
 mod notation;
@@ -53,7 +53,8 @@ impl Signed {
         source("v1", "HelmRepository", "team", spec)
     }
 
-    /// Returns a HelmChart and an OCIRepository of a version that require a cosign signature by the keys of a Secret.
+    /// Returns a HelmChart and an OCIRepository of a version that require a cosign signature by the
+    /// keys of a Secret.
     fn sources(&self, name: &str, version: &str, secret: &str) -> [Value; 2] {
         self.sources_of("cosign", name, version, secret)
     }
@@ -151,7 +152,8 @@ fn untrusted_signatures_embedded() {
     // Signatures of another version, attached to this one.
     own.sign_as(Cosign::Simple, host, APP, "1.3.0", &real);
     own.sign_as(Cosign::Bundle, host, APP, "1.4.0", &real);
-    // source-controller lets cosign check only the key: the digest of a signature of cosign 2 is not checked. driftless checks it.
+    // source-controller lets cosign check only the key: the digest of a signature of cosign 2 is
+    // not checked. driftless checks it.
     let accepted = versions.map(|version| own.is_accepted_by_cosign(host, APP, version));
     assert_eq!(accepted, [false, false, false, true, false]);
 

@@ -271,7 +271,8 @@ fn cases(host: &str) -> Vec<Case> {
 fn signatures_of_notation_embedded() {
     let signed = Signed::start();
     let host = &signed.world.host;
-    // The registry decides the order of signatures; with lists under a tag it is that of the pushes.
+    // The registry decides the order of signatures; with lists under a tag it is that of the
+    // pushes.
     let directory = signed.world.directory.path();
     let options = json!({"kind": "p256", "organization": "Acme", "intermediate": true});
     let own = Signer::new(directory, "own-signer", &options);

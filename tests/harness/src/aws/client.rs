@@ -51,8 +51,8 @@ impl fmt::Display for AwsError {
     }
 }
 
-/// Returns the presigned `GetCallerIdentity` URL of STS that an EKS cluster accepts as a token, as botocore signs it for
-/// `aws eks get-token`, and the time of the signature since the Unix epoch.
+/// Returns the presigned `GetCallerIdentity` URL of STS that an EKS cluster accepts as a token, as
+/// botocore signs it for `aws eks get-token`, and the time of the signature since the Unix epoch.
 pub fn presigned_identity(
     region: &str,
     cluster: &str,

@@ -64,7 +64,8 @@ impl LocalFunctions {
         format!("{}/lambda-url/{function}/", self.url)
     }
 
-    /// Runs `cargo lambda invoke`. Returns the function's answer, or the output of the failed command.
+    /// Runs `cargo lambda invoke`. Returns the function's answer, or the output of the failed
+    /// command.
     pub fn invoke(&self, function: &str, event: &Value) -> Result<Value, String> {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), event.to_string()).expect("write the event");

@@ -69,7 +69,8 @@ impl MiniStack {
         &self.aws
     }
 
-    /// Returns the environment variables that make an SDK use this server as the account's root user.
+    /// Returns the environment variables that make an SDK use this server as the account's root
+    /// user.
     pub fn environment(&self) -> Vec<(String, String)> {
         client_environment(self.port)
     }

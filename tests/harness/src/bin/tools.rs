@@ -1,6 +1,6 @@
-//! Builds every tool that the tests need, once: `cargo run -p driftless-harness --bin tools`.
-//! The tests build missing tools on demand; this program prepares a CI cache.
-//! With names as arguments, it builds only these and prints nothing but their paths, one on each line.
+//! Builds every tool that the tests need, once: `cargo run -p driftless-harness --bin tools`. The
+//! tests build missing tools on demand; this program prepares a CI cache. With names as arguments,
+//! it builds only these and prints nothing but their paths, one on each line.
 
 use driftless_harness::tools::{ALL, Tool};
 

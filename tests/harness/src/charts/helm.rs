@@ -19,7 +19,8 @@ fn helm(directory: &Path, arguments: &[&str]) {
     process::run(&mut command);
 }
 
-/// Packs a chart with this name and version. Returns the path of the archive. `files` are all files except Chart.yaml.
+/// Packs a chart with this name and version. Returns the path of the archive. `files` are all files
+/// except Chart.yaml.
 pub fn package(directory: &Path, name: &str, version: &str, files: &[(&str, &str)]) -> PathBuf {
     let source = directory.join("source").join(name);
     let chart =
@@ -36,8 +37,8 @@ pub fn package(directory: &Path, name: &str, version: &str, files: &[(&str, &str
     package_directory(directory, &source, version)
 }
 
-/// Returns the directory of a public chart: in the directory that `DRIFTLESS_PUBLIC_CHARTS` names, or else the chart of
-/// `tests/charts` that has the same structure.
+/// Returns the directory of a public chart: in the directory that `DRIFTLESS_PUBLIC_CHARTS` names,
+/// or else the chart of `tests/charts` that has the same structure.
 pub fn public_chart(name: &str) -> PathBuf {
     let public = std::env::var_os("DRIFTLESS_PUBLIC_CHARTS");
     let directory = public.map_or_else(|| tools::tests().join("charts"), PathBuf::from);
@@ -45,7 +46,8 @@ pub fn public_chart(name: &str) -> PathBuf {
     directory.join(name)
 }
 
-/// Packs a chart's directory with this version and application version. Returns the path of the archive.
+/// Packs a chart's directory with this version and application version. Returns the path of the
+/// archive.
 pub fn package_directory(directory: &Path, chart: &Path, version: &str) -> PathBuf {
     let packed = directory.join("packed");
     std::fs::create_dir_all(&packed).expect("make a directory");
@@ -64,8 +66,8 @@ pub fn package_directory(directory: &Path, chart: &Path, version: &str) -> PathB
     packed.join(format!("{}-{version}.tgz", name.expect("a name")))
 }
 
-/// Writes the index of all packed charts, with addresses below `url` (relative if it is empty), and serves the index and the
-/// charts below `path`.
+/// Writes the index of all packed charts, with addresses below `url` (relative if it is empty), and
+/// serves the index and the charts below `path`.
 pub fn index(directory: &Path, host: &Host, path: &str, url: &str) {
     let packed = directory.join("packed");
     let place = packed.to_str().expect("UTF-8");

@@ -1,5 +1,5 @@
-//! A host of charts on loopback: a repository of files ([`Host::put`]) and an OCI registry that the real Helm pushes to, with
-//! passwords, tokens, TLS, and faulty answers ([`Fault`]).
+//! A host of charts on loopback: a repository of files ([`Host::put`]) and an OCI registry that the
+//! real Helm pushes to, with passwords, tokens, TLS, and faulty answers ([`Fault`]).
 
 mod helm;
 mod registry;
@@ -123,7 +123,8 @@ impl Host {
         self.state().validators = Some(which);
     }
 
-    /// Requires this login from now on: files take it directly, the registry requires a token that is requested with it.
+    /// Requires this login from now on: files take it directly, the registry requires a token that
+    /// is requested with it.
     pub fn require(&self, user: &str, password: &str) {
         self.state().login = Some((user.to_owned(), password.to_owned()));
     }

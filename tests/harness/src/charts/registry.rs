@@ -17,7 +17,8 @@ pub(super) struct Registry {
     blobs: BTreeMap<String, Vec<u8>>,
     /// The received bytes of each upload.
     uploads: Vec<Vec<u8>>,
-    /// True if the registry serves the referrers API; otherwise the client that pushes writes an index of referrers below a tag.
+    /// True if the registry serves the referrers API; otherwise the client that pushes writes an
+    /// index of referrers below a tag.
     pub lists_referrers: bool,
     /// Media type and bytes by repository and tag or digest.
     manifests: BTreeMap<(String, String), (String, Vec<u8>)>,

@@ -1,4 +1,5 @@
-//! Runs the libraries of cosign and notation: keys, certificates, and signatures of artifacts in a [`Host`]'s registry.
+//! Runs the libraries of cosign and notation: keys, certificates, and signatures of artifacts in a
+//! [`Host`]'s registry.
 
 use super::Host;
 use crate::{process, tools};
@@ -86,7 +87,8 @@ impl Key {
 pub struct Signer(PathBuf);
 
 impl Signer {
-    /// Generates a key, its certificate and its authorities; `options` are those of the program `sign` (`kind`, `organization`, ...).
+    /// Generates a key, its certificate and its authorities; `options` are those of the program
+    /// `sign` (`kind`, `organization`, ...).
     pub fn new(directory: &Path, name: &str, options: &Value) -> Self {
         let directory = directory.join(name);
         process::run(
@@ -102,15 +104,16 @@ impl Signer {
         std::fs::read_to_string(self.0.join("root")).expect("read a certificate")
     }
 
-    /// Signs `REPOSITORY:TAG` of the host; `options` are those of the program `sign` (`format`, `age`, ...).
+    /// Signs `REPOSITORY:TAG` of the host; `options` are those of the program `sign` (`format`,
+    /// `age`, ...).
     pub fn sign(&self, host: &Host, repository: &str, tag: &str, options: &Value) {
         let reference = format!("{}/{repository}:{tag}", host.name());
         let mut sign = command("notation-sign");
         process::run(sign.arg(reference).arg(&self.0).arg(options.to_string()));
     }
 
-    /// Returns the verdict of notation itself on `REPOSITORY:TAG` with this trust policy and this signer's root: `verified` or
-    /// `ignored`, or notation's error.
+    /// Returns the verdict of notation itself on `REPOSITORY:TAG` with this trust policy and this
+    /// signer's root: `verified` or `ignored`, or notation's error.
     pub fn judge(
         &self,
         host: &Host,
@@ -133,7 +136,8 @@ impl Signer {
     }
 }
 
-/// A private Sigstore: a certificate authority, a log of its certificates, a transparency log and a timestamp authority.
+/// A private Sigstore: a certificate authority, a log of its certificates, a transparency log and a
+/// timestamp authority.
 pub struct Sigstore(PathBuf);
 
 impl Sigstore {
@@ -149,16 +153,16 @@ impl Sigstore {
         std::fs::read_to_string(self.0.join("trusted_root.json")).expect("read a trusted root")
     }
 
-    /// Signs `REPOSITORY:TAG` of the host without a key; `options` are those of the program `sign` (`form`, `issuer`, `subject`,
-    /// `fault`, ...).
+    /// Signs `REPOSITORY:TAG` of the host without a key; `options` are those of the program `sign`
+    /// (`form`, `issuer`, `subject`, `fault`, ...).
     pub fn sign(&self, host: &Host, repository: &str, tag: &str, options: &Value) {
         let reference = format!("{}/{repository}:{tag}", host.name());
         let mut sign = command("keyless-sign");
         process::run(sign.arg(reference).arg(&self.0).arg(options.to_string()));
     }
 
-    /// Verifies `REPOSITORY:TAG` with cosign itself, which trusts this Sigstore and these identities (`issuer`, `subject`). The
-    /// error is cosign's.
+    /// Verifies `REPOSITORY:TAG` with cosign itself, which trusts this Sigstore and these
+    /// identities (`issuer`, `subject`). The error is cosign's.
     pub fn judge(
         &self,
         host: &Host,

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Logs every answered request except for the server's own, and the resulting object of each write of a ConfigMap.
+/// Logs every answered request except for the server's own, and the resulting object of each write
+/// of a ConfigMap.
 pub(super) const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]

@@ -1,8 +1,9 @@
 //! Real Kubernetes clusters: the kube-apiserver over a shared etcd.
 //!
-//! No controllers run, except for the one of [`Cluster::aggregate_roles`]: a Deployment never becomes ready, a Namespace stays
-//! in `Terminating`, garbage is not collected. [`Cluster::make_ready`] and
-//! [`Cluster::finish_namespace`] do their work for a test that needs it.
+//! No controllers run, except for the one of [`Cluster::aggregate_roles`]: a Deployment never
+//! becomes ready, a Namespace stays in `Terminating`, garbage is not collected.
+//! [`Cluster::make_ready`] and [`Cluster::finish_namespace`] do their work for a test that needs
+//! it.
 
 mod api;
 mod audit;
@@ -133,7 +134,8 @@ impl Cluster {
         *slot = Some(server);
     }
 
-    /// Runs the real controller that fills aggregated ClusterRoles, until the returned server is dropped.
+    /// Runs the real controller that fills aggregated ClusterRoles, until the returned server is
+    /// dropped.
     pub fn aggregate_roles(&self) -> Server {
         let ca = self.directory.path().join("ca.crt");
         std::fs::write(&ca, &self.ca).expect("write the cluster's authority");
@@ -193,7 +195,8 @@ impl Cluster {
         audit::read(&self.directory.path().join("audit.jsonl"))
     }
 
-    /// Returns the accepted writes of ConfigMaps so far, oldest first, each with the resulting object; a delete has none.
+    /// Returns the accepted writes of ConfigMaps so far, oldest first, each with the resulting
+    /// object; a delete has none.
     pub fn written(&self) -> Vec<(Request, Option<Value>)> {
         audit::written(&self.directory.path().join("audit.jsonl"))
     }

@@ -20,7 +20,8 @@ impl Cluster {
         self.kubeconfig_of(&format!("token: {token}"))
     }
 
-    /// Returns a kubeconfig with a client certificate of a user in a group, as kubeadm and Kamaji write it.
+    /// Returns a kubeconfig with a client certificate of a user in a group, as kubeadm and Kamaji
+    /// write it.
     pub fn kubeconfig_with_certificate(&self, user: &str, group: &str) -> String {
         let (certificate, key) = self.clients().sign(user, group);
         let (certificate, key) = (STANDARD.encode(certificate), STANDARD.encode(key));
@@ -29,8 +30,8 @@ impl Cluster {
         ))
     }
 
-    /// Replaces the authority of the client certificates: the server refuses the certificates that were signed so far as soon as
-    /// it has read the new authority.
+    /// Replaces the authority of the client certificates: the server refuses the certificates that
+    /// were signed so far as soon as it has read the new authority.
     pub fn rotate_clients(&self) {
         *self.clients() = ClientAuthority::write(self.directory.path());
     }

@@ -12,8 +12,9 @@ const ISSUER: &str = "https://kubernetes.default.svc";
 const PREFIX: &str = "hub:";
 
 impl Cluster {
-    /// Starts a cluster that trusts the issuer of `hub`: a token that `hub` issues for its service account `a/b`, with this
-    /// cluster's [`Cluster::url`] as audience, authenticates as the user `hub:system:serviceaccount:a:b` here.
+    /// Starts a cluster that trusts the issuer of `hub`: a token that `hub` issues for its service
+    /// account `a/b`, with this cluster's [`Cluster::url`] as audience, authenticates as the user
+    /// `hub:system:serviceaccount:a:b` here.
     pub fn start_trusting(name: &str, hub: &Cluster) -> Self {
         let cluster = Self::new(name);
         let configuration = json!({
@@ -64,8 +65,8 @@ impl Cluster {
             .unwrap_or_else(|e| panic!("make {user} an administrator: {e}"));
     }
 
-    /// Returns the server's arguments for token issuers. A cluster that trusts another one issues tokens under its own URL: two
-    /// trusted issuers must not have the same name.
+    /// Returns the server's arguments for token issuers. A cluster that trusts another one issues
+    /// tokens under its own URL: two trusted issuers must not have the same name.
     pub(super) fn issuers(&self) -> Vec<String> {
         let file = self.authentication();
         if !file.exists() {

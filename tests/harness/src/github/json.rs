@@ -349,7 +349,8 @@ pub(super) fn directory(url: &str, repository: &Repository, commit: &str, path: 
     entries.iter().map(item).collect()
 }
 
-/// Returns the comparison `base...head`: the changes of head since the common ancestor; `None` without one.
+/// Returns the comparison `base...head`: the changes of head since the common ancestor; `None`
+/// without one.
 pub(super) fn comparison(
     url: &str,
     repository: &Repository,

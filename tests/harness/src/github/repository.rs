@@ -125,7 +125,8 @@ impl Repository {
         self.private.load(Ordering::Relaxed)
     }
 
-    /// Commits changes on top of a branch, which is created if it does not exist. Returns the commit.
+    /// Commits changes on top of a branch, which is created if it does not exist. Returns the
+    /// commit.
     pub fn commit(&self, branch: &str, changes: &[Change], message: &str) -> String {
         self.import(branch, changes, message, false)
     }
@@ -202,7 +203,8 @@ impl Repository {
         output.status.success().then_some(output.stdout)
     }
 
-    /// Writes a tree with the files of `base` and these files. Returns its hash, or `None` if `base` is not a tree.
+    /// Writes a tree with the files of `base` and these files. Returns its hash, or `None` if
+    /// `base` is not a tree.
     pub(super) fn write_tree(&self, base: &str, files: &[(&str, &str)]) -> Option<String> {
         let directory = tempfile::tempdir().expect("a directory for an index");
         let index = directory.path().join("index");

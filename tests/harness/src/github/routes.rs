@@ -477,7 +477,8 @@ impl Call<'_> {
         })
     }
 
-    /// Runs `work` with the request's JSON body if the caller may write. `None` is answered with 404.
+    /// Runs `work` with the request's JSON body if the caller may write. `None` is answered with
+    /// 404.
     fn write(&self, status: u16, work: impl FnOnce(&mut State, &Value) -> Option<Value>) -> Reply {
         let mut state = self.shared.state();
         if !state.access.may_write(self.caller, &self.repository) {

@@ -1,4 +1,5 @@
-//! The endpoints that set up a repository: they write trees, commits, references, files, webhooks, deploy keys and repositories.
+//! The endpoints that set up a repository: they write trees, commits, references, files, webhooks,
+//! deploy keys and repositories.
 
 use std::sync::Arc;
 

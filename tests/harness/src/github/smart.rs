@@ -7,7 +7,8 @@ use super::Shared;
 use super::faults::message;
 use super::server::{Incoming, Service};
 
-/// `/{owner}/{repo}/info/refs?service=git-upload-pack` and `/{owner}/{repo}/git-upload-pack`, of public repositories.
+/// `/{owner}/{repo}/info/refs?service=git-upload-pack` and `/{owner}/{repo}/git-upload-pack`, of
+/// public repositories.
 pub(super) const SERVICE: Service = Service {
     name: |_| "git-upload-pack".to_owned(),
     answer,

@@ -62,7 +62,8 @@ pub fn sign(secret: &str, body: &[u8]) -> String {
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// The hash that a push event has instead of a commit: before a branch is created, after it is deleted.
+/// The hash that a push event has instead of a commit: before a branch is created, after it is
+/// deleted.
 pub const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
 
 impl GitHub {

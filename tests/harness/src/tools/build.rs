@@ -72,8 +72,8 @@ pub(super) fn go_install(package: &str, output: &Path) {
     ]));
 }
 
-/// Builds a program in a copy of its module: files must not be added to Go's own cache, and the module's own go.mod has the
-/// replacements that the program needs.
+/// Builds a program in a copy of its module: files must not be added to Go's own cache, and the
+/// module's own go.mod has the replacements that the program needs.
 pub(super) fn go_source(module: &str, package: &str, files: &[(&str, &str)], output: &Path) {
     let copy = tempfile::tempdir().expect("a directory for the module's source");
     copy_directory(&downloaded(module, copy.path()), copy.path());

@@ -34,21 +34,24 @@ enum Recipe {
         directory: &'static str,
         ldflags: &'static str,
     },
-    /// A program of another module, whose go.mod replaces modules: a go.mod of the project below `tests/` pins it with these
-    /// replacements. The definitions that the module has next to its program are copied into the directory `crds`.
+    /// A program of another module, whose go.mod replaces modules: a go.mod of the project below
+    /// `tests/` pins it with these replacements. The definitions that the module has next to its
+    /// program are copied into the directory `crds`.
     GoProgram {
         directory: &'static str,
         module: &'static str,
     },
     /// A package for `go install PACKAGE@vVERSION`.
     GoInstall { package: &'static str },
-    /// A program built from a module's source, with added files that the module embeds and its archive lacks.
+    /// A program built from a module's source, with added files that the module embeds and its
+    /// archive lacks.
     GoSource {
         module: &'static str,
         package: &'static str,
         files: &'static [(&'static str, &'static str)],
     },
-    /// The definitions of modules (`MODULE@vVERSION`), each with a directory `config/crd/bases`. Nothing is built.
+    /// The definitions of modules (`MODULE@vVERSION`), each with a directory `config/crd/bases`.
+    /// Nothing is built.
     Definitions { modules: &'static [&'static str] },
     /// A Python virtual environment from a requirements file with exact pins
     /// and `program`, one of its scripts.
@@ -180,8 +183,8 @@ pub static HELM_LIBRARY: Tool = Tool {
     },
 };
 
-/// source-controller of Flux 2.9.4. Flux's controllers are the reference for status, events and records. One go.mod pins all
-/// three, so that shared packages are built once.
+/// source-controller of Flux 2.9.4. Flux's controllers are the reference for status, events and
+/// records. One go.mod pins all three, so that shared packages are built once.
 pub static SOURCE_CONTROLLER: Tool = Tool {
     name: "source-controller",
     version: "1.9.1",
@@ -229,7 +232,8 @@ pub static FLUX_DEFINITIONS: Tool = Tool {
     },
 };
 
-/// Flux's own command line. Its releases embed the controllers' manifests; `create` needs none of them.
+/// Flux's own command line. Its releases embed the controllers' manifests; `create` needs none of
+/// them.
 pub static FLUX: Tool = Tool {
     name: "flux",
     version: "2.9.5",
@@ -491,7 +495,8 @@ fn content(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()))
 }
 
-/// Returns the name that `go install` gives the program of a package: its last part that is not a major version.
+/// Returns the name that `go install` gives the program of a package: its last part that is not a
+/// major version.
 fn installed(package: &str) -> &str {
     let is_version = |part: &str| {
         part.strip_prefix('v')

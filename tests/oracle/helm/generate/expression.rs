@@ -1,5 +1,6 @@
-//! Expressions of templates, by the type of their results. In a pattern, `%t` is replaced by a string, `%n` by a number, `%i`
-//! by a small one, `%b` by a boolean, `%l` by a list, `%m` by a map, `%a` by anything.
+//! Expressions of templates, by the type of their results. In a pattern, `%t` is replaced by a
+//! string, `%n` by a number, `%i` by a small one, `%b` by a boolean, `%l` by a list, `%m` by a map,
+//! `%a` by anything.
 
 use super::{fill, values};
 use driftless_harness::random::Random;

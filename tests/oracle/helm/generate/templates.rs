@@ -225,7 +225,8 @@ fn object(random: &mut Random, name: &str) -> String {
     out
 }
 
-/// Returns a field whose value is a template; in most cases written so that any result is valid YAML.
+/// Returns a field whose value is a template; in most cases written so that any result is valid
+/// YAML.
 fn field(random: &mut Random, number: usize) -> String {
     let kind = ['t', 't', 't', 'n', 'f', 'l', 'm', 'b', 'a'][random.below(9)];
     let mut expressions = Expressions {

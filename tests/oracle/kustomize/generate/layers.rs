@@ -127,7 +127,8 @@ impl<'r> Layers<'r> {
         let mut new: Vec<Object> = Vec::new();
         for _ in 0..least + self.random.below(most) {
             let object = objects::object(self.random);
-            // No namespace and `default` are the same; a namespace field may make more objects collide.
+            // No namespace and `default` are the same; a namespace field may make more objects
+            // collide.
             let rough = self.random.percent(95);
             let place = |object: &Object| if rough { None } else { object.namespace };
             let there = |other: &Object| {

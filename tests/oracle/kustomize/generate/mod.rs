@@ -1,4 +1,5 @@
-//! Random but mostly valid kustomizations: layers of bases, overlays and components over objects that refer to each other.
+//! Random but mostly valid kustomizations: layers of bases, overlays and components over objects
+//! that refer to each other.
 
 mod layers;
 mod objects;

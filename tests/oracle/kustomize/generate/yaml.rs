@@ -1,4 +1,5 @@
-//! YAML as a tree that keeps its style, so that a case can be made smaller without changing the rest.
+//! YAML as a tree that keeps its style, so that a case can be made smaller without changing the
+//! rest.
 
 /// The quotes of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

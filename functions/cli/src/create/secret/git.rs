@@ -67,7 +67,8 @@ pub struct Login {
     /// The file with a private key, instead of a new key
     #[arg(long, value_name = "FILE")]
     private_key_file: Option<String>,
-    /// The file with the server's keys, in the format of ~/.ssh/known_hosts, instead of those that the server sends
+    /// The file with the server's keys, in the format of ~/.ssh/known_hosts, instead of those that
+    /// the server sends
     #[arg(long, value_name = "FILE")]
     known_hosts_file: Option<String>,
 }
@@ -131,7 +132,8 @@ impl Args {
     /// Returns the Secret.
     ///
     /// # Errors
-    /// Fails for flags that are not valid or exclude each other, files that cannot be read, and a server that sends no key.
+    /// Fails for flags that are not valid or exclude each other, files that cannot be read, and a
+    /// server that sends no key.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let remote = Remote::parse(self.url.non_empty())?;
         let labels = names::labels(&self.named.labels)?;
@@ -182,7 +184,8 @@ impl Login {
     /// Adds the credentials to a Secret, which stays empty over HTTP without credentials.
     ///
     /// # Errors
-    /// Fails for flags that exclude each other (Flux ignores the superfluous ones silently), files that cannot be read, and a server that sends no key.
+    /// Fails for flags that exclude each other (Flux ignores the superfluous ones silently), files
+    /// that cannot be read, and a server that sends no key.
     pub fn fill(
         &self,
         secret: Secret,

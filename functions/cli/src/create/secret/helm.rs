@@ -44,7 +44,8 @@ impl Args {
 /// Adds a login or certificates to a Secret, which stays unchanged without any.
 ///
 /// # Errors
-/// Fails for files that cannot be read, and for flags that exclude each other: Flux drops a login that is given with a certificate.
+/// Fails for files that cannot be read, and for flags that exclude each other: Flux drops a login
+/// that is given with a certificate.
 pub fn fill(
     secret: Secret,
     login: (Option<&str>, Option<&str>),

@@ -99,7 +99,8 @@ impl KeyPair {
         Ok(Self::from_blob(private.to_string(), &blob))
     }
 
-    /// Parses the key of a file. With `has_password` the key must be encrypted in OpenSSH's own format, because there the public key can be read without the password, which is not tried.
+    /// Parses the key of a file. With `has_password` the key must be encrypted in OpenSSH's own
+    /// format, because there the public key can be read without the password, which is not tried.
     ///
     /// # Errors
     /// Fails if the key is not valid or supported, or `has_password` is wrong.
@@ -186,7 +187,8 @@ fn ec_blob(text: &str) -> Result<Vec<u8>> {
     Err("not a valid ECDSA key of P-256, P-384 or P-521".to_owned())
 }
 
-/// Returns the public key in a file of OpenSSH's own format (PROTOCOL.key), which is unencrypted and before the private key.
+/// Returns the public key in a file of OpenSSH's own format (PROTOCOL.key), which is unencrypted
+/// and before the private key.
 fn openssh_blob(text: &str, has_password: bool) -> Result<Vec<u8>> {
     let invalid = || "not a valid key in OpenSSH's format".to_owned();
     let body: String = text

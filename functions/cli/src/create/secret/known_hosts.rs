@@ -1,6 +1,9 @@
 //! Keys of SSH servers, from a file or from the server.
 //!
-//! A server sends its key in the first messages, which are not yet encrypted (RFC 4253): versions, then the algorithms of both sides, then the key exchange, whose reply begins with the key. Nothing has to be computed: the client closes the connection there. As with `ssh-keyscan`, the key is not authenticated.
+//! A server sends its key in the first messages, which are not yet encrypted (RFC 4253): versions,
+//! then the algorithms of both sides, then the key exchange, whose reply begins with the key.
+//! Nothing has to be computed: the client closes the connection there. As with `ssh-keyscan`, the
+//! key is not authenticated.
 
 use super::key::{number, take, write};
 use base64::Engine as _;
@@ -57,7 +60,8 @@ fn entry_name(host: &str) -> String {
     }
 }
 
-/// Checks that a string has valid lines of `known_hosts`, one of them for this host. Hashed names and patterns count as this host's.
+/// Checks that a string has valid lines of `known_hosts`, one of them for this host. Hashed names
+/// and patterns count as this host's.
 ///
 /// # Errors
 /// Fails with the first line that is not valid, or if there is no key for the host.

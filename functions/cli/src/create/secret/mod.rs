@@ -131,7 +131,8 @@ impl Secret {
         self.data.get(key).and_then(Value::as_str)
     }
 
-    /// Prints the public keys of the SSH server, and the deploy key that the user has to add to the repository.
+    /// Prints the public keys of the SSH server, and the deploy key that the user has to add to the
+    /// repository.
     pub fn print_keys(&self) {
         if let Some(hosts) = self.get(git::KNOWN_HOSTS) {
             term::success(&format!("public keys of the SSH server:\n{hosts}"));
@@ -157,7 +158,8 @@ impl Secret {
         self.object("stringData", self.data.clone())
     }
 
-    /// Returns the object to apply, with `data`: unlike with `stringData`, keys that a later command leaves out are removed.
+    /// Returns the object to apply, with `data`: unlike with `stringData`, keys that a later
+    /// command leaves out are removed.
     pub fn stored(&self) -> Value {
         let encoded = |value: &Value| STANDARD.encode(value.as_str().unwrap_or_default());
         let data = self.data.iter();

@@ -45,7 +45,8 @@ impl Args {
     /// Returns the Secret.
     ///
     /// # Errors
-    /// Fails for flags that are missing or exclude each other, and if the system has no random numbers.
+    /// Fails for flags that are missing or exclude each other, and if the system has no random
+    /// numbers.
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let required = |flag: &str| Error::usage(format!("{flag} is required"));
         let receiver_type = self.r#type.non_empty().ok_or_else(|| required("--type"))?;

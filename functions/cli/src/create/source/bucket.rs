@@ -18,7 +18,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Create or update a Bucket
 ///
-/// With --access-key and --secret-key a Secret bucket-NAME is created first, unless --secret-ref names one.
+/// With --access-key and --secret-key a Secret bucket-NAME is created first, unless --secret-ref
+/// names one.
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
@@ -58,7 +59,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and waits until it is ready.
+    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and
+    /// waits until it is ready.
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
         let mut new = self.build(common, timeout)?;
         if common.export(&new.object)? {

@@ -79,7 +79,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and waits until it is ready.
+    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and
+    /// waits until it is ready.
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
         let remote = Remote::parse(self.url.non_empty())?;
         let mut new = self.build(common, &remote, timeout)?;
@@ -135,7 +136,8 @@ impl Args {
         ))
     }
 
-    /// Returns `spec.ref`. Flux uses the first of several refs and drops the others; here several are an error, except a commit with its branch.
+    /// Returns `spec.ref`. Flux uses the first of several refs and drops the others; here several
+    /// are an error, except a commit with its branch.
     fn reference(&self) -> Result<Value, Error> {
         let flags = [
             ("--commit", "commit", &self.commit),

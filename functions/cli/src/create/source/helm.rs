@@ -57,7 +57,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and waits until it is ready.
+    /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and
+    /// waits until it is ready.
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
         let mut new = self.build(common, timeout)?;
         if common.export(&new.object)? {

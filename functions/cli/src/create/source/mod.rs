@@ -45,7 +45,8 @@ enum Kind {
 }
 
 impl Args {
-    /// Writes the source with `--export`. Otherwise applies its Secret and then the source, and waits until it is ready.
+    /// Writes the source with `--export`. Otherwise applies its Secret and then the source, and
+    /// waits until it is ready.
     pub async fn run(&self, common: &Common) -> Result<(), Error> {
         let timeout = self.fetch_timeout.nonzero();
         match &self.kind {

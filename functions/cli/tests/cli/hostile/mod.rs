@@ -1,5 +1,7 @@
-//! Repositories and charts that try to exhaust memory or time. Each is generated here and given to the command itself: it must be refused with the problem and its place (or be rendered), and the process must never have more than 256 MiB.
-//! The time of a case is not checked, because tests are not optimised and machines are shared. Only a case that does not end fails.
+//! Repositories and charts that try to exhaust memory or time. Each is generated here and given to
+//! the command itself: it must be refused with the problem and its place (or be rendered), and the
+//! process must never have more than 256 MiB. The time of a case is not checked, because tests are
+//! not optimised and machines are shared. Only a case that does not end fails.
 
 mod charts;
 mod checks;

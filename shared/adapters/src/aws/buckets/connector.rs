@@ -1,4 +1,5 @@
-//! The HTTP client of the S3 SDK for hosts that users name: it applies the same checks as all other clients.
+//! The HTTP client of the S3 SDK for hosts that users name: it applies the same checks as all other
+//! clients.
 
 use crate::tenant_http::{self, Clients};
 use aws_sdk_s3::config::http::{HttpRequest, HttpResponse};

@@ -27,7 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// The limit of one page of a list, in bytes: 1,000 keys of 1,000 bytes, each byte written as three, and their attributes.
+/// The limit of one page of a list, in bytes: 1,000 keys of 1,000 bytes, each byte written as
+/// three, and their attributes.
 const PAGE_LIMIT: usize = 8 << 20;
 /// The number of successive pages without entries that are accepted.
 const EMPTY_PAGES: usize = 10;
@@ -44,7 +45,8 @@ pub struct S3Buckets {
 }
 
 impl S3Buckets {
-    /// Creates the adapter; the installation's own role is read from the environment when it is first needed.
+    /// Creates the adapter; the installation's own role is read from the environment when it is
+    /// first needed.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,7 +59,8 @@ impl S3Buckets {
         }
     }
 
-    /// Returns the credentials for an address; `None` for anonymous access, without an access key or role.
+    /// Returns the credentials for an address; `None` for anonymous access, without an access key
+    /// or role.
     async fn login(&self, address: &BucketAddress) -> Result<Option<SharedCredentialsProvider>> {
         if address.as_installation {
             return self.installation.role().await.map(Some);
@@ -88,7 +91,8 @@ impl S3Buckets {
             .disable_s3_express_session_auth(true)
             .timeout_config(timeouts.build())
             .retry_config(RetryConfig::standard().with_initial_backoff(BACKOFF))
-            // Not all services support the header that requests checksums; TLS and the ETag protect the content.
+            // Not all services support the header that requests checksums; TLS and the ETag protect
+            // the content.
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         let config = match login {
             Some(login) => config.credentials_provider(login),
@@ -116,7 +120,8 @@ impl Buckets for S3Buckets {
     }
 }
 
-/// Returns the endpoint of a region in place of `s3.amazonaws.com`, which is the endpoint of one region only.
+/// Returns the endpoint of a region in place of `s3.amazonaws.com`, which is the endpoint of one
+/// region only.
 fn endpoint_of(endpoint: &str, region: &str) -> String {
     let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     match endpoint {
@@ -127,7 +132,8 @@ fn endpoint_of(endpoint: &str, region: &str) -> String {
     }
 }
 
-/// Returns the region that requests are signed for: the given one, or that of a host such as `s3.eu-west-1.amazonaws.com`.
+/// Returns the region that requests are signed for: the given one, or that of a host such as
+/// `s3.eu-west-1.amazonaws.com`.
 fn region(given: &str, host: &str) -> String {
     let from_host = || {
         let name = host.strip_suffix(".amazonaws.com")?;
@@ -140,7 +146,8 @@ fn region(given: &str, host: &str) -> String {
     }
 }
 
-/// Returns whether a host expects the bucket as a prefix of its name; other hosts expect it in the path.
+/// Returns whether a host expects the bucket as a prefix of its name; other hosts expect it in the
+/// path.
 fn puts_buckets_into_names(host: &str) -> bool {
     [".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com"]
         .iter()
@@ -174,7 +181,8 @@ impl Bucket for S3Bucket {
                 .send()
                 .await
                 .map_err(|error| failure(&operation, &error))?;
-            // The parser accepts a truncated page, so compare the number of entries with the announced one.
+            // The parser accepts a truncated page, so compare the number of entries with the
+            // announced one.
             let entries = page.contents.as_ref().map_or(0, Vec::len);
             let count = page.key_count.and_then(|count| usize::try_from(count).ok());
             let (Some(is_truncated), true) =
@@ -242,7 +250,8 @@ impl Bucket for S3Bucket {
     }
 }
 
-/// Converts the error of an operation: the host's answer, or the reason why the request was not sent.
+/// Converts the error of an operation: the host's answer, or the reason why the request was not
+/// sent.
 fn failure<E: ProvideErrorMetadata>(
     operation: &str,
     error: &SdkError<E, HttpResponse>,

@@ -48,7 +48,8 @@ impl Shared {
     }
 }
 
-/// Returns the service that issues the logins of a registry: its name in signatures, its host, and the target of the request.
+/// Returns the service that issues the logins of a registry: its name in signatures, its host, and
+/// the target of the request.
 fn service(registry: &EcrRegistry) -> (&'static str, String, &'static str) {
     let region = registry.region();
     match registry {

@@ -1,7 +1,8 @@
 //! Amazon EKS: the endpoint of a cluster, and tokens for it.
 //!
-//! A token is a signed request to STS (GetCallerIdentity). The cluster's API server sends it to STS to learn who the caller is;
-//! a signed header with the cluster's name binds the request to this cluster.
+//! A token is a signed request to STS (GetCallerIdentity). The cluster's API server sends it to STS
+//! to learn who the caller is; a signed header with the cluster's name binds the request to this
+//! cluster.
 
 use super::Shared;
 use super::sign::SigningRequest;

@@ -1,5 +1,5 @@
-//! Logins to Amazon's clusters (EKS) and registries (ECR): as the installation, or as the role of a service account, which STS
-//! grants for that account's token (AssumeRoleWithWebIdentity).
+//! Logins to Amazon's clusters (EKS) and registries (ECR): as the installation, or as the role of a
+//! service account, which STS grants for that account's token (AssumeRoleWithWebIdentity).
 
 mod ecr;
 mod eks;
@@ -39,7 +39,8 @@ struct Shared {
 }
 
 impl AwsLogins {
-    /// Creates the adapter; the installation's own role is read from the environment when it is first needed.
+    /// Creates the adapter; the installation's own role is read from the environment when it is
+    /// first needed.
     pub fn new() -> Self {
         Self::default()
     }
@@ -138,7 +139,8 @@ impl Shared {
     }
 }
 
-/// Requests a role's credentials with the token of a service account; returns them with their expiry.
+/// Requests a role's credentials with the token of a service account; returns them with their
+/// expiry.
 async fn assume(
     sts: aws_sdk_sts::Client,
     identity: AwsIdentity,

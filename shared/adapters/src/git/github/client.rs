@@ -18,7 +18,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The limit of a JSON answer in bytes: GitHub truncates the listing of a tree at 7 MB.
 const JSON_LIMIT: usize = 32 << 20;
 const REDIRECTS: usize = 5;
-/// The wait after a secondary rate limit without `Retry-After`, according to GitHub's documentation.
+/// The wait after a secondary rate limit without `Retry-After`, according to GitHub's
+/// documentation.
 const SECONDARY_WAIT: Duration = Duration::from_secs(60);
 const MAX_WAIT: Duration = Duration::from_secs(2 * 3600);
 /// The part of the message that marks an invalid or expired login.
@@ -121,7 +122,8 @@ impl Api {
     /// Sends a request and follows redirects. The login is sent only to the API's own host.
     ///
     /// # Errors
-    /// Fails without an answer, for a status that is an error, and, without sending the request, during a rate limit.
+    /// Fails without an answer, for a status that is an error, and, without sending the request,
+    /// during a rate limit.
     pub async fn ask(&self, ask: ApiRequest) -> Result<ApiResponse> {
         let key = login_key(ask.login.as_ref());
         self.check_limit(key)?;
@@ -253,7 +255,8 @@ impl ApiResponse {
     /// Parses the JSON of the answer.
     ///
     /// # Errors
-    /// Fails with `Unreadable` if the body is not JSON of this type, such as a page of a proxy or a truncated body.
+    /// Fails with `Unreadable` if the body is not JSON of this type, such as a page of a proxy or a
+    /// truncated body.
     pub fn json<T: DeserializeOwned>(&self, operation: &str) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let at = format!("line {}, column {}", error.line(), error.column());
@@ -355,7 +358,8 @@ impl ApiResponse {
     }
 }
 
-/// Returns the target of a redirect. A target without https is allowed only if the operator configured an API without https.
+/// Returns the target of a redirect. A target without https is allowed only if the operator
+/// configured an API without https.
 fn follow(base: &Uri, from: &Uri, answer: &ApiResponse, operation: &str) -> Result<Uri> {
     let bad = || {
         PortError::new(

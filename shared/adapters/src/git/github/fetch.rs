@@ -11,7 +11,8 @@ use http::header;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The limit of the number of files that are fetched singly, because the tarball lacks them or has changed them.
+/// The limit of the number of files that are fetched singly, because the tarball lacks them or has
+/// changed them.
 const SINGLE_FILES: usize = 300;
 /// The number of such files that are fetched concurrently.
 const CONCURRENT_FETCHES: usize = 8;
@@ -50,9 +51,9 @@ type Files = BTreeMap<TreePath, (EntryKind, BlobId)>;
 impl Session<'_> {
     /// Fetches the files of a commit, exactly as in its tree.
     ///
-    /// GitHub makes tarballs with `git archive`, which leaves out (`export-ignore`) and rewrites (`export-subst`) files according to
-    /// `.gitattributes`. Flux checks out the commit and so has all files unchanged. These files are therefore fetched singly.
-    /// Submodules are left out.
+    /// GitHub makes tarballs with `git archive`, which leaves out (`export-ignore`) and rewrites
+    /// (`export-subst`) files according to `.gitattributes`. Flux checks out the commit and so has
+    /// all files unchanged. These files are therefore fetched singly. Submodules are left out.
     pub async fn fetch(&self, sha: &str, limits: FetchLimits) -> Result<FileTree> {
         let path = self.path(&format!("git/commits/{sha}"));
         let commit: CommitObject = self

@@ -217,7 +217,8 @@ impl Session<'_> {
 
     /// Returns a token of an App's installation, which is cached until shortly before its expiry.
     async fn app(&self, app: &App) -> Result<Login> {
-        // The key is a part of the cache key: a tenant with another private key must not get this App's token.
+        // The key is a part of the cache key: a tenant with another private key must not get this
+        // App's token.
         let key_hash = hex::encode(Sha256::digest(app.key.expose()));
         let place = app
             .installation
@@ -288,7 +289,8 @@ struct IssuedToken {
     expires_at: String,
 }
 
-/// Creates an App's own token: issued 60 s in the past and valid for less than ten minutes, as GitHub requires.
+/// Creates an App's own token: issued 60 s in the past and valid for less than ten minutes, as
+/// GitHub requires.
 fn jwt(app: &App) -> Result<HeaderValue> {
     let bad = || {
         PortError::new(

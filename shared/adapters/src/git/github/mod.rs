@@ -1,7 +1,7 @@
 //! The adapter for GitHub's REST API, of github.com or of GitHub Enterprise.
 //!
-//! Redirects, retries and rate limits are handled here and not by the client library: credentials are sent only to the API's
-//! host, and no requests are sent during a rate limit.
+//! Redirects, retries and rate limits are handled here and not by the client library: credentials
+//! are sent only to the API's host, and no requests are sent during a rate limit.
 
 mod client;
 mod fetch;
@@ -27,7 +27,8 @@ use std::sync::Arc;
 /// The URL of github.com's API.
 const PUBLIC_API: &str = "https://api.github.com";
 
-/// The hosts with GitHub's API and the URLs of their APIs: `github.com` -> `https://api.github.com`.
+/// The hosts with GitHub's API and the URLs of their APIs: `github.com` ->
+/// `https://api.github.com`.
 #[derive(Clone, Debug)]
 pub struct Hosts(BTreeMap<String, String>);
 
@@ -41,7 +42,8 @@ impl Default for Hosts {
 }
 
 impl Hosts {
-    /// Adds a host, or replaces its URL. Only the operator configures hosts, so plain http is allowed.
+    /// Adds a host, or replaces its URL. Only the operator configures hosts, so plain http is
+    /// allowed.
     #[must_use]
     pub fn with(mut self, host: &str, api: &str) -> Self {
         self.0
@@ -113,8 +115,8 @@ fn hosted(place: &Location) -> Result<&Repository> {
 }
 
 impl GitHub {
-    /// Creates the adapter. The installation's own credentials are read from `keys`: `github/app` or `github/token` for github.com,
-    /// `github/HOST/app` or `github/HOST/token` for another host.
+    /// Creates the adapter. The installation's own credentials are read from `keys`: `github/app`
+    /// or `github/token` for github.com, `github/HOST/app` or `github/HOST/token` for another host.
     ///
     /// # Errors
     /// Fails if the URL of an API is not valid.

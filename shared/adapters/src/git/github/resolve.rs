@@ -40,7 +40,8 @@ struct Tag {
 }
 
 impl Session<'_> {
-    /// Resolves a reference to a commit. A request for an unchanged reference does not count against the rate limit.
+    /// Resolves a reference to a commit. A request for an unchanged reference does not count
+    /// against the rate limit.
     pub async fn resolve(
         &self,
         reference: &GitReference,
@@ -189,7 +190,8 @@ impl Session<'_> {
     }
 }
 
-/// The key of a validator: the repository and the reference of its request. Validators of other requests must not be used.
+/// The key of a validator: the repository and the reference of its request. Validators of other
+/// requests must not be used.
 struct CacheKey(String);
 
 impl CacheKey {

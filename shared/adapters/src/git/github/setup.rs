@@ -1,7 +1,8 @@
-//! The operations of `driftless bootstrap github` on a repository: create it, commit files, create a webhook and a deploy key.
+//! The operations of `driftless bootstrap github` on a repository: create it, commit files, create
+//! a webhook and a deploy key.
 //!
-//! Endpoints and fields: GitHub REST API, version 2022-11-28 ("Repositories", "Git database", "Repository contents",
-//! "Repository webhooks", "Deploy keys", "Meta").
+//! Endpoints and fields: GitHub REST API, version 2022-11-28 ("Repositories", "Git database",
+//! "Repository contents", "Repository webhooks", "Deploy keys", "Meta").
 
 use super::client::{Api, ApiRequest, ApiResponse};
 use super::login::bearer;
@@ -138,8 +139,8 @@ impl RepositorySetup {
         }
     }
 
-    /// Commits files to a branch, which is created from the default branch if it does not exist. Returns the commit's SHA; `None`
-    /// if all files are up to date.
+    /// Commits files to a branch, which is created from the default branch if it does not exist.
+    /// Returns the commit's SHA; `None` if all files are up to date.
     ///
     /// # Errors
     /// Fails if a request to GitHub does, for example because branch protection refuses the push.
@@ -231,8 +232,9 @@ impl RepositorySetup {
         }
     }
 
-    /// Returns the commit from which a branch starts, and whether the branch must still be created. A repository without a commit
-    /// gets one first, because GitHub creates no trees and commits in an empty repository.
+    /// Returns the commit from which a branch starts, and whether the branch must still be created.
+    /// A repository without a commit gets one first, because GitHub creates no trees and commits in
+    /// an empty repository.
     async fn default_head(&self, branch: &str) -> Result<(String, bool)> {
         #[derive(Deserialize)]
         struct Repository {
@@ -254,7 +256,8 @@ impl RepositorySetup {
         }
     }
 
-    /// Creates a webhook for pushes, or updates the one with this URL. Its secret is always set, because it cannot be read.
+    /// Creates a webhook for pushes, or updates the one with this URL. Its secret is always set,
+    /// because it cannot be read.
     ///
     /// # Errors
     /// Fails if a request to GitHub does.
@@ -305,7 +308,8 @@ impl RepositorySetup {
         Ok(Outcome::Created)
     }
 
-    /// Returns the host's SSH keys from the API as lines of `known_hosts`; an empty string if the API has none.
+    /// Returns the host's SSH keys from the API as lines of `known_hosts`; an empty string if the
+    /// API has none.
     ///
     /// # Errors
     /// Fails if the request to GitHub does.

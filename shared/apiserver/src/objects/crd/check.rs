@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::error::FieldError;
 use crate::resources::Compiled;
 
-/// Checks an object without its metadata, which has its own rules. Values that are equal in the old object are not checked.
+/// Checks an object without its metadata, which has its own rules. Values that are equal in the old
+/// object are not checked.
 pub(super) fn root(
     schema: &Value,
     compiled: &Compiled,

@@ -1,4 +1,5 @@
-//! Objects of custom resources: read, pruned, defaulted and checked by the schemas of their definitions.
+//! Objects of custom resources: read, pruned, defaulted and checked by the schemas of their
+//! definitions.
 
 mod check;
 mod rules;
@@ -67,8 +68,9 @@ pub(crate) fn default_version(custom: &Custom, version: &str, object: &mut Value
     types::default(schema, object, false);
 }
 
-/// Returns the errors of an object: by its schema, then by the schema's CEL rules. Values that an update does not change are not
-/// checked, so objects that were stored before a schema became stricter stay usable.
+/// Returns the errors of an object: by its schema, then by the schema's CEL rules. Values that an
+/// update does not change are not checked, so objects that were stored before a schema became
+/// stricter stay usable.
 pub(crate) fn problems(
     custom: &Custom,
     version: &str,

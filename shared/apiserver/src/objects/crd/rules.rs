@@ -8,8 +8,8 @@ use crate::expressions::cost::Size;
 use crate::expressions::{Failure, OUT_OF_BUDGET, base, to_cel};
 use crate::resources::Compiled;
 
-/// Evaluates the rules of a schema and of the schemas below it. For values that are equal in the old object, evaluates only the
-/// rules that compare with it.
+/// Evaluates the rules of a schema and of the schemas below it. For values that are equal in the
+/// old object, evaluates only the rules that compare with it.
 pub(super) fn root(
     schema: &Value,
     compiled: &Compiled,

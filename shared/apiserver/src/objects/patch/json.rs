@@ -72,8 +72,8 @@ pub(crate) fn operation(object: &Value, operation: &Value) -> Result<Value, Stri
     Ok(out)
 }
 
-/// Returns the bytes of JSON that an operation copies. Without a limit, forty copies that each double an object would make it 2^40
-/// times as large.
+/// Returns the bytes of JSON that an operation copies. Without a limit, forty copies that each
+/// double an object would make it 2^40 times as large.
 fn copied_bytes(operation: &JsonPatchOperation, document: &Value) -> Result<usize, ApiError> {
     let Some(value) = operation.copied(document) else {
         return Ok(0);

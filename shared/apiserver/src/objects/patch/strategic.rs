@@ -247,8 +247,8 @@ fn without_directives(patch: &Value) -> Value {
     )
 }
 
-/// Sorts a merged list: items in `order` follow that order; the others keep their live order, and stay before the items
-/// that they were before.
+/// Sorts a merged list: items in `order` follow that order; the others keep their live order, and
+/// stay before the items that they were before.
 fn sort(items: Vec<Value>, order: &[Value], before: &[Value], key: &str) -> Vec<Value> {
     let id = |value: &Value| match key.is_empty() {
         true => value.to_string(),
@@ -299,7 +299,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that large lists merge fast: a comparison of each item with each other would take minutes.
+    /// Checks that large lists merge fast: a comparison of each item with each other would take
+    /// minutes.
     #[test]
     #[expect(
         clippy::disallowed_methods,

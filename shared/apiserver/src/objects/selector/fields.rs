@@ -1,5 +1,5 @@
-//! Field selectors: the parser, which follows `fields.ParseSelector` of apimachinery 0.36, and the fields that a kind can be
-//! selected by.
+//! Field selectors: the parser, which follows `fields.ParseSelector` of apimachinery 0.36, and the
+//! fields that a kind can be selected by.
 
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ struct Term {
 }
 
 impl Fields {
-    /// Parses a selector such as `metadata.name=a,status.phase!=Running`. Commas, equals signs and backslashes in values are
-    /// escaped with a backslash.
+    /// Parses a selector such as `metadata.name=a,status.phase!=Running`. Commas, equals signs and
+    /// backslashes in values are escaped with a backslash.
     ///
     /// # Errors
     /// The API server's message for a string that is not a selector.
@@ -104,7 +104,8 @@ fn split_terms(text: &str) -> Vec<&str> {
     out
 }
 
-/// Splits a term into the path, whether the operator is `=` or `==` and not `!=`, and the escaped value.
+/// Splits a term into the path, whether the operator is `=` or `==` and not `!=`, and the escaped
+/// value.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     term.char_indices().find_map(|(at, _)| {
         let (path, rest) = term.split_at(at);

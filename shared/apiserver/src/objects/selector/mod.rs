@@ -29,10 +29,12 @@ impl Selector {
         })
     }
 
-    /// Returns the selector for objects of a resource; if `name` is not empty, for the object of that name.
+    /// Returns the selector for objects of a resource; if `name` is not empty, for the object of
+    /// that name.
     ///
     /// # Errors
-    /// 400 for a field that the resource cannot be selected by, and for a field selector of another name.
+    /// 400 for a field that the resource cannot be selected by, and for a field selector of another
+    /// name.
     pub fn of(mut self, resource: &Resource, name: &str) -> Result<Self, ApiError> {
         self.fields.check(resource).map_err(ApiError::bad_request)?;
         if name.is_empty() {

@@ -356,7 +356,8 @@ const NETWORK_POLICY: &[ColumnSpec] = &[("Pod-Selector", "string", 0, |o| {
     pairs(o.pointer("/spec/podSelector/matchLabels")).into()
 })];
 
-/// Returns the columns between the name and the rest; `None` for kinds that show only their creation time.
+/// Returns the columns between the name and the rest; `None` for kinds that show only their
+/// creation time.
 pub(super) fn columns(resource: &Resource) -> Option<&'static [ColumnSpec]> {
     Some(match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "configmaps") => CONFIG_MAP,

@@ -26,7 +26,8 @@ pub(super) enum Cell {
     Created,
     /// The result of a function.
     Computed(fn(&Value) -> Value),
-    /// The time since the first of these times that is set; the result of a function if no time is set.
+    /// The time since the first of these times that is set; the result of a function if no time is
+    /// set.
     Since(&'static [&'static str], fn(&Value) -> Value),
     /// A JSON path of a definition.
     Path(String),

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// Returns the first value that a path such as `.status.conditions[?(@.type=="Ready")].status` leads to.
+/// Returns the first value that a path such as `.status.conditions[?(@.type=="Ready")].status`
+/// leads to.
 pub(super) fn first<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let mut found = vec![object];
     for step in steps(path) {

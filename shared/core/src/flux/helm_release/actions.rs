@@ -1,4 +1,5 @@
-//! The fields of a HelmRelease's `spec` for its actions: install, upgrade, test, rollback and uninstall.
+//! The fields of a HelmRelease's `spec` for its actions: install, upgrade, test, rollback and
+//! uninstall.
 
 use super::super::kustomization::is_false;
 use super::super::schema::{DURATION, without};
@@ -36,8 +37,9 @@ pub struct Install {
     /// Does not run hooks.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_hooks: bool,
-    /// Does not validate the objects against the OpenAPI schema. Without effect, as with Helm since Kubernetes 1.27, where the API server
-    /// validates the fields: an apply refuses unknown ones, a create drops them.
+    /// Does not validate the objects against the OpenAPI schema. Without effect, as with Helm since
+    /// Kubernetes 1.27, where the API server validates the fields: an apply refuses unknown ones, a
+    /// create drops them.
     #[serde(rename = "disableOpenAPIValidation", skip_serializing_if = "is_false")]
     pub disable_open_api_validation: bool,
     /// Does not validate the values against the chart's schema.
@@ -90,8 +92,9 @@ pub struct Upgrade {
     /// Does not run hooks.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_hooks: bool,
-    /// Does not validate the objects against the OpenAPI schema. Without effect, as with Helm since Kubernetes 1.27, where the API server
-    /// validates the fields: an apply refuses unknown ones, a create drops them.
+    /// Does not validate the objects against the OpenAPI schema. Without effect, as with Helm since
+    /// Kubernetes 1.27, where the API server validates the fields: an apply refuses unknown ones, a
+    /// create drops them.
     #[serde(rename = "disableOpenAPIValidation", skip_serializing_if = "is_false")]
     pub disable_open_api_validation: bool,
     /// Does not validate the values against the chart's schema.
@@ -232,7 +235,8 @@ pub struct RemediationSpec {
     /// Ignores failed tests; `test.ignoreFailures` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_test_failures: Option<bool>,
-    /// Remediates the last failure also. When absent: false for an install, true for an upgrade with retries.
+    /// Remediates the last failure also. When absent: false for an install, true for an upgrade
+    /// with retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediate_last_failure: Option<bool>,
     /// The remediation of an upgrade: `rollback` (when absent) or `uninstall`.

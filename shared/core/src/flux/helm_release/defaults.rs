@@ -17,7 +17,8 @@ const DEFAULT_RETRY: Duration = Duration::from_secs(300);
 /// The default number of release records to keep.
 pub(crate) const DEFAULT_HISTORY: usize = 5;
 
-/// Shortens a release name to Helm's limit: a longer one is cut to 40 characters, and 12 digits of its SHA-256 are appended.
+/// Shortens a release name to Helm's limit: a longer one is cut to 40 characters, and 12 digits of
+/// its SHA-256 are appended.
 pub fn short_release_name(name: &str) -> Cow<'_, str> {
     if name.len() <= NAME_LENGTH {
         return Cow::Borrowed(name);
@@ -50,7 +51,8 @@ impl Remediation {
         self.retries >= 0 && self.failures > self.retries
     }
 
-    /// Returns whether a failed upgrade is remediated by an uninstall: an install follows even when no retries are left.
+    /// Returns whether a failed upgrade is remediated by an uninstall: an install follows even when
+    /// no retries are left.
     pub fn is_uninstall_after_upgrade(&self) -> bool {
         self.is_upgrade && self.strategy == RemediationStrategy::Uninstall
     }
@@ -64,7 +66,8 @@ impl HelmRelease {
             .unwrap_or(default)
     }
 
-    /// Returns the release's name from the spec, before it is shortened; messages of conditions have this name.
+    /// Returns the release's name from the spec, before it is shortened; messages of conditions
+    /// have this name.
     pub fn long_release_name(&self) -> String {
         let spec = &self.spec;
         match (&spec.release_name, &spec.target_namespace) {
@@ -126,7 +129,8 @@ impl HelmRelease {
         Ok(ObjectRef::new(kind, namespace, &reference.name))
     }
 
-    /// Returns the dependencies with their `readyExpr`. The default of Flux is the same kind and namespace.
+    /// Returns the dependencies with their `readyExpr`. The default of Flux is the same kind and
+    /// namespace.
     ///
     /// # Errors
     /// The kind of a dependency is not supported.
@@ -257,12 +261,14 @@ impl HelmRelease {
         self.install().server_side_apply.unwrap_or(default)
     }
 
-    /// Returns whether an upgrade uses server-side apply; `last` is true if the last release used it.
+    /// Returns whether an upgrade uses server-side apply; `last` is true if the last release used
+    /// it.
     pub fn upgrade_server_side(&self, last: bool) -> bool {
         server_side(self.upgrade().server_side_apply, last)
     }
 
-    /// Returns whether a rollback uses server-side apply; `target` is true if the release that is rolled back to used it.
+    /// Returns whether a rollback uses server-side apply; `target` is true if the release that is
+    /// rolled back to used it.
     pub fn rollback_server_side(&self, target: bool) -> bool {
         server_side(self.rollback().server_side_apply, target)
     }
@@ -315,7 +321,8 @@ impl HelmRelease {
         }
     }
 
-    /// Returns the remediation of the action that was attempted last; `None` if there was no attempt.
+    /// Returns the remediation of the action that was attempted last; `None` if there was no
+    /// attempt.
     pub fn active_remediation(&self) -> Option<Remediation> {
         match self.status.last_attempted_release_action? {
             ReleaseAction::Install => Some(self.install_remediation()),
@@ -332,7 +339,8 @@ impl HelmRelease {
         }
     }
 
-    /// Returns the retry interval of the action that was attempted last, if its strategy is `RetryOnFailure`.
+    /// Returns the retry interval of the action that was attempted last, if its strategy is
+    /// `RetryOnFailure`.
     ///
     /// # Errors
     /// The field is not a valid duration.

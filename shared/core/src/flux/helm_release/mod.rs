@@ -15,9 +15,11 @@ pub use status::{HelmReleaseStatus, ReleaseAction};
 use super::{FluxKind, ObjectRef, spec_and_status};
 use driftless_manifest::Object;
 
-/// The annotation that requests a release without a change; its value must equal that of [`super::REQUESTED_AT`].
+/// The annotation that requests a release without a change; its value must equal that of
+/// [`super::REQUESTED_AT`].
 pub const FORCE_AT: &str = "reconcile.fluxcd.io/forceAt";
-/// The annotation that resets the failure counters; its value must equal that of [`super::REQUESTED_AT`].
+/// The annotation that resets the failure counters; its value must equal that of
+/// [`super::REQUESTED_AT`].
 pub const RESET_AT: &str = "reconcile.fluxcd.io/resetAt";
 
 /// A HelmRelease of any served version.
@@ -54,8 +56,8 @@ impl super::FluxObject for HelmRelease {
 }
 
 impl HelmRelease {
-    /// Parses a live object of any served version. Fields of older versions are converted: `valuesFile` of a chart is put before its
-    /// `valuesFiles`.
+    /// Parses a live object of any served version. Fields of older versions are converted:
+    /// `valuesFile` of a chart is put before its `valuesFiles`.
     ///
     /// # Errors
     /// A field is not valid; the message names it.

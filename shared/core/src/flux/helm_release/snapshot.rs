@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::status::ReleaseAction;
 
-/// The `apiVersion` of snapshots whose digest is over the JSON of Helm 4's types. The digest of an older snapshot cannot be checked.
+/// The `apiVersion` of snapshots whose digest is over the JSON of Helm 4's types. The digest of an
+/// older snapshot cannot be checked.
 pub const SNAPSHOT_VERSION: &str = "v2";
 
 /// An entry of `status.history`: the last observed state of a release record.
@@ -46,7 +47,8 @@ pub struct Snapshot {
     /// The time at which the release was uninstalled, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<String>,
-    /// The results of the tests by name; absent if no test was run yet, empty if the chart has no tests.
+    /// The results of the tests by name; absent if no test was run yet, empty if the chart has no
+    /// tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_hooks: Option<BTreeMap<String, Option<TestHookStatus>>>,
     /// The digest of the OCI artifact of the chart.

@@ -250,7 +250,8 @@ pub struct ValuesRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253), regex(pattern = r"^[\-._a-zA-Z0-9]+$"))]
     pub values_key: Option<String>,
-    /// The path at which the value is set, in the syntax of `--set`; without a path the key holds a values file.
+    /// The path at which the value is set, in the syntax of `--set`; without a path the key holds a
+    /// values file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 250),

@@ -13,7 +13,8 @@ use serde_json::json;
 
 const TRIED: &str = "sha256:tried";
 
-/// Returns a release with revision 1 from an OCI artifact in its history, and a later attempt with another chart.
+/// Returns a release with revision 1 from an OCI artifact in its history, and a later attempt with
+/// another chart.
 fn tried() -> (HelmRelease, Snapshot) {
     let spec = json!({"targetNamespace": "shop", "releaseName": "web", "test": {"enable": true}});
     let mut release = helm_release(&spec);

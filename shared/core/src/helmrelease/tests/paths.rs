@@ -1,5 +1,6 @@
-//! Tests every path of actions: the actions, the history afterwards, and `Ready`. The storage is a map, and the effects of Helm on it
-//! are simulated; the tests of the steps check that each action leaves the same records as Helm.
+//! Tests every path of actions: the actions, the history afterwards, and `Ready`. The storage is a
+//! map, and the effects of Helm on it are simulated; the tests of the steps check that each action
+//! leaves the same records as Helm.
 
 use super::super::action::{Action, ActionKind, Decision, Pause, decide, decide_after};
 use super::super::history::snapshot;

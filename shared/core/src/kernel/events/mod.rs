@@ -48,7 +48,8 @@ impl Recorder {
         self.record_annotated(is_warning, reason, message, &[("revision", revision)]);
     }
 
-    /// Records an event with metadata for the annotations of the kind's group; empty values are left out.
+    /// Records an event with metadata for the annotations of the kind's group; empty values are
+    /// left out.
     pub fn record_annotated(
         &self,
         is_warning: bool,
@@ -75,7 +76,8 @@ impl Recorder {
 }
 
 impl Context<'_> {
-    /// Sends the events of the step to every sink, in order. A lost event is logged, and is not an error.
+    /// Sends the events of the step to every sink, in order. A lost event is logged, and is not an
+    /// error.
     pub async fn send_events(&self, object: &Object, source: &str) {
         for event in self.events.take() {
             for sink in SINKS {

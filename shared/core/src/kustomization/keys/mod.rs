@@ -1,5 +1,6 @@
-//! The keys that decrypt the SOPS documents of a Kustomization: those of `spec.decryption.secretRef`, and those that the secret
-//! manager has for the namespace. Each kind of key has its own [`KeyKind`] in its own module.
+//! The keys that decrypt the SOPS documents of a Kustomization: those of
+//! `spec.decryption.secretRef`, and those that the secret manager has for the namespace. Each kind
+//! of key has its own [`KeyKind`] in its own module.
 
 mod age;
 mod pgp;
@@ -13,12 +14,14 @@ use driftless_sops::{Keyring, SopsError};
 /// The supported kinds of keys.
 const KINDS: [&dyn KeyKind; 2] = [&age::Age, &pgp::Pgp];
 
-/// The first line of OpenPGP keys. It identifies them in the secret of a namespace, whose entries have no names.
+/// The first line of OpenPGP keys. It identifies them in the secret of a namespace, whose entries
+/// have no names.
 const PGP_BLOCK: &str = "-----BEGIN PGP PRIVATE KEY BLOCK-----";
 
 /// A kind of key.
 trait KeyKind: Sync {
-    /// Returns the suffix of the names of its entries in the Secret of `spec.decryption.secretRef` (Flux, "Kustomization", decryption).
+    /// Returns the suffix of the names of its entries in the Secret of `spec.decryption.secretRef`
+    /// (Flux, "Kustomization", decryption).
     fn suffix(&self) -> &'static str;
     /// Adds the keys of an entry; errors name it as `place`.
     ///
@@ -52,7 +55,8 @@ pub async fn keyring(
         for name in credentials::keys(&secret) {
             let kind = KINDS.into_iter().find(|kind| name.ends_with(kind.suffix()));
             let (Some(kind), Some(entry)) = (kind, credentials::entry(&secret, &name)) else {
-                // Entries of other names are keys for Flux's other decryption providers. A document without a key is refused later.
+                // Entries of other names are keys for Flux's other decryption providers. A document
+                // without a key is refused later.
                 continue;
             };
             let text = entry.expose_str().unwrap_or_default();

@@ -1,6 +1,9 @@
 //! Limits failing requests of one tenant to one host, and obeys a host's rate limit for each login.
 //!
-//! A tenant is a namespace of a hub. Each tenant has its own budget, so that one tenant's failing sources do not use up the host's limit for the shared address of the installation, and not the time of the functions. A budget is kept in memory: each process has its own. Requests that succeed cost nothing.
+//! A tenant is a namespace of a hub. Each tenant has its own budget, so that one tenant's failing
+//! sources do not use up the host's limit for the shared address of the installation, and not the
+//! time of the functions. A budget is kept in memory: each process has its own. Requests that
+//! succeed cost nothing.
 
 use super::{
     Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts, Clock, Commit, Connection,
@@ -19,7 +22,8 @@ use std::time::Duration;
 
 /// Requests of a tenant to a host that may fail in a row.
 const BURST: f64 = 100.0;
-/// The time until one more request may fail: 600 an hour, as many as a hundred objects need that are tried every ten minutes.
+/// The time until one more request may fail: 600 an hour, as many as a hundred objects need that
+/// are tried every ten minutes.
 const REFILL: Duration = Duration::from_secs(6);
 /// The longest rate limit of a host that is obeyed.
 const MAX_RATE_LIMIT: Duration = Duration::from_secs(3600);
@@ -78,7 +82,8 @@ impl Budget {
 }
 
 impl Throttle {
-    /// Allows a request, unless the tenant has used up its budget or the host's rate limit for this login is not over.
+    /// Allows a request, unless the tenant has used up its budget or the host's rate limit for this
+    /// login is not over.
     fn pass(&self, party: &Party, login: &str, now: Duration) -> Result<()> {
         let mut budgets = self.lock();
         let Some(budget) = budgets.get_mut(party) else {
@@ -121,7 +126,8 @@ impl Throttle {
     }
 }
 
-/// Removes the full budgets if there are too many, and if none is full, the one that was used longest ago.
+/// Removes the full budgets if there are too many, and if none is full, the one that was used
+/// longest ago.
 fn make_room(budgets: &mut BTreeMap<Party, Budget>, now: Duration) {
     if budgets.len() < MAX_BUDGETS {
         return;
@@ -145,7 +151,8 @@ fn refusal(reason: String, left: Duration) -> PortError {
 }
 
 impl Ports {
-    /// Returns these ports for the objects of a namespace: failing requests to hosts are charged to its budgets.
+    /// Returns these ports for the objects of a namespace: failing requests to hosts are charged to
+    /// its budgets.
     #[must_use]
     pub fn of_tenant(&self, hub: &str, namespace: &str) -> Self {
         let tenant = Tenant {

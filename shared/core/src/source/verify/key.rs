@@ -166,7 +166,8 @@ impl PublicKey {
         }
     }
 
-    /// Returns whether the owner of this key made `signature` over `message`; false if the scheme is for another kind of key.
+    /// Returns whether the owner of this key made `signature` over `message`; false if the scheme
+    /// is for another kind of key.
     pub fn verifies(&self, scheme: Scheme, message: &[u8], signature: &[u8]) -> bool {
         match (self, scheme) {
             (Self::Rsa(key), Scheme::Pkcs1(hash)) => key
@@ -198,7 +199,8 @@ impl PublicKey {
     }
 }
 
-/// Pads a hash to the width of the numbers of P-521: the crate refuses a hash of less than half of that, such as SHA-256.
+/// Pads a hash to the width of the numbers of P-521: the crate refuses a hash of less than half of
+/// that, such as SHA-256.
 fn wide(hashed: &[u8]) -> [u8; 66] {
     let mut wide = [0; 66];
     let padding = wide.len().saturating_sub(hashed.len());
@@ -206,7 +208,8 @@ fn wide(hashed: &[u8]) -> [u8; 66] {
     wide
 }
 
-/// Returns the label and the bytes of the first PEM block of `text`; other content before and after it is ignored.
+/// Returns the label and the bytes of the first PEM block of `text`; other content before and after
+/// it is ignored.
 pub(super) fn first_block(text: &[u8]) -> Option<(&str, Vec<u8>)> {
     let text = std::str::from_utf8(text).ok()?;
     let block = &text[text.find("-----BEGIN ")?..];

@@ -1,9 +1,11 @@
-//! Verification of signatures: `spec.verify` of OCIRepository and HelmChart, as source-controller 1.9 checks it.
+//! Verification of signatures: `spec.verify` of OCIRepository and HelmChart, as source-controller
+//! 1.9 checks it.
 //!
-//! `Trust` holds what the object trusts, from its Secrets and the hub's settings. `Trust::check` finds the signatures of an
-//! artifact in its registry and checks them against the digest of its manifest. A download takes the layers of that very manifest,
-//! so a tag that moves between check and download changes nothing. The checks themselves (`cosign`, `notation`, `key`) are
-//! functions of bytes; everything that a registry serves is treated as hostile.
+//! `Trust` holds what the object trusts, from its Secrets and the hub's settings. `Trust::check`
+//! finds the signatures of an artifact in its registry and checks them against the digest of its
+//! manifest. A download takes the layers of that very manifest, so a tag that moves between check
+//! and download changes nothing. The checks themselves (`cosign`, `notation`, `key`) are functions
+//! of bytes; everything that a registry serves is treated as hostile.
 
 mod cosign;
 mod key;
@@ -24,7 +26,8 @@ use key::PublicKey;
 /// The entry of a Secret that holds a trusted root.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 
-/// Checks that a Secret with this trust policy and these certificates, each with its name, is valid for notation.
+/// Checks that a Secret with this trust policy and these certificates, each with its name, is valid
+/// for notation.
 ///
 /// # Errors
 /// A message about what is wrong, to follow the name of the Secret.
@@ -81,7 +84,8 @@ impl Trust {
     /// Reads the Secrets that `verify` names in the namespace of its object.
     ///
     /// # Errors
-    /// [`VERIFICATION_ERROR`](reason::VERIFICATION_ERROR): a Secret or an entry of it is missing or not valid.
+    /// [`VERIFICATION_ERROR`](reason::VERIFICATION_ERROR): a Secret or an entry of it is missing or
+    /// not valid.
     pub async fn read(
         context: &Context<'_>,
         namespace: &str,
@@ -113,7 +117,8 @@ impl Trust {
         Ok(Self { place, trusted })
     }
 
-    /// Returns the accepted identities of signatures without keys, and the trusted root: the object's, the hub's or the public one.
+    /// Returns the accepted identities of signatures without keys, and the trusted root: the
+    /// object's, the hub's or the public one.
     async fn keyless(
         context: &Context<'_>,
         namespace: &str,
@@ -137,7 +142,8 @@ impl Trust {
     /// Checks that the artifact has a signature by a trusted signer.
     ///
     /// # Errors
-    /// [`VERIFICATION_ERROR`](reason::VERIFICATION_ERROR): there is no such signature, or the registry did not answer.
+    /// [`VERIFICATION_ERROR`](reason::VERIFICATION_ERROR): there is no such signature, or the
+    /// registry did not answer.
     pub async fn check(
         &self,
         context: &Context<'_>,
@@ -276,7 +282,8 @@ fn cosign_keys(secret: &Object, place: &str) -> Result<Vec<PublicKey>, Failure> 
     }
 }
 
-/// Returns whether an error of a registry is about the requested content, and not about the state of the registry.
+/// Returns whether an error of a registry is about the requested content, and not about the state
+/// of the registry.
 fn is_lasting(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -288,7 +295,8 @@ fn wrong(message: String) -> Failure {
     Failure::retry(reason::VERIFICATION_ERROR, message)
 }
 
-/// Returns the failure for an unreadable signature. It is retried, because each cause can be repaired outside the object.
+/// Returns the failure for an unreadable signature. It is retried, because each cause can be
+/// repaired outside the object.
 fn unread(error: &PortError) -> Failure {
     Failure {
         class: Class::Retry(error.retry_after),

@@ -1,4 +1,5 @@
-//! Decides which objects are due, from the object, its last entry in the schedule, and its record. Pure.
+//! Decides which objects are due, from the object, its last entry in the schedule, and its record.
+//! Pure.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,8 @@ use std::time::Duration;
 
 /// The time after which the timer treats a queued message as lost.
 const LOST: Duration = Duration::from_secs(50);
-/// The interval of an object whose own interval cannot be read: its step reports that in the status.
+/// The interval of an object whose own interval cannot be read: its step reports that in the
+/// status.
 const FALLBACK: Duration = Duration::from_secs(600);
 /// The interval of a HelmRepository without one: the default of its CRD.
 const HELM_REPOSITORY: Duration = Duration::from_secs(60);

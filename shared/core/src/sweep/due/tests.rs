@@ -15,7 +15,8 @@ fn after(seconds: u64, change: impl FnOnce(&mut Value)) -> bool {
     cause(seconds, 0, change).is_some()
 }
 
-/// Returns the cause for which an object is due at a time after the timer queued it; the source got its artifact at another time after that.
+/// Returns the cause for which an object is due at a time after the timer queued it; the source got
+/// its artifact at another time after that.
 fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Cause> {
     let (id, object) = object(change);
     let source = ObjectRef::new(FluxKind::GitRepository, "team", "fleet");
@@ -39,7 +40,8 @@ fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Ca
     )
 }
 
-/// While a source's consumers are processed, they are not queued again; and if they are, unchanged files are not built again.
+/// While a source's consumers are processed, they are not queued again; and if they are, unchanged
+/// files are not built again.
 #[test]
 fn what_a_source_has_queued_is_given_time() {
     let behind = |o: &mut Value| o["status"]["lastAttemptedRevision"] = "main@sha1:0".into();

@@ -12,7 +12,8 @@ const ARMED: Duration = Duration::from_secs(240);
 /// The time by which all messages have been delivered again.
 const END: Duration = Duration::from_secs(1200);
 
-/// Runs a world in which the source fails for a minute and one worker dies. Returns whether the worker died, and when the object was ready.
+/// Runs a world in which the source fails for a minute and one worker dies. Returns whether the
+/// worker died, and when the object was ready.
 fn scenario(crash: Crash) -> (bool, Duration) {
     let world = World::start();
     world.arm(crash);

@@ -9,7 +9,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// The fields of every event of one thread, as `name=value`. The subscriber is global, because tracing caches what is enabled.
+/// The fields of every event of one thread, as `name=value`. The subscriber is global, because
+/// tracing caches what is enabled.
 #[derive(Clone)]
 struct Lines(Arc<Mutex<String>>, ThreadId);
 

@@ -1,4 +1,5 @@
-//! Steps, the timer and a queue that behaves like SQS, in virtual time: how many steps an object needs, and the result if a worker dies at any call.
+//! Steps, the timer and a queue that behaves like SQS, in virtual time: how many steps an object
+//! needs, and the result if a worker dies at any call.
 
 mod crashes;
 mod log;
@@ -50,7 +51,8 @@ mod one_chain_an_object {
         assert!(steps <= 150 + pushes, "{steps} steps, {pushes} pushes");
     }
 
-    /// Requests that come while a worker has the object lead to one step, when the worker has finished.
+    /// Requests that come while a worker has the object lead to one step, when the worker has
+    /// finished.
     #[test]
     fn a_busy_object_is_not_bounced() {
         let world = World::start();
@@ -65,7 +67,9 @@ mod one_chain_an_object {
         });
         world.run_until(Duration::from_secs(120), |_| {});
         let after = (world.steps(), world.queue.sent());
-        // The step at 10 s, the requested one, and the one after it. Each of them sent one message, the workers that were turned away sent one in case of a dead worker, and there were four requests.
+        // The step at 10 s, the requested one, and the one after it. Each of them sent one message,
+        // the workers that were turned away sent one in case of a dead worker, and there were four
+        // requests.
         assert_eq!(after.0 - before.0, 3, "steps");
         assert_eq!(after.1 - before.1, 3 + 1 + 4, "messages");
     }
@@ -123,7 +127,8 @@ mod one_chain_an_object {
 mod a_late_worker {
     use super::*;
 
-    /// A function that was frozen until another worker may have taken its object continues with an old state.
+    /// A function that was frozen until another worker may have taken its object continues with an
+    /// old state.
     #[test]
     fn writes_nothing() {
         let world = World::start();

@@ -1,4 +1,5 @@
-//! A hub with one GitRepository of `interval: 1m` whose host can fail, a queue like SQS, and a timer. Time is virtual, and every port answers at once: a worker that does not has died.
+//! A hub with one GitRepository of `interval: 1m` whose host can fail, a queue like SQS, and a
+//! timer. Time is virtual, and every port answers at once: a worker that does not has died.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -170,7 +171,8 @@ impl World {
             .unwrap();
     }
 
-    /// Receives a message and runs its step; returns whether there was a message. A failed step, or one whose worker dies, gets its message again.
+    /// Receives a message and runs its step; returns whether there was a message. A failed step, or
+    /// one whose worker dies, gets its message again.
     pub fn work(&self) -> bool {
         let Some(taken) = self.queue.take() else {
             return false;
@@ -187,7 +189,8 @@ impl World {
         true
     }
 
-    /// Advances the time: messages are processed when they are delivered, and the timer sweeps each minute. `each` is called after each of these.
+    /// Advances the time: messages are processed when they are delivered, and the timer sweeps each
+    /// minute. `each` is called after each of these.
     pub fn run_until(&self, end: Duration, mut each: impl FnMut(&World)) {
         loop {
             let tick = TICK * u32::try_from(self.ticked.load(Ordering::Relaxed)).unwrap();

@@ -5,7 +5,8 @@ use driftless_helm::{Chart, Compat, LoadLimits};
 use std::io::Write as _;
 use tar::EntryType;
 
-/// Appends an entry to an archive with exactly this name: `set_path` would refuse the names under test.
+/// Appends an entry to an archive with exactly this name: `set_path` would refuse the names under
+/// test.
 fn entry(builder: &mut tar::Builder<Vec<u8>>, name: &str, data: &[u8], kind: EntryType) {
     let mut header = tar::Header::new_gnu();
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -160,7 +161,8 @@ fn many(kind: EntryType) -> Done {
     load(&gzip(&builder.into_inner().unwrap()))
 }
 
-/// Builds an archive whose PAX header states 0 bytes, the classic one 512: readers that differ see different entries.
+/// Builds an archive whose PAX header states 0 bytes, the classic one 512: readers that differ see
+/// different entries.
 fn pax_size() -> Done {
     let mut builder = tar::Builder::new(Vec::new());
     entry(

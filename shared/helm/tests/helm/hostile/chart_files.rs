@@ -145,7 +145,8 @@ fn aliases(count: usize) -> Done {
     rendered(&load(files)?, &Table::new())
 }
 
-/// Builds charts that each name their one subchart under two aliases: 2^30 charts if all were created separately.
+/// Builds charts that each name their one subchart under two aliases: 2^30 charts if all were
+/// created separately.
 fn doubling() -> Done {
     let text = "apiVersion: v2\nname: top\nversion: 1.0.0\n\
         dependencies: [{name: top, version: '*', alias: a}, {name: top, version: '*', alias: b}]\n";

@@ -1,6 +1,8 @@
 //! Charts that would cost more than allowed, or read files that they must not read.
 //!
-//! Every case is rendered in a separate process, so that its peak of memory can be read: it is refused with its file's name (or answered like Helm does), within 256 MiB. Its cost is printed; time is not checked here, because tests are not optimised and machines are shared.
+//! Every case is rendered in a separate process, so that its peak of memory can be read: it is
+//! refused with its file's name (or answered like Helm does), within 256 MiB. Its cost is printed;
+//! time is not checked here, because tests are not optimised and machines are shared.
 
 mod archives;
 mod chart_files;
@@ -30,7 +32,8 @@ fn all() -> Vec<Case> {
     .collect()
 }
 
-/// Runs the case that the environment names, in a process that [`hostile_inputs_are_refused`] has started.
+/// Runs the case that the environment names, in a process that [`hostile_inputs_are_refused`] has
+/// started.
 #[test]
 fn one_case() {
     process::child(&all());

@@ -81,7 +81,8 @@ pub fn cases() -> Vec<Case> {
     out
 }
 
-/// Returns a schema in which each definition refers to the next one two times: 2^60 checks if all were made.
+/// Returns a schema in which each definition refers to the next one two times: 2^60 checks if all
+/// were made.
 fn doubling() -> String {
     let steps: Vec<String> = (0..60)
         .map(|i| {

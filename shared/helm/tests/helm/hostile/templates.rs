@@ -265,7 +265,8 @@ fn slow() -> Vec<Case> {
     out
 }
 
-/// Small values that are 2^40 times as large when they are written, and values that contain themselves.
+/// Small values that are 2^40 times as large when they are written, and values that contain
+/// themselves.
 fn shared_values() -> Vec<Case> {
     let bomb = "{{ $d := dict \"k\" \"xxxxxxxxxxxxxxxx\" }}{{ range 40 }}{{ $d = dict \"a\" $d \"b\" $d }}{{ end }}";
     let ring = "{{ $d := dict }}{{ $_ := set $d \"self\" $d }}{{ $_ := set $d \"more\" $d }}";

@@ -95,7 +95,8 @@ impl Replacements {
 /// The value that is copied.
 struct Value {
     node: Node,
-    /// The field of the value, as object and path: if the field is also a target, later targets get its new value.
+    /// The field of the value, as object and path: if the field is also a target, later targets get
+    /// its new value.
     field: Option<(usize, Vec<String>)>,
 }
 
@@ -382,7 +383,8 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Follows the path to a string that holds YAML or JSON, changes a value in it and rewrites the string.
+    /// Follows the path to a string that holds YAML or JSON, changes a value in it and rewrites the
+    /// string.
     fn replace_in_text(&self, object: &mut Node, path: &[String]) -> Result<usize, Miss> {
         let none = || Miss::Reason("a value on the path is not a string".to_owned());
         let mut text = None;
@@ -414,7 +416,8 @@ impl Copy<'_> {
     }
 }
 
-/// Returns a string with the value in place of one of its parts, or before or after them. A map or list counts as an empty string.
+/// Returns a string with the value in place of one of its parts, or before or after them. A map or
+/// list counts as an empty string.
 fn splice(old: &str, value: &Node, options: &FieldOptions) -> String {
     let text = if value.is_null() { "" } else { value.text() };
     let mut parts: Vec<&str> = old.split(&options.delimiter).collect();
@@ -428,7 +431,8 @@ fn splice(old: &str, value: &Node, options: &FieldOptions) -> String {
     parts.join(&options.delimiter)
 }
 
-/// Returns the string with the value in it: JSON stays JSON, with or without indentation; anything else is YAML.
+/// Returns the string with the value in it: JSON stays JSON, with or without indentation; anything
+/// else is YAML.
 fn write_text(inner: &Node, old: &str) -> Option<String> {
     if !old.trim_start().starts_with(['{', '[']) {
         node::to_value(inner).ok()?;

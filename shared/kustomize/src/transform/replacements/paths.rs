@@ -35,7 +35,8 @@ impl From<String> for Miss {
 
 type Set<'s> = &'s mut dyn FnMut(Found<'_>) -> Result<(), Miss>;
 
-/// A walk along a path. `*` means every item of a list, `[key=value]` the items whose key matches an expression. With `make`, missing fields are created, the last one of the kind of `make`.
+/// A walk along a path. `*` means every item of a list, `[key=value]` the items whose key matches
+/// an expression. With `make`, missing fields are created, the last one of the kind of `make`.
 #[derive(Clone, Copy)]
 pub(super) struct Visit<'v> {
     pub make: Option<&'v Node>,
@@ -91,7 +92,8 @@ impl Visit<'_> {
         }
     }
 
-    /// Parses a string on the path as YAML. Values found in it count, but changes in it are discarded.
+    /// Parses a string on the path as YAML. Values found in it count, but changes in it are
+    /// discarded.
     fn text(self, scalar: &Scalar, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
         let Some(mut inner) = self.context.embedded(&scalar.text)? else {
             return Err("the path goes through a string that is not YAML"

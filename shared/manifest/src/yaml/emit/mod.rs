@@ -10,15 +10,18 @@ use self::scalar::{Style, is_break, is_multiline, is_printable, style};
 use super::{keysort, number};
 use driftless_go::float;
 
-/// Formats a value like `sigs.k8s.io/yaml` v1.6 `Marshal`, byte for byte: keys in go-yaml v2's order, lists not
-/// indented under their key, strings folded at the first space after column 80, a line break at the end.
+/// Formats a value like `sigs.k8s.io/yaml` v1.6 `Marshal`, byte for byte: keys in go-yaml v2's
+/// order, lists not indented under their key, strings folded at the first space after column 80, a
+/// line break at the end.
 ///
-/// Go refuses strings with DEL or a C1 control character; here they are escaped, which every parser reads.
+/// Go refuses strings with DEL or a C1 control character; here they are escaped, which every parser
+/// reads.
 pub fn to_string(value: &Value) -> String {
     write(value)
 }
 
-/// Formats a document in the style of [`to_string`], with its keys in the order of [`Document::view`].
+/// Formats a document in the style of [`to_string`], with its keys in the order of
+/// [`Document::view`].
 pub fn write<D: Document>(document: &D) -> String {
     let mut emitter = Emitter {
         out: String::with_capacity(256),
@@ -149,7 +152,8 @@ impl Emitter {
         self.out.extend(std::iter::repeat_n(' ', indent));
     }
 
-    /// Writes the start of an entry of a collection: the first one may be on the line of its parent's `-`.
+    /// Writes the start of an entry of a collection: the first one may be on the line of its
+    /// parent's `-`.
     fn entry(&mut self, indent: usize, first: bool, position: Position) {
         match position {
             Position::Item if first => self.out.push(' '),
@@ -199,7 +203,8 @@ impl Emitter {
         }
     }
 
-    /// Writes a string; `indent` is the indentation of its further lines, `None` for a simple key, which stays on one line.
+    /// Writes a string; `indent` is the indentation of its further lines, `None` for a simple key,
+    /// which stays on one line.
     fn string(&mut self, text: &str, style: Style, indent: Option<usize>) {
         let foldable = indent.filter(|_| style != Style::Literal && self.may_fold(text));
         match style {
@@ -221,7 +226,8 @@ impl Emitter {
         }
     }
 
-    /// Returns whether a string may reach the width. An escape takes up to ten columns for one byte.
+    /// Returns whether a string may reach the width. An escape takes up to ten columns for one
+    /// byte.
     fn may_fold(&self, text: &str) -> bool {
         text.contains(' ') && self.column() + text.len() * 10 > WIDTH
     }
@@ -314,7 +320,8 @@ impl Emitter {
         self.out.push('"');
     }
 
-    /// Returns the column, computed from an earlier position `(_, column, offset)` on the same line.
+    /// Returns the column, computed from an earlier position `(_, column, offset)` on the same
+    /// line.
     fn column_of(&self, place: &(usize, usize, usize)) -> usize {
         place.1 + self.out[place.2..].chars().count()
     }

@@ -63,7 +63,8 @@ pub(super) fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns whether a character needs no escape. Characters beyond the first plane and the tab are escaped.
+/// Returns whether a character needs no escape. Characters beyond the first plane and the tab are
+/// escaped.
 pub(super) fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
@@ -139,8 +140,8 @@ fn is_indicator(c: char, first: bool, white_before: bool, blank_follows: bool) -
     }
 }
 
-/// Checks for numbers to base 60 of YAML 1.1 (`1:30`), which go-yaml reads as strings but quotes for other parsers:
-/// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`.
+/// Checks for numbers to base 60 of YAML 1.1 (`1:30`), which go-yaml reads as strings but quotes
+/// for other parsers: `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`.
 fn is_base60(text: &str) -> bool {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !rest.starts_with(|c: char| c.is_ascii_digit()) || !rest.contains(':') {

@@ -59,7 +59,8 @@ impl<'t> Scanner<'t> {
         self.tokens.insert(at, (token, mark));
     }
 
-    /// Skips blanks, comments and line breaks. A tab is not indentation: it is not allowed where a key may begin.
+    /// Skips blanks, comments and line breaks. A tab is not indentation: it is not allowed where a
+    /// key may begin.
     fn eat_to_token(&mut self) {
         loop {
             if self.mark.column == 0 && self.bytes[self.pos..].starts_with(b"\xef\xbb\xbf") {
@@ -114,7 +115,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Begins a block collection if the column is deeper than the current one. The token is inserted before the one with the given number, or at the end.
+    /// Begins a block collection if the column is deeper than the current one. The token is
+    /// inserted before the one with the given number, or at the end.
     fn roll_indent(&mut self, mark: Mark, number: Option<usize>, token: Token<'t>) {
         let column = mark.column as isize;
         if self.in_flow() || self.indent >= column {

@@ -1,8 +1,12 @@
-//! Splits a YAML file into tokens, with the grammar of go-yaml (libyaml's YAML 1.1 and a little of 1.2).
+//! Splits a YAML file into tokens, with the grammar of go-yaml (libyaml's YAML 1.1 and a little of
+//! 1.2).
 //!
-//! A YAML 1.2 scanner is not suitable: it adds a line break to a block scalar at the end of a file without one, and refuses `key: [` with its `]` in the first column. Both are common, and Go reads them differently.
+//! A YAML 1.2 scanner is not suitable: it adds a line break to a block scalar at the end of a file
+//! without one, and refuses `key: [` with its `]` in the first column. Both are common, and Go
+//! reads them differently.
 //!
-//! A key without `?` is recognized only at its `:`. So the scanner keeps the positions at which such a simple key may have begun, and inserts the tokens for it into the queue afterwards.
+//! A key without `?` is recognized only at its `:`. So the scanner keeps the positions at which
+//! such a simple key may have begun, and inserts the tokens for it into the queue afterwards.
 
 mod fetch;
 mod scalar;

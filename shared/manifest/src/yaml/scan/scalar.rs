@@ -21,7 +21,8 @@ impl Breaks {
         }
     }
 
-    /// Folds breaks: one line feed becomes a space, and `n` of them become `n - 1`; Unicode breaks are unchanged.
+    /// Folds breaks: one line feed becomes a space, and `n` of them become `n - 1`; Unicode breaks
+    /// are unchanged.
     fn fold_into(&mut self, out: &mut String) {
         match self.first.take() {
             Some('\n') if self.more.is_empty() => out.push(' '),
@@ -172,7 +173,8 @@ impl<'t> Scanner<'t> {
         Some(text)
     }
 
-    /// Copies characters up to a blank, a break or the closing quote. Returns whether they end with an escaped line break.
+    /// Copies characters up to a blank, a break or the closing quote. Returns whether they end with
+    /// an escaped line break.
     fn quoted_run(&mut self, single: bool, out: &mut String, start: Mark) -> Scan<bool> {
         while !self.is_blankz(0) {
             match self.at(0) {
@@ -286,7 +288,8 @@ impl<'t> Scanner<'t> {
         Some(chomp)
     }
 
-    /// Skips indentation and empty lines; the first line that is not empty sets the indentation (0: not known yet).
+    /// Skips indentation and empty lines; the first line that is not empty sets the indentation (0:
+    /// not known yet).
     fn block_breaks(&mut self, indent: &mut usize, breaks: &mut String, start: Mark) -> Scan<()> {
         let mut deepest = 0;
         loop {

@@ -85,7 +85,8 @@ pub fn scalar(random: &mut Random) -> Yaml {
                 "end   \nnext",
                 "x\n  deep\ny",
             ];
-            // The last one in a folded block is a known gap if a patch puts it into a list in flow style.
+            // The last one in a folded block is a known gap if a patch puts it into a list in flow
+            // style.
             let known = if mark.starts_with('>') {
                 lines.len() - 1
             } else {

@@ -1,8 +1,10 @@
-//! Signatures of cosign: bundles of cosign 3 among the artifact's referrers, else signatures of cosign 2 in the same repository.
+//! Signatures of cosign: bundles of cosign 3 among the artifact's referrers, else signatures of
+//! cosign 2 in the same repository.
 //!
-//! They are checked as source-controller does it: one signature is enough, and if there is a bundle, older signatures are not read.
-//! Keys need no transparency log; [keyless] signatures do. Unlike source-controller, the digest in the statement of an older
-//! signature must be the artifact's: otherwise the signature of one artifact could be copied to another.
+//! They are checked as source-controller does it: one signature is enough, and if there is a
+//! bundle, older signatures are not read. Keys need no transparency log; [keyless] signatures do.
+//! Unlike source-controller, the digest in the statement of an older signature must be the
+//! artifact's: otherwise the signature of one artifact could be copied to another.
 
 mod bundle;
 pub(super) mod keyless;
@@ -80,7 +82,8 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// Returns the more helpful of two reasons: one of a signature that was meant for this artifact.
+    /// Returns the more helpful of two reasons: one of a signature that was meant for this
+    /// artifact.
     fn or(self, earlier: Option<Self>) -> Self {
         match (earlier, self) {
             (Some(earlier), Self::Unreadable | Self::Digest | Self::NoCertificate) => earlier,
@@ -164,7 +167,8 @@ async fn check_bundles(
     Ok(refused.map(|reason| SearchResult::Refused(count, reason)))
 }
 
-/// Checks the signatures of cosign 2: layers of a manifest whose tag is made of the artifact's digest.
+/// Checks the signatures of cosign 2: layers of a manifest whose tag is made of the artifact's
+/// digest.
 async fn check_signatures(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,
@@ -262,7 +266,8 @@ impl Signers {
     }
 }
 
-/// Returns whether a key made a signature, in the schemes that Sigstore's tools use for a key of that kind.
+/// Returns whether a key made a signature, in the schemes that Sigstore's tools use for a key of
+/// that kind.
 fn verifies(key: &PublicKey, message: &[u8], signature: &[u8]) -> bool {
     let schemes: &[Scheme] = match key {
         PublicKey::Rsa(_) => &[Scheme::Pkcs1(Hash::Sha256)],
@@ -277,7 +282,8 @@ fn verifies(key: &PublicKey, message: &[u8], signature: &[u8]) -> bool {
         .any(|scheme| key.verifies(*scheme, message, signature))
 }
 
-/// Returns nothing for content that is missing, broken or too large, and an error if the registry may answer later.
+/// Returns nothing for content that is missing, broken or too large, and an error if the registry
+/// may answer later.
 fn skip_lasting<T>(answer: Result<T, PortError>) -> Result<Option<T>, Unverified> {
     match answer {
         Ok(found) => Ok(Some(found)),

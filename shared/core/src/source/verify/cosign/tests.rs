@@ -1,4 +1,5 @@
-//! Checks of signatures by the tests' own keys in an in-memory registry: accepted ones, and those of a hostile registry.
+//! Checks of signatures by the tests' own keys in an in-memory registry: accepted ones, and those
+//! of a hostile registry.
 
 use super::super::testing::{Registry, Signer, layer, p256, signers};
 use super::*;
@@ -214,7 +215,8 @@ fn invalid_bundles_leave_the_check_to_older_signatures() {
         &[(statement(DIGEST), signer.sign(&statement(DIGEST)))],
     );
     assert_eq!(check_by(&registry, &keys), Ok(()));
-    // A registry that refuses to list referrers may still have signatures; without one, the refusal is reported.
+    // A registry that refuses to list referrers may still have signatures; without one, the refusal
+    // is reported.
     registry.deny_referrers = true;
     assert_eq!(check_by(&registry, &keys), Ok(()));
     registry.manifests = std::collections::BTreeMap::<String, Manifest>::new();

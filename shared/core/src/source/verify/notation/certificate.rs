@@ -1,4 +1,5 @@
-//! Certificates of signers: a chain as the Notary Project's specification requires it, up to a trusted certificate.
+//! Certificates of signers: a chain as the Notary Project's specification requires it, up to a
+//! trusted certificate.
 
 use crate::source::verify::key::{Hash, PublicKey, Scheme, first_block};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use x509_cert::ext::pkix::{
 const MAX_LENGTH: usize = 10;
 
 const OCSP: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1");
-/// The key purposes that a signer's certificate must not have: servers, clients, mail, time stamps, OCSP.
+/// The key purposes that a signer's certificate must not have: servers, clients, mail, time stamps,
+/// OCSP.
 const OTHER_PURPOSES: [ObjectIdentifier; 5] = [
     ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1"),
     ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2"),
@@ -23,7 +25,8 @@ const OTHER_PURPOSES: [ObjectIdentifier; 5] = [
     ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.9"),
 ];
 
-/// A signer's certificate and those of its issuers, the root last. Each is verified to be issued by the next one.
+/// A signer's certificate and those of its issuers, the root last. Each is verified to be issued by
+/// the next one.
 #[derive(Debug)]
 pub(super) struct Chain(Vec<Certificate>);
 
@@ -43,8 +46,8 @@ pub(super) fn trusted(text: &[u8]) -> Result<Certificate, &'static str> {
 }
 
 impl Chain {
-    /// Reads and checks a chain: a signer's certificate, then authorities, each the issuer of the one before it, up to a
-    /// self-signed one. The validity periods are not checked.
+    /// Reads and checks a chain: a signer's certificate, then authorities, each the issuer of the
+    /// one before it, up to a self-signed one. The validity periods are not checked.
     ///
     /// # Errors
     /// A message about what is wrong with the chain.

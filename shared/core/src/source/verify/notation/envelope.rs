@@ -1,4 +1,5 @@
-//! A signature of notation in either encoding: the signed digest, the times, the algorithm and the certificates.
+//! A signature of notation in either encoding: the signed digest, the times, the algorithm and the
+//! certificates.
 
 use super::certificate::{self, Chain};
 use super::{cose, jws};

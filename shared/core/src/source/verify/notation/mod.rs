@@ -1,8 +1,10 @@
-//! Signatures of notation: the signer has a certificate of an authority in the object's Secret, which also holds a trust policy.
+//! Signatures of notation: the signer has a certificate of an authority in the object's Secret,
+//! which also holds a trust policy.
 //!
-//! They are verified as notation-go 1.3 does it for source-controller, except for checks that need a network or another program:
-//! the revocation of certificates with a CRL or OCSP address, countersignatures of time stamping services and plugins count as
-//! unknown, and a policy that enforces them refuses the signature.
+//! They are verified as notation-go 1.3 does it for source-controller, except for checks that need
+//! a network or another program: the revocation of certificates with a CRL or OCSP address,
+//! countersignatures of time stamping services and plugins count as unknown, and a policy that
+//! enforces them refuses the signature.
 
 mod certificate;
 mod cose;
@@ -69,7 +71,8 @@ impl Trust {
         })
     }
 
-    /// Checks that the artifact has a signature that the policy accepts at the time `now` (since 1970).
+    /// Checks that the artifact has a signature that the policy accepts at the time `now` (since
+    /// 1970).
     ///
     /// # Errors
     /// The reason why no signature is accepted.
@@ -200,7 +203,8 @@ fn check_revocation(envelope: &Envelope) -> Result<(), String> {
     }
 }
 
-/// Returns the signature of a manifest; the inner error is the reason why it is not a valid signature.
+/// Returns the signature of a manifest; the inner error is the reason why it is not a valid
+/// signature.
 async fn fetch(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,

@@ -1,4 +1,5 @@
-//! `trustpolicy.json`: the trusted signers of each repository, and which checks are enforced; as notation-go 1.3 reads it.
+//! `trustpolicy.json`: the trusted signers of each repository, and which checks are enforced; as
+//! notation-go 1.3 reads it.
 
 use super::name::DistinguishedName;
 use regex::Regex;
@@ -153,7 +154,8 @@ impl Statement {
                 ));
             }
         };
-        // As in source-controller, stores and identities of a statement that verifies nothing are ignored.
+        // As in source-controller, stores and identities of a statement that verifies nothing are
+        // ignored.
         let (stores, identities) = match level {
             None => (BTreeSet::new(), None),
             Some(_) => (

@@ -1,4 +1,5 @@
-//! Trust policies and distinguished names: valid and refused ones, and the statement of a repository.
+//! Trust policies and distinguished names: valid and refused ones, and the statement of a
+//! repository.
 
 use super::name::DistinguishedName;
 use super::policy::{Action, Policy, Store};

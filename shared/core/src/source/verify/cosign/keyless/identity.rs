@@ -47,7 +47,8 @@ impl Identities {
             .map(Self)
     }
 
-    /// Returns whether there are identities and each has an issuer and a subject: cosign refuses bundles without them.
+    /// Returns whether there are identities and each has an issuer and a subject: cosign refuses
+    /// bundles without them.
     pub fn are_named(&self) -> bool {
         let named = |one: &Identity| one.issuer.is_some() && one.subject.is_some();
         !self.0.is_empty() && self.0.iter().all(named)

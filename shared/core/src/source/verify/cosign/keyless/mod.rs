@@ -1,11 +1,14 @@
-//! Signatures without keys: a short-lived certificate of an authority (Fulcio) names the signer, and a log (Rekor) the time.
+//! Signatures without keys: a short-lived certificate of an authority (Fulcio) names the signer,
+//! and a log (Rekor) the time.
 //!
-//! They are checked as cosign 3.0 has sigstore-go check them for source-controller 1.9: the certificate's chain to an authority of
-//! the trusted root at the time of the signature, the promise of a certificate log in it, the signed time and, for a bundle, the
-//! inclusion of the entry in the transparency log, that the entry is for this signature, and the identity in the certificate. The
-//! library of the Sigstore project does all but the last. It checks bundles only: a signature of cosign 2 is put into one. Such a
-//! signature has the log's promise and no proof; Flux would query the log for an entry that is missing in the annotations, which
-//! driftless does not.
+//! They are checked as cosign 3.0 has sigstore-go check them for source-controller 1.9: the
+//! certificate's chain to an authority of the trusted root at the time of the signature, the
+//! promise of a certificate log in it, the signed time and, for a bundle, the inclusion of the
+//! entry in the transparency log, that the entry is for this signature, and the identity in the
+//! certificate. The library of the Sigstore project does all but the last. It checks bundles only:
+//! a signature of cosign 2 is put into one. Such a signature has the log's promise and no proof;
+//! Flux would query the log for an entry that is missing in the annotations, which driftless does
+//! not.
 
 mod identity;
 mod rekor;
@@ -60,7 +63,8 @@ impl Keyless {
         self.accept(certificate, &verified.map_err(unproven)?)
     }
 
-    /// Checks a signature of cosign 2 over a statement, by the certificate and the log entry in a layer's annotations.
+    /// Checks a signature of cosign 2 over a statement, by the certificate and the log entry in a
+    /// layer's annotations.
     pub fn check_simple(
         &self,
         layer: &Layer,
@@ -77,7 +81,8 @@ impl Keyless {
             .with_message_digest(MessageDigest::new(HashAlgorithm::Sha2256, hash));
         let signed = SignatureContent::MessageSignature(signed);
         let bundle = Bundle::new(MediaType::Bundle0_1, material, signed);
-        // Only the proof of inclusion is skipped, which this form does not have: the log's promise is checked.
+        // Only the proof of inclusion is skipped, which this form does not have: the log's promise
+        // is checked.
         let policy = VerificationPolicy::any_identity().skip_tlog_unsafe();
         let verified = self.root.verifier().verify(statement, &bundle, &policy);
         self.accept(&certificate, &verified.map_err(unproven)?)
@@ -120,7 +125,8 @@ fn read(bytes: &[u8]) -> Result<Bundle, Refused> {
     Ok(bundle)
 }
 
-/// Returns the first certificate of a layer's annotation. The chain annotation is not needed: the trusted root has it.
+/// Returns the first certificate of a layer's annotation. The chain annotation is not needed: the
+/// trusted root has it.
 fn certificate(layer: &Layer) -> Result<DerCertificate, Refused> {
     let text = layer.annotations.get(CERTIFICATE);
     let text = text.ok_or(Refused::NoCertificate)?;

@@ -1,4 +1,5 @@
-//! The entry of the transparency log that cosign 2 adds to a signature, with the log's promise of it.
+//! The entry of the transparency log that cosign 2 adds to a signature, with the log's promise of
+//! it.
 
 use super::Refused;
 use crate::ports::Layer;

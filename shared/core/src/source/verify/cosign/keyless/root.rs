@@ -11,7 +11,8 @@ const MAX_BYTES: usize = 256 << 10;
 const MAX_MEMBERS: usize = 32;
 /// The prefix of the media types of all versions.
 const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
-/// The lists of a trusted root, and the string field that their members may lack: protocol buffers omit empty fields.
+/// The lists of a trusted root, and the string field that their members may lack: protocol buffers
+/// omit empty fields.
 const LISTS: [(&str, &str); 4] = [
     ("tlogs", "baseUrl"),
     ("ctlogs", "baseUrl"),
@@ -48,8 +49,8 @@ impl Root {
             .map_err(|error| cannot(&error))
     }
 
-    /// Returns the trusted root of the public Sigstore as of [`PUBLIC_DATE`](Self::PUBLIC_DATE). The library takes it from
-    /// Sigstore's TUF repository.
+    /// Returns the trusted root of the public Sigstore as of [`PUBLIC_DATE`](Self::PUBLIC_DATE).
+    /// The library takes it from Sigstore's TUF repository.
     ///
     /// # Errors
     /// The same as [`read`](Self::read).

@@ -1,4 +1,5 @@
-//! Input that is refused before the library checks it, and accepted identities. The checks themselves are tested with cosign.
+//! Input that is refused before the library checks it, and accepted identities. The checks
+//! themselves are tested with cosign.
 
 use super::*;
 use crate::flux::OidcIdentity;
