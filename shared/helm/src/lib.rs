@@ -5,13 +5,15 @@
 //! randomness and the cluster's objects come in through [`Options`].
 //!
 //! ```
-//! use driftless_helm::{Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, manifest_text, render, values};
+//! use driftless_helm::{Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome};
+//! use driftless_helm::{manifest_text, render, values};
 //!
 //! let file = |name: &str, text: &str| ChartFile {
 //!     name: name.to_owned(),
 //!     data: text.as_bytes().into(),
 //! };
-//! let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-{{ .Values.color }}}\n";
+//! let config = "apiVersion: v1\nkind: ConfigMap\n\
+//!     metadata: {name: {{ .Release.Name }}-{{ .Values.color }}}\n";
 //! let files = vec![
 //!     file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n"),
 //!     file("values.yaml", "color: blue\n"),

@@ -3,9 +3,9 @@
 //! The output is that of `kustomize build` v5.8.2, byte for byte. The stages of a build:
 //!
 //! ```text
-//! Loader      directories and files, through the tree's Reader: every question is recorded, nothing leaves the tree
+//! Loader      directories and files, through the tree's Reader: it records every question
 //!   -> Kustomization    the file, read as strictly as kustomize does
-//!   -> Accumulator      resources, then generators, components, transformers, validators; bases first
+//!   -> Accumulator      bases, resources, generators, components, transformers, validators
 //!   -> finish           name hashes, name references, vars, order, clean-up
 //! ```
 //!

@@ -12,7 +12,7 @@ pub const REMOTE_DIRECTORY: &str = ".driftless-remote";
 /// A file or repository on another host that an entry names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remote {
-    /// One file.
+    /// One file at a URL, without a repository.
     File {
         /// The URL, `https://…` or `http://…`.
         url: String,

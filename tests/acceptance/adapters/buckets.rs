@@ -249,7 +249,7 @@ async fn invalid_lists_are_errors() {
     let html = Fault::Bytes(b"<html><body>welcome</body></html>".to_vec());
     let half = Fault::Bytes(b"<ListBucketResult><Name>objects</Name>".to_vec());
     let entry = |inside: &str| page(&format!("{there}<Contents>{inside}</Contents>"));
-    for (what, fault) in [
+    for (case, fault) in [
         ("HTML", html),
         ("an empty body", Fault::Bytes(Vec::new())),
         ("half a page", half),

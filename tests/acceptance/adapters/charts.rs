@@ -286,7 +286,7 @@ async fn a_registry_that_helm_pushed_to() {
 
     let none = registry.manifest(&name, "9.9.9", &known).await.unwrap_err();
     assert_eq!(none.kind, ErrorKind::NotFound);
-    for wrong in [insecure(how()), insecure(login("ann", "hunter2"))] {
+    for wrong in [insecure(connection()), insecure(login("ann", "hunter2"))] {
         let denied = registry.tags(&name, &wrong).await.unwrap_err();
         assert_eq!(denied.kind, ErrorKind::Denied, "{denied}");
     }

@@ -183,7 +183,7 @@ fn normal(request: &Value) -> Value {
             form.insert("scope".to_owned(), json!([scope]));
         }
     }
-    asked
+    request
 }
 
 /// Returns the judge's requests without the discovery of Entra ID, whose addresses driftless has

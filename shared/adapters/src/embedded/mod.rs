@@ -5,7 +5,7 @@
 //! Embedded --service(user)--> kube::Client            no socket, no TLS
 //!          --cluster(user)--> dyn Cluster             the core's port
 //!          --serve(address)-> Listener                HTTPS for kubectl, flux and helm
-//! EmbeddedClusters            dyn Clusters            connects kubeconfigs to these servers, without a socket
+//! EmbeddedClusters            dyn Clusters            kubeconfigs of these servers, no socket
 //! ```
 //!
 //! The server itself is a value without tasks. This module adds the time and the uids (from a

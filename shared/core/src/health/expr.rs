@@ -61,7 +61,8 @@ impl HealthExprs {
     /// Parses all entries.
     ///
     /// # Errors
-    /// [`ExprError::Invalid`]: `current` is missing, an expression does not parse, or two entries have the same group and kind.
+    /// [`ExprError::Invalid`]: `current` is missing, an expression does not parse, or two entries
+    /// have the same group and kind.
     pub fn parse(checks: &[HealthCheck]) -> Result<Self, ExprError> {
         let mut evaluators: Vec<Evaluator> = Vec::new();
         for (index, check) in checks.iter().enumerate() {
@@ -169,7 +170,8 @@ impl ReadyExpr {
     /// it could have any type; here every expression is accepted that evaluates to true or false.
     ///
     /// # Errors
-    /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `self` and `dep`.
+    /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `self`
+    /// and `dep`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         let expression = Expression::parse(text)?;
         match expression.unknown_variable(&["self", "dep"]) {

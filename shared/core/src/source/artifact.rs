@@ -152,7 +152,7 @@ pub async fn bytes(ports: &Ports, artifact: &ArtifactStatus) -> Result<Bytes> {
     Err(PortError::new(kind, message))
 }
 
-/// The part of a source's memory that says which artifact it stored last.
+/// The part of a source's memory that names the artifact it stored last.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Origin {

@@ -164,7 +164,7 @@ impl Found {
 
 /// Conditions that only a failure leaves behind.
 const FAILED: [&str; 3] = ["FetchFailed", "BuildFailed", "StorageOperationFailed"];
-/// The condition that says whether a trusted signature was found.
+/// The condition that reports whether a trusted signature was found.
 pub(super) const VERIFIED: &str = "SourceVerified";
 
 /// Sets the condition that a trusted signature was found.

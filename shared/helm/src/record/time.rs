@@ -8,7 +8,8 @@ use std::fmt;
 
 /// A moment with its original offset from UTC: Go keeps both through JSON, to the nanosecond.
 ///
-/// Go's zero time (the year 1) is not a moment: fields hold an `Option`, and read null, `""` (Helm 3) and the zero time as `None`.
+/// Go's zero time (the year 1) is not a moment: fields hold an `Option`, and read null, `""`
+/// (Helm 3) and the zero time as `None`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
     at: Timestamp,

@@ -114,7 +114,7 @@ impl<'w> Walker<'w> {
 /// The list to merge with.
 enum Other {
     Patch(Vec<Node>),
-    /// Itself.
+    /// The patch and the original are the same list.
     Same,
 }
 

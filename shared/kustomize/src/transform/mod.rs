@@ -37,7 +37,6 @@ use crate::resid::GvkFilter;
 use crate::resmap::ResMap;
 use std::rc::Rc;
 
-/// A transformer.
 pub(crate) enum Transformer {
     Strategic(Strategic),
     Patch(Patch),
