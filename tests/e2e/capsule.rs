@@ -216,7 +216,7 @@ fn accounts_cannot_take_over_foreign_roles() {
     let world = start(&(both + &owner("team", "own", "three")));
     let hub = world.cluster("hub");
     let messages = failures(&world).join("\n");
-    let words = ["a-b/c", "a/b-c", "rename one of them"];
+    let words = ["a-b/c", "a/b-c", "rename one of the accounts"];
     assert!(
         words.iter().all(|word| messages.contains(word)),
         "{messages}"

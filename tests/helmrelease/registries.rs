@@ -611,7 +611,7 @@ fn google_by_the_principal_of_a_service_account() {
     let (ready, message) = site.reconcile(FluxKind::HelmChart, "helmcharts", &chart);
     assert_eq!(ready, "False NotSupported", "{message}");
     assert!(
-        message.contains("use an OCIRepository, which has a serviceAccountName"),
+        message.contains("use an OCIRepository with spec.serviceAccountName"),
         "{message}"
     );
 }

@@ -76,13 +76,13 @@ const PHRASES: &[Phrase] = &[
     phrase(DocOpening, 0, r"^(Where|How|When|Why)\b", VERB),
     phrase(
         DocOpening,
-        0,
+        8,
         "^(As|Of|For|With|Not|From|In|On|By|Until) ",
         VERB,
     ),
     phrase(
         SingleLineDoc,
-        0,
+        9,
         r"^(\S+ )?\S+\.$",
         "say what the item holds, or leave the doc out",
     ),
@@ -94,7 +94,7 @@ const PHRASES: &[Phrase] = &[
     ),
     phrase(
         Everywhere,
-        0,
+        2,
         r"\b(tells?|told|telling)\b",
         "report, return, log, pass",
     ),
@@ -109,16 +109,16 @@ const PHRASES: &[Phrase] = &[
     ),
     phrase(
         Everywhere,
-        0,
+        3,
         r"\b(nobody|somebody|anybody|everybody|whoever|no one)\b",
         "name the actor: a user, another writer, no caller",
     ),
-    phrase(Everywhere, 0, r"\b(a|the|no) text\b", "a string"),
-    phrase(Everywhere, 0, r"\b[Ff]olders?\b", "directory"),
+    phrase(Everywhere, 5, r"\b(a|the|no) text\b", "a string"),
+    phrase(Everywhere, 3, r"\b[Ff]olders?\b", "directory"),
     except(
         phrase(
             Everywhere,
-            0,
+            14,
             r"\b(is|are|was|were) no [a-z]+",
             "is not a, does not have",
         ),
@@ -126,13 +126,13 @@ const PHRASES: &[Phrase] = &[
     ),
     phrase(
         Everywhere,
-        0,
+        6,
         r"\b(is|are) none\b",
         "is not one, is not valid",
     ),
     phrase(
         Everywhere,
-        0,
+        1,
         r"\bas (it|they) (is|are|stands?|was|were|comes?|came)\b",
         "unchanged",
     ),
@@ -144,21 +144,21 @@ const PHRASES: &[Phrase] = &[
     ),
     phrase(
         Everywhere,
-        0,
+        2,
         r"\b(in each other|inside of|beside)\b",
         "nested; in; next to, in addition to",
     ),
     phrase(Everywhere, 0, ", too\\b", "also"),
-    phrase(Everywhere, 0, r"\bof (its|their) own\b", "its own"),
+    phrase(Everywhere, 2, r"\bof (its|their) own\b", "its own"),
     phrase(
         Everywhere,
-        0,
+        4,
         r"\b(twice|once more|again and again)\b",
         "duplicate, again, repeatedly",
     ),
     phrase(
         Everywhere,
-        0,
+        1,
         r"\b(wakes?|woken|woke)\b",
         "requeue, start, notify",
     ),
@@ -169,7 +169,7 @@ const PHRASES: &[Phrase] = &[
         r"\bso (many|long|much|large)\b",
         "the number; this many",
     ),
-    phrase(Everywhere, 0, r"\bgoes on\b", "continues"),
+    phrase(Everywhere, 1, r"\bgoes on\b", "continues"),
     phrase(Everywhere, 0, r"\bas [A-Za-z]+ has it\b", "as X does"),
     phrase(Everywhere, 0, r"\bbut for\b", "except"),
     phrase(
@@ -193,11 +193,14 @@ const PHRASES: &[Phrase] = &[
         r"^(it|they) (is|are|has|have|does|do|was|were|cannot|ends|must|names|stands|needs|wants|lacks)\b",
         NOUN,
     ),
-    phrase(
-        Message,
-        0,
-        r"\b(nobody|somebody|whoever|tells?|told|stands|stood|shall)\b",
-        PLAIN,
+    except(
+        phrase(
+            Message,
+            0,
+            r"\b(nobody|somebody|whoever|tells?|told|stands( for)?|stood|shall)\b",
+            PLAIN,
+        ),
+        "for$",
     ),
     except(
         phrase(

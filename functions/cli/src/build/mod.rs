@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
   driftless build                        # the directory you are in
   driftless build overlays/production
   driftless build overlays/production -o out.yaml
-  driftless build overlays/production -o out/   # one file for each object, into an existing directory
+  driftless build overlays/production -o out/   # one file for each object in out/, which exists
 
 Bases may be anywhere on the disk. Remote bases and files are fetched with --allow-remote: repositories of GitHub (with GITHUB_TOKEN if it is set) at the reference that the entry names, files by HTTP. Remote charts, function containers, exec and Go plugins are \
 refused.";

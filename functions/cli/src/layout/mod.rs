@@ -85,7 +85,7 @@ struct RemoveCluster {
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:
   driftless fleet add-cluster east-aks
-  driftless fleet add-cluster store-42 --group stores      # clusters of a group share their directories
+  driftless fleet add-cluster store-42 --group stores   # a group shares its directories
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
   driftless fleet remove-cluster east-aks --dry-run
 

@@ -108,7 +108,7 @@ fn the_sample_is_sound() {
     let done = check(&sample.join("platform"), &args);
     assert!(
         done.out
-            .contains("database.yaml: note: not checked: it is encrypted"),
+            .contains("database.yaml: note: not checked: the file is encrypted"),
         "{}",
         done.out
     );

@@ -203,7 +203,9 @@ fn the_reference_is_equal_to_the_help_pages() {
         assert_eq!(written, wanted, "DRIFTLESS_WRITE=1 writes the new text");
     }
     // Options of many commands are listed once for each group.
-    let shared = wanted.matches("The kubeconfig file [default: KUBECONFIG").count();
+    let shared = wanted
+        .matches("The kubeconfig file [default: KUBECONFIG")
+        .count();
     let groups = [
         "bootstrap",
         "create",

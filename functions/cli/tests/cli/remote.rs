@@ -84,7 +84,7 @@ fn remote_bases_and_files_are_fetched_when_that_is_allowed() {
     build(absent, true, "ghp_base").refused(1, &["acme/base", "v9"]);
     let login = "https://me:secret@github.com/acme/base//over?ref=v1";
     let refused = build(login, true, "ghp_base");
-    refused.refused(1, &["login"]);
+    refused.refused(1, &["contains credentials"]);
     assert!(!refused.err.contains("me:secret"), "{}", refused.err);
     assert!(
         !Path::new(&top).join(".driftless-remote").exists(),

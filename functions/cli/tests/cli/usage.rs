@@ -81,7 +81,7 @@ fn a_wrong_line_is_answered_with_the_next_step() {
         (
             1,
             "template x https://foo/bar",
-            &["no repository", "helm pull"],
+            &["only local charts", "helm pull"],
         ),
         (
             2,

@@ -317,8 +317,8 @@ fn keyless_signatures_of_another_digest_embedded() {
     for (number, form) in FORMS.into_iter().enumerate() {
         let version = format!("1.1.{number}");
         keyless.publish(&version, &json!({"form": form, "digest": real}));
-        // As source-controller calls it, cosign does not check the digest of a signature of cosign 2;
-        // driftless does.
+        // As source-controller calls it, cosign does not check the digest of a signature of
+        // cosign 2; driftless does.
         let judged = keyless.judge(&version, &identities());
         assert_eq!(judged.is_ok(), form == "simple", "{form}: {judged:?}");
         keyless.add(form, &version, &identities());
