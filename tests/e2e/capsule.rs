@@ -241,7 +241,7 @@ fn accounts_cannot_take_over_foreign_roles() {
     push(&world, &owner("platform", "role", "four"));
     let messages = failures(&world).join("\n");
     assert!(
-        messages.contains("service account platform/role: ClusterRole/platform-role-impersonator exists and was not made"),
+        messages.contains("service account platform/role: ClusterRole/platform-role-impersonator exists and was not created"),
         "{messages}"
     );
     let left = hub.get(&format!("{roles}/platform-role-impersonator"));

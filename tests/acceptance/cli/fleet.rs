@@ -597,7 +597,7 @@ fn a_directory_is_a_source_and_the_end_is_graceful(world: &World) {
     let (code, log) = serve.end("TERM");
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("DRIFTLESS_WEBHOOK_SECRET is not set"), "{log}");
-    assert!(log.contains("ending"), "{log}");
+    assert!(log.contains("stopping"), "{log}");
 
     // The same again without --repository: nothing is created, and the directory is still the
     // source.
