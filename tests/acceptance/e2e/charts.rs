@@ -221,7 +221,10 @@ fn charts_of_a_repository_embedded() {
         ("False", "ChartPullError"),
         "{message}"
     );
-    assert!(message.contains("does not have the SHA-256 digest"), "{message}");
+    assert!(
+        message.contains("does not have the SHA-256 digest"),
+        "{message}"
+    );
     assert_eq!(world.status("HelmChart", "one").2, "1.2.0");
 }
 
