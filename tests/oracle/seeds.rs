@@ -1,4 +1,4 @@
-//! The seeds of a run's random cases: new ones each time, or those that the environment names.
+//! The seeds of random cases: those that the environment names, the defaults, or new ones.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,14 +10,14 @@ pub fn number(variable: &str, default: u64) -> u64 {
     })
 }
 
-/// Returns the first seed: from the environment variable, or from the clock. Prints it, so that a
-/// run can be repeated.
-pub fn first(variable: &str) -> u64 {
+/// Returns the first seed: from the environment variable, or the default, or from the clock. Prints
+/// it, so that a run can be repeated.
+pub fn first(variable: &str, default: Option<u64>) -> u64 {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);
     let micros = clock.expect("the clock is set after 1970").as_micros();
     // Below 2^31: every language's generator accepts it.
     let new = u64::try_from(micros % 2_000_000_000).expect("below 2^31") + 1;
-    let seed = number(variable, new);
+    let seed = number(variable, default.unwrap_or(new));
     println!("repeat this run with {variable}={seed}");
     seed
 }

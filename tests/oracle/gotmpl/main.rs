@@ -17,7 +17,7 @@ const SHOWN: usize = 5;
 
 #[test]
 fn executes_generated_templates_as_go_does() {
-    let seed = seeds::first("DRIFTLESS_GOTMPL_SEED").to_string();
+    let seed = seeds::first("DRIFTLESS_GOTMPL_SEED", None).to_string();
     let count = seeds::number("DRIFTLESS_GOTMPL_CASES", 5_000);
     let mut oracle = Command::new(tools::GOTMPL.path());
     let cases = process::run(oracle.args(["generate", &seed, &count.to_string()]));

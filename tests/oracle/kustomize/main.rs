@@ -23,7 +23,7 @@ const SHOWN: usize = 5;
 
 #[test]
 fn renders_random_kustomizations_as_kustomize_does() {
-    let first = seeds::first("DRIFTLESS_KUSTOMIZE_SEED");
+    let first = seeds::first("DRIFTLESS_KUSTOMIZE_SEED", None);
     let cases = number("DRIFTLESS_KUSTOMIZE_CASES", CASES);
     let mut judge = Judge::start();
     let (mut rendered, mut refused, mut gaps, mut different) = (0, 0, 0, Vec::new());
