@@ -118,7 +118,7 @@ const PHRASES: &[Phrase] = &[
     except(
         phrase(
             Everywhere,
-            14,
+            6,
             r"\b(is|are|was|were) no [a-z]+",
             "is not a, does not have",
         ),

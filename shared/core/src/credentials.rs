@@ -56,8 +56,8 @@ pub fn keys(object: &Object) -> Vec<String> {
 
 /// Returns the credentials for a GitRepository: the login in its Secret, or without one those of
 /// [`Settings::source_auth`](crate::hub::Settings::source_auth). A deploy key (`identity`) is the
-/// login for an `ssh://` address; at github.com it is used if there is no other one. `proxy` is the
-/// address in the Secret of `spec.proxySecretRef`.
+/// login for an `ssh://` address; at github.com it is used only without another login. `proxy` is
+/// the address in the Secret of `spec.proxySecretRef`.
 ///
 /// # Errors
 /// The Secret is missing or has none of the supported keys.
@@ -76,7 +76,7 @@ pub async fn git(
     }
     let default = || hub.settings.source_auth(&source.id, url);
     let login = found.login.unwrap_or_else(default);
-    // GitHub is read with the deploy key over SSH if there is no other login.
+    // GitHub is read with the deploy key over SSH only without another login.
     let is_keyed = found.ssh.is_some() && login == GitAuth::Anonymous;
     if is_github(url) && !is_keyed {
         return Ok(login);

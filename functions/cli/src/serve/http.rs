@@ -65,7 +65,7 @@ enum Refused {
     Delivery(Refusal),
     /// The body arrived too slowly: 408.
     Slow,
-    /// There is no memory for a body of this size: 503.
+    /// The server has too little memory for a body of this size: 503.
     NoRoom,
 }
 

@@ -204,7 +204,7 @@ fn unserved_objects_are_not_created() {
         ),
     ] {
         let args: Vec<&str> = ["create"].into_iter().chain(text.split(' ')).collect();
-        // There is no kubeconfig, and none is needed.
+        // The refusal needs no kubeconfig, and the test has none.
         run(&args).refused(2, &[words, "--export"]);
         let exported = run(&[args.as_slice(), &["--export"]].concat());
         assert!(exported.err.contains(words), "{}", exported.err);

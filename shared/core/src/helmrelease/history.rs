@@ -1,13 +1,11 @@
 //! `status.history`: snapshots of release records, the newest first.
 
 use crate::flux::{
-    HelmRelease, ReleaseAction, SNAPSHOT_VERSION, Snapshot, TestFilter, TestHookStatus,
+    DEFAULT_HISTORY, HelmRelease, ReleaseAction, SNAPSHOT_VERSION, Snapshot, TestFilter,
+    TestHookStatus,
 };
 use driftless_helm::record::{RecordedHook, Release, Time, config_digest, observation_digest};
 use std::collections::BTreeMap;
-
-/// The number of snapshots to keep: Flux's default of `spec.maxHistory`.
-const DEFAULT_MAX_HISTORY: usize = 5;
 
 /// Creates the history entry of a record.
 ///
@@ -97,13 +95,13 @@ pub fn truncate(history: &mut Vec<Snapshot>, ignore_tests: bool) {
         .position(|s| is_target(s, ignore_tests));
     match target {
         Some(at) => history.truncate(at + 2),
-        None => history.truncate(DEFAULT_MAX_HISTORY),
+        None => history.truncate(DEFAULT_HISTORY),
     }
 }
 
 /// Drops all but the newest five snapshots: `RetryOnFailure` never rolls back.
 pub fn truncate_to_newest(history: &mut Vec<Snapshot>) {
-    history.truncate(DEFAULT_MAX_HISTORY);
+    history.truncate(DEFAULT_HISTORY);
 }
 
 /// Returns the selected tests of a record with their results, by name.

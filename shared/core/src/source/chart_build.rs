@@ -207,7 +207,7 @@ impl Local {
     /// Reads a chart in files: a directory, or a packed one.
     ///
     /// # Errors
-    /// There is no chart at `path`, or it is not valid.
+    /// `path` does not exist, or holds no valid chart.
     pub fn read(tree: &FileTree, path: &str) -> Result<Self, Failure> {
         let reader = Reader::new(tree);
         let directory = TreePath::secure_join(path).map_err(|error| reference(&error))?;

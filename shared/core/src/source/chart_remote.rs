@@ -280,7 +280,7 @@ pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<By
 /// manifest.
 ///
 /// # Errors
-/// There is no trusted signature, or the chart is of a repository that cannot have signatures.
+/// The chart has no trusted signature, or its repository cannot have signatures.
 pub(super) async fn verify(
     context: &Context<'_>,
     chart: &mut Remote,

@@ -19,7 +19,6 @@ struct Hosts {
     buckets: BTreeMap<String, BTreeMap<String, Bytes>>,
     /// The id and secret of the access key of each bucket that has one.
     keys: BTreeMap<String, (String, Vec<u8>)>,
-    requests: Vec<String>,
 }
 
 impl MemoryBuckets {
@@ -47,11 +46,6 @@ impl MemoryBuckets {
         let key = (id.to_owned(), secret.as_bytes().to_vec());
         lock(&self.0).keys.insert(bucket.to_owned(), key);
     }
-
-    /// Returns the requests since the last call: `list PREFIX` and `get KEY`.
-    pub fn take_requests(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.0).requests)
-    }
 }
 
 #[async_trait]
@@ -73,8 +67,7 @@ impl MemoryBucket {
     /// Returns the bucket's objects, if the login may read them.
     fn objects(&self, request: String) -> Result<BTreeMap<String, Bytes>> {
         let name = &self.address.name;
-        let mut hosts = lock(&self.hosts);
-        hosts.requests.push(request.clone());
+        let hosts = lock(&self.hosts);
         let login = self.address.connection.login.as_ref();
         let login = login.map(|(id, secret)| (id.clone(), secret.expose().to_vec()));
         let refuse = |kind| Err(PortError::new(kind, format!("{request}: {name}")));

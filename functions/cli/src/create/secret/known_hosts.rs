@@ -64,7 +64,7 @@ fn entry_name(host: &str) -> String {
 /// and patterns count as this host's.
 ///
 /// # Errors
-/// Fails with the first line that is not valid, or if there is no key for the host.
+/// A line is not valid (names the first one), or the host has no key.
 pub fn check(text: &str, host: &str) -> Result<()> {
     let wanted = entry_name(host);
     let mut found = false;

@@ -14,7 +14,7 @@ use std::time::Duration;
 const NAME_LENGTH: usize = 53;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 const DEFAULT_RETRY: Duration = Duration::from_secs(300);
-/// The default number of release records to keep.
+/// Flux's default of `spec.maxHistory`: the number of release records and snapshots to keep.
 pub(crate) const DEFAULT_HISTORY: usize = 5;
 
 /// Shortens a release name to Helm's limit: a longer one is cut to 40 characters, and 12 digits of

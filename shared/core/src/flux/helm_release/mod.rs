@@ -7,6 +7,7 @@ mod spec;
 mod status;
 
 pub use actions::*;
+pub(crate) use defaults::DEFAULT_HISTORY;
 pub use defaults::{Remediation, short_release_name};
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot, TestHookStatus};
 pub use spec::*;

@@ -123,7 +123,7 @@ pub(super) async fn check(
     }
 }
 
-/// Checks the bundles among the referrers of the artifact; returns nothing if there is no bundle.
+/// Checks the bundles among the referrers of the artifact; returns `None` without a bundle.
 async fn check_bundles(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,
