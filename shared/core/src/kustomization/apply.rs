@@ -8,7 +8,7 @@ use crate::apply::plan::{Action, ChangeSet};
 use crate::apply::{is_immutable_error, normalize, stage};
 use crate::concurrent;
 use crate::failure::{Class, Failure};
-use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, reason};
+use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, parse_rfc3339, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::ports::{self, ErrorKind, Patch, PortError, Resource};
@@ -317,13 +317,17 @@ async fn after_write(
 }
 
 /// Returns the action of an apply to an object whose live state was unknown: if the object existed
-/// before, the response has fields of other managers, or ours are younger than the object.
+/// before, the response has fields of other managers, or ours are younger than the object. When the
+/// API server creates an object by an apply, it sets the time of the fields first, so that
+/// `creationTimestamp` may be a second later.
 fn first_action(new: &Object) -> Action {
+    let created = parse_rfc3339(new.meta("creationTimestamp"));
     let entries = new
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array);
     let is_first = entries.into_iter().flatten().all(|entry| {
-        entry["manager"] == KUSTOMIZE_CONTROLLER && entry["time"] == new.meta("creationTimestamp")
+        let time = entry["time"].as_str().and_then(parse_rfc3339);
+        entry["manager"] == KUSTOMIZE_CONTROLLER && time.is_some() && time <= created
     });
     match is_first {
         true => Action::Created,
@@ -412,4 +416,30 @@ async fn wait_for_stage(
         ),
         NotEstablished::Cluster(error) => error.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn action(manager: &str, time: &str) -> Action {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": "a", "creationTimestamp": "2026-11-25T14:50:17Z",
+            "managedFields": [{"manager": manager, "time": time}]}});
+        first_action(&Object::new(object).unwrap())
+    }
+
+    #[test]
+    fn a_new_object_is_created_also_across_a_second() {
+        let own = KUSTOMIZE_CONTROLLER;
+        assert_eq!(action(own, "2026-11-25T14:50:17Z"), Action::Created);
+        assert_eq!(action(own, "2026-11-25T14:50:16Z"), Action::Created);
+        assert_eq!(action(own, "2026-11-25T14:50:18Z"), Action::Configured);
+        assert_eq!(
+            action("kubectl", "2026-11-25T14:50:17Z"),
+            Action::Configured
+        );
+        assert_eq!(action(own, ""), Action::Configured);
+    }
 }
