@@ -66,7 +66,8 @@ async fn redeliver(ports: &Ports, message: &SqsMessage) {
     let received = received.and_then(|count| count.parse::<u32>().ok());
     let times = received.unwrap_or(1).saturating_sub(1).min(8);
     let after = (REDELIVERY * 4_u32.pow(times)).min(MAX_REDELIVERY);
-    if let Err(error) = ports.queue.redeliver(receipt, after).await {
+    let source = message.event_source_arn.as_deref().unwrap_or_default();
+    if let Err(error) = ports.queue.redeliver(source, receipt, after).await {
         tracing::warn!(%error, "the message is redelivered only after the visibility timeout");
     }
 }

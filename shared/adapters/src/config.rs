@@ -20,6 +20,9 @@ pub struct Config {
     pub bucket: String,
     /// The URL of the queue, from `DRIFTLESS_QUEUE_URL`.
     pub queue_url: String,
+    /// The URL of the queue for isolated steps, from `DRIFTLESS_ISOLATED_QUEUE_URL`. Without one,
+    /// they go to the ordinary queue.
+    pub isolated_queue_url: Option<String>,
     /// The URL of the queue for the sweeps of hubs, from `DRIFTLESS_SWEEP_QUEUE_URL`. Without one,
     /// the function that the timer starts sweeps all hubs itself.
     pub sweep_queue_url: Option<String>,
@@ -80,6 +83,7 @@ impl Config {
         Ok(Self {
             bucket,
             queue_url,
+            isolated_queue_url: get("DRIFTLESS_ISOLATED_QUEUE_URL"),
             sweep_queue_url: get("DRIFTLESS_SWEEP_QUEUE_URL"),
             secrets_prefix: get("DRIFTLESS_SECRETS_PREFIX")
                 .unwrap_or_else(|| "driftless/".to_owned()),
@@ -136,6 +140,9 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
     ));
     let github = GitHub::new(config.hosts.clone(), secrets.clone())?;
     let mut queue = SqsQueue::new(settings, config.queue_url.as_str());
+    if let Some(url) = &config.isolated_queue_url {
+        queue = queue.with_isolated(url.as_str());
+    }
     if let Some(url) = &config.sweep_queue_url {
         queue = queue.with_sweeps(url.as_str());
     }

@@ -159,6 +159,9 @@ pub trait Blobs: Send + Sync {
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put>;
     /// Deletes a blob; an absent one is not an error.
     async fn delete(&self, key: &str) -> Result<()>;
+    /// Deletes a blob if it still has this version; returns `false` if another one has replaced it.
+    /// An absent blob is not an error.
+    async fn delete_version(&self, key: &str, version: &Version) -> Result<bool>;
     /// Lists every blob whose key starts with `prefix`, in the order of the keys. Reads no content.
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>>;
     /// Returns the size of a blob in bytes; `None` if it does not exist. Reads no content.
@@ -225,6 +228,9 @@ pub struct Request {
     /// of a webhook, a source, the timer or a dependency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// True if the step runs apart from those of other objects, in a process with more memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub isolated: bool,
 }
 
 impl Request {
@@ -235,6 +241,7 @@ impl Request {
             object,
             cause,
             token: None,
+            isolated: false,
         }
     }
 }
@@ -253,10 +260,10 @@ pub trait Queue: Send + Sync {
     /// all.
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()>;
 
-    /// Sets when a message that was received and not processed is delivered again; `receipt` came
-    /// with the message. Without this call it is delivered when the queue's visibility timeout is
-    /// over. A queue that gives no receipts does nothing.
-    async fn redeliver(&self, _receipt: &str, _after: Duration) -> Result<()> {
+    /// Sets when a message that was received and not processed is delivered again; `source` (on AWS
+    /// the queue's ARN) and `receipt` came with the message. Without this call it is delivered when
+    /// the queue's visibility timeout is over. A queue that gives no receipts does nothing.
+    async fn redeliver(&self, _source: &str, _receipt: &str, _after: Duration) -> Result<()> {
         Ok(())
     }
 

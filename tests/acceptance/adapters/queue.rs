@@ -147,7 +147,13 @@ async fn gives_back(queue: &SqsQueue, url: &str) {
     sent.expect("sent");
     let receipt = receive().expect("a message");
     assert_eq!(receive(), None, "the message is hidden");
-    let given = queue.redeliver(&receipt, Duration::from_secs(1)).await;
+    let given = queue
+        .redeliver(
+            "arn:aws:sqs:us-east-1:000000000000:contract",
+            &receipt,
+            Duration::from_secs(1),
+        )
+        .await;
     given.expect("given back");
     let again = loop {
         if let Some(receipt) = receive() {

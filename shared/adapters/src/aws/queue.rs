@@ -6,8 +6,10 @@ use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result, SweepRequest};
+use driftless_core::state::key_part;
 use futures::{StreamExt, TryStreamExt};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -21,13 +23,28 @@ const TRIES: u32 = 4;
 const BACKOFF: Duration = Duration::from_millis(100);
 /// The longest delay of SQS, in seconds.
 const MAX_DELAY: i32 = 900;
+/// The longest group of a message, in bytes.
+const MAX_GROUP: usize = 128;
 
-/// A standard queue of SQS.
+/// A standard queue of SQS, and further ones for isolated steps and for sweeps.
+///
+/// Each message has a group (`MessageGroupId`): the namespace of its object. If one group has many
+/// messages, SQS delivers those of the other groups first (fair queues).
 #[derive(Clone, Debug)]
 pub struct SqsQueue {
     client: Client,
     url: String,
+    isolated: Option<String>,
     sweeps: Option<String>,
+}
+
+/// A message to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Message {
+    body: String,
+    /// The delay in seconds.
+    delay: i32,
+    group: String,
 }
 
 /// The state of a queue. Numbers of messages are approximate.
@@ -60,11 +77,21 @@ impl SqsQueue {
         Self {
             client: Client::new(settings),
             url: url.into(),
+            isolated: None,
             sweeps: None,
         }
     }
 
-    /// Adds the URL of a second queue, for the sweeps of hubs: `{"sweep": "HUB"}`.
+    /// Adds the URL of a second queue, for isolated steps.
+    #[must_use]
+    pub fn with_isolated(self, url: impl Into<String>) -> Self {
+        Self {
+            isolated: Some(url.into()),
+            ..self
+        }
+    }
+
+    /// Adds the URL of another queue, for the sweeps of hubs: `{"sweep": "HUB"}`.
     #[must_use]
     pub fn with_sweeps(self, url: impl Into<String>) -> Self {
         Self {
@@ -128,7 +155,7 @@ impl SqsQueue {
     }
 
     /// Sends messages with their delays until the queue has accepted all of them.
-    async fn send_all(&self, url: &str, messages: &[(String, i32)]) -> Result<()> {
+    async fn send_all(&self, url: &str, messages: &[Message]) -> Result<()> {
         let batches: Vec<Vec<_>> = messages.chunks(BATCH).map(<[_]>::to_vec).collect();
         futures::stream::iter(batches)
             .map(|batch| self.batch(url, batch))
@@ -138,15 +165,16 @@ impl SqsQueue {
     }
 
     /// Sends at most ten messages until the queue has accepted all of them.
-    async fn batch(&self, url: &str, mut messages: Vec<(String, i32)>) -> Result<()> {
+    async fn batch(&self, url: &str, mut messages: Vec<Message>) -> Result<()> {
         let mut wait = BACKOFF;
         for attempt in 1..=TRIES {
             let mut entries = Vec::with_capacity(messages.len());
-            for (at, (body, delay)) in messages.iter().enumerate() {
+            for (at, message) in messages.iter().enumerate() {
                 let entry = SendMessageBatchRequestEntry::builder()
                     .id(at.to_string())
-                    .message_body(body)
-                    .delay_seconds(*delay)
+                    .message_body(&message.body)
+                    .message_group_id(&message.group)
+                    .delay_seconds(message.delay)
                     .build()
                     .map_err(|_| {
                         PortError::new(
@@ -199,11 +227,21 @@ impl SqsQueue {
 #[async_trait]
 impl Queue for SqsQueue {
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
-        let mut messages = Vec::with_capacity(requests.len());
+        let (mut ordinary, mut isolated) = (Vec::with_capacity(requests.len()), Vec::new());
         for (request, delay) in &requests {
-            messages.push((body(request)?, seconds(*delay)));
+            let message = Message {
+                body: body(request)?,
+                delay: seconds(*delay),
+                group: group(&[&request.hub, &request.object.namespace]),
+            };
+            match request.isolated {
+                true => isolated.push(message),
+                false => ordinary.push(message),
+            }
         }
-        self.send_all(&self.url, &messages).await
+        self.send_all(&self.url, &ordinary).await?;
+        let url = self.isolated.as_ref().unwrap_or(&self.url);
+        self.send_all(url, &isolated).await
     }
 
     async fn sweep(&self, hubs: &[String]) -> Result<bool> {
@@ -213,22 +251,44 @@ impl Queue for SqsQueue {
         let mut messages = Vec::with_capacity(hubs.len());
         for hub in hubs {
             let sweep = hub.clone();
-            messages.push((body(&SweepRequest { sweep })?, 0));
+            messages.push(Message {
+                body: body(&SweepRequest { sweep })?,
+                delay: 0,
+                group: group(&[hub]),
+            });
         }
         self.send_all(url, &messages).await?;
         Ok(true)
     }
 
-    async fn redeliver(&self, receipt: &str, after: Duration) -> Result<()> {
+    async fn redeliver(&self, source: &str, receipt: &str, after: Duration) -> Result<()> {
+        let isolated = self.isolated.as_ref();
+        let isolated = isolated.filter(|url| is_same_queue(source, url));
         let request = self
             .client
             .change_message_visibility()
-            .queue_url(&self.url)
+            .queue_url(isolated.unwrap_or(&self.url))
             .receipt_handle(receipt)
             .visibility_timeout(seconds(after));
         let answer = request.send().await;
         answer.map_err(|error| to_error("return a message to the queue", &error))?;
         Ok(())
+    }
+}
+
+/// Returns whether an ARN and a URL name the same queue of one account and region.
+fn is_same_queue(arn: &str, url: &str) -> bool {
+    arn.rsplit(':').next() == url.rsplit('/').next()
+}
+
+/// Returns the group of a message from the parts of its name: their hash if they are too long.
+/// SQS accepts letters, digits and punctuation of ASCII.
+fn group(parts: &[&str]) -> String {
+    let parts: Vec<String> = parts.iter().map(|part| key_part(part)).collect();
+    let group = parts.join("/");
+    match group.len() <= MAX_GROUP {
+        true => group,
+        false => hex::encode(Sha256::digest(group)),
     }
 }
 
@@ -244,4 +304,32 @@ fn body(request: &impl Serialize) -> Result<String> {
 fn seconds(delay: Duration) -> i32 {
     let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
     i32::try_from(seconds).unwrap_or(MAX_DELAY).min(MAX_DELAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_short_printable_and_different_for_each_namespace() {
+        assert_eq!(group(&["staging", "team-a"]), "staging/team-a");
+        assert_eq!(group(&["eu/staging", "team-a"]), "eu%2Fstaging/team-a");
+        assert_ne!(group(&["eu", "a/b"]), group(&["eu/a", "b"]));
+        let long = "n".repeat(200);
+        for parts in [&["ä", "team"][..], &[&long, "a"], &[&long]] {
+            let group = group(parts);
+            assert!(group.len() <= MAX_GROUP, "{group}");
+            assert!(group.bytes().all(|byte| byte.is_ascii_graphic()), "{group}");
+        }
+        assert_ne!(group(&[&long, "a"]), group(&[&long, "b"]));
+    }
+
+    #[test]
+    fn an_arn_names_its_queue_alone() {
+        let arn = "arn:aws:sqs:eu-west-1:012345678901:driftless-isolated";
+        let url = "https://sqs.eu-west-1.amazonaws.com/012345678901/";
+        assert!(is_same_queue(arn, &format!("{url}driftless-isolated")));
+        assert!(!is_same_queue(arn, &format!("{url}isolated")));
+        assert!(!is_same_queue("", &format!("{url}driftless-isolated")));
+    }
 }

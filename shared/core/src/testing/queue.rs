@@ -48,7 +48,7 @@ impl Queue for MemoryQueue {
         Ok(())
     }
 
-    async fn redeliver(&self, receipt: &str, after: Duration) -> Result<()> {
+    async fn redeliver(&self, _: &str, receipt: &str, after: Duration) -> Result<()> {
         lock(&self.redelivered).push((receipt.to_owned(), after));
         Ok(())
     }
