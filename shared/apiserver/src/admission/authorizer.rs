@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ::cel::common::types::{STRING_TYPE, Type};
 use ::cel::common::value::{CowVal, StaticVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
+use driftless_cel::functions::{string, text, truth};
 
 use crate::authorization::{Attributes, decide};
-use crate::expressions::arguments::{string, text, truth};
 use crate::store::state::State;
 use crate::user::User;
 

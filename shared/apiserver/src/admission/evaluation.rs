@@ -7,13 +7,13 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use ::cel::common::types::{CelMap, Type};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::objects::{Key, Map};
-use ::cel::{Context, Env, ExecutionError, StructType, Value as Cel};
+use ::cel::{Env, ExecutionError, StructType, Value as Cel};
+use driftless_cel::{Data, Size};
 use serde_json::{Value, json};
 
 use super::authorizer::{self, Authorizer, Question};
 use super::policies::{Matched, Request, namespace, to_version};
-use crate::expressions::cost::Size;
-use crate::expressions::{Expression, Failure, OUT_OF_BUDGET, library, to_cel};
+use crate::expressions::{Expression, Failure, OUT_OF_BUDGET, library};
 use crate::registry::policy::OUTSIDE;
 use crate::store::state::State;
 use crate::values::text;
@@ -160,7 +160,10 @@ impl<'a> Evaluation<'a> {
                 Ok(expression) => self.run(expression, Some(&found)),
                 Err(detail) => Err(Failure::Evaluation(detail.clone())),
             };
-            let value = value.and_then(|value| found.size.grow(&value).map(|()| value));
+            let value = value.and_then(|value| {
+                found.size.grow(&value)?;
+                Ok(value)
+            });
             match value {
                 Ok(value) => {
                     found.values.insert(Key::String(Arc::new(name)), value);
@@ -179,29 +182,27 @@ impl<'a> Evaluation<'a> {
         } else {
             environment(&expression.types).map(Arc::new)
         };
-        let mut context = Context::with_env(env.map_err(Failure::Evaluation)?);
+        let mut data = Data::new(env.map_err(Failure::Evaluation)?);
         let read = self
             .values
             .iter()
             .filter(|(name, _)| expression.reads(name));
-        let mut size = Size::of(read.clone().map(|(_, value)| value));
         for (name, value) in read {
-            context.add_variable_from_value(*name, to_cel(value));
+            data.add(name, value);
         }
         if expression.reads("authorizer") {
             let question = Question::new(Arc::new(self.state.clone()), self.request.user);
             let own = question.clone().about(self.request);
-            context.add_variable_as_val("authorizer", Box::new(Authorizer(question)));
-            context.add_variable_as_val("authorizer.requestResource", Box::new(own));
+            data.add_own("authorizer", Box::new(Authorizer(question)));
+            data.add_own("authorizer.requestResource", Box::new(own));
         }
         if let Some(variables) = variables {
             let map = Map {
                 map: Arc::new(variables.values.clone()),
             };
-            size.grow(&Cel::Map(map.clone()))?;
-            context.add_variable_from_value("variables", Cel::Map(map));
+            data.add_result("variables", Cel::Map(map))?;
         }
-        expression.evaluate(&context, &size).map_err(|failure| {
+        expression.evaluate(&data).map_err(|failure| {
             let failed = variables.and_then(|known| {
                 let mut used = expression.variables.iter();
                 used.find_map(|name| Some((name, known.failed.get(name)?)))

@@ -1,11 +1,11 @@
 //! MutatingAdmissionPolicies.
 
+use driftless_cel::to_json;
 use serde_json::{Value, json};
 
 use super::evaluation::{Evaluation, ignores_failures};
 use super::policies::{self, Matched, Request};
 use crate::error::ApiError;
-use crate::expressions::to_json;
 use crate::merge::typed::{self, TypeRef};
 use crate::objects::{self, Validation, patch};
 use crate::resources::Resource;

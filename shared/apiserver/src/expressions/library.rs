@@ -6,12 +6,10 @@ use ::cel::common::types::{CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, ST
 use ::cel::common::value::{CowVal, Val};
 use ::cel::parser::Macro;
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
+use driftless_cel::functions::{self, integer, items, number, string, text, truth};
+use driftless_cel::tree::UNUSED;
 
-use super::arguments::{integer, number, string, text, truth};
 use super::{network, quantity};
-
-/// The loop variable of `cel.bind`, which has no rounds.
-pub(super) const UNUSED: &str = "#unused";
 
 /// Types that can be named.
 pub(super) const NAMES: [&str; 14] = [
@@ -162,17 +160,14 @@ pub(super) const FUNCTIONS: &[&str] = &[
 /// # Errors
 /// A function that is declared already.
 pub(crate) fn environment() -> Result<Env, String> {
-    let mut env = Env::stdlib();
+    let mut env = functions::environment()?;
     declare(&mut env).map_err(|error| error.to_string())?;
     Ok(env)
 }
 
 fn declare(env: &mut Env) -> Result<(), DeclarationError> {
-    env.add_extension(extensions::strings)?;
-    env.add_extension(extensions::encoders)?;
     env.add_extension(extensions::lists)?;
     env.add_macro(bind())?;
-    sets(env)?;
     lists(env)?;
     patterns(env)?;
     env.add_overload(
@@ -221,61 +216,6 @@ fn bind() -> Macro {
         };
         Ok(Some(helper.next_expr(Expr::Comprehension(Box::new(inner)))))
     })
-}
-
-/// Returns the items of an argument that is a list.
-fn items<'a, 'v>(
-    args: &'a [CowVal<'_, 'v>],
-    index: usize,
-) -> Result<Vec<&'a (dyn Val + 'v)>, ExecutionError> {
-    let found = args
-        .get(index)
-        .and_then(|arg| arg.as_iterable())
-        .ok_or(ExecutionError::MissingArgumentOrTarget)?;
-    let mut rest = found.iter();
-    let mut out = Vec::new();
-    while let Some(item) = rest.next() {
-        out.push(item);
-    }
-    Ok(out)
-}
-
-fn holds(list: &[&dyn Val], item: &dyn Val) -> bool {
-    list.iter().any(|other| other.equals(item))
-}
-
-/// Declares the functions of cel-go's `ext.Sets()`.
-fn sets(env: &mut Env) -> Result<(), DeclarationError> {
-    let lists = || vec![LIST_TYPE, LIST_TYPE];
-    env.add_overload(
-        "sets.contains",
-        "list_sets_contains_list",
-        lists(),
-        |args| {
-            let (all, some) = (items(&args, 0)?, items(&args, 1)?);
-            Ok(truth(some.iter().all(|item| holds(&all, *item))))
-        },
-    )?;
-    env.add_overload(
-        "sets.equivalent",
-        "list_sets_equivalent_list",
-        lists(),
-        |args| {
-            let (a, b) = (items(&args, 0)?, items(&args, 1)?);
-            let same =
-                a.iter().all(|item| holds(&b, *item)) && b.iter().all(|item| holds(&a, *item));
-            Ok(truth(same))
-        },
-    )?;
-    env.add_overload(
-        "sets.intersects",
-        "list_sets_intersects_list",
-        lists(),
-        |args| {
-            let (a, b) = (items(&args, 0)?, items(&args, 1)?);
-            Ok(truth(a.iter().any(|item| holds(&b, *item))))
-        },
-    )
 }
 
 /// Declares Kubernetes' functions for lists.

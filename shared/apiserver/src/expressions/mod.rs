@@ -1,30 +1,25 @@
-//! CEL for the rules of definitions and for admission policies: the compiler's checks, the bound on
-//! the cost of an evaluation, and the functions that Kubernetes adds to the language.
+//! CEL for the rules of definitions and for admission policies: the compiler's checks and messages,
+//! and the functions that Kubernetes adds to the language. The budgets are `driftless_cel`'s.
 
-pub(crate) mod arguments;
-pub(crate) mod cost;
 pub(crate) mod library;
 mod network;
 mod quantity;
 mod scope;
-mod tree;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use ::cel::objects::{Key, Map};
-use ::cel::{Context, Env, ExecutionError, Program, Value as Cel};
-use serde_json::{Number, Value};
+use driftless_cel::{Data, Env, ExecutionError, Limits, ParseError, Value as Cel, describe};
 
-use cost::Size;
 use scope::Scope;
-pub(crate) use tree::Failure;
 
-/// The most bytes of an expression.
-const MAX_LENGTH: usize = 16 * 1024;
-/// The most operators, dots and brackets. This bounds the depth of the recursion: each adds at most
-/// one level to the parser and the evaluation.
-const MAX_OPERATORS: usize = 800;
+/// The budgets of an expression.
+const LIMITS: Limits = Limits {
+    bytes: 16 * 1024,
+    operators: 800,
+    work: 1 << 28,
+    text: 16 << 20,
+};
 
 /// The real server's message for an evaluation that costs too much.
 pub(crate) const OUT_OF_BUDGET: &str =
@@ -42,12 +37,29 @@ pub(crate) fn base() -> Result<Arc<Env>, String> {
     BASE.clone()
 }
 
+/// The reason that an evaluation has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The evaluation could take too long.
+    Budget,
+    /// The data does not fit.
+    Evaluation(String),
+}
+
+impl From<driftless_cel::Failure> for Failure {
+    fn from(failure: driftless_cel::Failure) -> Self {
+        use driftless_cel::Failure as Of;
+        match failure {
+            Of::Work | Of::Text | Of::Values => Self::Budget,
+            Of::Evaluation(error) => Self::Evaluation(message(&error)),
+        }
+    }
+}
+
 /// An expression that compiled.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    /// The source of the expression.
-    pub text: String,
-    program: Program,
+    parsed: driftless_cel::Expression,
     /// The outer variables that it reads.
     names: BTreeSet<String>,
     /// The fields of `variables` that it reads.
@@ -62,7 +74,7 @@ impl Expression {
     /// # Errors
     /// The message of the real server: `compilation failed: ERROR: <input>:1:1: ...`.
     pub(crate) fn compile(text: &str, outside: &[&str]) -> Result<Self, String> {
-        let failed = |line: isize, column: isize, message: &str| {
+        let failed = |(line, column): (isize, isize), message: &str| {
             let source = text
                 .lines()
                 .nth(usize::try_from(line - 1).unwrap_or_default());
@@ -72,47 +84,37 @@ impl Expression {
                 source.unwrap_or_default()
             )
         };
-        if text.len() > MAX_LENGTH {
-            let message = format!(
-                "the expression has {} bytes, the limit is {MAX_LENGTH}",
-                text.len()
-            );
-            return Err(failed(1, 1, &message));
-        }
-        let operators = text
-            .bytes()
-            .filter(|byte| b"+-*/%!<>=&|?:.,([{".contains(byte))
-            .count();
-        if operators > MAX_OPERATORS {
-            let message = format!(
-                "the expression has {operators} operators, dots and brackets, the limit is {MAX_OPERATORS}"
-            );
-            return Err(failed(1, 1, &message));
-        }
-        let program = base()?.compile(text).map_err(|errors| {
-            let first = errors.errors.first();
-            first.map_or_else(
-                || failed(1, 1, "Syntax error"),
-                |error| {
-                    let message = format!("Syntax error: {}", error.msg);
-                    failed(error.pos.0.max(1), error.pos.1.max(1), &message)
-                },
-            )
+        let language = base()?;
+        let parsed = driftless_cel::Expression::parse(text, &language, LIMITS);
+        let parsed = parsed.map_err(|error| match error {
+            ParseError::Bytes(bytes) => failed(
+                (1, 1),
+                &format!(
+                    "the expression has {bytes} bytes, the limit is {}",
+                    LIMITS.bytes
+                ),
+            ),
+            ParseError::Operators(operators) => failed(
+                (1, 1),
+                &format!(
+                    "the expression has {operators} operators, dots and brackets, the limit is {}",
+                    LIMITS.operators
+                ),
+            ),
+            ParseError::Syntax { place, message } => failed(
+                (place.0.max(1), place.1.max(1)),
+                &format!("Syntax error: {message}"),
+            ),
         })?;
-        let mut scope = Scope::new(outside);
-        if let Err(problem) = scope.read(program.expression()) {
-            let (line, column) = place(text, program.source_info().offset_for(problem.id));
-            return Err(failed(line, column, &problem.message));
-        }
+        let scope = Scope::read(outside, parsed.tree());
         let Scope {
             names,
             variables,
             types,
             ..
-        } = scope;
+        } = scope.map_err(|problem| failed(parsed.place(problem.id), &problem.message))?;
         Ok(Self {
-            text: text.to_owned(),
-            program,
+            parsed,
             names,
             variables,
             types,
@@ -124,93 +126,30 @@ impl Expression {
         self.names.contains(name)
     }
 
-    /// Evaluates the expression over data of a size.
+    /// Evaluates the expression over data.
     ///
     /// # Errors
     /// An evaluation that could cost too much, and data that does not fit.
-    pub(crate) fn evaluate(&self, context: &Context<'_, '_>, size: &Size) -> Result<Cel, Failure> {
-        size.check(self.program.expression(), self.text.len())?;
-        self.program
-            .execute(context)
-            .map_err(|error| Failure::Evaluation(describe(&error)))
+    pub(crate) fn evaluate(&self, data: &Data<'_>) -> Result<Cel, Failure> {
+        Ok(self.parsed.evaluate(data)?)
     }
-}
-
-/// Returns the line and the column of an offset, both counted from one.
-fn place(text: &str, offset: Option<(u32, u32)>) -> (isize, isize) {
-    let start = offset.map_or(0, |(start, _)| usize::try_from(start).unwrap_or_default());
-    let before: Vec<char> = text.chars().take(start).collect();
-    let line = before.iter().filter(|c| **c == '\n').count() + 1;
-    let column = before.iter().rev().take_while(|c| **c != '\n').count() + 1;
-    let number = |n: usize| isize::try_from(n).unwrap_or(isize::MAX);
-    (number(line), number(column))
 }
 
 /// Returns cel-go's message for an error of an evaluation.
-fn describe(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}"),
+fn message(error: &ExecutionError) -> String {
+    describe(error).unwrap_or_else(|| match error {
         ExecutionError::NoSuchOverload(_) => "no such overload".to_owned(),
-        ExecutionError::IndexOutOfBounds(_) => "index out of bounds".to_owned(),
-        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),
-    }
-}
-
-/// Converts a JSON value to a CEL value.
-pub(crate) fn to_cel(value: &Value) -> Cel {
-    match value {
-        Value::Null => Cel::Null,
-        Value::Bool(flag) => Cel::Bool(*flag),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => Cel::Int(integer),
-            (None, float) => Cel::Float(float.unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => Cel::String(Arc::new(text.clone())),
-        Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
-        Value::Object(map) => {
-            let entries = map
-                .iter()
-                .map(|(key, value)| (Key::String(Arc::new(key.clone())), to_cel(value)));
-            Cel::Map(Map {
-                map: Arc::new(entries.collect()),
-            })
-        }
-    }
-}
-
-/// Converts a CEL value to JSON.
-///
-/// # Errors
-/// The name of a type that JSON does not have.
-pub(crate) fn to_json(value: &Cel) -> Result<Value, String> {
-    Ok(match value {
-        Cel::Null => Value::Null,
-        Cel::Bool(flag) => (*flag).into(),
-        Cel::Int(number) => (*number).into(),
-        Cel::UInt(number) => (*number).into(),
-        Cel::Float(number) => Number::from_f64(*number).map_or(Value::Null, Value::Number),
-        Cel::String(text) => Value::String(text.as_ref().clone()),
-        Cel::List(items) => Value::Array(items.iter().map(to_json).collect::<Result<_, _>>()?),
-        Cel::Map(map) => {
-            let entries = map.map.iter().map(|(key, value)| match key {
-                Key::String(key) => Ok((key.as_ref().clone(), to_json(value)?)),
-                other => Err(format!("a map with the key {other}")),
-            });
-            Value::Object(entries.collect::<Result<_, _>>()?)
-        }
-        other => return Err(other.type_of().to_string()),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use driftless_cel::to_json;
+    use serde_json::{Value, json};
 
     fn value(text: &str) -> Result<Value, String> {
         let object = json!({
@@ -218,10 +157,9 @@ mod tests {
             "spec": {"replicas": 3, "images": ["a:1", "b:2"], "memory": "512Mi"},
         });
         let expression = Expression::compile(text, &["object"])?;
-        let mut context = Context::with_env(base()?);
-        context.add_variable_from_value("object", to_cel(&object));
-        let size = Size::of([&object]);
-        let found = expression.evaluate(&context, &size);
+        let mut data = Data::new(base()?);
+        data.add("object", &object);
+        let found = expression.evaluate(&data);
         to_json(&found.map_err(|failure| format!("{failure:?}"))?)
     }
 
@@ -305,15 +243,16 @@ mod tests {
     fn hostile_expressions_end() {
         let deep = format!("{}1{}", "(".repeat(900), ")".repeat(900));
         let long = "1+".repeat(2000) + "1";
-        for text in [deep.as_str(), long.as_str()] {
+        let members = "'a'".to_owned() + &"in'a'".repeat(3000);
+        for text in [&deep, &long, &members] {
             assert!(value(text).is_err());
         }
         let object = json!({"list": vec![1; 2000]});
         let text = "object.list.all(a, object.list.all(b, object.list.all(c, a == b && b == c)))";
         let expression = Expression::compile(text, &["object"]).expect("a valid expression");
-        let mut context = Context::with_env(base().expect("the library"));
-        context.add_variable_from_value("object", to_cel(&object));
-        let found = expression.evaluate(&context, &Size::of([&object]));
+        let mut data = Data::new(base().expect("the library"));
+        data.add("object", &object);
+        let found = expression.evaluate(&data);
         assert_eq!(found, Err(Failure::Budget));
     }
 }

@@ -7,8 +7,7 @@ use std::net::IpAddr;
 use ::cel::common::types::{CelList, CelMap, CelString, STRING_TYPE, Type};
 use ::cel::common::value::{CowVal, StaticVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
-
-use super::arguments::{integer, string, text, truth};
+use driftless_cel::functions::{integer, string, text, truth};
 
 static IP: Type = Type::new_unspecified_type("net.IP");
 static CIDR: Type = Type::new_unspecified_type("net.CIDR");

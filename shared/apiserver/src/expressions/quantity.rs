@@ -5,8 +5,8 @@ use std::any::Any;
 use ::cel::common::types::{CelDouble, INT_TYPE, STRING_TYPE, Type};
 use ::cel::common::value::{CowVal, StaticVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
+use driftless_cel::functions::{integer, number, text, truth};
 
-use super::arguments::{integer, number, text, truth};
 use crate::values::quantity;
 
 static QUANTITY: Type = Type::new_unspecified_type("kubernetes.Quantity");

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use ::cel::common::ast::EntryExpr;
+use driftless_cel::tree::{children, invalid_pattern, walk};
+use driftless_cel::{Expr, IdedExpr};
 
 use super::library::{FUNCTIONS, NAMES};
-use super::tree::children;
 
 /// A name that nothing declares.
 pub(super) struct Problem {
@@ -14,81 +15,77 @@ pub(super) struct Problem {
     pub message: String,
 }
 
-/// The names that an expression reads, and the variables of the loops around the current node.
+/// The names that an expression reads.
 #[derive(Default)]
-pub(super) struct Scope<'e> {
-    outside: Vec<&'e str>,
-    bound: Vec<&'e str>,
+pub(super) struct Scope<'a> {
+    outside: &'a [&'a str],
     pub names: BTreeSet<String>,
     pub variables: BTreeSet<String>,
     pub types: BTreeSet<String>,
 }
 
-impl<'e> Scope<'e> {
-    pub(super) fn new(outside: &[&'e str]) -> Self {
-        Self {
-            outside: outside.to_vec(),
-            ..Self::default()
-        }
-    }
-
-    /// Reads a node and the ones below it.
+impl<'a> Scope<'a> {
+    /// Reads the names of an expression that has some outer variables.
     ///
     /// # Errors
     /// The first name that nothing declares.
-    pub(super) fn read(&mut self, node: &'e IdedExpr) -> Result<(), Problem> {
-        let undeclared = |name: &str| Problem {
+    pub(super) fn read(outside: &'a [&'a str], tree: &IdedExpr) -> Result<Self, Problem> {
+        let mut scope = Self {
+            outside,
+            ..Self::default()
+        };
+        walk(tree, &mut |node, bound| scope.node(node, bound))?;
+        Ok(scope)
+    }
+
+    /// Reads a node within loops that bind variables, and returns the nodes to read next.
+    fn node<'e>(
+        &mut self,
+        node: &'e IdedExpr,
+        bound: &[&str],
+    ) -> Result<Vec<&'e IdedExpr>, Problem> {
+        let problem = |message: String| Problem {
             id: node.id,
-            message: format!("undeclared reference to '{name}' (in container '')"),
+            message,
+        };
+        let undeclared = |name: &str| {
+            problem(format!(
+                "undeclared reference to '{name}' (in container '')"
+            ))
         };
         match &node.expr {
             Expr::Ident(name) => {
                 let name = name.as_str();
-                if self.bound.contains(&name) || NAMES.contains(&name) {
-                    return Ok(());
+                if !bound.contains(&name) && !NAMES.contains(&name) {
+                    if !self.outside.contains(&name) {
+                        return Err(undeclared(name));
+                    }
+                    self.names.insert(name.to_owned());
                 }
-                if !self.outside.contains(&name) {
-                    return Err(undeclared(name));
-                }
-                self.names.insert(name.to_owned());
-                Ok(())
             }
             Expr::Select(select) => {
                 if matches!(&select.operand.expr, Expr::Ident(name) if name == "variables") {
                     self.variables.insert(select.field.clone());
                 }
-                self.read(&select.operand)
             }
             Expr::Call(call) => {
                 let name = call.func_name.as_str();
-                let own = match &call.target.as_deref().map(|target| &target.expr) {
-                    Some(Expr::Ident(space)) if !self.bound.contains(&space.as_str()) => {
-                        let full = format!("{space}.{name}");
-                        FUNCTIONS.contains(&full.as_str()).then_some(full)
+                let is_own = match &call.target.as_deref().map(|target| &target.expr) {
+                    Some(Expr::Ident(space)) if !bound.contains(&space.as_str()) => {
+                        FUNCTIONS.contains(&format!("{space}.{name}").as_str())
                     }
-                    _ => None,
+                    _ => false,
                 };
-                let operator = !name.starts_with(|c: char| c.is_ascii_alphabetic());
-                if own.is_none() && !operator && !FUNCTIONS.contains(&name) {
+                let is_operator = !name.starts_with(|c: char| c.is_ascii_alphabetic());
+                if !is_own && !is_operator && !FUNCTIONS.contains(&name) {
                     return Err(undeclared(name));
                 }
-                pattern(node, name, &call.args)?;
-                if own.is_none() {
-                    call.target.iter().try_for_each(|node| self.read(node))?;
+                if let Some(function) = invalid_pattern(node) {
+                    return Err(problem(format!("invalid {function} argument")));
                 }
-                call.args.iter().try_for_each(|node| self.read(node))
-            }
-            Expr::Comprehension(inner) => {
-                self.read(&inner.iter_range)?;
-                self.read(&inner.accu_init)?;
-                let before = self.bound.len();
-                self.bound
-                    .extend([inner.iter_var.as_str(), inner.accu_var.as_str()]);
-                self.bound.extend(inner.iter_var2.as_deref());
-                let inside = [&inner.loop_cond, &inner.loop_step, &inner.result];
-                let read = inside.into_iter().try_for_each(|node| self.read(node));
-                self.bound.truncate(before);
-                read
+                if is_own {
+                    return Ok(call.args.iter().collect());
+                }
             }
             Expr::Struct(fields) => {
                 self.types.insert(fields.type_name.clone());
@@ -97,10 +94,8 @@ impl<'e> Scope<'e> {
                     return Err(undeclared(own));
                 }
                 for entry in &fields.entries {
-                    let EntryExpr::StructField(field) = &entry.expr else {
-                        continue;
-                    };
-                    if let Expr::Struct(below) = &field.value.expr
+                    if let EntryExpr::StructField(field) = &entry.expr
+                        && let Expr::Struct(below) = &field.value.expr
                         && own != "JSONPatch"
                         && below.type_name != format!("{own}.{}", field.field)
                     {
@@ -112,31 +107,10 @@ impl<'e> Scope<'e> {
                             ),
                         });
                     }
-                    self.read(&field.value)?;
                 }
-                Ok(())
             }
-            _ => children(node)
-                .into_iter()
-                .try_for_each(|node| self.read(node)),
+            _ => {}
         }
+        Ok(children(node))
     }
-}
-
-/// Refuses a literal pattern that is not a valid regular expression.
-fn pattern(node: &IdedExpr, function: &str, args: &[IdedExpr]) -> Result<(), Problem> {
-    let at = match function {
-        "matches" => args.last(),
-        "find" | "findAll" => args.first(),
-        _ => None,
-    };
-    if let Some(Expr::Literal(LiteralValue::String(text))) = at.map(|arg| &arg.expr)
-        && regex::Regex::new(text.inner()).is_err()
-    {
-        return Err(Problem {
-            id: node.id,
-            message: format!("invalid {function} argument"),
-        });
-    }
-    Ok(())
 }

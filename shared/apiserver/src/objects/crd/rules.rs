@@ -1,11 +1,11 @@
 //! The CEL rules of a schema (`x-kubernetes-validations`).
 
+use driftless_cel::Data;
 use serde_json::Value;
 
 use super::check::same_item;
 use crate::error::FieldError;
-use crate::expressions::cost::Size;
-use crate::expressions::{Failure, OUT_OF_BUDGET, base, to_cel};
+use crate::expressions::{Failure, OUT_OF_BUDGET, base};
 use crate::resources::Compiled;
 
 /// Evaluates the rules of a schema and of the schemas below it. For values that are equal in the
@@ -101,16 +101,15 @@ fn evaluate(
     let Some(expression) = compiled.rule(text) else {
         return refused(&format!("rule compile error: {text}"));
     };
-    let mut context = match base() {
-        Ok(env) => cel::Context::with_env(env),
+    let mut data = match base() {
+        Ok(language) => Data::new(language),
         Err(detail) => return refused(&detail),
     };
-    context.add_variable_from_value("self", to_cel(value));
+    data.add("self", value);
     if let Some(old) = old {
-        context.add_variable_from_value("oldSelf", to_cel(old));
+        data.add("oldSelf", old);
     }
-    let size = Size::of([value].into_iter().chain(old));
-    match expression.evaluate(&context, &size) {
+    match expression.evaluate(&data) {
         Ok(cel::Value::Bool(true)) => None,
         Ok(cel::Value::Bool(false)) => {
             let message = rule["message"]

@@ -1,39 +1,56 @@
 //! The cost of an evaluation: a bound that is known before it starts, from the nested loops of the
 //! expression and the size of the data.
 
-use ::cel::Value as Cel;
 use ::cel::common::ast::{Expr, IdedExpr, LiteralValue};
+use ::cel::{ExecutionError, Value as Cel};
 use serde_json::Value;
 
-use super::tree::{Failure, children};
+use crate::tree::{loop_depth, visit};
 
-/// The most steps of nested loops, weighted by the size of the data that each step may copy.
-const MAX_WORK: usize = 1 << 28;
-/// The longest string that `replace` may make.
-const MAX_TEXT: usize = 16 << 20;
-/// The most values that an intermediate result may have.
+/// The most values that the intermediate results of one evaluation may have.
 const MAX_VALUES: usize = 4 << 20;
+
+/// The budgets of an expression.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most bytes of the text.
+    pub bytes: usize,
+    /// The most operators, dots and brackets, including those in string literals: the parser and
+    /// the evaluation go at most one level deeper for each, and a level needs stack. (The parser
+    /// itself stops at 96 levels of brackets.)
+    pub operators: usize,
+    /// The most steps of nested loops, each weighted by the size of the data that it may copy.
+    pub work: usize,
+    /// The most bytes of a string that `replace` may make.
+    pub text: usize,
+}
+
+/// The reason that an evaluation has no result.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nested loops could take more steps than [`Limits::work`].
+    Work,
+    /// `replace` could make a string that is longer than [`Limits::text`].
+    Text,
+    /// An intermediate result has too many values.
+    Values,
+    /// The data does not fit.
+    Evaluation(ExecutionError),
+}
 
 /// The size of the data of an evaluation.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Size {
-    /// The longest list or map.
+pub struct Size {
+    /// The length of the longest list or map.
     longest: usize,
-    /// The longest string.
+    /// The length of the longest string, in bytes.
     text: usize,
-    /// The size of all values together.
+    /// The number of all values, plus the bytes of all strings and keys.
     total: usize,
 }
 
 impl Size {
-    /// Returns the size of some values.
-    pub(crate) fn of<'v>(values: impl IntoIterator<Item = &'v Value>) -> Self {
-        let mut size = Self::default();
-        values.into_iter().for_each(|value| size.add(value));
-        size
-    }
-
-    fn add(&mut self, value: &Value) {
+    pub(crate) fn add(&mut self, value: &Value) {
         self.total += 1;
         match value {
             Value::String(text) => {
@@ -58,8 +75,8 @@ impl Size {
     /// Adds an intermediate result.
     ///
     /// # Errors
-    /// A result that is too large to work with.
-    pub(crate) fn grow(&mut self, value: &Cel) -> Result<(), Failure> {
+    /// [`Failure::Values`].
+    pub fn grow(&mut self, value: &Cel) -> Result<(), Failure> {
         self.total += 1;
         match value {
             Cel::String(text) => {
@@ -81,17 +98,22 @@ impl Size {
             _ => {}
         }
         if self.total > MAX_VALUES {
-            return Err(Failure::Budget);
+            return Err(Failure::Values);
         }
         Ok(())
     }
 
-    /// Refuses an expression that could take too long or too much memory over data of this size.
+    /// Refuses an expression of a length in bytes that could take too long or too much memory over
+    /// data of this size.
     ///
     /// # Errors
-    /// [`Failure::Budget`].
-    pub(super) fn check(&self, expression: &IdedExpr, length: usize) -> Result<(), Failure> {
-        // `split` and `findAll` make a list from a string.
+    /// [`Failure::Work`], [`Failure::Text`].
+    pub(crate) fn check(
+        &self,
+        expression: &IdedExpr,
+        length: usize,
+        limits: Limits,
+    ) -> Result<(), Failure> {
         let mut longest = self.longest.max(length);
         let mut text = self.text.max(length);
         let mut replaces = false;
@@ -100,6 +122,7 @@ impl Size {
                 return;
             };
             match call.func_name.as_str() {
+                // These make a list from a string.
                 "split" | "findAll" => longest = longest.max(self.text),
                 "replace" => {
                     replaces = true;
@@ -116,31 +139,14 @@ impl Size {
         let rounds = longest.max(2).saturating_pow(loops);
         let work = match loops {
             0 | 1 => rounds,
-            _ => rounds.saturating_mul(self.total),
+            _ => rounds.saturating_mul(self.total.max(1)),
         };
-        if work > MAX_WORK || (replaces && text > MAX_TEXT) {
-            return Err(Failure::Budget);
+        if work > limits.work {
+            return Err(Failure::Work);
+        }
+        if replaces && text > limits.text {
+            return Err(Failure::Text);
         }
         Ok(())
     }
-}
-
-fn visit<'e>(node: &'e IdedExpr, see: &mut impl FnMut(&'e IdedExpr)) {
-    let mut open = vec![node];
-    while let Some(node) = open.pop() {
-        see(node);
-        open.extend(children(node));
-    }
-}
-
-/// Returns the depth of nested loops: two for `x.all(a, y.all(b, ..))`, and for a loop over a list
-/// that another loop made.
-fn loop_depth(node: &IdedExpr) -> usize {
-    let below = children(node).into_iter().map(loop_depth).max();
-    let own = match &node.expr {
-        // `cel.bind` is a loop without rounds.
-        Expr::Comprehension(inner) => usize::from(inner.iter_var != super::library::UNUSED),
-        _ => 0,
-    };
-    own + below.unwrap_or_default()
 }

@@ -1,0 +1,116 @@
+//! The functions that every use of the language has, and helpers to declare more.
+
+use ::cel::common::types::{CelBool, CelInt, CelString, LIST_TYPE};
+use ::cel::common::value::{CowVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError, extensions};
+
+/// Returns the language with CEL's own functions and cel-go's extensions for strings, encodings
+/// and sets.
+///
+/// # Errors
+/// A function that is declared already.
+pub fn environment() -> Result<Env, String> {
+    let mut env = Env::stdlib();
+    env.add_extension(extensions::strings)
+        .and_then(|()| env.add_extension(extensions::encoders))
+        .and_then(|()| env.add_extension(sets))
+        .map_err(|error| error.to_string())?;
+    Ok(env)
+}
+
+/// Declares the functions of cel-go's `ext.Sets()`.
+fn sets(env: &mut Env) -> Result<(), DeclarationError> {
+    fn holds(list: &[&dyn Val], item: &dyn Val) -> bool {
+        list.iter().any(|other| other.equals(item))
+    }
+    let lists = || vec![LIST_TYPE, LIST_TYPE];
+    env.add_overload(
+        "sets.contains",
+        "list_sets_contains_list",
+        lists(),
+        |args| {
+            let (all, some) = (items(&args, 0)?, items(&args, 1)?);
+            Ok(truth(some.iter().all(|item| holds(&all, *item))))
+        },
+    )?;
+    env.add_overload(
+        "sets.equivalent",
+        "list_sets_equivalent_list",
+        lists(),
+        |args| {
+            let (a, b) = (items(&args, 0)?, items(&args, 1)?);
+            let same =
+                a.iter().all(|item| holds(&b, *item)) && b.iter().all(|item| holds(&a, *item));
+            Ok(truth(same))
+        },
+    )?;
+    env.add_overload(
+        "sets.intersects",
+        "list_sets_intersects_list",
+        lists(),
+        |args| {
+            let (a, b) = (items(&args, 0)?, items(&args, 1)?);
+            Ok(truth(a.iter().any(|item| holds(&b, *item))))
+        },
+    )
+}
+
+/// Returns a boolean as the result of a function.
+#[must_use]
+pub fn truth<'b, 'v>(answer: bool) -> CowVal<'b, 'v> {
+    CowVal::owned(CelBool::from(answer))
+}
+
+/// Returns a string as the result of a function.
+#[must_use]
+pub fn string<'b, 'v>(answer: String) -> CowVal<'b, 'v> {
+    CowVal::owned(CelString::from(answer))
+}
+
+/// Returns an integer as the result of a function.
+#[must_use]
+pub fn integer<'b, 'v>(answer: i64) -> CowVal<'b, 'v> {
+    CowVal::owned(CelInt::from(answer))
+}
+
+/// Returns an argument as a string.
+///
+/// # Errors
+/// An argument of another type.
+pub fn text<'a>(args: &'a [CowVal<'_, '_>], index: usize) -> Result<&'a str, ExecutionError> {
+    args.get(index)
+        .and_then(|arg| arg.downcast_ref::<CelString<'_>>())
+        .map(CelString::inner)
+        .ok_or(ExecutionError::MissingArgumentOrTarget)
+}
+
+/// Returns an argument as an integer.
+///
+/// # Errors
+/// An argument of another type.
+pub fn number(args: &[CowVal<'_, '_>], index: usize) -> Result<i64, ExecutionError> {
+    args.get(index)
+        .and_then(|arg| arg.downcast_ref::<CelInt>())
+        .map(|number| *number.inner())
+        .ok_or(ExecutionError::MissingArgumentOrTarget)
+}
+
+/// Returns the items of an argument that is a list.
+///
+/// # Errors
+/// An argument of another type.
+pub fn items<'a, 'v>(
+    args: &'a [CowVal<'_, 'v>],
+    index: usize,
+) -> Result<Vec<&'a (dyn Val + 'v)>, ExecutionError> {
+    let found = args
+        .get(index)
+        .and_then(|arg| arg.as_iterable())
+        .ok_or(ExecutionError::MissingArgumentOrTarget)?;
+    let mut rest = found.iter();
+    let mut out = Vec::new();
+    while let Some(item) = rest.next() {
+        out.push(item);
+    }
+    Ok(out)
+}
