@@ -29,20 +29,23 @@ fn a_function_may_send_to_its_own_queue() {
             let mut events = events.values();
             events.any(|event| event["Type"] == "SQS")
         });
-        let role = name.replace("Function", "Role");
-        let feeds_queue = resources[&role].to_string().contains("sqs:SendMessage");
+        let role = properties["Role"].as_str().expect("a role");
+        let role = role.trim_end_matches(".Arn");
+        let feeds_queue = resources[role].to_string().contains("sqs:SendMessage");
         if takes_from_queue && feeds_queue {
             loops.push(name.as_str());
         }
         // The step of a sweep message sends no other sweep message, only the timer does: Lambda's
         // guard stays active.
         let expected = match name.as_str() {
-            "ReconcileFunction" => json!("Allow"),
+            "ReconcileFunction" | "IsolatedFunction" => json!("Allow"),
             _ => Value::Null,
         };
         assert_eq!(properties["RecursiveLoop"], expected, "{name}");
     }
-    assert_eq!(loops, ["DriftFunction", "ReconcileFunction"]);
+    loops.sort_unstable();
+    let expected = ["DriftFunction", "IsolatedFunction", "ReconcileFunction"];
+    assert_eq!(loops, expected);
     // The function's own limit replaces Lambda's guard.
     const { assert!(schedule::HOPS <= 1000) };
 }
@@ -53,27 +56,33 @@ fn a_function_may_send_to_its_own_queue() {
 fn a_lease_outlasts_a_step_and_ends_before_redelivery() {
     let template = template();
     let seconds = |pointer: &str| template.pointer(pointer).and_then(Value::as_u64);
-    let timeout = seconds("/Resources/ReconcileFunction/Properties/Timeout").expect("a timeout");
-    let hidden = seconds("/Resources/Queue/Properties/VisibilityTimeout").expect("a time");
     let lease = schedule::TERM.as_secs();
-    assert!(
-        timeout < lease && lease < hidden,
-        "{timeout} {lease} {hidden}"
-    );
+    for (function, queue) in [
+        ("ReconcileFunction", "Queue"),
+        ("IsolatedFunction", "IsolatedQueue"),
+    ] {
+        let timeout = seconds(&format!("/Resources/{function}/Properties/Timeout"));
+        let hidden = seconds(&format!("/Resources/{queue}/Properties/VisibilityTimeout"));
+        assert!(timeout.is_some_and(|timeout| timeout < lease), "{function}");
+        assert!(hidden.is_some_and(|hidden| lease < hidden), "{queue}");
+    }
 }
 
-/// Records and notes expire when no step reads them any longer.
+/// Artifacts, records and notes expire when no step reads them any longer.
 #[test]
-fn records_of_deleted_objects_expire() {
+fn what_is_not_used_expires() {
     let template = template();
     let rules = &template["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"];
     let rules = rules.as_array().expect("rules");
     let of = |prefix: &str| rules.iter().find(|rule| rule["Prefix"] == prefix);
-    assert_eq!(
-        of("objects/").expect("a rule")["ExpirationInDays"],
-        json!(90)
-    );
-    assert_eq!(of("waits/").expect("a rule")["ExpirationInDays"], json!(1));
+    for prefix in ["artifacts/", "commits/", "charts/", "objects/"] {
+        let rule = of(prefix).expect("a rule");
+        assert_eq!(rule["ExpirationInDays"], json!(90), "{prefix}");
+    }
+    for prefix in ["waits/", "limits/"] {
+        let rule = of(prefix).expect("a rule");
+        assert_eq!(rule["ExpirationInDays"], json!(1), "{prefix}");
+    }
 }
 
 /// The operator's guide has a table row for every parameter and alarm.

@@ -1,27 +1,38 @@
 //! Handles the timer's event, which becomes a message for each hub, and these messages, each of
 //! which starts a sweep.
 
-use aws_lambda_events::sqs::SqsEvent;
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use driftless_core::ports::{Ports, SweepRequest};
 use driftless_core::sweep::{self, Report, Started};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
 
+/// The metric of sweeps that failed. A metric filter of infra/template.yaml counts the lines of the
+/// log that have it in the field `metric`, by the field `hub`.
+const NOT_SWEPT: &str = "HubNotSwept";
+
 /// Handles an event: queues a message for each hub for the timer's event, and sweeps the hub of
 /// such a message.
 ///
+/// The function does not fail if a hub cannot be swept: Lambda would slow down the delivery of the
+/// messages of all hubs. A line of the log reports it, and the next minute is the retry.
+///
 /// # Errors
-/// Fails if the registry or the queue does not answer, or if a message is not valid. Fails after
-/// all other hubs if a part of a hub could not be swept, so that the metric of this function's
-/// errors counts it. The next event tries again.
+/// Fails if the registry or the queue does not answer, or if a message is not valid.
 pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, Error> {
     if event.payload.get("Records").is_some() {
-        let messages = serde_json::from_value(event.payload)?;
-        return answer(&sweeps(ports, messages).await?);
+        for hub in hubs(serde_json::from_value(event.payload)?)? {
+            log(&sweep::sweep_hub(ports, hub).await);
+        }
+        // No message returns to the queue.
+        return Ok(serde_json::to_value(SqsBatchResponse::default())?);
     }
     // The timer's event has no content that is used.
     match sweep::start(ports).await? {
-        Started::Swept(reports) => answer(&reports),
+        Started::Swept(reports) => {
+            reports.iter().for_each(log);
+            Ok(json!({"hubs": reports.iter().map(answer).collect::<Vec<_>>()}))
+        }
         Started::Queued(hubs) => {
             tracing::info!(hubs = hubs.len(), "queued a sweep of each hub");
             Ok(json!({"queued": hubs}))
@@ -29,45 +40,39 @@ pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, E
     }
 }
 
-/// Sweeps the hub of each message.
-async fn sweeps(ports: &Ports, messages: SqsEvent) -> Result<Vec<Report>, Error> {
-    let mut reports = Vec::with_capacity(messages.records.len());
-    for message in messages.records {
+/// Reads the hub of each message.
+fn hubs(messages: SqsEvent) -> Result<Vec<String>, Error> {
+    let hub = |message: SqsMessage| {
         let body = message.body.unwrap_or_default();
-        let request: SweepRequest = serde_json::from_str(&body).map_err(|error| {
+        let request = serde_json::from_str(&body).map(|SweepRequest { sweep }| sweep);
+        request.map_err(|error| {
             let (line, column) = (error.line(), error.column());
             format!("the message is not {{\"sweep\": \"HUB\"}}: line {line}, column {column}")
-        })?;
-        reports.push(sweep::sweep_hub(ports, request.sweep).await);
-    }
-    Ok(reports)
+                .into()
+        })
+    };
+    messages.records.into_iter().map(hub).collect()
 }
 
-fn answer(reports: &[Report]) -> Result<Value, Error> {
-    let hubs = reports.iter().map(|report| {
-        tracing::info!(
-            hub = report.hub,
-            queued = report.queued.len(),
-            failed = report.failure.is_some(),
-            "swept"
-        );
-        json!({
-            "hub": report.hub,
-            "queued": report.queued.iter().map(|one| one.object.to_string()).collect::<Vec<_>>(),
-            "failure": report.failure.as_ref().map(|failure| &failure.message),
-        })
-    });
-    let swept = json!({"hubs": hubs.collect::<Vec<_>>()});
-    let failed = reports.iter().filter_map(|report| {
-        let failure = report.failure.as_ref()?;
-        Some(format!("{}: {failure}", report.hub))
-    });
-    let failed: Vec<String> = failed.collect();
-    if failed.is_empty() {
-        return Ok(swept);
+fn log(report: &Report) {
+    let (hub, queued) = (&report.hub, report.queued.len());
+    match &report.failure {
+        None => tracing::info!(hub, queued, "swept"),
+        Some(failure) => tracing::error!(
+            hub,
+            queued,
+            metric = NOT_SWEPT,
+            "the hub was not swept completely: {failure}"
+        ),
     }
-    let (count, all) = (failed.len(), reports.len());
-    Err(format!("{count} of {all} hubs failed: {}", failed.join("; ")).into())
+}
+
+fn answer(report: &Report) -> Value {
+    json!({
+        "hub": report.hub,
+        "queued": report.queued.iter().map(|one| one.object.to_string()).collect::<Vec<_>>(),
+        "failure": report.failure.as_ref().map(|failure| &failure.message),
+    })
 }
 
 #[cfg(test)]
@@ -246,18 +251,92 @@ mod tests {
         assert_eq!(*sweeps.0.lock().unwrap(), ["dark", "hanging", "staging"]);
 
         ports.queue = work;
-        let swept = invoke_with(&ports, SWEEP).await.unwrap();
-        assert_eq!(swept["hubs"][0]["hub"], "staging");
+        let done = json!({"batchItemFailures": []});
+        assert_eq!(invoke_with(&ports, SWEEP).await, Ok(done.clone()));
         assert_eq!(queue.take().len(), 1);
+        // A hub that cannot be swept fails neither the function nor the message.
         let dark = SWEEP.replace("staging", "dark");
-        let failed = invoke_with(&ports, &dark).await.unwrap_err();
-        assert_eq!(failed, "1 of 1 hubs failed: dark: no answer");
+        assert_eq!(invoke_with(&ports, &dark).await, Ok(done));
         let broken = SWEEP.replace("sweep", "sweeps");
         let refused = invoke_with(&ports, &broken).await.unwrap_err();
         assert!(
             refused.starts_with("the message is not {\"sweep\": \"HUB\"}: line 1"),
             "{refused}"
         );
+    }
+
+    /// A queue that does not answer.
+    struct NoQueue;
+
+    #[async_trait]
+    impl Queue for NoQueue {
+        async fn send(&self, _: Vec<(Request, Duration)>) -> Result<()> {
+            refused()
+        }
+        async fn sweep(&self, _: &[String]) -> Result<bool> {
+            refused()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_function_fails_if_it_cannot_request_sweeps() {
+        let (mut ports, _) = world(&["staging"]).await;
+        ports.queue = Arc::new(NoQueue);
+        assert_eq!(invoke(&ports).await, Err("no answer".to_owned()));
+        // A hub whose objects cannot be queued is not swept, but its message is done.
+        let lines = counted(invoke_with(&ports, SWEEP)).await;
+        assert_eq!(lines.len(), 1, "{lines:?}");
+    }
+
+    /// Runs `work`, and returns the lines of the log that the metric filter of the template counts.
+    async fn counted(work: impl Future<Output = Result<Value, String>>) -> Vec<Value> {
+        let log = Arc::<Mutex<Vec<u8>>>::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt()
+            .json()
+            .flatten_event(true)
+            .with_writer(move || Log(writer.clone()));
+        let guard = tracing::subscriber::set_default(lines.finish());
+        work.await.unwrap();
+        drop(guard);
+        let log = String::from_utf8(std::mem::take(&mut *log.lock().unwrap())).unwrap();
+        let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines
+            .filter(|line: &Value| line["metric"] == NOT_SWEPT)
+            .collect()
+    }
+
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn each_hub_that_was_not_swept_is_a_line_for_the_metric() {
+        let template = include_str!("../../../infra/template.yaml");
+        let pattern = format!("FilterPattern: '{{ $.metric = \"{NOT_SWEPT}\" }}'");
+        assert!(
+            template.contains(&pattern),
+            "no metric filter has {pattern}"
+        );
+
+        let (ports, _) = world(&["dark", "forbidding", "staging"]).await;
+        let lines = counted(invoke_with(&ports, &SWEEP.replace("staging", "dark"))).await;
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert_eq!(
+            (&lines[0]["hub"], &lines[0]["level"]),
+            (&json!("dark"), &json!("ERROR"))
+        );
+        assert!(counted(invoke_with(&ports, SWEEP)).await.is_empty());
+        let lines = counted(invoke(&ports)).await;
+        let hubs: Vec<&Value> = lines.iter().map(|line| &line["hub"]).collect();
+        assert_eq!(hubs, ["dark", "forbidding"]);
     }
 
     #[tokio::test]
@@ -280,11 +359,17 @@ mod tests {
         assert!(queue.take().is_empty());
     }
 
+    /// Sweeps all hubs, and returns the failure of the one at this place.
+    async fn failure(ports: &Ports, place: usize) -> String {
+        let answer = invoke(ports).await.unwrap();
+        let failure = answer["hubs"][place]["failure"].as_str();
+        failure.unwrap_or_default().to_owned()
+    }
+
     #[tokio::test]
-    async fn a_dark_hub_fails_after_the_others_were_swept() {
+    async fn a_dark_hub_does_not_stop_the_others() {
         let (ports, queue) = world(&["dark", "staging"]).await;
-        let failed = invoke(&ports).await.unwrap_err();
-        assert_eq!(failed, "1 of 2 hubs failed: dark: no answer");
+        assert_eq!(failure(&ports, 0).await, "no answer");
         let sent = queue.take();
         assert_eq!(sent.len(), 1);
         assert_eq!(sent[0].0.hub, "staging");
@@ -297,8 +382,8 @@ mod tests {
             .blobs
             .put("hubs/broken.json", "{".into(), Precondition::None);
         put.await.unwrap();
-        let failed = invoke(&ports).await.unwrap_err();
-        let expected = "1 of 2 hubs failed: broken: the registration of hub 'broken' is damaged";
+        let failed = failure(&ports, 0).await;
+        let expected = "the registration of hub 'broken' is damaged";
         assert!(failed.starts_with(expected), "{failed}");
         assert_eq!(queue.take().len(), 1);
     }
@@ -306,37 +391,28 @@ mod tests {
     #[tokio::test]
     async fn a_forbidden_kind_does_not_stop_the_others() {
         let (ports, queue) = world(&["forbidding"]).await;
-        let failed = invoke(&ports).await.unwrap_err();
-        assert_eq!(
-            failed,
-            "1 of 1 hubs failed: forbidding: not listed: Alert: no answer"
-        );
+        let expected = "not listed: Alert: no answer";
+        assert_eq!(failure(&ports, 0).await, expected);
         assert_eq!(queue.take().len(), 1);
-        // The kind that was not listed is still an error, and the queued object is not queued
+        // The kind that was not listed is still a failure, and the queued object is not queued
         // again.
-        assert!(invoke(&ports).await.is_err());
+        assert_eq!(failure(&ports, 0).await, expected);
         assert!(queue.take().is_empty());
     }
 
     #[tokio::test]
     async fn a_hanging_hub_does_not_delay_the_others() {
         let (ports, queue) = world(&["hanging", "staging"]).await;
-        let failed = invoke(&ports).await.unwrap_err();
-        assert!(failed.starts_with(
-            "1 of 2 hubs failed: hanging: the check for due objects did not finish within"
-        ));
+        let failed = failure(&ports, 0).await;
+        assert!(failed.starts_with("the check for due objects did not finish within"));
         assert_eq!(queue.take().len(), 1);
     }
 
     #[tokio::test]
-    async fn a_broken_queue_is_an_error_and_the_next_event_tries_again() {
+    async fn a_broken_queue_is_a_failure_and_the_next_event_tries_again() {
         let (ports, queue) = world(&["staging"]).await;
         queue.set_broken(true);
-        let failed = invoke(&ports).await.unwrap_err();
-        assert_eq!(
-            failed,
-            "1 of 1 hubs failed: staging: the queue does not answer"
-        );
+        assert_eq!(failure(&ports, 0).await, "the queue does not answer");
         queue.set_broken(false);
         let answer = invoke(&ports).await.unwrap();
         assert_eq!(answer["hubs"][0]["queued"].as_array().unwrap().len(), 1);

@@ -32,6 +32,9 @@ while True:
         "send batch": outcome("sqs", "send_message_batch", QueueUrl=queue, Entries=[{"Id": "a", "MessageBody": "{}"}]),
         "write": outcome("s3", "put_object", Bucket=bucket, Key="state/x", Body=b"x"),
         "read": outcome("s3", "get_object", Bucket=bucket, Key="index/x"),
+        "list": outcome("s3", "list_objects_v2", Bucket=bucket, Prefix="index/"),
+        "list all": outcome("s3", "list_objects_v2", Bucket=bucket),
+        "list hubs": outcome("s3", "list_objects_v2", Bucket=bucket, Prefix="hubs/"),
         "foreign": outcome("secretsmanager", "get_secret_value", SecretId="driftless/hubs/one"),
         "own": outcome("secretsmanager", "get_secret_value", SecretId="driftless/github/webhook"),
         "github": os.environ.get("DRIFTLESS_GITHUB_API", ""),
@@ -52,7 +55,12 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     let probe = directory.path().join("bootstrap");
     let python = tools::MINISTACK.python().display().to_string();
     std::fs::write(&probe, PROBE.replace("PYTHON", &python)).expect("write the probe");
-    let functions = ["WebhookFunction", "ReconcileFunction", "DriftFunction"];
+    let functions = [
+        "WebhookFunction",
+        "ReconcileFunction",
+        "IsolatedFunction",
+        "DriftFunction",
+    ];
     let stack = ministack.deploy(
         "driftless",
         &tools::workspace().join("infra/template.yaml"),
@@ -76,6 +84,9 @@ fn the_template_deploys_and_its_roles_are_enforced() {
         "send batch": "allowed",
         "write": "AccessDenied",
         "read": "allowed",
+        "list": "allowed",
+        "list all": "AccessDenied",
+        "list hubs": "AccessDenied",
         "foreign": "AccessDeniedException",
         "own": "allowed",
         "github": "http://127.0.0.1:1",
@@ -83,10 +94,18 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     assert_eq!(answer.json(), expected);
     assert_eq!(aws.keys(bucket, ""), ["index/x"]);
 
-    // The reconcile function takes the webhook's messages and returns no failures:
-    // they are deleted from the queue.
+    // The functions of both queues take the messages and return no failures: they are deleted from
+    // the queue. A standard queue accepts messages with a group.
+    let queues = ["QueueUrl", "IsolatedQueueUrl"].map(|name| stack.output(name));
+    for url in queues {
+        let message = json!({"QueueUrl": url, "MessageBody": "{}", "MessageGroupId": "eu/team-a"});
+        aws.must("sqs", "send_message", message);
+    }
     let start = Instant::now();
-    while aws.messages(stack.output("QueueUrl")) != Messages::default() {
+    while queues
+        .iter()
+        .any(|url| aws.messages(url) != Messages::default())
+    {
         let tail = ministack.log_tail();
         assert!(
             start.elapsed() < PATIENCE,

@@ -8,7 +8,19 @@ use driftless_harness::aws::{lint, translate};
 use driftless_harness::tools;
 use serde_json::{Value, json};
 
-const FUNCTIONS: [&str; 3] = ["WebhookFunction", "ReconcileFunction", "DriftFunction"];
+const FUNCTIONS: [&str; 4] = [
+    "WebhookFunction",
+    "ReconcileFunction",
+    "IsolatedFunction",
+    "DriftFunction",
+];
+
+/// Returns the name of the role of a function, and of its code. The isolated function is a second
+/// reconcile function.
+fn role_of(function: &str) -> String {
+    let role = function.replace("Function", "Role");
+    role.replace("Isolated", "Reconcile")
+}
 
 fn template() -> &'static Value {
     static TEMPLATE: OnceLock<Value> = OnceLock::new();
@@ -81,12 +93,20 @@ fn sam_translates_it_and_the_linter_is_content() {
 #[test]
 fn every_function_has_a_role_without_wildcards() {
     for function in FUNCTIONS {
-        let role = function.replace("Function", "Role");
+        let role = role_of(function);
         assert_eq!(
             properties(function)["Role"],
             json!({"Fn::GetAtt": [role, "Arn"]})
         );
-        assert_eq!(properties(&role)["ManagedPolicyArns"], Value::Null);
+        // Lambda connects a function to a VPC with the function's role.
+        let managed = &properties(&role)["ManagedPolicyArns"];
+        let vpc =
+            "arn:${AWS::Partition}:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole";
+        let none = json!({"Ref": "AWS::NoValue"});
+        assert_eq!(
+            managed,
+            &json!({"Fn::If": ["InVpc", [{"Fn::Sub": vpc}], none]})
+        );
         for pair in allowed(&role) {
             let (action, resource) = pair.split_once(' ').expect("a pair");
             assert!(!action.contains('*'), "{role}: {pair}");
@@ -150,12 +170,49 @@ fn the_webhook_writes_its_version_alone_and_reads_no_cluster_credentials() {
 fn only_the_reconcile_function_takes_messages_and_keeps_artifacts() {
     for role in ["WebhookRole", "DriftRole"] {
         for pair in allowed(role) {
-            assert_ne!(pair, "sqs:ReceiveMessage ${Queue.Arn}", "{role}");
+            for queue in ["Queue", "IsolatedQueue"] {
+                assert_ne!(
+                    pair,
+                    format!("sqs:ReceiveMessage ${{{queue}.Arn}}"),
+                    "{role}"
+                );
+            }
             assert!(!pair.contains("s3:DeleteObject"), "{role}: {pair}");
             assert!(!pair.contains("/artifacts/"), "{role}: {pair}");
         }
     }
-    assert!(allowed("ReconcileRole").contains("sqs:SendMessage ${Queue.Arn}"));
+    for role in ["ReconcileRole", "DriftRole"] {
+        for queue in ["Queue", "IsolatedQueue"] {
+            let pair = format!("sqs:SendMessage ${{{queue}.Arn}}");
+            assert!(allowed(role).contains(&pair), "{role}: {pair}");
+        }
+    }
+}
+
+/// A role lists only the directories that it reads: keys are names of hubs, tenants and objects.
+/// S3 also compares the prefix with the key of a GetObject, if the object does not exist.
+#[test]
+fn each_role_lists_only_what_it_reads() {
+    for role in ["WebhookRole", "ReconcileRole", "DriftRole", "CapsuleRole"] {
+        let policies = list(&properties(role)["Policies"]);
+        let statements = policies
+            .iter()
+            .flat_map(|policy| list(&policy["PolicyDocument"]["Statement"]));
+        let listing: Vec<&Value> = statements
+            .filter(|statement| list(&statement["Action"]).contains(&&json!("s3:ListBucket")))
+            .collect();
+        assert_eq!(listing.len(), 1, "{role}");
+        let prefixes = list(&listing[0]["Condition"]["StringLike"]["s3:prefix"]);
+        let prefixes: BTreeSet<String> = prefixes.into_iter().map(text).collect();
+        let read = allowed(role).into_iter().filter_map(|pair| {
+            let key = pair.strip_prefix("s3:GetObject ${Bucket.Arn}/")?;
+            Some(key.to_owned())
+        });
+        let mut expected: BTreeSet<String> = read.collect();
+        // The notes of waiting objects have no content.
+        expected.extend((role == "ReconcileRole").then(|| "waits/*".to_owned()));
+        assert_eq!(prefixes, expected, "{role}");
+    }
 }
 
 /// The parts of the bucket (shared/core/docs/steps.md), and each role's actions on them.
@@ -190,6 +247,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
             ("hubs", read),
             ("objects", read),
             ("schedule", keep),
+            ("limits", keep),
             ("versions/drift.json", write),
         ],
     );
@@ -206,6 +264,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
             ("artifacts", all),
             ("index", all),
             ("objects", all),
+            ("limits", keep),
             ("waits", &["PutObject", "DeleteObject"]),
             ("versions/reconcile.json", write),
         ],
@@ -215,7 +274,17 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
 #[test]
 fn alarms_are_made_for_a_topic_and_reach_it() {
     let alarms = of_type("AWS::CloudWatch::Alarm");
-    assert_eq!(alarms.len(), 2);
+    let names: BTreeSet<&str> = alarms.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "DeadLetters",
+        "HubsNotSwept",
+        "IsolatedStepsWait",
+        "StepsWait",
+        "SweepsFail",
+        "SweepsWait",
+        "Throttled",
+    ];
+    assert_eq!(names, expected.into());
     for (name, alarm) in alarms {
         assert_eq!(alarm["Condition"], "Alarms", "{name}");
         assert_eq!(
@@ -223,6 +292,87 @@ fn alarms_are_made_for_a_topic_and_reach_it() {
             json!([{"Ref": "AlarmTopic"}])
         );
     }
+}
+
+/// The metric filter and the alarm name each hub that is not swept.
+#[test]
+fn a_hub_that_is_not_swept_has_its_own_metric_and_alarm() {
+    let filter = properties("HubNotSwept");
+    assert_eq!(filter["LogGroupName"], json!({"Ref": "DriftLogs"}));
+    let metric = &filter["MetricTransformations"][0];
+    assert_eq!(metric["MetricName"], "HubNotSwept");
+    assert_eq!(
+        metric["Dimensions"],
+        json!([{"Key": "hub", "Value": "$.hub"}])
+    );
+    let namespace = text(&metric["MetricNamespace"]);
+    let query = text(&properties("HubsNotSwept")["Metrics"][0]["Expression"]);
+    let from = format!("SELECT SUM(HubNotSwept) FROM SCHEMA(\"{namespace}\", hub) ");
+    assert_eq!(query, from + "GROUP BY hub ORDER BY SUM() DESC");
+}
+
+/// A function's error makes Lambda receive fewer messages, also those of healthy hubs and objects.
+#[test]
+fn a_failed_message_is_no_error_of_its_function() {
+    let sources = of_type("AWS::Lambda::EventSourceMapping");
+    assert_eq!(sources.len(), 3);
+    for (name, source) in sources {
+        let types = &source["Properties"]["FunctionResponseTypes"];
+        assert_eq!(types, &json!(["ReportBatchItemFailures"]), "{name}");
+    }
+}
+
+#[test]
+fn functions_are_in_the_vpc_of_the_parameters() {
+    let vpc = json!({
+        "SubnetIds": {"Ref": "SubnetIds"},
+        "SecurityGroupIds": {"Ref": "SecurityGroupIds"},
+    });
+    let vpc = json!({"Fn::If": ["InVpc", vpc, {"Ref": "AWS::NoValue"}]});
+    for function in FUNCTIONS.into_iter().chain(["CapsuleFunction"]) {
+        assert_eq!(properties(function)["VpcConfig"], vpc, "{function}");
+    }
+    let endpoints = of_type("AWS::EC2::VPCEndpoint");
+    let services: BTreeSet<String> = endpoints
+        .into_iter()
+        .map(|(name, endpoint)| {
+            assert_eq!(endpoint["Condition"], "OwnEndpoints", "{name}");
+            text(&endpoint["Properties"]["ServiceName"])
+        })
+        .collect();
+    let expected = ["s3", "secretsmanager", "sqs", "sts"];
+    let expected = expected.map(|name| format!("com.amazonaws.${{AWS::Region}}.{name}"));
+    assert_eq!(services, expected.into());
+}
+
+#[test]
+fn isolated_steps_run_alone_under_the_same_rules() {
+    let (queue, isolated) = (properties("Queue"), properties("IsolatedQueue"));
+    for name in [
+        "VisibilityTimeout",
+        "MessageRetentionPeriod",
+        "RedrivePolicy",
+    ] {
+        assert_eq!(queue[name], isolated[name], "{name}");
+    }
+    let (ordinary, isolated) = (
+        properties("ReconcileFunction"),
+        properties("IsolatedFunction"),
+    );
+    for name in ["Timeout", "Role", "RecursiveLoop", "Environment"] {
+        assert_eq!(ordinary[name], isolated[name], "{name}");
+    }
+    assert_eq!(isolated["MemorySize"], json!({"Ref": "IsolatedMemory"}));
+    assert_eq!(properties("IsolatedFunctionQueue")["BatchSize"], 1);
+    let allow = &properties("DeadLetterQueue")["RedriveAllowPolicy"];
+    assert_eq!(allow["redrivePermission"], "byQueue");
+    let sources = list(&allow["sourceQueueArns"]).into_iter().map(text);
+    let names = ["Queue", "IsolatedQueue"].map(|queue| text(&properties(queue)["QueueName"]));
+    let arn = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:";
+    assert_eq!(
+        sources.collect::<Vec<_>>(),
+        names.map(|name| format!("{arn}{name}"))
+    );
 }
 
 #[test]
@@ -299,6 +449,7 @@ fn the_functions_are_what_cargo_lambda_builds() {
             "DRIFTLESS_BUCKET",
             "DRIFTLESS_GITHUB_API",
             "DRIFTLESS_GITHUB_HOSTS",
+            "DRIFTLESS_ISOLATED_QUEUE_URL",
             "DRIFTLESS_LOG",
             "DRIFTLESS_QUEUE_URL",
             "DRIFTLESS_SECRETS_PREFIX",
@@ -310,7 +461,7 @@ fn the_functions_are_what_cargo_lambda_builds() {
     let source = std::fs::read_to_string(tools::workspace().join("infra/template.yaml"))
         .expect("the template");
     for function in FUNCTIONS {
-        let name = function.trim_end_matches("Function").to_lowercase();
+        let name = role_of(function).replace("Role", "").to_lowercase();
         assert!(
             source.contains(&format!("CodeUri: ../target/lambda/{name}/")),
             "{name}"
@@ -329,12 +480,16 @@ fn the_webhook_is_public_and_the_timer_runs_each_minute() {
                 permission["Properties"]["FunctionName"],
                 json!({"Ref": "WebhookFunction"})
             );
-            permission["Properties"]["Action"]
-                .as_str()
-                .expect("an action")
+            let properties = &permission["Properties"];
+            let by_url = properties["FunctionUrlAuthType"] == "NONE"
+                || properties["InvokedViaFunctionUrl"] == true;
+            assert!(by_url, "{properties}");
+            properties["Action"].as_str().expect("an action")
         })
         .collect();
-    assert!(public.contains("lambda:InvokeFunctionUrl"), "{public:?}");
+    // AWS requires both since October 2025; SAM adds them to a function URL without login.
+    let expected = ["lambda:InvokeFunction", "lambda:InvokeFunctionUrl"];
+    assert_eq!(public, expected.into());
 
     let rules = of_type("AWS::Events::Rule");
     assert_eq!(rules.len(), 2);
@@ -376,6 +531,15 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
         template()["Resources"]["Bucket"]["DeletionPolicy"],
         "Retain"
     );
+    let policy = &properties("BucketPolicy")["PolicyDocument"]["Statement"][0];
+    assert_eq!(
+        (&policy["Effect"], &policy["Action"]),
+        (&json!("Deny"), &json!("s3:*"))
+    );
+    assert_eq!(
+        policy["Condition"],
+        json!({"Bool": {"aws:SecureTransport": "false"}})
+    );
     let rules = bucket["LifecycleConfiguration"]["Rules"]
         .as_array()
         .expect("rules");
@@ -387,7 +551,15 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
     {
         let prefix = rule["Prefix"].as_str().unwrap_or_default();
         assert!(
-            ["artifacts/", "objects/", "waits/"].contains(&prefix),
+            [
+                "artifacts/",
+                "commits/",
+                "charts/",
+                "limits/",
+                "objects/",
+                "waits/"
+            ]
+            .contains(&prefix),
             "{rule}"
         );
     }

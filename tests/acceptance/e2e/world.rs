@@ -51,6 +51,7 @@ impl World {
         let bootstraps = [
             ("WebhookFunction", "webhook"),
             ("ReconcileFunction", "reconcile"),
+            ("IsolatedFunction", "reconcile"),
             ("DriftFunction", "drift"),
             ("CapsuleFunction", "capsule"),
         ]
@@ -141,7 +142,7 @@ impl World {
                 assert_eq!(queued, Some(self.hubs.len()), "a message for each hub");
                 let queue = self.stack.output("SweepQueueUrl");
                 let start = Instant::now();
-                // The message of a failed sweep stays in flight until its visibility timeout ends.
+                // The message of a sweep that is cut off stays in flight.
                 while aws.messages(queue) != Messages::default() && start.elapsed() < SWEEP_LIMIT {
                     std::thread::sleep(Duration::from_millis(100));
                 }
