@@ -25,8 +25,8 @@ use tokio::task::JoinHandle;
 const INTERVAL: Duration = Duration::from_secs(600);
 /// The time for which unused files are kept.
 const KEPT: Duration = Duration::from_secs(3600);
-/// The time for which the note of a waiting object is kept; an object that still waits renews it
-/// every minute.
+/// The time for which the note of a waiting object and the wait of a login are kept; an object that
+/// still waits renews its note every minute.
 const WAITS: Duration = Duration::from_secs(24 * 3600);
 /// The prefixes of notes that map a commit or chart to its artifact.
 const NOTES: [&str; 2] = ["commits/", "charts/"];
@@ -77,8 +77,10 @@ impl Garbage {
                 removed += usize::from(self.store.expire(&key, KEPT).await?);
             }
         }
-        for BlobEntry { key, .. } in self.store.list("waits/").await? {
-            removed += usize::from(self.store.expire(&key, WAITS).await?);
+        for prefix in ["waits/", "limits/"] {
+            for BlobEntry { key, .. } in self.store.list(prefix).await? {
+                removed += usize::from(self.store.expire(&key, WAITS).await?);
+            }
         }
         Ok(removed)
     }

@@ -4,6 +4,7 @@ use super::{Result, Secret};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,6 +29,33 @@ pub struct Connection {
     pub allow_local: bool,
     /// The limit of the time of one request.
     pub timeout: Duration,
+}
+
+impl Connection {
+    /// Returns a digest of the credentials, equal for the same credentials in any Secret; `None`
+    /// without credentials.
+    pub fn identity(&self) -> Option<String> {
+        if self.login.is_none() && self.client_certificate.is_none() {
+            return None;
+        }
+        let mut digest = Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            // The length before each part keeps different lists of parts from the same bytes.
+            digest.update((bytes.len() as u64).to_be_bytes());
+            digest.update(bytes);
+        };
+        if let Some((user, password)) = &self.login {
+            part(b"login");
+            part(user.as_bytes());
+            part(password.expose());
+        }
+        if let Some((certificate, key)) = &self.client_certificate {
+            part(b"certificate");
+            part(certificate);
+            part(key.expose());
+        }
+        Some(hex::encode(digest.finalize()))
+    }
 }
 
 /// The cache validators of an answer: a conditional request with them returns a body only if it has

@@ -1,39 +1,42 @@
-//! Limits failing requests of one tenant to one host, and obeys a host's rate limit for each login.
+//! Limits failing requests of one tenant to one host, and obeys the waits that a host names for a
+//! login.
 //!
 //! A tenant is a namespace of a hub. Each tenant has its own budget, so that one tenant's failing
-//! sources do not use up the host's limit for the shared address of the installation, and not the
-//! time of the functions. A budget is kept in memory: each process has its own. Requests that
-//! succeed cost nothing.
+//! sources do not use up the time of a process, or its address's limit at the host. A budget is
+//! kept in memory: each process has its own, so all processes together send more, and nothing else
+//! may depend on it. A wait is known to all processes ([`waits`]). Requests that succeed cost
+//! nothing.
+
+mod waits;
 
 use super::{
-    Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts, Clock, Commit, Connection,
-    ErrorKind, FetchLimits, Fetched, Git, GitAuth, Layer, Manifest, PortError, Ports, Referrer,
-    Result, Validator,
+    Blobs, Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts, Clock, Commit,
+    Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, Layer, Manifest, PortError, Ports,
+    Referrer, Result, Validator,
 };
 use crate::address::authority;
 use crate::flux::GitReference;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::FileTree;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use waits::Waits;
 
 /// Requests of a tenant to a host that may fail in a row.
 const BURST: f64 = 100.0;
 /// The time until one more request may fail: 600 an hour, as many as a hundred objects need that
 /// are tried every ten minutes.
 const REFILL: Duration = Duration::from_secs(6);
-/// The longest rate limit of a host that is obeyed.
-const MAX_RATE_LIMIT: Duration = Duration::from_secs(3600);
 /// The most budgets that are kept; a full budget need not be kept.
 const MAX_BUDGETS: usize = 4096;
 
-/// The budgets of a process.
+/// The budgets of a process, and the waits that it knows of.
 #[derive(Default)]
 pub struct Throttle {
     budgets: Mutex<BTreeMap<Party, Budget>>,
+    waits: Waits,
 }
 
 /// A tenant and a host: the key of a budget.
@@ -50,8 +53,6 @@ struct Budget {
     left: f64,
     /// The time of the value of `left`, since 1970.
     at: Duration,
-    /// The end of the host's rate limit for each login, by the digest of the login.
-    limited: BTreeMap<String, Duration>,
 }
 
 impl Budget {
@@ -59,7 +60,6 @@ impl Budget {
         Self {
             left: BURST,
             at: now,
-            limited: BTreeMap::new(),
         }
     }
 
@@ -73,39 +73,33 @@ impl Budget {
     fn refill(&mut self, now: Duration) {
         self.left = self.left(now);
         self.at = now.max(self.at);
-        self.limited.retain(|_, until| *until > now);
     }
 
     fn is_full(&self, now: Duration) -> bool {
-        self.left(now) >= BURST && self.limited.values().all(|until| *until <= now)
+        self.left(now) >= BURST
     }
 }
 
 impl Throttle {
-    /// Allows a request, unless the tenant has used up its budget or the host's rate limit for this
-    /// login is not over.
-    fn pass(&self, party: &Party, login: &str, now: Duration) -> Result<()> {
+    /// Allows a request, unless the tenant has used up its budget.
+    fn pass(&self, party: &Party, now: Duration) -> Result<()> {
         let mut budgets = self.lock();
         let Some(budget) = budgets.get_mut(party) else {
             return Ok(());
         };
         budget.refill(now);
-        let host = &party.host;
-        if let Some(until) = budget.limited.get(login) {
-            let left = until.saturating_sub(now);
-            let reason = format!("{host} asked for fewer requests");
-            return Err(refusal(reason, left));
-        }
         if budget.left < 1.0 {
-            let namespace = &party.namespace;
+            let Party {
+                namespace, host, ..
+            } = party;
             let reason = format!("too many requests of namespace '{namespace}' to {host} failed");
             return Err(refusal(reason, REFILL.mul_f64(1.0 - budget.left)));
         }
         Ok(())
     }
 
-    /// Charges a failed request to the budget, and keeps the host's rate limit.
-    fn note(&self, party: &Party, login: &str, now: Duration, error: &PortError) {
+    /// Charges a failed request to the budget.
+    fn charge(&self, party: &Party, now: Duration) {
         let mut budgets = self.lock();
         if !budgets.contains_key(party) {
             make_room(&mut budgets, now);
@@ -115,10 +109,6 @@ impl Throttle {
             .or_insert_with(|| Budget::full(now));
         budget.refill(now);
         budget.left = (budget.left - 1.0).max(0.0);
-        if let (ErrorKind::RateLimited, Some(after)) = (error.kind, error.retry_after) {
-            let until = now + after.min(MAX_RATE_LIMIT);
-            budget.limited.insert(login.to_owned(), until);
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Party, Budget>> {
@@ -157,6 +147,7 @@ impl Ports {
     pub fn of_tenant(&self, hub: &str, namespace: &str) -> Self {
         let tenant = Tenant {
             throttle: self.throttle.clone(),
+            blobs: self.blobs.clone(),
             clock: self.clock.clone(),
             hub: hub.to_owned(),
             namespace: namespace.to_owned(),
@@ -173,17 +164,19 @@ impl Ports {
 #[derive(Clone)]
 struct Tenant {
     throttle: Arc<Throttle>,
+    blobs: Arc<dyn Blobs>,
     clock: Arc<dyn Clock>,
     hub: String,
     namespace: String,
 }
 
 impl Tenant {
-    /// Runs a request to the host of an address, within the budget.
+    /// Runs a request to the host of an address, within the budget and not during a wait. `login`
+    /// is the digest of the credentials, if there are any.
     async fn run<T>(
         &self,
         address: &str,
-        login: &str,
+        login: Option<&str>,
         request: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let party = Party {
@@ -191,13 +184,40 @@ impl Tenant {
             namespace: self.namespace.clone(),
             host: host_of(address).to_ascii_lowercase(),
         };
-        self.throttle.pass(&party, login, self.clock.now())?;
+        let (waits, blobs) = (&self.throttle.waits, self.blobs.as_ref());
+        // Anyone can be anonymous, and a host may give a wait to anyone who asks for a certain
+        // address: a tenant's own wait must not hold back the others.
+        let key = match login {
+            Some(login) => waits::key(&party.host, &[login]),
+            None => waits::key(&party.host, &[&party.hub, &party.namespace, ""]),
+        };
+        let now = self.clock.now();
+        self.throttle.pass(&party, now)?;
+        if let Some(left) = waits.left(blobs, &key, now).await {
+            let reason = format!("{} asked for fewer requests", party.host);
+            return Err(refusal(reason, left));
+        }
         let answer = request.await;
         if let Err(error) = &answer {
             let now = self.clock.now();
-            self.throttle.note(&party, login, now, error);
+            self.throttle.charge(&party, now);
+            if let Some(wait) = error.retry_after {
+                waits.note(blobs, &key, now, wait).await;
+            }
         }
         answer
+    }
+}
+
+impl Throttled<dyn Charts> {
+    async fn run<T>(
+        &self,
+        address: &str,
+        connection: &Connection,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let login = connection.identity();
+        self.1.run(address, login.as_deref(), request).await
     }
 }
 
@@ -210,16 +230,10 @@ fn host_of(address: &str) -> &str {
         .map_or(authority, |(_, host)| host)
 }
 
-/// Returns a digest of the connection's login; empty without a login.
-fn login_of(connection: &Connection) -> String {
-    let Some((user, password)) = &connection.login else {
-        return String::new();
-    };
-    let mut digest = Sha256::new();
-    digest.update((user.len() as u64).to_be_bytes());
-    digest.update(user.as_bytes());
-    digest.update(password.expose());
-    hex::encode(digest.finalize())
+/// Returns the digest of the credentials for a Git server; `None` without credentials.
+fn identity(auth: &GitAuth) -> Option<String> {
+    let identity = auth.identity();
+    (identity != GitAuth::Anonymous.identity()).then_some(identity)
 }
 
 /// A port whose requests are charged to one tenant.
@@ -234,9 +248,9 @@ impl Git for Throttled<dyn Git> {
         auth: &GitAuth,
         known: Option<&Commit>,
     ) -> Result<Commit> {
-        let login = auth.identity();
+        let login = identity(auth);
         let request = self.0.resolve(url, reference, auth, known);
-        self.1.run(url, &login, request).await
+        self.1.run(url, login.as_deref(), request).await
     }
 
     async fn fetch(
@@ -246,15 +260,15 @@ impl Git for Throttled<dyn Git> {
         auth: &GitAuth,
         limits: FetchLimits,
     ) -> Result<FileTree> {
-        let login = auth.identity();
+        let login = identity(auth);
         let request = self.0.fetch(url, commit, auth, limits);
-        self.1.run(url, &login, request).await
+        self.1.run(url, login.as_deref(), request).await
     }
 
     async fn base(&self, url: &str, reference: &GitReference, auth: &GitAuth) -> Result<FileTree> {
-        let login = auth.identity();
+        let login = identity(auth);
         let request = self.0.base(url, reference, auth);
-        self.1.run(url, &login, request).await
+        self.1.run(url, login.as_deref(), request).await
     }
 }
 
@@ -268,17 +282,17 @@ impl Charts for Throttled<dyn Charts> {
         limit: u64,
     ) -> Result<Fetched> {
         let request = self.0.get(url, connection, known, limit);
-        self.1.run(url, &login_of(connection), request).await
+        self.run(url, connection, request).await
     }
 
     async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
         let request = self.0.file(url, connection, limit);
-        self.1.run(url, &login_of(connection), request).await
+        self.run(url, connection, request).await
     }
 
     async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {
         let request = self.0.tags(repository, connection);
-        self.1.run(repository, &login_of(connection), request).await
+        self.run(repository, connection, request).await
     }
 
     async fn manifest(
@@ -288,7 +302,7 @@ impl Charts for Throttled<dyn Charts> {
         connection: &Connection,
     ) -> Result<Manifest> {
         let request = self.0.manifest(repository, reference, connection);
-        self.1.run(repository, &login_of(connection), request).await
+        self.run(repository, connection, request).await
     }
 
     async fn referrers(
@@ -298,7 +312,7 @@ impl Charts for Throttled<dyn Charts> {
         connection: &Connection,
     ) -> Result<Vec<Referrer>> {
         let request = self.0.referrers(repository, digest, connection);
-        self.1.run(repository, &login_of(connection), request).await
+        self.run(repository, connection, request).await
     }
 
     async fn layer(
@@ -309,7 +323,7 @@ impl Charts for Throttled<dyn Charts> {
         limit: u64,
     ) -> Result<Bytes> {
         let request = self.0.layer(repository, layer, connection, limit);
-        self.1.run(repository, &login_of(connection), request).await
+        self.run(repository, connection, request).await
     }
 }
 
@@ -317,8 +331,11 @@ impl Charts for Throttled<dyn Charts> {
 impl Buckets for Throttled<dyn Buckets> {
     async fn open(&self, address: &BucketAddress) -> Result<Arc<dyn Bucket>> {
         let request = self.0.open(address);
-        let login = login_of(&address.connection);
-        let bucket = self.1.run(&address.endpoint, &login, request).await?;
+        let login = address.connection.identity();
+        let bucket = self
+            .1
+            .run(&address.endpoint, login.as_deref(), request)
+            .await?;
         Ok(Arc::new(ThrottledBucket {
             bucket,
             tenant: self.1.clone(),
@@ -332,19 +349,26 @@ struct ThrottledBucket {
     bucket: Arc<dyn Bucket>,
     tenant: Tenant,
     endpoint: String,
-    login: String,
+    login: Option<String>,
+}
+
+impl ThrottledBucket {
+    async fn run<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
+        let login = self.login.as_deref();
+        self.tenant.run(&self.endpoint, login, request).await
+    }
 }
 
 #[async_trait]
 impl Bucket for ThrottledBucket {
     async fn list(&self, prefix: &str, most: usize) -> Result<Vec<BucketEntry>> {
         let request = self.bucket.list(prefix, most);
-        self.tenant.run(&self.endpoint, &self.login, request).await
+        self.run(request).await
     }
 
     async fn get(&self, key: &str, limit: u64) -> Result<Option<BucketObject>> {
         let request = self.bucket.get(key, limit);
-        self.tenant.run(&self.endpoint, &self.login, request).await
+        self.run(request).await
     }
 }
 
