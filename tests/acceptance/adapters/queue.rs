@@ -133,6 +133,54 @@ async fn in_sqs() {
     assert_eq!(error.expect_err("no queue").kind, ErrorKind::NotFound);
 }
 
+/// Each message has the group of its tenant, and an isolated step its own queue, if there is one.
+#[tokio::test(flavor = "multi_thread")]
+async fn isolated_steps_have_their_own_queue_and_tenants_their_own_group() {
+    let settings = crate::settings().await;
+    let aws = crate::ministack().aws();
+    let urls = ["steps", "isolated", "sweeps"].map(|name| {
+        let made = aws.must("sqs", "create_queue", json!({"QueueName": name}));
+        made["QueueUrl"].as_str().expect("an address").to_owned()
+    });
+    let taken = || {
+        urls.each_ref().map(|url| {
+            let ask =
+                json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "AttributeNames": ["All"]});
+            let answer = aws.must("sqs", "receive_message", ask);
+            let messages = answer["Messages"].as_array().cloned().unwrap_or_default();
+            let group = |message: serde_json::Value| {
+                let handle = json!({"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]});
+                aws.must("sqs", "delete_message", handle);
+                message["Attributes"]["MessageGroupId"]
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            let groups = messages.into_iter().map(group);
+            groups.collect::<Option<Vec<_>>>().expect("a group")
+        })
+    };
+    let isolated = Request {
+        isolated: true,
+        ..request("large")
+    };
+    let both = || {
+        let both = [request("small"), isolated.clone()];
+        both.map(|one| (one, Duration::ZERO)).to_vec()
+    };
+    let ordinary = SqsQueue::new(&settings, urls[0].as_str());
+    ordinary.send(both()).await.expect("sent");
+    assert_eq!(taken(), [vec!["staging/apps"; 2], vec![], vec![]]);
+    let queue = ordinary.with_isolated(urls[1].as_str());
+    let queue = queue.with_sweeps(urls[2].as_str());
+    queue.send(both()).await.expect("sent");
+    let hubs = ["staging".to_owned(), "eu/production".to_owned()];
+    assert!(queue.sweep(&hubs).await.expect("sent"));
+    let [steps, isolated, mut sweeps] = taken();
+    assert_eq!([steps, isolated], [["staging/apps"], ["staging/apps"]]);
+    sweeps.sort();
+    assert_eq!(sweeps, ["eu%2Fproduction", "staging"]);
+}
+
 /// Checks that a message that was given back arrives after the requested delay, not after the
 /// queue's 30 s.
 async fn gives_back(queue: &SqsQueue, url: &str) {

@@ -6,7 +6,7 @@ use driftless_harness::aws::{Messages, MiniStack};
 use driftless_harness::http::Http;
 use driftless_harness::process::PATIENCE;
 use driftless_harness::tools;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A function that needs no build: it returns the results of a call that its role
 /// allows and of one that it does not.
@@ -61,12 +61,40 @@ fn the_template_deploys_and_its_roles_are_enforced() {
         "IsolatedFunction",
         "DriftFunction",
     ];
+    let subnets = aws.must("ec2", "describe_subnets", json!({}));
+    let subnet = &subnets["Subnets"][0];
+    let groups = aws.must("ec2", "describe_security_groups", json!({}));
+    let tables = aws.must("ec2", "describe_route_tables", json!({}));
+    let text = |value: &Value| value.as_str().expect("an id").to_owned();
     let stack = ministack.deploy(
         "driftless",
         &tools::workspace().join("infra/template.yaml"),
-        &[("GitHubApi", "http://127.0.0.1:1")],
+        &[
+            ("GitHubApi", "http://127.0.0.1:1"),
+            ("SubnetIds", &text(&subnet["SubnetId"])),
+            ("VpcId", &text(&subnet["VpcId"])),
+            (
+                "SecurityGroupIds",
+                &text(&groups["SecurityGroups"][0]["GroupId"]),
+            ),
+            (
+                "RouteTableIds",
+                &text(&tables["RouteTables"][0]["RouteTableId"]),
+            ),
+        ],
         &functions.map(|function| (function, probe.clone())),
     );
+    let endpoints = aws.must("ec2", "describe_vpc_endpoints", json!({}));
+    assert_eq!(endpoints["VpcEndpoints"].as_array().map(Vec::len), Some(4));
+    // MiniStack does not connect a function to its subnets; the role may.
+    let role = stack.output("ReconcileRole").rsplit('/').next();
+    let policies = aws.must(
+        "iam",
+        "list_attached_role_policies",
+        json!({"RoleName": role}),
+    );
+    let managed = &policies["AttachedPolicies"][0]["PolicyName"];
+    assert_eq!(managed, "AWSLambdaVPCAccessExecutionRole");
     let bucket = stack.output("Bucket");
     aws.put_object(bucket, "index/x", b"{}");
 
