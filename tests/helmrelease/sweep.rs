@@ -98,6 +98,41 @@ fn a_sweep_over_200_releases_with_nothing_to_do() {
     assert!(!world.sweep().iter().any(|one| one.contains("HelmRelease/")));
 }
 
+/// After the first sweep of a process, a sweep reads only what has changed: there is no LIST.
+#[test]
+fn a_quiet_sweep_only_watches() {
+    let world = world(SOME);
+    world.sweep();
+    world.hub().requests();
+    assert!(world.sweep().is_empty());
+    let requests = world.hub().requests();
+    let lists = requests.iter().filter(|one| !one.contains("watch=true"));
+    assert_eq!(lists.collect::<Vec<_>>(), Vec::<&String>::new());
+    let kinds = |path: &str| requests.iter().filter(|one| one.contains(path)).count();
+    assert_eq!((kinds("/helmreleases?"), kinds("/configmaps?")), (1, 1));
+    // Drift, a deletion and a change of a Flux object are found by the next sweep.
+    let config = |number| format!("/api/v1/namespaces/apps/configmaps/r{number:03}-config");
+    let change = json!({"data": {"color": "red"}});
+    world.hub().must("PATCH", &config(2), MERGE, Some(&change));
+    world.hub().must("DELETE", &config(4), JSON, None);
+    let release = format!("{RELEASES}/{}", name(6));
+    let interval = json!({"spec": {"interval": "20m"}});
+    world.hub().must("PATCH", &release, MERGE, Some(&interval));
+    world.hub().requests();
+    let queued = world.sweep().join(" ");
+    for number in [2, 4, 6] {
+        assert!(
+            queued.contains(&format!("HelmRelease/apps/{}", name(number))),
+            "{queued}"
+        );
+    }
+    let requests = world.hub().requests();
+    assert!(
+        requests.iter().all(|one| one.contains("watch=true")),
+        "{requests:#?}"
+    );
+}
+
 /// Only releases that need a step are queued.
 #[test]
 fn a_sweep_finds_releases_that_need_a_step() {

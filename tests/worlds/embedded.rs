@@ -106,6 +106,7 @@ impl Embedded {
             compute: Arc::new(Inline),
             unpacked: Arc::default(),
             read: Arc::default(),
+            watches: Arc::default(),
             throttle: Arc::default(),
         };
         let world = Self {
@@ -221,6 +222,14 @@ impl Embedded {
         let listed = self.runtime.block_on(self.ports.blobs.list(prefix));
         let listed = listed.expect("the bucket");
         listed.into_iter().map(|entry| entry.key).collect()
+    }
+
+    /// Queues an object of a hub, by its namespace and name, for a cause.
+    pub fn request_by(&self, hub: &str, kind: &str, at: (&str, &str), cause: Cause) {
+        let kind = FluxKind::parse(kind).expect("a kind of Flux");
+        let work = Work::new(hub, ObjectRef::new(kind, at.0, at.1), cause);
+        let sent = self.queue.send(vec![(work, Duration::ZERO)]);
+        self.runtime.block_on(sent).expect("queued");
     }
 
     /// Runs every step that is due, including the steps that these queue. Time passes only in waits
@@ -403,11 +412,7 @@ impl Site for Embedded {
     }
 
     fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str) {
-        let kind = FluxKind::parse(kind).expect("a kind of Flux");
-        let object = ObjectRef::new(kind, namespace, name);
-        let work = Work::new(hub, object, Cause::Changed);
-        let sent = self.queue.send(vec![(work, Duration::ZERO)]);
-        self.runtime.block_on(sent).expect("queued");
+        self.request_by(hub, kind, (namespace, name), Cause::Changed);
     }
 
     fn settle(&self) {

@@ -8,7 +8,7 @@ use crate::compute::Threads;
 use crate::git::{GitHub, GitRouter, GitServers, Hosts, LocalGit};
 use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
 use driftless_core::functions;
-use driftless_core::ports::{Clouds, Ports, Result, Secret, SecretStore};
+use driftless_core::ports::{Clouds, Compute, Ports, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -138,7 +138,8 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
         settings,
         config.secrets_prefix.as_str(),
     ));
-    let github = GitHub::new(config.hosts.clone(), secrets.clone())?;
+    let compute: Arc<dyn Compute> = Arc::new(Threads::default());
+    let github = GitHub::new(config.hosts.clone(), secrets.clone())?.with_compute(compute.clone());
     let mut queue = SqsQueue::new(settings, config.queue_url.as_str());
     if let Some(url) = &config.isolated_queue_url {
         queue = queue.with_isolated(url.as_str());
@@ -160,9 +161,10 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
         clusters: Arc::new(KubeClusters::new()),
         clouds: clouds(AwsLogins::with_role(settings)),
         clock: Arc::new(SystemClock),
-        compute: Arc::new(Threads::default()),
+        compute,
         unpacked: Arc::default(),
         read: Arc::default(),
+        watches: Arc::default(),
         throttle: Arc::default(),
     })
 }
@@ -262,7 +264,8 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let queue = LocalQueue::new(options.queue_capacity);
     let secrets: Arc<dyn SecretStore> =
         Arc::new(LocalSecrets::new(options.given_secrets, options.secrets));
-    let github = GitHub::new(options.hosts, secrets.clone())?;
+    let compute: Arc<dyn Compute> = Arc::new(Threads::default());
+    let github = GitHub::new(options.hosts, secrets.clone())?.with_compute(compute.clone());
     let mut git = GitRouter::new().with(github).with(GitServers::new());
     if !options.git_repositories.is_empty() {
         git = git.with(LocalGit::new(options.git_repositories)?);
@@ -277,9 +280,10 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         clusters: Arc::new(KubeClusters::new()),
         clouds: clouds(AwsLogins::new()),
         clock: Arc::new(SystemClock),
-        compute: Arc::new(Threads::default()),
+        compute,
         unpacked: Arc::default(),
         read: Arc::default(),
+        watches: Arc::default(),
         throttle: Arc::default(),
     };
     Ok((ports, queue))

@@ -9,6 +9,7 @@ mod gate;
 mod git;
 mod throttle;
 mod tokens;
+mod watches;
 
 pub use blobs::BlobCache;
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
@@ -22,6 +23,7 @@ pub use gate::{Gate, GatedCluster, GatedClusters};
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SshKey};
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
+pub use watches::{Values, WatchCache, Watched};
 
 use crate::flux::ObjectRef;
 use crate::unpacked::Unpacked;
@@ -31,6 +33,7 @@ use driftless_manifest::{Gvk, Object};
 use futures::channel::oneshot;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +84,12 @@ impl PortError {
             retry_after: None,
             reason: String::new(),
         }
+    }
+
+    /// Returns whether the API server no longer has what a continuation token or a resourceVersion
+    /// refers to. Only the reason is checked: the message about Secrets is withheld.
+    pub fn is_expired(&self) -> bool {
+        matches!(self.reason.as_str(), "Expired" | "Gone")
     }
 }
 
@@ -303,6 +312,41 @@ pub struct Access {
     pub namespace: Option<String>,
 }
 
+impl Access {
+    /// Returns a digest of the server and the login. It is the same for all tokens that are issued
+    /// for this installation, because each one is replaced after minutes.
+    pub fn identity(&self) -> String {
+        let mut digest = Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            // The length before each part keeps different lists of parts from the same bytes.
+            digest.update((bytes.len() as u64).to_be_bytes());
+            digest.update(bytes);
+        };
+        part(self.server.as_bytes());
+        part(self.certificate_authority.as_deref().unwrap_or_default());
+        part(self.tls_server_name.as_deref().unwrap_or_default().as_bytes());
+        match &self.login {
+            Login::Anonymous => part(b"anonymous"),
+            Login::Token(token) => {
+                part(b"token");
+                part(token.expose());
+            }
+            Login::Issued(_) => part(b"issued"),
+            Login::Certificate { certificate, key } => {
+                part(b"certificate");
+                part(certificate);
+                part(key.expose());
+            }
+            Login::Basic { username, password } => {
+                part(b"basic");
+                part(username.as_bytes());
+                part(password.expose());
+            }
+        }
+        hex::encode(digest.finalize())
+    }
+}
+
 /// The credentials for a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
@@ -417,6 +461,35 @@ pub enum Deleted {
     Pending,
 }
 
+/// One page of a list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// The objects of the page.
+    pub objects: Vec<Object>,
+    /// The token of the next page; empty after the last one.
+    pub next: String,
+    /// The resourceVersion of the list, from which it can be watched; empty if it cannot.
+    pub version: String,
+}
+
+/// The change of an object in a watch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The object is new or has another state.
+    Written(Object),
+    /// The object is gone, or no longer matches the selector.
+    Deleted(Object),
+}
+
+/// The result of a watch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// The changes, oldest first.
+    pub changes: Vec<Change>,
+    /// The resourceVersion from which the next watch continues.
+    pub version: String,
+}
+
 /// One Kubernetes API server, as one user.
 #[async_trait]
 pub trait Cluster: Send + Sync {
@@ -438,6 +511,32 @@ pub trait Cluster: Send + Sync {
         namespace: &str,
         selector: &str,
     ) -> Result<Vec<Object>>;
+    /// Lists one page of the objects of a kind in all namespaces that match the label selector:
+    /// the first one if `next` is empty. The error of a token that is too old
+    /// [is expired](PortError::is_expired). A client that cannot watch returns all objects.
+    async fn page(&self, resource: &Resource, selector: &str, _next: &str) -> Result<Page> {
+        Ok(Page {
+            objects: self.list(resource, "", selector).await?,
+            ..Page::default()
+        })
+    }
+    /// Returns the changes since a resourceVersion, of the objects that [`Cluster::page`] lists.
+    /// Ends with a bookmark, or after `time` (whole seconds); changes that come too late are those
+    /// of the next watch.
+    ///
+    /// # Errors
+    /// The error [is expired](PortError::is_expired) if the server no longer has all changes since
+    /// `version`: list again.
+    async fn watch(
+        &self,
+        _resource: &Resource,
+        _selector: &str,
+        _version: &str,
+        _time: Duration,
+    ) -> Result<Changes> {
+        let message = "this client of a cluster cannot watch";
+        Err(PortError::new(ErrorKind::Unsupported, message))
+    }
     /// Applies a whole object by server-side apply, and returns the result.
     async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object>;
     /// Creates an object under a field manager.
@@ -482,8 +581,30 @@ pub trait Clock: Send + Sync {
 /// Runs long computations, such as builds, so that they do not delay tasks that wait for I/O.
 #[async_trait]
 pub trait Compute: Send + Sync {
-    /// Runs `work` to its end, even if its caller no longer waits.
-    async fn run(&self, work: Box<dyn FnOnce() + Send>);
+    /// Runs `work`, which needs about this many bytes of memory, to its end, even if its caller no
+    /// longer waits. It starts when the computations of the process leave that many bytes.
+    async fn run(&self, bytes: u64, work: Box<dyn FnOnce() + Send>);
+}
+
+/// Runs a long computation, which needs about this many bytes of memory, and returns its result.
+///
+/// # Errors
+/// `Unavailable` if the computation panicked.
+pub async fn compute<T: Send + 'static>(
+    port: &dyn Compute,
+    bytes: u64,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let (done, result) = oneshot::channel();
+    let work = move || {
+        // An error means that the caller no longer waits, so the result is not needed.
+        let _ = done.send(work());
+    };
+    port.run(bytes, Box::new(work)).await;
+    result.await.map_err(|_| {
+        let message = "a computation ended without a result";
+        PortError::new(ErrorKind::Unavailable, message)
+    })
 }
 
 /// Runs computations in the caller's own task, for tests that need the same order each time.
@@ -491,7 +612,7 @@ pub struct Inline;
 
 #[async_trait]
 impl Compute for Inline {
-    async fn run(&self, work: Box<dyn FnOnce() + Send>) {
+    async fn run(&self, _: u64, work: Box<dyn FnOnce() + Send>) {
         work();
     }
 }
@@ -523,12 +644,14 @@ pub struct Ports {
     pub unpacked: Arc<Unpacked>,
     /// The directories of blobs that this process has read from the bucket.
     pub read: Arc<BlobCache>,
+    /// The objects of clusters that sweeps of this process know.
+    pub watches: Arc<WatchCache>,
     /// The budgets of requests of each tenant at each host.
     pub throttle: Arc<Throttle>,
 }
 
 impl Ports {
-    /// Runs a long computation and returns its result.
+    /// Runs a long computation that needs little memory, and returns its result.
     ///
     /// # Errors
     /// `Unavailable` if the computation panicked.
@@ -536,15 +659,6 @@ impl Ports {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let (done, result) = oneshot::channel();
-        let work = move || {
-            // An error means that the caller no longer waits, so the result is not needed.
-            let _ = done.send(work());
-        };
-        self.compute.run(Box::new(work)).await;
-        result.await.map_err(|_| {
-            let message = "a computation ended without a result";
-            PortError::new(ErrorKind::Unavailable, message)
-        })
+        compute(self.compute.as_ref(), 0, work).await
     }
 }

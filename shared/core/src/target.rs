@@ -31,6 +31,8 @@ pub struct Target {
     pub cluster: Arc<dyn Cluster>,
     /// True if the cluster is not the hub.
     pub remote: bool,
+    /// The [identity](Access::identity) of the access to the cluster.
+    pub identity: String,
 }
 
 /// An object with a target cluster.
@@ -107,6 +109,7 @@ pub async fn open(
         return Ok(Target {
             cluster,
             remote: false,
+            identity: hub.access.identity(),
         });
     };
     let namespace = object.namespace();
@@ -126,6 +129,7 @@ pub async fn open(
     Ok(Target {
         cluster,
         remote: true,
+        identity: access.identity(),
     })
 }
 

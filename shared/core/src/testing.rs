@@ -2,9 +2,11 @@
 //! nothing. One test suite covers the in-memory store, the directory and the bucket.
 
 mod buckets;
+mod cluster;
 mod queue;
 
 pub use buckets::MemoryBuckets;
+pub use cluster::{MemoryCluster, Switches};
 pub use queue::{MemoryQueue, SqsModel, Taken};
 
 use crate::flux::GitReference;
@@ -102,6 +104,15 @@ impl Blobs for MemoryBlobs {
     async fn delete(&self, key: &str) -> Result<()> {
         lock(&self.blobs).remove(key);
         Ok(())
+    }
+
+    async fn delete_version(&self, key: &str, version: &Version) -> Result<bool> {
+        let mut blobs = lock(&self.blobs);
+        let is_replaced = blobs.get(key).is_some_and(|(_, now)| now != version);
+        if !is_replaced {
+            blobs.remove(key);
+        }
+        Ok(!is_replaced)
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
@@ -216,6 +227,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
         compute: Arc::new(Inline),
         unpacked: Arc::default(),
         read: Arc::default(),
+        watches: Arc::default(),
         throttle: Arc::default(),
     }
 }

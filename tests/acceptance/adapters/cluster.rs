@@ -5,8 +5,8 @@ use crate::target::{InProcess, Target};
 use driftless_adapters::cluster::KubeClusters;
 use driftless_core::kubeconfig::{self, Options};
 use driftless_core::ports::{
-    Access, Apply, Cluster as Port, Clusters, Delete, Deleted, ErrorKind, Impersonation, Login,
-    Patch, Resource, Secret,
+    Access, Apply, Change, Changes, Cluster as Port, Clusters, Delete, Deleted, ErrorKind,
+    Impersonation, Login, Patch, Resource, Secret,
 };
 use driftless_harness::cluster::Cluster;
 use driftless_harness::http::Http;
@@ -37,11 +37,33 @@ on_both_servers!(
     apply_create_patch_and_their_conflicts,
     a_delete_takes_only_what_was_meant,
     a_list_follows_its_pages_and_its_selector,
+    a_watch_continues_from_a_version,
     discovery_is_asked_once_and_again_for_what_is_new,
     discovery_that_is_known_is_not_sent_again,
     requests_are_made_as_the_user_and_no_more,
     logins_and_certificates,
 );
+
+mod memory {
+    use super::{CONFIG_MAP, Port as _, check_watches};
+    use driftless_core::testing::MemoryCluster;
+    use driftless_manifest::Gvk;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_watch_continues_from_a_version() {
+        let cluster = MemoryCluster::default();
+        let (version, kind) = CONFIG_MAP;
+        let resource = cluster.resource(&Gvk::new(version, kind)).await;
+        let resource = resource.expect("an answer").expect("every kind is served");
+        check_watches(&cluster, &resource).await;
+        cluster.compact();
+        let watch = cluster.watch(&resource, "", "1", Duration::from_secs(1));
+        assert!(watch.await.expect_err("too old").is_expired());
+    }
+}
+
+const CONFIG_MAP: (&str, &str) = ("v1", "ConfigMap");
 
 fn access(server: Target) -> Access {
     let kubeconfig = server.kubeconfig();
@@ -633,4 +655,73 @@ async fn a_dark_cluster_costs_little_and_comes_back() {
             .expect("back")
             .is_some()
     );
+}
+
+async fn a_watch_continues_from_a_version(server: Target) {
+    let (cluster, resource) = world(server, "watched").await;
+    check_watches(cluster.as_ref(), &resource).await;
+    if let Target::Embedded(_) = server {
+        // More changes than an embedded server keeps.
+        for number in 0..1001 {
+            let path = "/api/v1/namespaces/watched/configmaps/counter";
+            let data = json!({"n": number.to_string()});
+            server.apply(path, &config("watched", "counter", data).into_value());
+        }
+    }
+    let second = Duration::from_secs(1);
+    let old = cluster.watch(&resource, "", "1", second).await;
+    assert!(old.expect_err("too old").is_expired());
+    let user = Impersonation::service_account("watched", "nothing");
+    let tenant = connect(server, Some(&user)).await;
+    let refused = tenant.watch(&resource, "", "1", second).await;
+    assert_eq!(refused.expect_err("refused").kind, ErrorKind::Denied);
+}
+
+/// Checks the changes of ConfigMaps that are created, changed and deleted, or that leave the
+/// selection.
+async fn check_watches(cluster: &dyn Port, resource: &Resource) {
+    const LABEL: &str = "example.com/watched";
+    let put = async |name: &str, is_selected: bool, value: &str| {
+        let mut object = config("watched", name, json!({"value": value}));
+        if is_selected {
+            object.set_label(LABEL, "yes");
+        }
+        let applied = cluster.apply(resource, &object, APPLY).await;
+        applied.expect("applied");
+    };
+    let watch = async |version: &str, seconds: u64| {
+        let time = Duration::from_secs(seconds);
+        let seen = cluster.watch(resource, LABEL, version, time).await;
+        let Changes { changes, version } = seen.expect("the changes");
+        let texts = changes.iter().map(|change| match change {
+            Change::Written(object) => format!("+{}", object.name()),
+            Change::Deleted(object) => format!("-{}", object.name()),
+        });
+        (texts.collect::<Vec<_>>().join(" "), version)
+    };
+    for (name, is_selected) in [("a", true), ("b", true), ("c", false)] {
+        put(name, is_selected, "1").await;
+    }
+    let page = cluster.page(resource, LABEL, "").await.expect("a page");
+    let names: Vec<&str> = page.objects.iter().map(Object::name).collect();
+    assert_eq!((names.join(" ").as_str(), page.next.as_str()), ("a b", ""));
+
+    put("d", true, "1").await;
+    put("a", true, "2").await;
+    let deleted = cluster.delete(resource, "watched", "b", &Delete::default());
+    assert_eq!(deleted.await.expect("deleted"), Deleted::Gone);
+    put("c", false, "2").await;
+    let (texts, version) = watch(&page.version, 1).await;
+    assert_eq!(texts, "+d +a -b");
+    put("d", false, "1").await;
+    let (texts, version) = watch(&version, 1).await;
+    assert_eq!(texts, "-d");
+    assert_eq!(watch(&version, 1).await.0, "");
+    // Changes of other objects move the version by a bookmark.
+    put("e", false, "1").await;
+    let (texts, moved) = watch(&version, 3).await;
+    assert_eq!(texts, "");
+    assert_ne!(moved, version, "no bookmark");
+    put("e", true, "1").await;
+    assert_eq!(watch(&moved, 1).await.0, "+e");
 }

@@ -241,12 +241,20 @@ impl ApiServer {
             },
             _ => body,
         };
+        let is_watch = parts
+            .uri
+            .query()
+            .is_some_and(|query| query.contains("watch=true"));
         let request = http::Request::from_parts(parts, Full::new(body));
         let mut service = self.embedded.service(User::admin("driftless"));
         let answer = tower::Service::call(&mut service, request)
             .now_or_never()
             .expect("the server answers at once")
             .expect("the server answers");
+        let answer = match is_watch {
+            true => self.disturb(answer),
+            false => answer,
+        };
         if changed && answer.status().is_success() {
             let message =
                 format!("{object} was changed by a user, and {method} replaced that change");
@@ -271,6 +279,34 @@ impl ApiServer {
             }
         }
         Ok(answer)
+    }
+
+    /// Returns a watch as a server may answer it: some versions are too old, some changes come too
+    /// late, and some bookmarks are lost.
+    fn disturb(&self, answer: http::Response<ResponseBody>) -> http::Response<ResponseBody> {
+        let number = self.gate.number();
+        if number % 13 == 5 {
+            let gone = status(410, "Expired", json!({}));
+            return response(200, &json!({"type": "ERROR", "object": gone}), None);
+        }
+        if number % 11 == 3 {
+            return answer.map(|_| Full::default().boxed_unsync());
+        }
+        if number % 3 != 1 {
+            return answer;
+        }
+        let without_bookmarks = |data: Bytes| {
+            let lines = data.split_inclusive(|byte| *byte == b'\n');
+            let kept = lines.filter(|line| {
+                let event = serde_json::from_slice::<Value>(line).unwrap_or_default();
+                event["type"] != "BOOKMARK"
+            });
+            kept.collect::<Vec<_>>().concat().into()
+        };
+        answer.map(|body| {
+            body.map_frame(move |frame| frame.map_data(without_bookmarks))
+                .boxed_unsync()
+        })
     }
 
     /// Returns the answer with the object's former owner labels, for [`Bug::ForeignDelete`]; other

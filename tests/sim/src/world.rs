@@ -18,7 +18,7 @@ use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Server, User};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{BlobCache, Clock as _, Ports, Request, Secret};
+use driftless_core::ports::{BlobCache, Clock as _, Ports, Request, Secret, WatchCache};
 use driftless_core::testing::TestClock;
 use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance};
 use driftless_core::{step, sweep};
@@ -113,6 +113,8 @@ pub struct World {
     step_counts: Mutex<BTreeMap<String, u64>>,
     /// The cache of blobs that warm functions keep.
     read: Arc<BlobCache>,
+    /// What the sweeps of all invocations know of the clusters.
+    watches: Arc<WatchCache>,
 }
 
 fn prepared() -> &'static (Server, Server) {
@@ -201,6 +203,7 @@ impl World {
             steps: AtomicU64::new(0),
             step_counts: Mutex::default(),
             read: Arc::default(),
+            watches: Arc::default(),
         });
         world.set_keys(0);
         if from.is_none() {
@@ -286,6 +289,7 @@ impl World {
             compute: Arc::new(driftless_core::ports::Inline),
             unpacked: Arc::default(),
             read: self.read.clone(),
+            watches: self.watches.clone(),
             throttle: Arc::default(),
         }
     }

@@ -16,6 +16,7 @@ use driftless_adapters::git::DirectoryGit;
 use driftless_adapters::local::LocalSecrets;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
+use driftless_core::capsule::AccountFailure;
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub, Settings};
 use driftless_core::ports::{
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 use config_map_clusters::DescribedClusters;
 
+pub use capsule::OwnerFinding;
 pub use findings::{Finding, object_of, without_wait};
 pub use snapshot::{Objects, Row, State};
 pub use stand_in::{Made, StandIn};
@@ -55,6 +57,8 @@ pub struct World {
     admins: Mutex<BTreeMap<String, KubeCluster>>,
     /// Files in which places of messages were searched, by directory.
     files: Mutex<BTreeMap<PathBuf, Arc<Files>>>,
+    /// The failures of the newest work of Capsule's addon, by hub.
+    capsule_failures: Mutex<BTreeMap<String, Vec<AccountFailure>>>,
     listens: bool,
 }
 
@@ -120,6 +124,7 @@ impl World {
             compute: Arc::new(Inline),
             unpacked: Arc::default(),
             read: Arc::default(),
+            watches: Arc::default(),
             throttle: Arc::default(),
         };
         let world = Self {
@@ -133,6 +138,7 @@ impl World {
             kube_version: fleet.kube_version,
             admins: Mutex::default(),
             files: Mutex::default(),
+            capsule_failures: Mutex::default(),
             listens,
         };
         for hub in &world.hubs {

@@ -4,8 +4,9 @@ use super::breaker::{Breaker, PROBE_AFTER, no_answer};
 use super::connect::REQUEST_TIMEOUT;
 use super::path::{self, encode};
 use super::response::{ApiResponse, RequestContext};
+use bytes::{Bytes, BytesMut};
 use driftless_core::ports::{
-    Apply, Delete, Deleted, ErrorKind, Patch, PortError, Resource, Result,
+    Apply, Change, Changes, Delete, Deleted, ErrorKind, Page, Patch, PortError, Resource, Result,
 };
 use driftless_manifest::Object;
 use futures::FutureExt as _;
@@ -16,10 +17,16 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use std::pin::pin;
 use std::time::Duration;
+use tower::BoxError;
 
 /// The limit of one answer in bytes, which is much more than a page of 500 objects.
 const ANSWER_LIMIT: usize = 256 << 20;
+/// The limit of the changes of one watch in bytes: of more changes, a list is read.
+const WATCH_LIMIT: usize = 32 << 20;
+/// The time that the answer of a watch may take in addition to the length of the watch.
+const WATCH_SLACK: Duration = Duration::from_secs(3);
 /// The number of objects of one page.
 const PAGE: usize = 500;
 /// The number of times that a list is restarted because its continuation token expired.
@@ -66,6 +73,20 @@ impl Caller<'_> {
         headers: &[(HeaderName, HeaderValue)],
         body: Vec<u8>,
     ) -> Result<ApiResponse> {
+        self.send_within(REQUEST_TIMEOUT, method, path, headers, body, false)
+            .await
+    }
+
+    /// Sends a request with a timeout. Of a watch, the answer is read up to its first bookmark.
+    async fn send_within(
+        &self,
+        limit: Duration,
+        method: &Method,
+        path: &str,
+        headers: &[(HeaderName, HeaderValue)],
+        body: Vec<u8>,
+        is_watch: bool,
+    ) -> Result<ApiResponse> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -83,7 +104,7 @@ impl Caller<'_> {
         let down = |error: PortError| fail(error.message);
         self.breaker.pass(self.probe()).await.map_err(down)?;
         let start = tokio::time::Instant::now();
-        let exchange = tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).boxed();
+        let exchange = tokio::time::timeout(limit, self.exchange(request, is_watch)).boxed();
         let silence = tokio::time::sleep(PROBE_AFTER).boxed();
         let answer = match select(exchange, silence).await {
             Either::Left((answer, _)) => answer,
@@ -95,7 +116,7 @@ impl Caller<'_> {
                 }
             }
         };
-        match answer.unwrap_or_else(|_| Err(no_answer(REQUEST_TIMEOUT))) {
+        match answer.unwrap_or_else(|_| Err(no_answer(limit))) {
             Ok(answer) => Ok(answer),
             Err(reason) => {
                 if Breaker::is_suspicious(start.elapsed()) {
@@ -106,16 +127,25 @@ impl Caller<'_> {
         }
     }
 
-    /// Sends a request and reads the whole answer.
-    async fn exchange(&self, request: Request<Body>) -> Result<ApiResponse, String> {
+    /// Sends a request and reads the whole answer; of a watch, up to its first bookmark.
+    async fn exchange(
+        &self,
+        request: Request<Body>,
+        is_watch: bool,
+    ) -> Result<ApiResponse, String> {
         let sent = self.client.send(request).await;
         let (head, body) = sent.map_err(|error| cause(&error))?.into_parts();
-        let body = Limited::new(body, ANSWER_LIMIT).collect().await;
-        let body = body.map_err(|error| cause(error.as_ref()))?;
+        let body = match is_watch && head.status.is_success() {
+            true => events(body).await,
+            false => {
+                let body = Limited::new(body, ANSWER_LIMIT).collect().await;
+                body.map(|body| body.to_bytes())
+            }
+        };
         Ok(ApiResponse {
             status: head.status,
             headers: head.headers,
-            body: body.to_bytes(),
+            body: body.map_err(|error| cause(error.as_ref()))?,
         })
     }
 
@@ -123,7 +153,7 @@ impl Caller<'_> {
     async fn probe(&self) -> Result<(), String> {
         let request = Request::get(VERSION).body(Body::empty());
         let request = request.map_err(|error| error.to_string())?;
-        self.exchange(request).await.map(|_| ())
+        self.exchange(request, false).await.map(|_| ())
     }
 
     /// Sends a GET request, and retries it if the server is busy but not if the server cannot be
@@ -266,48 +296,117 @@ impl Caller<'_> {
         namespace: &str,
         selector: &str,
     ) -> Result<Vec<Object>> {
-        let mut path = format!("{}?limit={PAGE}", path::collection(resource, namespace)?);
-        if !selector.is_empty() {
-            path.push_str(&format!("&labelSelector={}", encode(selector)));
-        }
         let mut starts = 0;
         let mut items = Vec::new();
         let mut next = String::new();
         loop {
-            let page = if next.is_empty() {
-                path.clone()
-            } else {
-                format!("{path}&continue={}", encode(&next))
-            };
-            let answer = match self.read(&page, Vec::new(), Some(resource)).await {
+            let page = match self.page(resource, namespace, selector, &next).await {
                 // Pages from different moments are not a consistent list: restart.
-                Err(error) if !next.is_empty() && starts < LIST_STARTS && is_expired(&error) => {
+                Err(error) if !next.is_empty() && starts < LIST_STARTS && error.is_expired() => {
                     starts += 1;
                     items.clear();
                     next.clear();
                     continue;
                 }
-                answer => answer?,
+                page => page?,
             };
-            let list: List = self.decode(&page, &answer, Some(resource))?;
-            if list.kind != format!("{}List", resource.gvk.kind) {
-                let message = format!(
-                    "GET {} on {}: '{}' is not a list of {}",
-                    plain(&page),
-                    self.server,
-                    list.kind,
-                    resource.gvk.kind
-                );
-                return Err(PortError::new(ErrorKind::Unreadable, message));
-            }
-            for item in list.items.unwrap_or_default() {
-                items.push(self.item(resource, item)?);
-            }
-            next = list.metadata.next;
+            items.extend(page.objects);
+            next = page.next;
             if next.is_empty() {
                 return Ok(items);
             }
         }
+    }
+
+    /// Reads one page of a list.
+    pub async fn page(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        selector: &str,
+        next: &str,
+    ) -> Result<Page> {
+        let mut path = selection(resource, namespace, selector)?;
+        path.push_str(&format!("limit={PAGE}"));
+        if !next.is_empty() {
+            path.push_str(&format!("&continue={}", encode(next)));
+        }
+        let answer = self.read(&path, Vec::new(), Some(resource)).await?;
+        let list: List = self.decode(&path, &answer, Some(resource))?;
+        if list.kind != format!("{}List", resource.gvk.kind) {
+            let message = format!(
+                "GET {} on {}: '{}' is not a list of {}",
+                plain(&path),
+                self.server,
+                list.kind,
+                resource.gvk.kind
+            );
+            return Err(PortError::new(ErrorKind::Unreadable, message));
+        }
+        let items = list.items.unwrap_or_default().into_iter();
+        let objects = items.map(|item| self.item(resource, item));
+        Ok(Page {
+            objects: objects.collect::<Result<_>>()?,
+            next: list.metadata.next,
+            version: list.metadata.version,
+        })
+    }
+
+    /// Reads the changes since a version. The request is sent once: the caller lists instead.
+    pub async fn watch(
+        &self,
+        resource: &Resource,
+        selector: &str,
+        version: &str,
+        time: Duration,
+    ) -> Result<Changes> {
+        let mut path = selection(resource, "", selector)?;
+        path.push_str(&format!(
+            "watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
+            encode(version),
+            time.as_secs()
+        ));
+        let headers = [(header::ACCEPT, HeaderValue::from_static(JSON))];
+        let (limit, method) = (time + WATCH_SLACK, Method::GET);
+        let answer = self
+            .send_within(limit, &method, &path, &headers, Vec::new(), true)
+            .await?;
+        let operation = format!("GET {} on {}", plain(&path), self.server);
+        let context = RequestContext {
+            operation: &operation,
+            resource: Some(resource),
+        };
+        if !answer.status.is_success() {
+            return Err(answer.to_error(&context));
+        }
+        let mut seen = Changes {
+            changes: Vec::new(),
+            version: version.to_owned(),
+        };
+        let lines = answer.body.split(|byte| *byte == b'\n');
+        for line in lines.filter(|line| !line.is_empty()) {
+            let event: Event =
+                serde_json::from_slice(line).map_err(|error| unreadable(&operation, &error))?;
+            if event.kind == "ERROR" {
+                return Err(ApiResponse::of_status(event.object).to_error(&context));
+            }
+            let object = self.item(resource, event.object)?;
+            if object.kind() != resource.gvk.kind || object.meta("resourceVersion").is_empty() {
+                let message = format!("{operation}: an event is not of a {}", resource.gvk.kind);
+                return Err(PortError::new(ErrorKind::Unreadable, message));
+            }
+            seen.version = object.meta("resourceVersion").to_owned();
+            match event.kind.as_str() {
+                "ADDED" | "MODIFIED" => seen.changes.push(Change::Written(object)),
+                "DELETED" => seen.changes.push(Change::Deleted(object)),
+                "BOOKMARK" => {}
+                _ => {
+                    let message = format!("{operation}: an event has an unknown type");
+                    return Err(PortError::new(ErrorKind::Unreadable, message));
+                }
+            }
+        }
+        Ok(seen)
     }
 
     /// Converts an item of a list. Items of built-in kinds have no apiVersion and kind: the list
@@ -473,10 +572,40 @@ fn pending(object: &Value) -> Deleted {
     }
 }
 
-/// Returns whether a list must be restarted because its continuation token is too old. Only the
-/// reason is checked: the message about Secrets is withheld.
-fn is_expired(error: &PortError) -> bool {
-    matches!(error.reason.as_str(), "Expired" | "Gone")
+/// Returns the path of a resource's objects in a namespace, or in all if it is empty, with the
+/// selector as the first parameter of an unfinished query.
+fn selection(resource: &Resource, namespace: &str, selector: &str) -> Result<String> {
+    let mut path = format!("{}?", path::collection(resource, namespace)?);
+    if !selector.is_empty() {
+        path.push_str(&format!("labelSelector={}&", encode(selector)));
+    }
+    Ok(path)
+}
+
+/// Reads the lines of a watch: up to the first bookmark, which says that the changes are complete,
+/// or to the end of the watch.
+async fn events<B>(body: B) -> Result<Bytes, BoxError>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let mut body = pin!(Limited::new(body, WATCH_LIMIT));
+    let (mut read, mut start) = (BytesMut::new(), 0);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            read.extend_from_slice(&data);
+        }
+        while let Some(length) = read[start..].iter().position(|byte| *byte == b'\n') {
+            let end = start + length;
+            let event = serde_json::from_slice::<EventType>(&read[start..end]);
+            if event.is_ok_and(|event| event.kind == "BOOKMARK") {
+                read.truncate(end);
+                return Ok(read.freeze());
+            }
+            start = end + 1;
+        }
+    }
+    Ok(read.freeze())
 }
 
 /// Returns the path without its query: continuation tokens would make messages unreadable.
@@ -517,24 +646,21 @@ struct List {
 struct ListMetadata {
     #[serde(default, rename = "continue")]
     next: String,
+    #[serde(default, rename = "resourceVersion")]
+    version: String,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// An event of a watch.
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    object: Map<String, Value>,
+}
 
-    #[test]
-    fn only_the_reason_of_an_error_restarts_a_list() {
-        let error = |kind, reason: &str| PortError {
-            reason: reason.to_owned(),
-            ..PortError::new(
-                kind,
-                "GET /api/v1/secrets: 410 Gone; the server's text is withheld",
-            )
-        };
-        assert!(is_expired(&error(ErrorKind::Invalid, "Expired")));
-        assert!(is_expired(&error(ErrorKind::Invalid, "Gone")));
-        assert!(!is_expired(&error(ErrorKind::Invalid, "BadRequest")));
-        assert!(!is_expired(&error(ErrorKind::Denied, "Forbidden")));
-    }
+/// The type of an event, without its object.
+#[derive(Deserialize)]
+struct EventType {
+    #[serde(rename = "type")]
+    kind: String,
 }

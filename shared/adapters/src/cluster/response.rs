@@ -4,6 +4,7 @@ use bytes::Bytes;
 use driftless_core::ports::{ErrorKind, PortError, Resource};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// The part of the message that distinguishes a path that the server does not serve from an object
@@ -55,6 +56,17 @@ pub struct RequestContext<'a> {
 }
 
 impl ApiResponse {
+    /// Returns an answer with a `Status` and its code: the last event of a watch that fails.
+    pub fn of_status(status: Map<String, Value>) -> Self {
+        let code = status.get("code").and_then(Value::as_u64);
+        let code = code.and_then(|code| StatusCode::from_u16(u16::try_from(code).ok()?).ok());
+        Self {
+            status: code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            headers: HeaderMap::new(),
+            body: Bytes::from(Value::Object(status).to_string()),
+        }
+    }
+
     /// Returns whether the API server answered that the object does not exist. A 404 alone is not
     /// enough: a proxy or another server at that address can also send one.
     pub fn is_absent(&self) -> bool {

@@ -25,7 +25,8 @@ pub type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 const BODY_LIMIT: usize = 3 << 20;
 /// The duration of a watch without `timeoutSeconds`.
 const WATCH_TIME: Duration = Duration::from_secs(30 * 60);
-/// The interval of the bookmarks of a watch that requests them.
+/// The interval of the bookmarks of a watch that requests them. The first one comes at once, after
+/// the changes that have happened: unlike a real server, this one knows that there are no others.
 const BOOKMARK_TIME: Duration = Duration::from_secs(60);
 
 /// A [`tower::Service`] over an embedded server, for `kube::Client::new` and for a listener.
@@ -175,6 +176,8 @@ struct Running {
     versions: watch::Receiver<u64>,
     end: Sleep,
     bookmark: Sleep,
+    /// True if the changes before the watch have been sent.
+    is_current: bool,
     over: bool,
 }
 
@@ -193,6 +196,7 @@ fn events(
         bookmark: sleep(&server, BOOKMARK_TIME),
         server,
         watch,
+        is_current: false,
         over: false,
     };
     stream::unfold(running, |mut running| async move {
@@ -210,8 +214,12 @@ impl Running {
     async fn next(&mut self) -> Option<String> {
         while !self.over {
             self.versions.mark_unchanged();
-            let events = self.server.poll(&mut self.watch);
+            let mut events = self.server.poll(&mut self.watch);
             self.over = self.watch.ended();
+            if !self.is_current {
+                self.is_current = true;
+                events.extend(self.watch.heartbeat());
+            }
             if !events.is_empty() {
                 return Some(lines(&events));
             }

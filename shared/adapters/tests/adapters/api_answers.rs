@@ -1,7 +1,7 @@
 //! Tests of the Kubernetes adapter with answers that a real API server gives only when it fails.
 
 use driftless_adapters::cluster::KubeCluster;
-use driftless_core::ports::{Apply, Cluster, ErrorKind, Patch, Resource};
+use driftless_core::ports::{Apply, Change, Cluster, ErrorKind, Patch, Resource};
 use driftless_manifest::{Gvk, Object};
 use http::{Method, Request, Response};
 use http_body_util::Full;
@@ -382,4 +382,113 @@ async fn a_hanging_request_does_not_block_the_server() {
         assert_eq!((asked, took), (3, 30), "the request is sent each time");
         assert!(message.ends_with("no answer in 30 s"), "{message}");
     }
+}
+
+fn events(lines: &[Value]) -> Answer {
+    let lines: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+    raw(200, &lines.concat())
+}
+
+fn event(kind: &str, name: &str, version: &str) -> Value {
+    let mut object = pod(name);
+    object["metadata"]["resourceVersion"] = version.into();
+    json!({"type": kind, "object": object})
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_is_read_up_to_its_bookmark() {
+    let script = Script::new([
+        events(&[
+            event("ADDED", "a", "5"),
+            event("MODIFIED", "a", "6"),
+            event("DELETED", "b", "7"),
+            event("BOOKMARK", "", "9"),
+            event("ADDED", "later", "10"),
+        ]),
+        events(&[event("ADDED", "c", "11")]),
+        raw(200, ""),
+    ]);
+    let cluster = script.cluster();
+    let watch = async |version: &str| cluster.watch(&pods(), "x=y", version, SECOND).await;
+    let seen = watch("4").await.unwrap();
+    let texts = seen.changes.iter().map(|change| match change {
+        Change::Written(object) => format!("+{}", object.name()),
+        Change::Deleted(object) => format!("-{}", object.name()),
+    });
+    let texts: Vec<String> = texts.collect();
+    assert_eq!(
+        (texts.join(" "), seen.version.as_str()),
+        ("+a +a -b".to_owned(), "9")
+    );
+    // Without a bookmark, the next watch continues from the last change, or from the same version.
+    assert_eq!(watch("9").await.unwrap().version, "11");
+    let last = watch("11").await.unwrap();
+    assert!(last.version == "11" && last.changes.is_empty());
+    assert!(script.take_requests()[0].ends_with(
+        "/api/v1/pods?labelSelector=x%3Dy&watch=true&allowWatchBookmarks=true&resourceVersion=4&timeoutSeconds=1"
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_fails_gives_no_changes() {
+    let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
+    let gone = json!({"type": "ERROR", "object": gone});
+    let other = json!({"type": "ADDED", "object": {"kind": "Node", "apiVersion": "v1",
+        "metadata": {"name": "n", "resourceVersion": "5"}}});
+    let cases = [
+        (
+            events(&[event("ADDED", "a", "5"), gone]),
+            ErrorKind::Invalid,
+            true,
+        ),
+        (status(410, "Gone", "too old"), ErrorKind::Invalid, true),
+        (
+            status(403, "Forbidden", "cannot watch"),
+            ErrorKind::Denied,
+            false,
+        ),
+        (
+            status(503, "ServiceUnavailable", "starting"),
+            ErrorKind::Unavailable,
+            false,
+        ),
+        (events(&[other]), ErrorKind::Unreadable, false),
+        (
+            events(&[event("RENAMED", "a", "5")]),
+            ErrorKind::Unreadable,
+            false,
+        ),
+        (
+            events(&[event("ADDED", "a", "")]),
+            ErrorKind::Unreadable,
+            false,
+        ),
+        (
+            raw(200, r#"{"type": "ADDED", "object": {"ki"#),
+            ErrorKind::Unreadable,
+            false,
+        ),
+        (
+            raw(200, "<html>canary</html>"),
+            ErrorKind::Unreadable,
+            false,
+        ),
+    ];
+    for (answer, kind, is_expired) in cases {
+        let script = Script::new([answer]);
+        let watch = script.cluster().watch(&pods(), "", "4", SECOND).await;
+        let error = watch.unwrap_err();
+        assert_eq!(
+            (error.kind, error.is_expired()),
+            (kind, is_expired),
+            "{error}"
+        );
+        assert!(!error.message.contains("canary"), "{error}");
+        assert_eq!(script.take_requests().len(), 1, "a watch is sent once");
+    }
+    let lost = Script::default().cluster();
+    let error = lost.watch(&pods(), "", "4", SECOND).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
 }

@@ -1,8 +1,8 @@
 //! Clusters whose writes pass a gate, which may refuse them.
 
 use super::{
-    Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, Impersonation, Patch,
-    Resource, Result, Token, TokenRequest,
+    Access, ApiCapabilities, Apply, Changes, Cluster, Clusters, Delete, Deleted, Impersonation,
+    Page, Patch, Resource, Result, Token, TokenRequest,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
@@ -79,6 +79,20 @@ impl Cluster for GatedCluster {
         selector: &str,
     ) -> Result<Vec<Object>> {
         self.cluster.list(resource, namespace, selector).await
+    }
+
+    async fn page(&self, resource: &Resource, selector: &str, next: &str) -> Result<Page> {
+        self.cluster.page(resource, selector, next).await
+    }
+
+    async fn watch(
+        &self,
+        resource: &Resource,
+        selector: &str,
+        version: &str,
+        time: Duration,
+    ) -> Result<Changes> {
+        self.cluster.watch(resource, selector, version, time).await
     }
 
     async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object> {

@@ -1,24 +1,31 @@
-//! Finds Kustomizations and HelmReleases that have drifted: one LIST for each kind and cluster,
-//! compared with the fingerprints of their last step.
+//! Finds Kustomizations and HelmReleases that have drifted: the live objects of each kind and
+//! cluster, compared with the fingerprints of their last step.
 
-use crate::apply::fingerprint::{Applied, fingerprint};
+use super::watched;
+use crate::apply::fingerprint::Applied;
 use crate::concurrent;
-use crate::flux::{
-    DriftMode, FluxKind, HELM_CONTROLLER, HelmRelease, KUSTOMIZE_CONTROLLER, KubeConfigRef,
-    Kustomization, ObjectRef,
-};
+use crate::flux::{DriftMode, FluxKind, HelmRelease, KubeConfigRef, Kustomization, ObjectRef};
 use crate::helmrelease;
 use crate::hub::Hub;
 use crate::kustomization;
-use crate::ports::{Cluster, Ports};
+use crate::ports::{Ports, Values};
 use crate::schedule::Records;
-use crate::target::{self, TargetsCluster};
+use crate::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
+use futures::future::{Either, select};
+use futures::stream::{BoxStream, StreamExt as _};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
+/// Kinds of one cluster that are read concurrently.
 const CONCURRENCY: usize = 16;
+/// Clusters that are read concurrently.
+const CLUSTERS: usize = 64;
+/// The limit of the time to read one cluster: one that hangs must not delay the others.
+const CLUSTER_LIMIT: Duration = Duration::from_secs(15);
 
 /// A Kustomization or HelmRelease, with the fingerprints of its objects at its last step.
 struct DriftCandidate {
@@ -28,19 +35,20 @@ struct DriftCandidate {
 }
 
 /// The fingerprints of the live objects of one kind and with one owner's label.
-type Live = BTreeMap<ObjectId, String>;
+type Live = Arc<Values>;
 
-/// The objects to LIST: their kind, and the kind of their owner.
+/// The objects to read: their kind, and the kind of their owner.
 type Query = (Gvk, FluxKind);
 
-/// Returns the owners whose objects are gone or changed. The objects of a cluster that cannot be
-/// read count as unchanged.
-pub async fn drifted(
-    ports: &Ports,
-    hub: &Hub,
+/// Returns the owners whose objects are gone or changed, for each cluster when it has answered. The
+/// objects of a cluster that cannot be read count as unchanged. The order of the clusters is another
+/// one in each minute, so that none is always the last.
+pub fn drifted<'a>(
+    ports: &'a Ports,
+    hub: &'a Hub,
     quiet: &[&Object],
     records: &Records,
-) -> BTreeSet<ObjectRef> {
+) -> BoxStream<'a, BTreeSet<ObjectRef>> {
     let loaded = quiet.iter().map(|object| candidate(hub, object, records));
 
     // One group for each cluster: the hub itself, or a kubeconfig reference in a namespace.
@@ -53,13 +61,15 @@ pub async fn drifted(
         groups.entry(group).or_default().push(one);
     }
     let checks = groups
-        .into_values()
-        .map(|group| check_group(ports, hub, group).boxed());
-    concurrent::run(CONCURRENCY, checks.collect())
-        .await
         .into_iter()
-        .flatten()
-        .collect()
+        .map(|(group, candidates)| check_in_time(ports, hub, group, candidates).boxed());
+    let mut checks: Vec<_> = checks.collect();
+    let minute = usize::try_from(ports.clock.now().as_secs() / 60).unwrap_or_default();
+    let first = minute.wrapping_mul(CLUSTERS) % checks.len().max(1);
+    checks.rotate_left(first);
+    futures::stream::iter(checks)
+        .buffer_unordered(CLUSTERS)
+        .boxed()
 }
 
 /// Returns an object with its fingerprints; `None` if it is not ready, is suspended, or does not
@@ -99,24 +109,49 @@ fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandi
     })
 }
 
-async fn check_group(ports: &Ports, hub: &Hub, group: Vec<DriftCandidate>) -> BTreeSet<ObjectRef> {
+/// Checks the objects of one cluster; nothing has drifted on a cluster that does not answer in time.
+async fn check_in_time(
+    ports: &Ports,
+    hub: &Hub,
+    name: String,
+    group: Vec<DriftCandidate>,
+) -> BTreeSet<ObjectRef> {
+    let first = group.first().map(|one| one.id.clone());
+    let check = check_group(ports, hub, name, group).boxed();
+    match select(check, ports.clock.timeout(CLUSTER_LIMIT)).await {
+        Either::Left((drifted, _)) => drifted,
+        Either::Right(_) => {
+            let (object, seconds) = (first.map(|id| id.to_string()), CLUSTER_LIMIT.as_secs());
+            tracing::warn!(object, "drift not checked: no answer within {seconds} s");
+            BTreeSet::new()
+        }
+    }
+}
+
+async fn check_group(
+    ports: &Ports,
+    hub: &Hub,
+    name: String,
+    group: Vec<DriftCandidate>,
+) -> BTreeSet<ObjectRef> {
     let mut drifted = BTreeSet::new();
     let Some(first) = group.first() else {
         return drifted;
     };
-    let cluster = match target::open(ports, hub, first, None).await {
-        Ok(target) => target.cluster,
+    let target = match target::open(ports, hub, first, None).await {
+        Ok(target) => target,
         Err(error) => {
             let failure: crate::failure::Failure = error.into();
             tracing::warn!(object = %first.id, "drift not checked: {failure}");
             return drifted;
         }
     };
+    let access = format!("{} {name} {}", hub.settings.name, target.identity);
     let queries: BTreeSet<Query> = group.iter().flat_map(DriftCandidate::queries).collect();
-    let lists = queries
+    let reads = queries
         .into_iter()
-        .map(|query| list(cluster.as_ref(), query).boxed());
-    let live: BTreeMap<Query, Live> = concurrent::run(CONCURRENCY, lists.collect())
+        .map(|query| read(ports, &target, &access, query).boxed());
+    let live: BTreeMap<Query, Live> = concurrent::run(CONCURRENCY, reads.collect())
         .await
         .into_iter()
         .flatten()
@@ -124,6 +159,23 @@ async fn check_group(ports: &Ports, hub: &Hub, group: Vec<DriftCandidate>) -> BT
     let drifts = group.into_iter().filter(|one| one.differs(&live));
     drifted.extend(drifts.map(|one| one.id));
     drifted
+}
+
+/// Returns the fingerprints of the live objects; `None` if the cluster does not answer.
+async fn read(
+    ports: &Ports,
+    target: &Target,
+    access: &str,
+    (gvk, owner): Query,
+) -> Option<(Query, Live)> {
+    let cluster = target.cluster.as_ref();
+    match watched::fingerprints(ports, cluster, access, &gvk, owner).await {
+        Ok(live) => Some(((gvk, owner), live)),
+        Err(error) => {
+            tracing::warn!(kind = gvk.kind, %error, "drift not checked");
+            None
+        }
+    }
 }
 
 impl DriftCandidate {
@@ -162,32 +214,5 @@ fn gvk(id: &ObjectId, applied: &Applied) -> Gvk {
         group: id.group.clone(),
         version: applied.version.clone(),
         kind: id.kind.clone(),
-    }
-}
-
-/// Lists every object of a kind that has the label of a Kustomization or a HelmRelease; `None` if
-/// the cluster does not answer.
-async fn list(cluster: &dyn Cluster, (gvk, owner): Query) -> Option<(Query, Live)> {
-    let (label, manager) = match owner {
-        FluxKind::HelmRelease => (helmrelease::OWNER_NAME, HELM_CONTROLLER),
-        _ => (kustomization::live::OWNER_NAME, KUSTOMIZE_CONTROLLER),
-    };
-    let listed = match cluster.resource(&gvk).await {
-        // The kind is no longer served: all of its objects are gone.
-        Ok(None) => Ok(Vec::new()),
-        Ok(Some(resource)) => cluster.list(&resource, "", label).await,
-        Err(error) => Err(error),
-    };
-    match listed {
-        Ok(objects) => {
-            let live = objects
-                .iter()
-                .map(|object| (object.id(), fingerprint(object, manager)));
-            Some(((gvk, owner), live.collect()))
-        }
-        Err(error) => {
-            tracing::warn!(kind = gvk.kind, %error, "drift not checked");
-            None
-        }
     }
 }

@@ -60,6 +60,7 @@ impl World {
             compute: Arc::new(Inline),
             unpacked: Arc::default(),
             read: Arc::default(),
+            watches: Arc::default(),
             throttle: Arc::default(),
         };
         let remotes = (0..clusters).map(|_| Embedded::new(Arc::new(SystemClock)));

@@ -1,0 +1,424 @@
+//! Reads the objects of a cluster in each sweep: one LIST at first, and then only what has changed,
+//! by a WATCH from the resourceVersion that is known.
+//!
+//! A watch ends after a second. What it misses, because the API server was late, comes in the next
+//! sweep: a watch from a resourceVersion leaves nothing out. A step reads again before it decides,
+//! so a late sweep costs a minute, and nothing else.
+
+use crate::apply::fingerprint::fingerprint;
+use crate::flux::{FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, ObjectRef};
+use crate::helmrelease;
+use crate::hub::Hub;
+use crate::kustomization;
+use crate::ports::{Change, Cluster, ErrorKind, Ports, Resource, Result, Values, Watched};
+use driftless_manifest::{Gvk, Object};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The age at which objects are read by a LIST, regardless of watches: for a server whose
+/// resourceVersions began anew, such as one that was restored from a backup.
+const MAX_AGE: Duration = Duration::from_secs(3600);
+/// The length of a watch.
+const SHORT: Duration = Duration::from_secs(1);
+/// The length of a watch that gets a bookmark: an API server sends it 2 s before the end.
+const LONG: Duration = Duration::from_secs(3);
+/// The age of a resourceVersion at which a bookmark is needed: the API server keeps the changes of a
+/// kind for more than a minute, and for longer if there are few.
+const BOOKMARK_AFTER: Duration = Duration::from_secs(300);
+/// The number of times that a LIST is restarted because its continuation token expired.
+const RESTARTS: usize = 3;
+
+/// The objects of one kind and selector on one cluster.
+struct Query<'a> {
+    ports: &'a Ports,
+    cluster: &'a dyn Cluster,
+    resource: &'a Resource,
+    selector: &'a str,
+    /// The key under which the process keeps them.
+    key: String,
+    /// Returns what is kept of an object.
+    value: &'a (dyn Fn(Object) -> String + Sync),
+}
+
+/// Returns every Flux object of a kind on the hub; nothing if the hub does not serve the kind.
+///
+/// # Errors
+/// The cluster's.
+pub async fn flux_objects(
+    ports: &Ports,
+    hub: &Hub,
+    kind: FluxKind,
+) -> Result<Vec<(ObjectRef, Object)>> {
+    let resource = match hub.resource(kind).await {
+        Ok(resource) => resource,
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let access = format!("{} {}", hub.settings.name, hub.access.identity());
+    let document = |object: Object| object.into_value().to_string();
+    let query = Query::new(
+        ports,
+        hub.cluster.as_ref(),
+        &access,
+        &resource,
+        "",
+        &document,
+    );
+    let documents = query.read().await?;
+    let parsed = documents.values().filter_map(|text| {
+        let object = Object::new(serde_json::from_str(text).ok()?).ok()?;
+        Some((ObjectRef::of(&object)?, object))
+    });
+    Ok(parsed.collect())
+}
+
+/// Returns the fingerprints of all objects of a kind that have the label of a Kustomization or a
+/// HelmRelease. `access` identifies the cluster and the credentials.
+///
+/// # Errors
+/// The cluster's.
+pub async fn fingerprints(
+    ports: &Ports,
+    cluster: &dyn Cluster,
+    access: &str,
+    gvk: &Gvk,
+    owner: FluxKind,
+) -> Result<Arc<Values>> {
+    let (label, manager) = match owner {
+        FluxKind::HelmRelease => (helmrelease::OWNER_NAME, HELM_CONTROLLER),
+        _ => (kustomization::live::OWNER_NAME, KUSTOMIZE_CONTROLLER),
+    };
+    // If the kind is no longer served, all of its objects are gone.
+    let Some(resource) = cluster.resource(gvk).await? else {
+        return Ok(Arc::default());
+    };
+    let digest = |object: Object| fingerprint(&object, manager);
+    let query = Query::new(ports, cluster, access, &resource, label, &digest);
+    query.read().await
+}
+
+impl<'a> Query<'a> {
+    fn new(
+        ports: &'a Ports,
+        cluster: &'a dyn Cluster,
+        access: &str,
+        resource: &'a Resource,
+        selector: &'a str,
+        value: &'a (dyn Fn(Object) -> String + Sync),
+    ) -> Self {
+        let gvk = &resource.gvk;
+        Self {
+            key: format!("{access} {} {} {selector}", gvk.api_version(), gvk.kind),
+            ports,
+            cluster,
+            resource,
+            selector,
+            value,
+        }
+    }
+
+    /// Returns the current values: by a watch if the state before is known, else by a LIST.
+    async fn read(&self) -> Result<Arc<Values>> {
+        let now = self.ports.clock.now();
+        let known = self.ports.watches.get(&self.key);
+        let known = known.filter(|known| now.saturating_sub(known.listed) < MAX_AGE);
+        let watched = match known {
+            None => self.list(now, false).await?,
+            // The user may not watch.
+            Some(known) if known.version.is_empty() => {
+                return Ok(self.list(now, false).await?.values);
+            }
+            Some(known) => match self.watch(&known, now).await {
+                Ok(watched) => watched,
+                Err(error) if error.kind == ErrorKind::Denied => {
+                    tracing::warn!(kind = self.resource.gvk.kind, %error,
+                        "each sweep lists all objects: the user needs the verb 'watch'");
+                    let listed = self.list(now, false).await?;
+                    let refused = Watched {
+                        listed: now,
+                        ..Watched::default()
+                    };
+                    self.ports.watches.keep(&self.key, refused);
+                    return Ok(listed.values);
+                }
+                Err(error) => {
+                    tracing::info!(kind = self.resource.gvk.kind, %error, "not watched, but listed");
+                    self.list(now, known.is_busy || error.is_expired()).await?
+                }
+            },
+        };
+        let values = watched.values.clone();
+        if !watched.version.is_empty() {
+            self.ports.watches.keep(&self.key, watched);
+        }
+        Ok(values)
+    }
+
+    /// Continues from what is known.
+    async fn watch(&self, known: &Watched, now: Duration) -> Result<Watched> {
+        let is_old = now.saturating_sub(known.moved) >= BOOKMARK_AFTER;
+        let time = if is_old || known.is_busy { LONG } else { SHORT };
+        let watch = self
+            .cluster
+            .watch(self.resource, self.selector, &known.version, time);
+        let seen = watch.await?;
+        let mut next = known.clone();
+        if next.version != seen.version {
+            next.version = seen.version;
+            next.moved = now;
+        }
+        if !seen.changes.is_empty() {
+            let values = Arc::make_mut(&mut next.values);
+            for change in seen.changes {
+                match change {
+                    Change::Written(object) => values.insert(object.id(), (self.value)(object)),
+                    Change::Deleted(object) => values.remove(&object.id()),
+                };
+            }
+        }
+        Ok(next)
+    }
+
+    /// Reads all objects, page by page, of which only the values are kept.
+    async fn list(&self, now: Duration, is_busy: bool) -> Result<Watched> {
+        let (mut values, mut next, mut restarts) = (Values::new(), String::new(), 0);
+        loop {
+            let page = self.cluster.page(self.resource, self.selector, &next).await;
+            let page = match page {
+                // Pages from different moments are not a consistent list.
+                Err(error) if error.is_expired() && !next.is_empty() && restarts < RESTARTS => {
+                    restarts += 1;
+                    values.clear();
+                    next.clear();
+                    continue;
+                }
+                page => page?,
+            };
+            let objects = page.objects.into_iter();
+            values.extend(objects.map(|object| (object.id(), (self.value)(object))));
+            next = page.next;
+            if next.is_empty() {
+                return Ok(Watched {
+                    values: Arc::new(values),
+                    version: page.version,
+                    listed: now,
+                    moved: now,
+                    is_busy,
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{self, MemoryCluster, TestClock};
+    use driftless_manifest::ObjectId;
+    use futures::FutureExt as _;
+    use serde_json::json;
+
+    /// A cluster, read by the sweeps of one process.
+    struct World {
+        cluster: MemoryCluster,
+        clock: Arc<TestClock>,
+        ports: Ports,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let clock = Arc::<TestClock>::default();
+            Self {
+                cluster: MemoryCluster::default(),
+                ports: testing::ports(Arc::default(), Arc::default(), clock.clone()),
+                clock,
+            }
+        }
+
+        /// Writes a ConfigMap that a Kustomization has applied, with these fields.
+        fn write(&self, name: &str, fields: &str) -> ObjectId {
+            let labels = json!({kustomization::live::OWNER_NAME: "apps"});
+            let managed = json!([{"manager": KUSTOMIZE_CONTROLLER, "fieldsV1": fields}]);
+            let metadata = json!({"name": name, "namespace": "apps", "labels": labels,
+                "managedFields": managed});
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            self.cluster.put(Object::new(object).unwrap()).id()
+        }
+
+        /// Advances the clock by a minute. Returns the names and fingerprints of the objects, and
+        /// the requests for them.
+        fn sweep(&self) -> (Vec<(String, String)>, Vec<String>) {
+            self.clock.advance(Duration::from_secs(60));
+            let gvk = Gvk::new("v1", "ConfigMap");
+            let owner = FluxKind::Kustomization;
+            let read = fingerprints(&self.ports, &self.cluster, "hub", &gvk, owner);
+            let found = read.now_or_never().unwrap().unwrap();
+            let found = found
+                .iter()
+                .map(|(id, value)| (id.name.clone(), value.clone()));
+            (found.collect(), self.cluster.take_requests())
+        }
+
+        fn names(&self) -> (String, String) {
+            let (found, requests) = self.sweep();
+            let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();
+            (names.join(" "), requests.join(", "))
+        }
+    }
+
+    const LIST: &str = "LIST ConfigMap";
+    const WATCH: &str = "WATCH ConfigMap 1";
+
+    fn found(names: &str, requests: &str) -> (String, String) {
+        (names.to_owned(), requests.to_owned())
+    }
+
+    #[test]
+    fn after_the_first_list_only_changes_are_read() {
+        let world = World::new();
+        let a = world.write("a", "x");
+        world.write("b", "x");
+        assert_eq!(world.names(), found("a b", LIST));
+        assert_eq!(world.names(), found("a b", WATCH));
+        world.write("c", "x");
+        world.cluster.remove(&a);
+        assert_eq!(world.names(), found("b c", WATCH));
+        let (before, _) = world.sweep();
+        world.write("b", "y");
+        let (after, requests) = world.sweep();
+        assert_eq!(requests, [WATCH]);
+        assert!(before[0] != after[0] && before[1] == after[1]);
+        // An object that loses the label is no longer one of ours.
+        let plain = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "c", "namespace": "apps"}});
+        world.cluster.put(Object::new(plain).unwrap());
+        assert_eq!(world.names(), found("b", WATCH));
+    }
+
+    #[test]
+    fn a_late_change_comes_in_the_next_sweep() {
+        let world = World::new();
+        world.write("a", "x");
+        world.sweep();
+        world.cluster.switch(|switches| switches.is_late = true);
+        world.write("b", "x");
+        assert_eq!(world.names(), found("a", WATCH));
+        world.cluster.switch(|switches| switches.is_late = false);
+        assert_eq!(world.names(), found("a b", WATCH));
+    }
+
+    #[test]
+    fn a_version_that_is_too_old_costs_one_list_and_longer_watches() {
+        let world = World::new();
+        let a = world.write("a", "x");
+        world.sweep();
+        world.cluster.remove(&a);
+        world.write("b", "x");
+        world.cluster.compact();
+        let (expected, long) = (format!("{WATCH}, {LIST}"), "WATCH ConfigMap 3");
+        assert_eq!(world.names(), found("b", &expected));
+        assert_eq!(world.names(), found("b", long));
+    }
+
+    #[test]
+    fn a_version_that_stays_the_same_gets_a_bookmark() {
+        let world = World::new();
+        world.write("a", "x");
+        world.sweep();
+        world.cluster.switch(|switches| switches.is_late = true);
+        let requests: Vec<String> = (0..6).flat_map(|_| world.sweep().1).collect();
+        assert_eq!(requests.join(" ").matches(WATCH).count(), 4, "{requests:?}");
+        assert_eq!(requests[4..], ["WATCH ConfigMap 3", "WATCH ConfigMap 3"]);
+    }
+
+    #[test]
+    fn a_watch_that_fails_is_replaced_by_a_list() {
+        let world = World::new();
+        world.write("a", "x");
+        world.sweep();
+        world.write("b", "x");
+        world
+            .cluster
+            .switch(|switches| switches.breaks_watch = true);
+        let both = format!("{WATCH}, {LIST}");
+        assert_eq!(world.names(), found("a b", &both));
+        world
+            .cluster
+            .switch(|switches| switches.breaks_watch = false);
+        assert_eq!(world.names(), found("a b", WATCH));
+    }
+
+    #[test]
+    fn a_user_that_may_not_watch_lists_and_is_asked_again_after_an_hour() {
+        let world = World::new();
+        world.write("a", "x");
+        world.sweep();
+        world
+            .cluster
+            .switch(|switches| switches.refuses_watch = true);
+        assert_eq!(world.names(), found("a", &format!("{WATCH}, {LIST}")));
+        for _ in 1..60 {
+            assert_eq!(world.names(), found("a", LIST));
+        }
+        world
+            .cluster
+            .switch(|switches| switches.refuses_watch = false);
+        assert_eq!(world.names(), found("a", LIST));
+        assert_eq!(world.names(), found("a", WATCH));
+    }
+
+    #[test]
+    fn each_hour_and_each_process_begins_with_a_list() {
+        let world = World::new();
+        world.write("a", "x");
+        assert_eq!(world.names(), found("a", LIST));
+        let requests: Vec<String> = (0..60).flat_map(|_| world.sweep().1).collect();
+        assert!(requests[..59].iter().all(|one| one.starts_with("WATCH")));
+        assert_eq!(requests[59..], [LIST]);
+        let world = World {
+            ports: testing::ports(Arc::default(), Arc::default(), world.clock.clone()),
+            ..world
+        };
+        assert_eq!(world.names(), found("a", LIST));
+    }
+
+    #[test]
+    fn pages_are_one_list() {
+        let world = World::new();
+        for name in ["a", "b", "c", "d", "e"] {
+            world.write(name, "x");
+        }
+        world.cluster.switch(|switches| switches.page_size = 2);
+        assert_eq!(world.names(), found("a b c d e", &[LIST; 3].join(", ")));
+        // The token of the second page is too old: the list begins again.
+        let cold = World {
+            ports: testing::ports(Arc::default(), Arc::default(), world.clock.clone()),
+            ..world
+        };
+        cold.cluster
+            .switch(|switches| switches.expires_token = true);
+        assert_eq!(cold.names(), found("a b c d e", &[LIST; 5].join(", ")));
+        assert_eq!(cold.names(), found("a b c d e", WATCH));
+    }
+
+    #[test]
+    fn the_state_of_another_cluster_is_not_used() {
+        let world = World::new();
+        world.write("a", "x");
+        world.sweep();
+        let other = MemoryCluster::default();
+        let gvk = Gvk::new("v1", "ConfigMap");
+        let read = fingerprints(&world.ports, &other, "other", &gvk, FluxKind::Kustomization);
+        assert!(read.now_or_never().unwrap().unwrap().is_empty());
+        assert_eq!(other.take_requests(), [LIST]);
+        // The objects of HelmReleases have another label.
+        let read = fingerprints(
+            &world.ports,
+            &world.cluster,
+            "hub",
+            &gvk,
+            FluxKind::HelmRelease,
+        );
+        assert!(read.now_or_never().unwrap().unwrap().is_empty());
+    }
+}
