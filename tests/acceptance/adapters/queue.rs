@@ -127,7 +127,11 @@ async fn in_sqs() {
         url: url.clone(),
     })
     .await;
-    gives_back(&SqsQueue::new(&settings, url.as_str()), &url).await;
+    let queue = SqsQueue::new(&settings, url.as_str());
+    gives_back(&queue, &url, false).await;
+    let made = aws.must("sqs", "create_queue", json!({"QueueName": "contract-2"}));
+    let isolated = made["QueueUrl"].as_str().expect("an address");
+    gives_back(&queue.with_isolated(isolated), isolated, true).await;
     let nowhere = SqsQueue::new(&settings, url.replace("contract", "nowhere"));
     let error = nowhere.send(vec![(request("a"), Duration::ZERO)]).await;
     assert_eq!(error.expect_err("no queue").kind, ErrorKind::NotFound);
@@ -182,8 +186,8 @@ async fn isolated_steps_have_their_own_queue_and_tenants_their_own_group() {
 }
 
 /// Checks that a message that was given back arrives after the requested delay, not after the
-/// queue's 30 s.
-async fn gives_back(queue: &SqsQueue, url: &str) {
+/// queue's 30 s. An isolated step has the queue at `url`.
+async fn gives_back(queue: &SqsQueue, url: &str, isolated: bool) {
     let receive = || {
         let ask = json!({"QueueUrl": url, "MaxNumberOfMessages": 1});
         let answer = crate::ministack().aws().must("sqs", "receive_message", ask);
@@ -191,16 +195,18 @@ async fn gives_back(queue: &SqsQueue, url: &str) {
         receipt.map(str::to_owned)
     };
     let start = Instant::now();
-    let sent = queue.send(vec![(request("back"), Duration::ZERO)]).await;
+    let request = Request {
+        isolated,
+        ..request("back")
+    };
+    let sent = queue.send(vec![(request, Duration::ZERO)]).await;
     sent.expect("sent");
+    let name = url.rsplit('/').next().expect("a name");
+    let arn = format!("arn:aws:sqs:us-east-1:000000000000:{name}");
     let receipt = receive().expect("a message");
     assert_eq!(receive(), None, "the message is hidden");
     let given = queue
-        .redeliver(
-            "arn:aws:sqs:us-east-1:000000000000:contract",
-            &receipt,
-            Duration::from_secs(1),
-        )
+        .redeliver(&arn, &receipt, Duration::from_secs(1))
         .await;
     given.expect("given back");
     let again = loop {
