@@ -390,15 +390,25 @@ impl Caller<'_> {
             if event.kind == "ERROR" {
                 return Err(ApiResponse::of_status(event.object).to_error(&context));
             }
-            let object = self.item(resource, event.object)?;
-            if object.kind() != resource.gvk.kind || object.meta("resourceVersion").is_empty() {
+            // A bookmark has no name, so it is not an object.
+            let kind = event.object.get("kind").and_then(Value::as_str);
+            let metadata = event.object.get("metadata");
+            let version = metadata.and_then(|metadata| metadata["resourceVersion"].as_str());
+            let version = version.filter(|version| !version.is_empty());
+            let (true, Some(version)) = (kind == Some(resource.gvk.kind.as_str()), version) else {
                 let message = format!("{operation}: an event is not of a {}", resource.gvk.kind);
                 return Err(PortError::new(ErrorKind::Unreadable, message));
-            }
-            seen.version = object.meta("resourceVersion").to_owned();
+            };
+            seen.version = version.to_owned();
             match event.kind.as_str() {
-                "ADDED" | "MODIFIED" => seen.changes.push(Change::Written(object)),
-                "DELETED" => seen.changes.push(Change::Deleted(object)),
+                "ADDED" | "MODIFIED" => {
+                    let object = self.item(resource, event.object)?;
+                    seen.changes.push(Change::Written(object));
+                }
+                "DELETED" => {
+                    let object = self.item(resource, event.object)?;
+                    seen.changes.push(Change::Deleted(object));
+                }
                 "BOOKMARK" => {}
                 _ => {
                     let message = format!("{operation}: an event has an unknown type");
