@@ -90,6 +90,9 @@ impl Blobs for CutOff {
     async fn delete(&self, key: &str) -> Result<()> {
         self.0.delete(key).await
     }
+    async fn delete_version(&self, key: &str, version: &Version) -> Result<bool> {
+        self.0.delete_version(key, version).await
+    }
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         self.0.list(prefix).await
     }

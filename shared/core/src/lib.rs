@@ -28,6 +28,7 @@ pub mod functions;
 pub mod health;
 pub mod helmrelease;
 pub mod hub;
+mod interruption;
 pub mod inventory;
 pub mod kernel;
 pub mod kubeconfig;

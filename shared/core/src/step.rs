@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmRepository, reason};
 use crate::helmrelease::HelmReleases;
 use crate::hub;
+use crate::interruption;
 use crate::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
 use crate::kustomization::Kustomizations;
 use crate::ports::{Ports, Request, Result};
@@ -104,6 +105,7 @@ async fn work(
         cause: request.cause.clone(),
         wait_budget,
         events: Recorder::default(),
+        is_rehearsal: false,
     };
     let Some(object) = context
         .hub
@@ -114,6 +116,9 @@ async fn work(
         source::forget(&context).await?;
         return Ok(Outcome::gone("gone"));
     };
+    if lease.only_reports_interruptions() {
+        return interruption::report(&context, &object).await;
+    }
     match request.object.kind {
         FluxKind::GitRepository => drive::<Sources<git::Git>>(&context, object, lease).await,
         FluxKind::OCIRepository => drive::<Sources<oci::Oci>>(&context, object, lease).await,

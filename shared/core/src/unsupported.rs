@@ -25,7 +25,7 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
     );
     let failure = Failure::terminal(reason::UNSUPPORTED, &message);
     context
-        .stall(&object, &failure, KUSTOMIZE_CONTROLLER)
+        .write_failure(&object, &failure, KUSTOMIZE_CONTROLLER)
         .await?;
     if !is_reported(&object, &message) {
         context

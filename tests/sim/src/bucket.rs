@@ -127,6 +127,22 @@ impl Blobs for Bucket {
             .await
     }
 
+    async fn delete_version(&self, key: &str, version: &Version) -> Result<bool> {
+        let effect = || {
+            let mut blobs = self.content.lock().expect("the bucket");
+            let is_replaced = blobs.get(key).is_some_and(|(_, now)| now != version);
+            if !is_replaced {
+                blobs.remove(key);
+            }
+            Ok(!is_replaced)
+        };
+        let refuse = |trouble| Err(refusal(&format!("delete s3://sim/{key}"), trouble));
+        let name = format!("delete {key}");
+        self.gate
+            .call(Kind::BlobWrite, &name, None, effect, refuse)
+            .await
+    }
+
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         let effect = || {
             let blobs = self.content.lock().expect("the bucket");

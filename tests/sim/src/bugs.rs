@@ -170,7 +170,7 @@ impl Bug {
             Search::Seeds(seeds) => (0..seeds).find_map(|seed| self.find_with_seed(seed)),
             Search::FailingSource => {
                 let steps = economy::failing_source(economy::DAY, bug);
-                (steps > economy::MAX_SOURCE_STEPS).then(|| Detection {
+                (steps > *economy::FAILING_STEPS.end()).then(|| Detection {
                     by: "a failing source".to_owned(),
                     violation: format!("E: {steps} steps in a day"),
                 })

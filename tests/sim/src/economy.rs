@@ -1,12 +1,16 @@
-//! Counts what driftless costs: at rest, with a source that always fails, and for one push.
+//! Counts what driftless costs: at rest, for one push, and with objects that fail for a day.
 
 use crate::bugs::Bug;
-use crate::fleet::{Content, FLEET, State, Tenant};
+use crate::check::{CONFIGS, KUSTOMIZATIONS, RELEASES, SOURCES};
+use crate::fleet::{APP, APPS, Commit, Content, FLEET, FLUX, State, Tenant};
 use crate::gate::Kind;
 use crate::operations::Users;
 use crate::rng::Rng;
 use crate::run::{converge, runtime};
-use crate::world::{HUB, Setup, World};
+use crate::servers::Light;
+use crate::world::{CANARY, HUB, Setup, World};
+use driftless_core::flux::reason;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +18,10 @@ use tokio::time::Instant;
 
 /// The length of a day.
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
-/// The highest number of steps for a source that fails for a day.
-pub const MAX_SOURCE_STEPS: u64 = 150;
+/// The lowest and the highest number of steps for an object that fails or waits for a day.
+pub const FAILING_STEPS: std::ops::RangeInclusive<u64> = 120..=150;
+/// The longest time that a push may take while the steps of another object do not end.
+pub const MAX_NEIGHBOUR_TIME: Duration = Duration::from_secs(45);
 /// The number of Kustomizations when the cost of a push is counted.
 pub const FLEET_SIZE: usize = 30;
 /// The highest number of requests to API servers for the push of one file of one Kustomization:
@@ -209,5 +215,272 @@ pub fn chain(length: usize, bug: Option<Bug>) -> Duration {
         let converged = converge(&running.world, &users).await;
         assert!(converged, "{:?}", running.world.trace.end().violations);
         start.elapsed()
+    })
+}
+
+/// The remote cluster that goes dark.
+const REMOTE: &str = "remote-0";
+
+impl Running {
+    /// Pushes a commit with these files to the fleet's repository.
+    fn push_files(&self, number: u64, files: &[(&str, Value)]) {
+        let commit = Commit::new(FLEET, number, State::default());
+        let mut tree = commit.files(CANARY);
+        for (path, object) in files {
+            tree.insert((*path).to_owned(), object.to_string());
+        }
+        let host = &self.world.host;
+        host.with(FLEET, |one| one.push(&commit.sha, tree));
+    }
+
+    /// Creates an object in Flux's namespace on the hub.
+    fn create(&self, path: &str, object: &Value) {
+        assert!(self.world.hub().create(path, object), "{object}");
+    }
+
+    /// Returns the reason of an object's condition `Ready` with its status; empty if there is none.
+    fn ready(&self, path: &str) -> (String, String) {
+        let object = self.world.hub().get(path).unwrap_or_default();
+        let conditions = object["status"]["conditions"].as_array().cloned();
+        let ready = conditions.unwrap_or_default().into_iter();
+        let ready = ready.filter(|one| one["type"] == "Ready").next_back();
+        let text = |field: &str| {
+            let ready = ready.as_ref();
+            let text = ready.and_then(|ready| ready[field].as_str());
+            text.unwrap_or_default().to_owned()
+        };
+        (text("status"), text("reason"))
+    }
+
+    /// Waits until an object is ready, and returns the time that took.
+    async fn until_ready(&self, path: &str) -> Duration {
+        let start = Instant::now();
+        while self.ready(path).0 != "True" {
+            assert!(
+                start.elapsed() < Duration::from_secs(900),
+                "{path}: {:?}",
+                self.ready(path)
+            );
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        start.elapsed()
+    }
+
+    /// Returns the number of steps of each object since `before`.
+    fn steps_since(&self, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+        let counts = self.world.step_counts().into_iter();
+        let since = counts.map(|(object, count)| {
+            let old = before.get(&object).copied().unwrap_or_default();
+            (object, count - old)
+        });
+        since.collect()
+    }
+}
+
+fn config(name: &str, finalizers: &[&str]) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": APPS, "finalizers": finalizers}})
+}
+
+fn kustomization(name: &str, path: &str, cluster: &str) -> Value {
+    let mut spec = json!({"interval": "10m", "prune": true, "path": path,
+        "deletionPolicy": "WaitForTermination",
+        "sourceRef": {"kind": "GitRepository", "name": FLUX}});
+    if cluster != HUB {
+        let secret = format!("{cluster}-kubeconfig");
+        spec["kubeConfig"] = json!({"secretRef": {"name": secret}});
+    }
+    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": name, "namespace": FLUX}, "spec": spec})
+}
+
+fn release(name: &str, cluster: &str) -> Value {
+    let secret = format!("{cluster}-kubeconfig");
+    json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": FLUX},
+        "spec": {"interval": "10m", "releaseName": name,
+            "targetNamespace": APPS, "storageNamespace": APPS,
+            "kubeConfig": {"secretRef": {"name": secret}},
+            "chart": {"spec": {"chart": "./charts/web", "interval": "10m",
+                "sourceRef": {"kind": "GitRepository", "name": FLUX}}}}})
+}
+
+/// Runs Kustomizations and HelmReleases whose cluster is dark for `time`; one of each is being
+/// deleted. Returns the number of steps of each, and the time until they are ready again.
+pub fn dark_cluster(each: usize, time: Duration) -> (BTreeMap<String, u64>, Duration) {
+    World::warm_up();
+    runtime().block_on(async {
+        let running = Running::start(10, None).await;
+        let chart = json!({"apiVersion": "v2", "name": "web", "version": "1.0.0"});
+        let mut files = vec![
+            ("charts/web/Chart.yaml", chart),
+            (
+                "charts/web/templates/web.yaml",
+                config("web-{{ .Release.Name }}", &[]),
+            ),
+        ];
+        let paths: Vec<String> = (0..each)
+            .map(|at| format!("apps/{at}/config.yaml"))
+            .collect();
+        for (at, path) in paths.iter().enumerate() {
+            files.push((path, config(&format!("k-{at}"), &[])));
+        }
+        running.push_files(1, &files);
+        let mut objects = Vec::new();
+        for at in 0..each {
+            let (k, r) = (format!("k-{at}"), format!("r-{at}"));
+            let path = format!("./apps/{at}");
+            running.create(KUSTOMIZATIONS, &kustomization(&k, &path, REMOTE));
+            running.create(RELEASES, &release(&r, REMOTE));
+            objects.extend([format!("{KUSTOMIZATIONS}/{k}"), format!("{RELEASES}/{r}")]);
+        }
+        for object in &objects {
+            running.until_ready(object).await;
+        }
+        running.world.servers[REMOTE].set(Light::Dark);
+        // Also a new revision does not reach the cluster.
+        running.push_files(2, &files);
+        for object in objects.drain(..2) {
+            assert!(running.world.hub().delete(&object), "{object}");
+        }
+        tokio::time::sleep(Duration::from_secs(1800)).await;
+        let before = running.world.step_counts();
+        tokio::time::sleep(time).await;
+        let steps = running.steps_since(&before);
+        running.world.servers[REMOTE].set(Light::Lit);
+        let mut longest = Duration::ZERO;
+        for object in &objects {
+            longest += running.until_ready(object).await;
+        }
+        let steps = steps
+            .into_iter()
+            .filter(|(object, _)| object.starts_with("HelmRelease/") || object.contains("/k-"));
+        (steps.collect(), longest)
+    })
+}
+
+/// Deletes a Kustomization whose child cannot be deleted, because an object of the child keeps its
+/// finalizer; another one prunes such an object. Returns the number of steps of each in `time`.
+pub fn stuck_deletions(time: Duration) -> BTreeMap<String, u64> {
+    World::warm_up();
+    runtime().block_on(async {
+        let running = Running::start(4, None).await;
+        let stuck = ["example.com/stuck"];
+        let files = [
+            ("parent/child.yaml", kustomization("child", "./child", HUB)),
+            // The child may need it to clean up.
+            (
+                "parent/account.yaml",
+                json!({"apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": {"name": "child", "namespace": FLUX}}),
+            ),
+            ("child/config.yaml", config("child", &stuck)),
+            ("pruning/kept.yaml", config("kept", &[])),
+            ("pruning/removed.yaml", config("removed", &stuck)),
+        ];
+        running.push_files(1, &files);
+        for name in ["parent", "pruning"] {
+            let object = kustomization(name, &format!("./{name}"), HUB);
+            running.create(KUSTOMIZATIONS, &object);
+        }
+        for name in ["parent", "child", "pruning"] {
+            running
+                .until_ready(&format!("{KUSTOMIZATIONS}/{name}"))
+                .await;
+        }
+        running.push_files(2, &files[..4]);
+        assert!(
+            running
+                .world
+                .hub()
+                .delete(&format!("{KUSTOMIZATIONS}/parent"))
+        );
+        tokio::time::sleep(Duration::from_secs(1800)).await;
+        let before = running.world.step_counts();
+        tokio::time::sleep(time).await;
+        let steps = running.steps_since(&before);
+        for name in ["child", "removed"] {
+            let path = format!("{CONFIGS}/{name}");
+            let free = json!({"metadata": {"finalizers": null}});
+            assert!(running.world.hub().merge(&path, &free), "{path}");
+        }
+        // The child is gone at its next step, and the parent at the one after that.
+        tokio::time::sleep(Duration::from_secs(1260)).await;
+        let parent = running.world.hub().get(&format!("{KUSTOMIZATIONS}/parent"));
+        assert_eq!(parent, None, "the deletion has ended");
+        let names = ["parent", "child", "pruning"];
+        let steps = steps.into_iter();
+        let steps = steps.filter(|(object, _)| names.iter().any(|name| object.ends_with(name)));
+        steps.collect()
+    })
+}
+
+/// The effects of an object whose steps end their function.
+#[derive(Debug)]
+pub struct Poison {
+    /// The time until the object's status shows it.
+    pub shown: Duration,
+    /// The number of its steps that ended, in [`POISON_TIME`] after it is shown: each reports the
+    /// steps that did not end.
+    pub steps: u64,
+    /// The longest time of a push of a neighbour, after it is shown.
+    pub neighbour: Duration,
+    /// The time until the object is ready, after the cause is gone.
+    pub ready: Duration,
+}
+
+/// The time for which the steps of an object do not end.
+pub const POISON_TIME: Duration = Duration::from_secs(6 * 3600);
+
+/// Runs a source whose download runs out of memory, among neighbours.
+pub fn poison() -> Poison {
+    World::warm_up();
+    runtime().block_on(async {
+        let running = Running::start(4, None).await;
+        let users = Users::of(running.world.clone(), Rng::new(SEED, 11), fleet(5, |_| Vec::new()));
+        settle(&running, &users).await;
+        let poison = &running.world.gate.poison;
+        *poison.lock().expect("the poison") = Some(format!("fetch https://{APP}"));
+        let path = format!("{SOURCES}/poison");
+        let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"name": "poison", "namespace": FLUX},
+            "spec": {"interval": "1m", "url": format!("https://{APP}"), "ref": {"branch": "main"}}});
+        running.create(SOURCES, &source);
+        let start = Instant::now();
+        let interrupted = ("False".to_owned(), reason::STEP_INTERRUPTED.to_owned());
+        while running.ready(&path) != interrupted {
+            assert!(start.elapsed() < Duration::from_secs(3600), "{:?}", running.ready(&path));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let shown = start.elapsed();
+        let before = running.world.step_counts();
+        let mut users = users;
+        let mut neighbour = Duration::ZERO;
+        for _ in 0..6 {
+            let mut number = 0;
+            users.commit(FLEET, "a neighbour", |state, commit| {
+                number = commit;
+                let objects = state.objects.entry("t0".to_owned()).or_default();
+                objects.insert("cm-0".to_owned(), Content { commit });
+            });
+            let pushed = Instant::now();
+            let applied = format!("{CONFIGS}/cm-0");
+            while running.world.hub().get(&applied).unwrap_or_default()["data"]["commit"]
+                != number.to_string()
+            {
+                assert!(pushed.elapsed() < Duration::from_secs(900), "{applied}");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            neighbour = neighbour.max(pushed.elapsed());
+            let left = (POISON_TIME / 6).saturating_sub(pushed.elapsed());
+            tokio::time::sleep(left).await;
+            assert_eq!(running.ready(&path), interrupted);
+        }
+        let steps = running.steps_since(&before).into_iter();
+        let steps = steps.filter(|(object, _)| object.ends_with("/poison"));
+        let steps = steps.map(|(_, count)| count).sum();
+        *poison.lock().expect("the poison") = None;
+        let ready = running.until_ready(&path).await;
+        Poison { shown, steps, neighbour, ready }
     })
 }

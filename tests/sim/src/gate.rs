@@ -90,6 +90,8 @@ pub struct Gate {
     pub trace: Arc<Trace>,
     /// The inventory entries that [`crate::bugs::Bug::InventoryAdvances`] drops.
     pub forgotten: Mutex<BTreeSet<String>>,
+    /// The beginning of the names of the calls at which a function runs out of memory.
+    pub poison: Mutex<Option<String>>,
 }
 
 struct State {
@@ -121,6 +123,7 @@ impl Gate {
             state: Mutex::new(state),
             trace,
             forgotten: Mutex::default(),
+            poison: Mutex::default(),
         }
     }
 
@@ -168,6 +171,10 @@ impl Gate {
         let frozen_time = |one: &Arc<Invocation>| one.frozen_time();
         let before = invocation.as_ref().map(frozen_time);
         tokio::time::sleep(there).await;
+        let poison = self.poison.lock().expect("the poison").clone();
+        if poison.is_some_and(|poison| name.starts_with(&poison)) {
+            return lambda::kill(invocation.as_deref()).await;
+        }
         if invocation.as_ref().map(frozen_time) != before {
             // The function was frozen while the request was on its way, so its connection has timed
             // out.

@@ -151,8 +151,8 @@ impl Sqs {
         self.bell.notify_one();
     }
 
-    /// Returns up to ten visible messages, in any order; those that were received too often move to
-    /// the dead-letter queue.
+    /// Returns up to ten visible messages, in any order, or one of an isolated step, which has its
+    /// own queue; those that were received too often move to the dead-letter queue.
     pub fn receive(&self) -> Vec<Message> {
         let now = Instant::now();
         let mut state = self.state();
@@ -163,10 +163,14 @@ impl Sqs {
             .map(|message| message.id)
             .collect();
         let most = state.rng.between(1, BATCH as u64) as usize;
-        let (mut batch, mut copies) = (Vec::new(), Vec::new());
+        let (mut batch, mut copies) = (Vec::<Message>::new(), Vec::new());
         while batch.len() < most && !seen.is_empty() {
             let at = state.rng.below(seen.len());
             let id = seen.swap_remove(at);
+            let is_isolated = |one: &Message| one.body.contains(r#""isolated":true"#);
+            if state.messages.get(&id).is_some_and(is_isolated) && !batch.is_empty() {
+                continue;
+            }
             let is_duplicated = {
                 let duplicates = state.duplicates;
                 state.rng.chance(duplicates)
@@ -192,6 +196,9 @@ impl Sqs {
                 // At-least-once delivery: a copy is visible soon, even if this message was deleted
                 // by then.
                 copies.push((message.clone(), soon));
+            }
+            if is_isolated(message) {
+                break;
             }
         }
         for (mut copy, soon) in copies {

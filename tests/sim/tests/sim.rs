@@ -148,11 +148,48 @@ fn every_crash_point() {
     assert!(results.calls > 100, "{} calls", results.calls);
 }
 
+/// Objects that fail or wait for a day.
+#[test]
+fn economy_of_failures() {
+    // The longer form has 100 objects, and a day.
+    let (each, hours) = if IS_LONG { (50, 24) } else { (3, 6) };
+    let time = Duration::from_secs(hours * 3600);
+    let (steps, ready) = economy::dark_cluster(each, time);
+    println!("a dark cluster: {steps:?}, ready {ready:?} after its return");
+    assert_eq!(steps.len(), 2 * each, "{steps:?}");
+    let deletions = economy::stuck_deletions(time);
+    println!("deletions that do not end: {deletions:?}");
+    assert_eq!(deletions.len(), 3, "{deletions:?}");
+    for (object, steps) in steps.iter().chain(&deletions) {
+        let of_a_day = steps * 24 / hours;
+        assert!(
+            economy::FAILING_STEPS.contains(&of_a_day),
+            "{object}: {steps}"
+        );
+    }
+    assert!(ready <= Duration::from_secs(660), "{ready:?}");
+}
+
+/// An object whose steps run out of memory harms no other one.
+#[test]
+fn poison_step() {
+    let poison = economy::poison();
+    println!("{poison:?}");
+    assert!(poison.shown <= Duration::from_secs(900), "{poison:?}");
+    // 600 s of back-off, 150 s of a lease, and up to a minute until the timer finds that.
+    assert!((22..=40).contains(&poison.steps), "{poison:?}");
+    assert!(
+        poison.neighbour <= economy::MAX_NEIGHBOUR_TIME,
+        "{poison:?}"
+    );
+    assert!(poison.ready <= Duration::from_secs(900), "{poison:?}");
+}
+
 #[test]
 fn economy() {
     let steps = economy::failing_source(economy::DAY, None);
     println!("a source with interval: 1m that fails for a day: {steps} steps");
-    assert!(steps <= economy::MAX_SOURCE_STEPS, "{steps} steps");
+    assert!(economy::FAILING_STEPS.contains(&steps), "{steps} steps");
 
     let cost = economy::push(economy::FLEET_SIZE, None);
     println!("a push of one file: {cost:?}");

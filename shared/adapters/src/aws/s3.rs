@@ -113,6 +113,19 @@ impl Blobs for S3Blobs {
             .map_err(|error| to_error(&self.operation("delete", key), &error))
     }
 
+    async fn delete_version(&self, key: &str, version: &Version) -> Result<bool> {
+        blob_key::check(key)?;
+        let request = self.client.delete_object().bucket(&self.bucket).key(key);
+        match request.if_match(&version.0).send().await {
+            Ok(_) => Ok(true),
+            Err(error) => match status_and_code(&error) {
+                Some((404, code)) if code != "NoSuchBucket" => Ok(true),
+                Some((412, _)) => Ok(false),
+                _ => Err(to_error(&self.operation("delete", key), &error)),
+            },
+        }
+    }
+
     async fn size(&self, key: &str) -> Result<Option<u64>> {
         blob_key::check(key)?;
         let operation = self.operation("read the size of", key);
@@ -131,19 +144,7 @@ impl Blobs for S3Blobs {
     /// Deletes the object: the bucket keeps superseded versions, and so deleted objects, for a
     /// while.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
-        blob_key::check(key)?;
-        let request = self.client.delete_object().bucket(&self.bucket).key(key);
-        match request.if_match(&version.0).send().await {
-            Ok(_) => Ok(()),
-            // The object is gone or has been replaced.
-            Err(error)
-                if status_and_code(&error)
-                    .is_some_and(|(status, _)| matches!(status, 404 | 412)) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(to_error(&self.operation("set aside", key), &error)),
-        }
+        self.delete_version(key, version).await.map(|_| ())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {

@@ -118,6 +118,19 @@ impl Blobs for DirectoryBlobs {
         self.run("delete", key, remove).await
     }
 
+    async fn delete_version(&self, key: &str, version: &Version) -> Result<bool> {
+        let file = names::file_of(key)?;
+        let (locked, version) = (key.to_owned(), version.clone());
+        let remove = move |directory: &Directory| {
+            let _lock = directory.lock(&locked)?;
+            match read(directory, &file)? {
+                Some((_, now)) if now != version => Ok(false),
+                _ => directory.remove(&file).map(|()| true),
+            }
+        };
+        self.run("delete", key, remove).await
+    }
+
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         let wanted = prefix.to_owned();
         self.run("list", prefix, move |directory| list(directory, &wanted))

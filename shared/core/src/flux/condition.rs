@@ -27,6 +27,7 @@ pub mod reason {
     pub const NEW_ARTIFACT: &str = "NewArtifact";
     pub const UNSUPPORTED: &str = "NotSupported";
     pub const PRUNE_HELD: &str = "PruneHeld";
+    pub const STEP_INTERRUPTED: &str = "StepInterrupted";
     pub const META_SUCCEEDED: &str = "Succeeded";
     pub const SOURCE_FAILED: &str = "Failed";
     pub const READ_FAILED: &str = "ReadOperationFailed";

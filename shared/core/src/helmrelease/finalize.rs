@@ -8,14 +8,9 @@ use super::{Memory, Work, chart, drift_detection, history, report};
 use crate::driver::{Report, StepEnd};
 use crate::failure::{Failure, TargetError};
 use crate::flux::{HelmRelease, reason};
-use crate::kernel::{Context, Outcome};
+use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::ports::ErrorKind;
 use crate::target::{self, Target};
-use std::time::Duration;
-
-/// The delay before the next step of an uninstall that is not finished.
-const REQUEUE_DELAY: Duration = Duration::from_secs(5);
-const RETRY: Duration = Duration::from_secs(60);
 
 /// Uninstalls the release and deletes its HelmChart. A failure is tried again and the finalizer
 /// stays, so that nothing is left behind.
@@ -41,7 +36,7 @@ pub async fn finalize(
         }
         Ok(Some(Unfinished::Attempt(end))) => report::end(before, work, end),
         Ok(Some(Unfinished::Step(end))) => report::unchanged(before, end),
-        Err(failure) => report::unchanged(before, StepEnd::Failed(failure, RETRY)),
+        Err(failure) => report::unchanged(before, StepEnd::Failed(failure, LONGEST_RETRY)),
     }
 }
 
@@ -99,7 +94,10 @@ async fn uninstall(
             return Ok(None);
         }
         Err(TargetError::Failed(failure)) => {
-            return Ok(Some(Unfinished::Step(StepEnd::Failed(failure, RETRY))));
+            return Ok(Some(Unfinished::Step(StepEnd::Failed(
+                failure,
+                LONGEST_RETRY,
+            ))));
         }
     };
     if !has_history && !find_unrecorded_release(&target, &mut work.release).await? {
@@ -126,10 +124,8 @@ async fn uninstall(
     match attempt.drive().await? {
         attempt::AttemptEnd::Uninstalled => Ok(None),
         attempt::AttemptEnd::Waiting(resources) => {
-            let outcome = Outcome {
-                requeue_after: Some(REQUEUE_DELAY),
-                ..Outcome::done(format!("uninstalling, waiting for: {resources}"))
-            };
+            let mut outcome = Outcome::done(format!("uninstalling, waiting for: {resources}"));
+            outcome.wait(LONGEST_RETRY);
             Ok(Some(Unfinished::Step(StepEnd::Done(outcome))))
         }
         end => {

@@ -7,7 +7,7 @@ use super::conditions::{mark, mark_stalled, reasons};
 use crate::driver::{self, Report};
 use crate::failure::{Class, Failure};
 use crate::flux::{ConditionStatus, HelmRelease, READY, reason, rfc3339, shorten};
-use crate::kernel::{Context, Outcome};
+use crate::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use std::time::Duration;
 
 /// The reasons of failures before an action that get an event, as with helm-controller; actions
@@ -21,15 +21,8 @@ const REASONS_WITH_EVENT: [&str; 6] = [
     // Only ours: a feature that Flux has and driftless does not.
     reason::UNSUPPORTED,
 ];
-/// The delay before the next step of an action that waits.
-const WAIT_REQUEUE_DELAY: Duration = Duration::from_secs(5);
-/// The first and the longest delay before the next attempt.
-const FIRST_RETRY: Duration = Duration::from_secs(5);
-const LONGEST_RETRY: Duration = Duration::from_secs(600);
 /// The longest delay of a message.
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// The delay before a step that failed because another object is missing or not ready is repeated.
-const FAILURE_REQUEUE_DELAY: Duration = Duration::from_secs(60);
 
 /// Reports a step that ended without a failure of its own, although the release may have failed.
 /// `before` is the object that was read.
@@ -37,7 +30,7 @@ pub fn end(before: HelmRelease, mut work: Work, end: AttemptEnd) -> Report<HelmR
     let mut outcome = Outcome::default();
     let observed = match end {
         AttemptEnd::Waiting(resources) => {
-            outcome.requeue_after = Some(WAIT_REQUEUE_DELAY);
+            outcome.requeue_after = Some(FIRST_CHECK);
             outcome.summary = format!("waiting for: {resources}");
             false
         }
@@ -51,7 +44,7 @@ pub fn end(before: HelmRelease, mut work: Work, end: AttemptEnd) -> Report<HelmR
             false
         }
         AttemptEnd::UninstallFailed(error) => {
-            outcome.requeue_after = Some(backoff(&work));
+            outcome.retry(LONGEST_RETRY);
             outcome.summary = format!("uninstall failed: {error}");
             false
         }
@@ -72,7 +65,7 @@ fn paused(work: &Work, pause: Pause, outcome: &mut Outcome) -> bool {
     match pause {
         Pause::Done => true,
         Pause::Again => {
-            outcome.requeue_after = Some(backoff(work));
+            outcome.retry(LONGEST_RETRY);
             false
         }
         Pause::After(interval) => {
@@ -84,12 +77,6 @@ fn paused(work: &Work, pause: Pause, outcome: &mut Outcome) -> bool {
             true
         }
     }
-}
-
-fn backoff(work: &Work) -> Duration {
-    let failures = u32::try_from(work.release.status.failures).unwrap_or(0);
-    let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
-    FIRST_RETRY.saturating_mul(factor).min(LONGEST_RETRY)
 }
 
 /// Reports a step that failed. `before` is the object that was read.
@@ -127,7 +114,7 @@ pub fn fail(
     report(
         before,
         work,
-        driver::StepEnd::Failed(failure, FAILURE_REQUEUE_DELAY),
+        driver::StepEnd::Failed(failure, LONGEST_RETRY),
     )
 }
 

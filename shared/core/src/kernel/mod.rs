@@ -15,6 +15,9 @@ use std::time::Duration;
 const FIRST_RETRY: Duration = Duration::from_secs(10);
 /// The longest delay between tries after a failure.
 pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(600);
+/// The first delay before something that ends without the step is checked again: health, or a
+/// deletion.
+pub(crate) const FIRST_CHECK: Duration = Duration::from_secs(5);
 
 /// The context of one step.
 pub struct Context<'a> {
@@ -30,6 +33,9 @@ pub struct Context<'a> {
     pub wait_budget: Duration,
     /// The events of the step, sent at its end.
     pub events: Recorder,
+    /// True if the sweep rehearses the step, to find whether it would do anything. The sweep itself
+    /// compares the applied objects with their fingerprints.
+    pub is_rehearsal: bool,
 }
 
 /// The outcome of a step.
@@ -44,8 +50,9 @@ pub struct Outcome {
     pub summary: String,
     /// The failure that the object's status also has.
     pub failure: Option<Failure>,
-    /// The longest delay between tries after that failure.
-    pub(crate) longest_retry: Duration,
+    /// The back-off that sets `requeue_after`, if the object is requeued because the step failed or
+    /// waits for something that may never end.
+    pub(crate) back_off: Option<BackOff>,
     /// True if the object is now as its dependents need it: they are queued next.
     pub notifies: bool,
     /// True if the object is gone: its record is deleted.
@@ -54,6 +61,13 @@ pub struct Outcome {
     pub is_skipped: bool,
     /// The keys of the notes of the dependents in `enqueue`, deleted after the requests are sent.
     pub(crate) notified: Vec<String>,
+}
+
+/// A delay that doubles with each step in a row that failed or waited.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BackOff {
+    first: Duration,
+    longest: Duration,
 }
 
 impl Outcome {
@@ -76,23 +90,43 @@ impl Outcome {
     /// Returns the outcome of a failed step whose object's status has the failure. The step is
     /// retried after a back-off of at most `longest_retry`.
     pub fn failed(failure: Failure, longest_retry: Duration) -> Self {
-        Self {
-            summary: format!("{}: {}", failure.reason, failure.message),
-            failure: Some(failure),
-            longest_retry,
-            ..Self::default()
+        let mut outcome = Self::done(format!("{}: {}", failure.reason, failure.message));
+        if matches!(failure.class, Class::Retry(_)) {
+            outcome.retry(longest_retry);
         }
+        outcome.failure = Some(failure);
+        outcome
     }
 
-    /// Sets the delay of the next try after a failure; `failures` counts the failures in a row
-    /// before this one.
-    pub(crate) fn back_off(&mut self, failures: u32) {
-        let Some(Class::Retry(after)) = self.failure.as_ref().map(|failure| failure.class) else {
+    /// Requeues the object after the back-off of a failure: 10 s, 20 s, 40 s … up to `longest`, at
+    /// most 10 minutes.
+    pub(crate) fn retry(&mut self, longest: Duration) {
+        self.set_back_off(FIRST_RETRY, longest);
+    }
+
+    /// Requeues the object to check something that may never end, with the same back-off from 5 s.
+    pub(crate) fn wait(&mut self, longest: Duration) {
+        self.set_back_off(FIRST_CHECK, longest);
+    }
+
+    fn set_back_off(&mut self, first: Duration, longest: Duration) {
+        let longest = longest.min(LONGEST_RETRY);
+        self.back_off = Some(BackOff { first, longest });
+        self.back_off(0);
+    }
+
+    /// Sets the delay of the next step, if it has a back-off; `before` counts the steps in a row
+    /// before this one that failed or waited.
+    pub(crate) fn back_off(&mut self, before: u32) {
+        let Some(BackOff { first, longest }) = self.back_off else {
             return;
         };
-        let delay = FIRST_RETRY.saturating_mul(2u32.saturating_pow(failures.min(16)));
-        let delay = delay.min(self.longest_retry).min(LONGEST_RETRY);
-        self.requeue_after = Some(delay.max(after.unwrap_or_default()));
+        let delay = first.saturating_mul(2u32.saturating_pow(before.min(16)));
+        let least = match self.failure.as_ref().map(|failure| failure.class) {
+            Some(Class::Retry(after)) => after.unwrap_or_default(),
+            _ => Duration::ZERO,
+        };
+        self.requeue_after = Some(delay.min(longest).max(least));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writes to an object's status: only the fields that changed, and only over the version that was
 //! read.
 
-use crate::failure::Failure;
+use crate::failure::{Class, Failure};
 use crate::flux::{
     ConditionStatus, Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, READY, RECONCILING, REQUESTED_AT,
     STALLED, generation, reason, rfc3339,
@@ -218,12 +218,12 @@ impl Context<'_> {
         Ok(patched)
     }
 
-    /// Writes `Ready=False` and `Stalled=True` to the status of an object whose fields could not be
-    /// read.
+    /// Writes a failure to the status of an object without its fields, which could not be read:
+    /// `Ready=False`, and `Stalled=True` if only a change can help, otherwise `Reconciling=True`.
     ///
     /// # Errors
     /// The errors of the cluster.
-    pub async fn stall(
+    pub async fn write_failure(
         &self,
         object: &Object,
         failure: &Failure,
@@ -236,7 +236,6 @@ impl Context<'_> {
             .unwrap_or_else(|| json!({}));
         let mut conditions = Conditions::of(object);
         let (generation, now) = (generation(object), rfc3339(self.ports.clock.now()));
-        conditions.remove(RECONCILING);
         conditions.set(
             READY,
             ConditionStatus::False,
@@ -245,17 +244,25 @@ impl Context<'_> {
             generation,
             &now,
         );
+        let is_stalled = failure.class == Class::Terminal;
+        let (set, removed, reason) = match is_stalled {
+            true => (STALLED, RECONCILING, failure.reason),
+            false => (RECONCILING, STALLED, reason::PROGRESSING_WITH_RETRY),
+        };
+        conditions.remove(removed);
         conditions.set(
-            STALLED,
+            set,
             ConditionStatus::True,
-            failure.reason,
+            reason,
             &failure.message,
             generation,
             &now,
         );
         if let Value::Object(status) = &mut status {
             status.insert("conditions".to_owned(), to_value(&conditions)?);
-            status.insert("observedGeneration".to_owned(), generation.into());
+            if is_stalled {
+                status.insert("observedGeneration".to_owned(), generation.into());
+            }
             if let Some(requested) = object.annotation(REQUESTED_AT) {
                 status.insert("lastHandledReconcileAt".to_owned(), requested.into());
             }

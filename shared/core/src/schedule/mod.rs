@@ -21,7 +21,7 @@ mod record;
 mod tests;
 mod waiters;
 
-pub use record::{HOPS, Record, TERM};
+pub use record::{HOPS, INTERRUPTIONS, Record, TERM};
 pub(crate) use waiters::{forget, register};
 
 use crate::flux::ObjectRef;
@@ -41,7 +41,10 @@ use std::time::Duration;
 /// request takes time. A function that is alive has ended by then.
 const MARGIN: Duration = Duration::from_secs(20);
 /// The most tries to write a record that other workers write at the same time.
-const TRIES: usize = 8;
+const TRIES: u32 = 8;
+/// The longest pauses before the second and before the last tries to write a record.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The first decision about a message.
 pub enum Begin {
@@ -59,14 +62,10 @@ pub struct Lease {
     record: Box<Record>,
     version: Version,
     is_interrupted: bool,
+    only_reports: bool,
 }
 
 impl Lease {
-    /// Returns the number of failures in a row until now.
-    pub fn failures(&self) -> u32 {
-        self.record.failures()
-    }
-
     /// Returns the ports of this worker, which refuse writes to clusters after the end of its
     /// lease.
     pub fn fence(&self, ports: &Ports) -> Ports {
@@ -77,6 +76,12 @@ impl Lease {
     /// Returns whether the step before this one was interrupted: its effects are not known.
     pub fn is_interrupted(&self) -> bool {
         self.is_interrupted
+    }
+
+    /// Returns whether this step only reports that the steps before it did not end: the next one
+    /// runs isolated.
+    pub fn only_reports_interruptions(&self) -> bool {
+        self.only_reports
     }
 
     /// Returns the memory of earlier steps; the default if it cannot be read.
@@ -100,7 +105,8 @@ impl Lease {
     /// # Errors
     /// The errors of the store, or a conflict if another worker has taken the object.
     pub async fn checkpoint(&mut self, ports: &Ports) -> Result<()> {
-        for _ in 0..TRIES {
+        for tries in 0..TRIES {
+            pause(ports, tries).await;
             let when = Precondition::Is(self.version.clone());
             let (nonce, memory) = (&self.nonce, &self.record.memory);
             let is_ours = |found: &Record| found.lease.nonce == *nonce && found.memory == *memory;
@@ -139,7 +145,7 @@ pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Lease>
     let record = read_record(ports, hub, object).await?.unwrap_or_default();
     Ok(Lease {
         key: key(hub, object),
-        is_interrupted: record.is_open(),
+        is_interrupted: record.is_open() || record.interruptions > 0,
         record: record.into(),
         ..Lease::default()
     })
@@ -151,10 +157,11 @@ pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Lease>
 /// The errors of the store and the queue: the message must come back.
 pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
     let key = key(&request.hub, &request.object);
-    for _ in 0..TRIES {
+    for tries in 0..TRIES {
+        pause(ports, tries).await;
         let (record, when) = read(ports, &key).await?;
         let (now, nonce) = (ports.clock.now(), nonce(ports));
-        let (is_first, is_interrupted) = (record.pending.is_none(), record.is_open());
+        let (is_first, was_open) = (record.pending.is_none(), record.is_open());
         match record.decide(request, now, &nonce) {
             Decision::Drop(reason) => return Ok(Begin::Skip(reason)),
             Decision::PutBack(after) => {
@@ -165,7 +172,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
                 let is_ours = |found: &Record| found.pending.as_ref() == Some(&pending);
                 if write(ports, &key, &record, when, is_ours).await?.is_some() {
                     if is_first {
-                        let message = own(request, pending.cause, pending.token);
+                        let message = own(request, pending.cause, pending.token, false);
                         let after = record.until_free(now);
                         ports.queue.send(vec![(message, after)]).await?;
                     }
@@ -180,9 +187,10 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
                     let held = Lease {
                         key,
                         nonce,
+                        is_interrupted: record.interruptions > 0,
+                        only_reports: record.is_isolated() && (was_open || !request.isolated),
                         record: record.into(),
                         version,
-                        is_interrupted,
                     };
                     return Ok(Begin::Run(held));
                 }
@@ -205,14 +213,23 @@ pub async fn end(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let mut is_notified = false;
-    outcome.back_off(held.failures());
-    for _ in 0..TRIES {
+    outcome.back_off(held.record.failures());
+    for tries in 0..TRIES {
+        pause(ports, tries).await;
         if outcome.notifies && held.record.is_awaited && !is_notified {
             waiters::notify(ports, request, outcome).await?;
             is_notified = true;
         }
         if outcome.is_gone && !held.record.is_awaited {
-            return ports.blobs.delete(&held.key).await;
+            match ports.blobs.delete_version(&held.key, &held.version).await {
+                Ok(true) => return Ok(()),
+                Err(error) if !is_unclear(error.kind) => return Err(error),
+                Ok(false) | Err(_) if held.refresh(ports).await? => continue,
+                Ok(false) | Err(_) => return Ok(()),
+            }
+        }
+        if !held.only_reports {
+            held.record.interruptions = 0;
         }
         let (now, token) = (ports.clock.now(), nonce(ports));
         let (mut record, back) = held.record.after(outcome, &request.cause, now, &token);
@@ -230,7 +247,9 @@ pub async fn end(
                 );
             }
             outcome.requeue_after = back.as_ref().map(|(_, after)| *after);
-            let message = back.map(|(cause, after)| (own(request, cause, token), after));
+            let is_isolated = record.is_isolated();
+            let message =
+                back.map(|(cause, after)| (own(request, cause, token, is_isolated), after));
             outcome.enqueue.extend(message);
             return Ok(());
         }
@@ -244,10 +263,11 @@ pub async fn end(
 }
 
 /// Returns a message that requeues an object.
-fn own(request: &Request, cause: Cause, token: String) -> Request {
+fn own(request: &Request, cause: Cause, token: String, isolated: bool) -> Request {
     Request {
         cause,
         token: Some(token),
+        isolated,
         ..request.clone()
     }
 }
@@ -263,6 +283,12 @@ impl Records {
     /// The errors of the store.
     pub async fn read(ports: &Ports, hub: &str) -> Result<Self> {
         Ok(Self(ports.read_all(&record::directory(hub)).await?))
+    }
+
+    /// Returns the stored record of a key of the bucket; `None` if the key is not that of a record
+    /// which was read.
+    pub fn blob(&self, key: &str) -> Option<&Bytes> {
+        self.0.get(key)
     }
 
     /// Returns the record of an object; `None` if it does not exist or cannot be read.
@@ -287,7 +313,8 @@ pub async fn read_record(ports: &Ports, hub: &str, object: &ObjectRef) -> Result
 /// Marks in the record of an object that another object waits for it.
 async fn await_object(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<()> {
     let key = key(hub, object);
-    for _ in 0..TRIES {
+    for tries in 0..TRIES {
+        pause(ports, tries).await;
         let (mut record, when) = read(ports, &key).await?;
         if record.is_awaited {
             return Ok(());
@@ -328,7 +355,7 @@ async fn write(
     match state::write(blobs, key, record, when).await {
         Ok(Put::Done(version)) => return Ok(Some(version)),
         Ok(Put::PreconditionFailed) => {}
-        Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::Unavailable) => {}
+        Err(error) if is_unclear(error.kind) => {}
         Err(error) => return Err(error),
     }
     let found = match state::read::<Record>(blobs, key).await {
@@ -338,6 +365,26 @@ async fn write(
     };
     let ours = found.filter(|(record, _)| is_ours(record));
     Ok(ours.map(|(_, version)| version))
+}
+
+/// Returns whether a write with this error may succeed later, or has happened.
+fn is_unclear(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Conflict | ErrorKind::Unavailable | ErrorKind::RateLimited
+    )
+}
+
+/// Waits before another try of a write, at random, so that workers that write the same record do
+/// not meet again.
+async fn pause(ports: &Ports, tries: u32) {
+    let Some(before) = tries.checked_sub(1) else {
+        return;
+    };
+    let longest = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(before));
+    let half = longest.min(LONGEST_PAUSE) / 2;
+    let [random, ..] = ports.clock.nonce();
+    ports.clock.sleep(half + half * random.into() / 256).await;
 }
 
 fn nonce(ports: &Ports) -> String {

@@ -23,6 +23,8 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// The number of times that an object without progress is requeued faster than the timer's
 /// interval; then it is left to the timer.
 pub const HOPS: u32 = 360;
+/// The number of steps in a row that did not end, after which an object is isolated.
+pub const INTERRUPTIONS: u32 = 3;
 /// The interval of the timer.
 const TIMER: Duration = Duration::from_secs(60);
 
@@ -46,11 +48,22 @@ pub struct Record {
     /// A digest of that summary.
     #[serde(rename = "said")]
     summary_digest: String,
-    /// The number of failures in a row.
+    /// The number of steps in a row that failed, or waited for something that may never end.
     failures: u32,
+    /// The number of steps in a row that did not end.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) interruptions: u32,
     /// The memory of the object's steps, as JSON of its kind.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub(super) memory: Value,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A lease keeps a second worker from the object. It saves work; safety never depends on it.
@@ -141,9 +154,14 @@ impl Record {
         self.chain.is_some() && !self.is_busy(now)
     }
 
-    /// Returns the number of failures in a row.
+    /// Returns the number of steps in a row that failed or waited.
     pub(super) fn failures(&self) -> u32 {
         self.failures
+    }
+
+    /// Returns whether the steps of the object did not end so often that they must run isolated.
+    pub fn is_isolated(&self) -> bool {
+        self.interruptions >= INTERRUPTIONS
     }
 
     /// Returns whether a step runs or was interrupted: its effects are not known.
@@ -192,12 +210,23 @@ impl Record {
         if is_held {
             return self.ask(&request.cause, nonce);
         }
+        let is_queued = self.is_isolated() && !self.is_open() && self.is_alive(now);
+        let is_urgent = matches!(request.cause, Cause::Push | Cause::Changed);
+        if is_queued && !is_urgent && !request.isolated {
+            return Decision::Drop("the isolated step of the object is queued");
+        }
         Decision::Take(Self {
             lease: StoredLease {
                 nonce: nonce.to_owned(),
                 until: millis(now + TERM),
             },
             pending: None,
+            // A change of the object is tried at once.
+            failures: match request.cause {
+                Cause::Changed => 0,
+                _ => self.failures,
+            },
+            interruptions: self.interruptions.saturating_add(self.is_open().into()),
             ..self.clone()
         })
     }
@@ -266,9 +295,11 @@ impl Record {
             ..self.clone()
         };
         next.lease.until = 0;
-        next.failures = match outcome.failure {
-            Some(_) => self.failures.saturating_add(1),
-            None => 0,
+        next.failures = match outcome.failure.is_some() || outcome.back_off.is_some() {
+            true => self.failures.saturating_add(1),
+            // A step that checks health again has not succeeded yet.
+            false if outcome.requeue_after.is_some() && !outcome.notifies => self.failures,
+            false => 0,
         };
         if outcome.requeue_after.is_some() {
             next.summary_digest = hex::encode(&Sha256::digest(&outcome.summary)[..8]);

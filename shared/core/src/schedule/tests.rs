@@ -377,6 +377,137 @@ fn a_step_asks_the_store_three_times() {
 }
 
 #[test]
+fn a_worker_that_was_frozen_keeps_the_record_of_the_next_one() {
+    let world = world();
+    let push = request("a", Cause::Push);
+    let frozen = world.begin(&push).expect("the lease is free");
+    world.clock.advance(TERM);
+    // The object exists again, and another worker has it.
+    let _next = world.begin(&push).expect("the lease is over");
+    assert!(world.end(frozen, &push, Outcome::gone("gone")).is_empty());
+    assert!(
+        world.begin(&push).is_none(),
+        "the next worker has the lease"
+    );
+}
+
+#[test]
+fn another_try_of_a_write_pauses() {
+    for fault in [Fault::Before, Fault::Conflict] {
+        let world = world();
+        world.blobs.fail_next(fault);
+        assert!(world.begin(&request("a", Cause::Push)).is_some());
+        let pause = world.clock.now();
+        let range = FIRST_PAUSE / 2..=FIRST_PAUSE;
+        assert!(range.contains(&pause), "{fault:?}: {pause:?}");
+    }
+}
+
+/// The worker of each step dies. Returns the lease of the step that only reports that.
+fn interrupt(world: &World, push: &Request) -> Lease {
+    for _ in 0..INTERRUPTIONS {
+        let dead = world.begin(push).expect("the lease is over");
+        assert!(!dead.only_reports_interruptions());
+        world.clock.advance(TERM);
+    }
+    let report = world.begin(push).expect("the lease is over");
+    assert!(report.only_reports_interruptions());
+    report
+}
+
+fn interrupted() -> Outcome {
+    let failure = Failure::retry(crate::flux::reason::STEP_INTERRUPTED, "interrupted");
+    Outcome::failed(failure, crate::kernel::LONGEST_RETRY)
+}
+
+#[test]
+fn an_object_whose_steps_do_not_end_is_isolated() {
+    let world = world();
+    let push = request("a", Cause::Push);
+    let mut report = interrupt(&world, &push);
+    let mut delays = Vec::new();
+    for _ in 0..8 {
+        let (message, after) = world.end(report, &push, interrupted()).remove(0);
+        assert!(message.isolated);
+        delays.push(after.as_secs());
+        for cause in [Cause::Timer, Cause::Source, Cause::Drift, Cause::Dependency] {
+            assert!(world.begin(&request("a", cause)).is_none());
+        }
+        world.clock.advance(after);
+        // The isolated step runs, and does not end either.
+        let step = world.begin(&message).expect("the lease is free");
+        assert!(!step.only_reports_interruptions() && step.is_interrupted());
+        world.clock.advance(TERM);
+        // Its message comes again.
+        report = world.begin(&message).expect("the lease is over");
+        assert!(report.only_reports_interruptions());
+    }
+    assert_eq!(delays, [10, 20, 40, 80, 160, 320, 600, 600]);
+
+    // A change is tried at once, and a step that ends resets everything.
+    world.end(report, &push, interrupted());
+    let changed = request("a", Cause::Changed);
+    let report = world.begin(&changed).expect("a change is urgent");
+    let (message, after) = world.end(report, &changed, interrupted()).remove(0);
+    assert_eq!((message.isolated, after), (true, seconds(10)));
+    world.clock.advance(after);
+    let step = world.begin(&message).expect("the lease is free");
+    let sent = world.end(step, &message, waiting("for a pod", seconds(5)));
+    assert!(!sent[0].0.isolated, "{sent:?}");
+    world.clock.advance(seconds(5));
+    let step = world.begin(&sent[0].0).expect("the lease is free");
+    assert!(!step.is_interrupted());
+}
+
+#[test]
+fn two_interrupted_steps_isolate_nothing() {
+    let world = world();
+    let push = request("a", Cause::Push);
+    for _ in 0..3 {
+        for _ in 1..INTERRUPTIONS {
+            world.begin(&push).expect("the lease is over");
+            world.clock.advance(TERM);
+        }
+        let step = world.begin(&push).expect("the lease is over");
+        assert!(step.is_interrupted() && !step.only_reports_interruptions());
+        let sent = world.end(step, &push, waiting("for a pod", seconds(5)));
+        assert!(!sent[0].0.isolated, "{sent:?}");
+    }
+}
+
+/// A release whose uninstall does not end waits, fails, and begins again.
+#[test]
+fn a_wait_between_failures_keeps_the_back_off() {
+    let world = world();
+    let mut message = request("a", Cause::Changed);
+    let mut delays = Vec::new();
+    for count in 0..9 {
+        let held = world.begin(&message).expect("the lease is free");
+        let mut outcome = match count % 3 {
+            0 => waiting("for a pod", seconds(5)),
+            _ => Outcome::done("terminating"),
+        };
+        if count % 3 == 1 {
+            outcome.wait(crate::kernel::LONGEST_RETRY);
+        }
+        if count % 3 == 2 {
+            outcome.retry(crate::kernel::LONGEST_RETRY);
+        }
+        let (next, after) = world.end(held, &message, outcome).remove(0);
+        world.clock.advance(after);
+        delays.push(after.as_secs());
+        message = next;
+    }
+    assert_eq!(delays, [5, 5, 20, 5, 20, 80, 5, 80, 320]);
+    let held = world.begin(&message).expect("the lease is free");
+    assert!(world.end(held, &message, Outcome::done("ready")).is_empty());
+    let held = world.begin(&request("a", Cause::Timer)).expect("free");
+    let mut outcome = Outcome::done("terminating");
+    outcome.wait(crate::kernel::LONGEST_RETRY);
+    assert_eq!(world.end(held, &message, outcome)[0].1, seconds(5));
+}
+
+#[test]
 fn messages_of_older_versions_are_read() {
     let text = r#"{"hub":"h","object":{"kind":"Kustomization","namespace":"apps","name":"a"},"cause":"again"}"#;
     let read: Request = serde_json::from_str(text).expect("a request");

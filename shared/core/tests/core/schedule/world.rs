@@ -227,6 +227,9 @@ impl Blobs for Stored {
     async fn delete(&self, key: &str) -> Result<()> {
         self.1.pass(self.0.delete(key)).await
     }
+    async fn delete_version(&self, key: &str, version: &Version) -> Result<bool> {
+        self.1.pass(self.0.delete_version(key, version)).await
+    }
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         self.1.pass(self.0.list(prefix)).await
     }
