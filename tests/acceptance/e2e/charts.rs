@@ -182,12 +182,13 @@ fn charts_of_a_repository_embedded() {
         "{message}"
     );
 
-    // One download of the index, and one of the archive for its three charts.
+    // One download of the index, and one of the archive for its three charts: the host confirms the
+    // archive to the other two.
     let downloads = world.requests();
     let of = |path: &str| {
-        downloads
-            .iter()
-            .filter(|(requested, _)| requested == path)
+        let requested = downloads.iter();
+        requested
+            .filter(|(requested, status)| requested == path && *status == 200)
             .count()
     };
     assert_eq!(of("/stable/app-1.1.0.tgz"), 1, "{downloads:?}");
@@ -208,6 +209,8 @@ fn charts_of_a_repository_embedded() {
     let expected = [
         ("/stable/index.yaml".to_owned(), 200),
         ("/stable/app-1.2.0.tgz".to_owned(), 200),
+        ("/stable/app-1.2.0.tgz".to_owned(), 304),
+        ("/stable/app-1.2.0.tgz".to_owned(), 304),
     ];
     assert_eq!(world.requests(), expected);
 

@@ -5,6 +5,7 @@ mod a_rename_is_not_held;
 mod children;
 mod depends;
 mod heirs;
+mod isolation;
 mod locked;
 mod refused_entries_leave_the_inventory;
 mod sources;

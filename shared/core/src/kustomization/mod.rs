@@ -160,8 +160,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         || reads_cluster(context, &owner)
         || !owner.status.conditions.is_true("Ready");
     if !is_touched {
-        let index = artifact::index(context.ports, &artifact).await;
-        let index = artifact::or_request(context, &source, index).await;
+        let index = artifact::index_of(context, &source, &artifact).await;
         let index = index.map_err(artifact_failure)?;
         if progress.memory.read_set.is_unchanged_in(&index) {
             // No file of the build has changed: only the revision moves, and no object is rendered.

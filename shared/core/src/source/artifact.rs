@@ -96,7 +96,7 @@ async fn store_index(ports: &Ports, hash: &str, index: &TreeIndex) -> Result<()>
 ///
 /// # Errors
 /// The same as [`load`].
-pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex> {
+async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex> {
     let hash = hash_of(artifact)?;
     let known = state::recall::<TreeIndex>(ports.blobs.as_ref(), &index_key(hash)).await?;
     if let Some((index, _)) = known {
@@ -179,6 +179,24 @@ async fn check_origin(
     Err(PortError::new(ErrorKind::NotFound, message))
 }
 
+/// Returns the names and ids of an artifact for an object that follows a source. Equal ids mean
+/// equal files, so an index is as private as the files. If the artifact is missing, the source is
+/// queued to store it again.
+///
+/// # Errors
+/// The same as [`load_of`].
+pub async fn index_of(
+    context: &Context<'_>,
+    source: &ObjectRef,
+    artifact: &ArtifactStatus,
+) -> Result<TreeIndex> {
+    let found = match check_origin(context, source, artifact).await {
+        Ok(()) => index(context.ports, artifact).await,
+        Err(error) => Err(error),
+    };
+    or_request(context, source, found).await
+}
+
 /// Calls [`load`] for an object that follows a source. If the artifact is missing, the source is
 /// queued to store it again.
 ///
@@ -218,11 +236,7 @@ pub async fn bytes_of(
 ///
 /// # Errors
 /// The error in `found`, or the queue's.
-pub async fn or_request<T>(
-    context: &Context<'_>,
-    source: &ObjectRef,
-    found: Result<T>,
-) -> Result<T> {
+async fn or_request<T>(context: &Context<'_>, source: &ObjectRef, found: Result<T>) -> Result<T> {
     if let Err(error) = &found
         && error.kind == ErrorKind::NotFound
     {

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use driftless_helm::index::{self, ChartVersion};
 use driftless_helm::semver::Version;
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use url::Url;
@@ -36,7 +37,7 @@ pub(super) struct Remote {
     place: ChartLocation,
     connection: Connection,
     /// The namespace of the cache of downloaded charts: the repository's object, so that a chart is
-    /// never taken from the cache of an object with other credentials.
+    /// never taken from the cache of another object.
     cache: Option<String>,
 }
 
@@ -231,36 +232,35 @@ async fn newest_tag(
     })
 }
 
-/// Returns the packed chart, from the bucket if the same repository's object downloaded it before.
+/// Returns the packed chart, from the bucket if the same repository's object downloaded it before
+/// and the host still serves it to these credentials.
 ///
 /// # Errors
 /// The download fails, or the digest is not that of the index or the registry.
 pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<Bytes, Failure> {
     match &chart.place {
         ChartLocation::Http { url, digest } => {
-            // Without a digest in the index, it is unknown whether a cached archive is still the
-            // same.
-            let name = Some(digest).filter(|digest| !digest.is_empty());
-            let name = name.map(|digest| format!("{url} {digest}"));
-            if let Some(known) = recall(context, chart, name.as_deref()).await? {
-                return Ok(known);
-            }
-            let charts = &context.ports.charts;
-            let fetched = charts
-                .get(
-                    url,
-                    &chart.connection,
-                    &Validator::default(),
-                    MAX_CHART_BYTES,
-                )
-                .await;
-            let Fetched::Body { bytes, .. } = fetched.map_err(|error| download_failure(&error))?
-            else {
-                return Err(unexpected_not_modified());
+            // The host decides with the credentials of now: they may have been revoked since.
+            let identity = chart.connection.identity().unwrap_or_default();
+            let name = format!("{url} {digest} {identity}");
+            let (known, validator) = match recall(context, chart, &name).await? {
+                Some((bytes, validator)) => (Some(bytes), validator),
+                None => (None, Validator::default()),
             };
-            check_digest(&bytes, digest, url)?;
-            remember(context, chart, name.as_deref(), &bytes).await?;
-            Ok(bytes)
+            let charts = &context.ports.charts;
+            let fetched = charts.get(url, &chart.connection, &validator, MAX_CHART_BYTES);
+            let fetched = fetched.await.map_err(|error| download_failure(&error))?;
+            match (fetched, known) {
+                (Fetched::Unchanged, Some(known)) => Ok(known),
+                (Fetched::Unchanged, None) => Err(unexpected_not_modified()),
+                (Fetched::Body { bytes, validator }, _) => {
+                    check_digest(&bytes, digest, url)?;
+                    if !validator.is_empty() {
+                        remember(context, chart, &name, &bytes, validator).await?;
+                    }
+                    Ok(bytes)
+                }
+            }
         }
         ChartLocation::Oci {
             repository,
@@ -347,20 +347,31 @@ async fn layer_of(
     let layer =
         layer.ok_or_else(|| pull(&format!("oci://{repository}:{tag} has no Helm chart layer")))?;
     let name = format!("{repository} {}", layer.digest);
-    if let Some(known) = recall(context, chart, Some(&name)).await? {
+    // The registry has served the manifest to the credentials of now.
+    if let Some((known, _)) = recall(context, chart, &name).await? {
         return Ok(known);
     }
     let bytes = charts
         .layer(repository, layer, &chart.connection, MAX_CHART_BYTES)
         .await;
     let bytes = bytes.map_err(|error| download_failure(&error))?;
-    remember(context, chart, Some(&name), &bytes).await?;
+    remember(context, chart, &name, &bytes, Validator::default()).await?;
     Ok(bytes)
 }
 
-/// Returns the key of the blob with the artifact of a downloaded archive.
-fn note_key(chart: &Remote, name: Option<&str>) -> Option<String> {
-    let text = format!("{} {}", chart.cache.as_ref()?, name?);
+/// The note about a downloaded archive.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    #[serde(flatten)]
+    artifact: ArtifactStatus,
+    /// The host's validator of the archive, for the next conditional request.
+    #[serde(default, skip_serializing_if = "Validator::is_empty")]
+    validator: Validator,
+}
+
+/// Returns the key of the note about a downloaded archive.
+fn note_key(chart: &Remote, name: &str) -> Option<String> {
+    let text = format!("{} {name}", chart.cache.as_ref()?);
     let hash = hex::encode(Sha256::digest(text));
     Some(format!("charts/{hash}.json"))
 }
@@ -368,17 +379,17 @@ fn note_key(chart: &Remote, name: Option<&str>) -> Option<String> {
 async fn recall(
     context: &Context<'_>,
     chart: &Remote,
-    name: Option<&str>,
-) -> Result<Option<Bytes>, Failure> {
+    name: &str,
+) -> Result<Option<(Bytes, Validator)>, Failure> {
     let Some(key) = note_key(chart, name) else {
         return Ok(None);
     };
     let blobs = context.ports.blobs.as_ref();
-    let Some((noted, _)) = state::recall::<ArtifactStatus>(blobs, &key).await? else {
+    let Some((noted, _)) = state::recall::<Note>(blobs, &key).await? else {
         return Ok(None);
     };
-    match artifact::bytes(context.ports, &noted).await {
-        Ok(bytes) => Ok(Some(bytes)),
+    match artifact::bytes(context.ports, &noted.artifact).await {
+        Ok(bytes) => Ok(Some((bytes, noted.validator))),
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Unreadable) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -387,15 +398,18 @@ async fn recall(
 async fn remember(
     context: &Context<'_>,
     chart: &Remote,
-    name: Option<&str>,
+    name: &str,
     bytes: &Bytes,
+    validator: Validator,
 ) -> Result<(), Failure> {
     if let Some(key) = note_key(chart, name) {
-        let ports = context.ports;
-        let stored =
-            artifact::store_file(ports, bytes.clone(), ArtifactKind::Chart, &chart.version);
-        let stored = stored.await?;
-        state::write(ports.blobs.as_ref(), &key, &stored, Precondition::None).await?;
+        let (ports, kind) = (context.ports, ArtifactKind::Chart);
+        let artifact = artifact::store_file(ports, bytes.clone(), kind, &chart.version).await?;
+        let note = Note {
+            artifact,
+            validator,
+        };
+        state::write(ports.blobs.as_ref(), &key, &note, Precondition::None).await?;
     }
     Ok(())
 }
