@@ -195,6 +195,7 @@ async fn unset(
         cause: RequestCause::Requeue,
         wait_budget: Duration::ZERO,
         events: Recorder::default(),
+        is_rehearsal: false,
     };
     let unset = variables::unset(&context, &owner).await.unwrap_or_default();
     let value = |name: String| (name.clone(), placeholder(&name));

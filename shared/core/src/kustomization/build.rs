@@ -28,6 +28,8 @@ pub struct Built {
     pub objects: Vec<Object>,
     /// All files and directories that the build read or looked up.
     pub read_set: ReadSet,
+    /// True if remote bases or files were fetched for the build.
+    pub has_remote_files: bool,
 }
 
 /// The reason that a build stopped.
@@ -78,6 +80,7 @@ fn render_and_substitute(
     Ok(Built {
         objects,
         read_set: reader.into_read_set(),
+        has_remote_files: false,
     })
 }
 

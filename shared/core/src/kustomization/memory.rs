@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 pub struct Memory {
     /// The files that the last successful build read.
     pub read_set: ReadSet,
+    /// The digest of the artifact whose files were last found to have this read set.
+    pub artifact: String,
+    /// True if that build fetched remote bases or files.
+    pub has_remote_files: bool,
     /// Digest of all other inputs of that build: the spec, the variables and the names of the keys.
     pub inputs: String,
     /// The reference to the kubeconfig of the cluster on which it was applied.

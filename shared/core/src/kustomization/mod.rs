@@ -33,19 +33,16 @@ use crate::source::{artifact, lookup};
 use crate::target::objects::{self, Denied, Item};
 use crate::target::{self, Target};
 use build::{Built, Inputs};
-use driftless_manifest::{Gvk, Object};
+use driftless_manifest::{Gvk, Object, ObjectId};
 use gate::{Gate, Later, Next};
 use memory::{Memory, Wait};
+use prune::Prune;
 use report::{Progress, Stage};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Delay until the health is checked again.
-const HEALTH_CHECK_DELAY: Duration = Duration::from_secs(5);
-/// Delay until a terminating object is checked again.
-const TERMINATION_CHECK_DELAY: Duration = Duration::from_secs(30);
 
 /// Reconciles Kustomizations as kustomize-controller does.
 pub(crate) struct Kustomizations;
@@ -81,13 +78,7 @@ impl Reconciler for Kustomizations {
         owner: Kustomization,
         _: &mut driver::Memory<Memory>,
     ) -> Report<Kustomization> {
-        let end = finalize::finalize(context, &owner).await;
-        Report {
-            status: owner.status.clone(),
-            object: owner,
-            changed: Vec::new(),
-            end,
-        }
+        finalize::finalize(context, owner).await
     }
 }
 
@@ -99,6 +90,8 @@ pub enum PruneState {
     Finished,
     /// Some objects are still terminating.
     Terminating,
+    /// The time of the step was over; the next step prunes this many objects.
+    Unfinished(usize),
     /// The prune has not begun, because it waits for children.
     Waiting(Later),
 }
@@ -157,20 +150,22 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     }
     let is_touched = !same_inputs
         || progress.memory.prune_wait.is_some()
-        || reads_cluster(context, &owner)
+        || !context.is_rehearsal && reads_cluster(context, &owner)
         || !owner.status.conditions.is_true("Ready");
-    if !is_touched {
-        let index = artifact::index_of(context, &source, &artifact).await;
-        let index = index.map_err(artifact_failure)?;
-        if progress.memory.read_set.is_unchanged_in(&index) {
-            // No file of the build has changed: only the revision moves, and no object is rendered.
-            progress.is_untouched = true;
-            progress.digest = progress.last_digest();
-            return Ok(RunEnd::Ready {
-                is_checked: false,
-                prune: PruneState::Finished,
-            });
+    // What a remote base has now, only a build can find.
+    let needs_build = context.is_rehearsal && progress.memory.has_remote_files;
+    if !is_touched && !needs_build && has_same_files(context, progress, &source, &artifact).await? {
+        // No file of the build has changed: only the revision moves, and no object is rendered.
+        progress.is_untouched = true;
+        progress.digest = progress.last_digest();
+        if context.is_rehearsal {
+            let since = context.ports.clock.now();
+            return check_health(context, progress, &target, since).await;
         }
+        return Ok(RunEnd::Ready {
+            is_checked: false,
+            prune: PruneState::Finished,
+        });
     }
     let tree = artifact::load_of(context, &source, &artifact).await;
     let tree = tree.map_err(artifact_failure)?;
@@ -178,11 +173,38 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     let since = progress.health_since(context, &artifact);
     let prune = apply_and_prune(context, progress, &target, &artifact, built).await?;
     progress.memory.inputs = digest;
+    progress.memory.artifact.clone_from(&artifact.digest);
     let end = check_health(context, progress, &target, since).await?;
     Ok(match end {
         RunEnd::Ready { is_checked, .. } => RunEnd::Ready { is_checked, prune },
-        waiting => waiting,
+        waiting => {
+            if let PruneState::Unfinished(_) = prune {
+                // The next step prunes; a step that only awaits the health would not.
+                progress.memory.wait = None;
+            }
+            waiting
+        }
     })
+}
+
+/// Checks whether the artifact has the same files of the build as the last one. The digest of the
+/// artifact decides if it is the same.
+async fn has_same_files(
+    context: &Context<'_>,
+    progress: &mut Progress<'_>,
+    source: &ObjectRef,
+    artifact: &ArtifactStatus,
+) -> Result<bool, Failure> {
+    if progress.memory.artifact == artifact.digest {
+        return Ok(true);
+    }
+    let index = artifact::index_of(context, source, artifact).await;
+    let index = index.map_err(artifact_failure)?;
+    let is_same = progress.memory.read_set.is_unchanged_in(&index);
+    if is_same {
+        progress.memory.artifact.clone_from(&artifact.digest);
+    }
+    Ok(is_same)
 }
 
 /// Checks whether the step's cause or a user's request demands a full step; after a push the files
@@ -318,6 +340,7 @@ async fn apply_and_prune(
         return Err(failure);
     }
     progress.memory.read_set = built.read_set;
+    progress.memory.has_remote_files = built.has_remote_files;
     let heirs = match gate.before_prune(progress.memory).await {
         Ok(Next::Prune(heirs)) => heirs,
         Ok(Next::Nothing) => {
@@ -334,7 +357,14 @@ async fn apply_and_prune(
             return Err(failure);
         }
     };
-    let pruned = prune::prune_among(context, target, &owner, &gate.stale, &heirs).await;
+    let prune = Prune {
+        context,
+        target,
+        heirs: &heirs,
+        rest: &new,
+        start: progress.start,
+    };
+    let pruned = prune.run(&mut progress.owner, &gate.stale).await;
     progress.pruned(pruned.changes, target.remote);
     let kept = new.union(&pruned.left);
     progress.inventory(kept.clone());
@@ -355,6 +385,7 @@ async fn apply_and_prune(
             progress.memory.inputs.clear();
             Err(failure)
         }
+        None if pruned.is_unfinished => Ok(PruneState::Unfinished(pruned.left.len())),
         None if pruned.is_terminating || !returned.is_empty() => Ok(PruneState::Terminating),
         None => Ok(PruneState::Finished),
     }
@@ -375,13 +406,16 @@ async fn release(
     }
     progress.write_inventory(context, kept).await?;
     let owner = &progress.owner;
-    let live = objects::read(target, others, &live::selector(owner), Denied::Unknown).await;
+    let selector = live::selector(owner);
+    let live = objects::read_labeled(target, others, &[&selector], Denied::Unknown).await;
     let live = live.map_err(|error| Failure::port(reason::PRUNE_FAILED, &error))?;
     let is_ours = |live: &Object| {
         let eligibility = eligibility(live, &owner.id.namespace, &owner.id.name);
         matches!(eligibility, Eligibility::Delete | Eligibility::Terminating)
     };
-    let ours: Vec<Object> = live.into_values().filter(is_ours).collect();
+    let ids: BTreeSet<ObjectId> = others.iter().map(|item| item.object.id()).collect();
+    let ours = live.into_values().filter(is_ours);
+    let ours: Vec<Object> = ours.filter(|live| ids.contains(&live.id())).collect();
     Ok(Inventory::of(&ours))
 }
 

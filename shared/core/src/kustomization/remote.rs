@@ -35,10 +35,11 @@ pub async fn build(
 ) -> Result<Built, Failure> {
     let remote = context.hub.settings.allow_remote_bases;
     let owner = owner.clone();
-    with_remotes(context, tree, move |tree| {
-        build::build(tree, &owner, &inputs, remote)
-    })
-    .await
+    let files = tree.clone();
+    let work = move |tree: &FileTree| build::build(tree, &owner, &inputs, remote);
+    let (mut built, tree) = with_remotes(context, tree, work).await?;
+    built.has_remote_files = !Arc::ptr_eq(&files, &tree);
+    Ok(built)
 }
 
 /// Returns the variables that a Kustomization's build names and that have no value and no default.
@@ -53,18 +54,18 @@ pub async fn unset(
 ) -> Result<BTreeSet<String>, Failure> {
     let remote = context.hub.settings.allow_remote_bases;
     let owner = owner.clone();
-    with_remotes(context, tree, move |tree| {
-        build::unset(tree, &owner, &inputs, remote)
-    })
-    .await
+    let work = move |tree: &FileTree| build::unset(tree, &owner, &inputs, remote);
+    let (unset, _) = with_remotes(context, tree, work).await?;
+    Ok(unset)
 }
 
 /// Runs `work` on the files, and again after each remote base or file that it needs was fetched.
+/// Returns its result, and the files with those that were fetched.
 async fn with_remotes<T: Send + 'static>(
     context: &Context<'_>,
     mut tree: Arc<FileTree>,
     work: impl Fn(&FileTree) -> Result<T, Stop> + Send + Sync + 'static,
-) -> Result<T, Failure> {
+) -> Result<(T, Arc<FileTree>), Failure> {
     let work = Arc::new(work);
     let settings = &context.hub.settings;
     let namespace = &context.id.namespace;
@@ -77,7 +78,7 @@ async fn with_remotes<T: Send + 'static>(
     for _ in 0..=MAX_REMOTES {
         let (build, files) = (work.clone(), tree.clone());
         match context.ports.compute(move || build(&files)).await? {
-            Ok(done) => return Ok(done),
+            Ok(done) => return Ok((done, tree)),
             Err(Stop::Failed(failure)) => return Err(failure),
             Err(Stop::Needs(needed)) => {
                 let fetched = hosts.fetch(&needed, Arc::make_mut(&mut tree)).await;

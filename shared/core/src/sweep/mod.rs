@@ -5,8 +5,10 @@
 mod drift;
 mod due;
 mod kubeconfigs;
+mod read_only;
 mod rehearsal;
 mod snapshot;
+mod watched;
 
 use crate::concurrent;
 use crate::failure::Failure;
@@ -17,9 +19,11 @@ use crate::schedule::Records;
 use crate::state::{self, key_part};
 use driftless_manifest::Object;
 use due::Entry;
-use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either, select};
+use futures::{FutureExt as _, StreamExt as _};
+use rehearsal::Rehearsals;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Hubs that are swept concurrently.
@@ -29,6 +33,9 @@ const QUEUE_LIMIT: Duration = Duration::from_secs(20);
 /// The limit of the time of a sweep: a function has 55 s, and must still report the hubs that it
 /// did not finish.
 const LIMIT: Duration = Duration::from_secs(45);
+
+/// The most findings that are sent in one request to the queue: those that are known at once.
+const BATCH: usize = 10;
 
 /// The result of a sweep of one hub.
 #[derive(Debug)]
@@ -126,8 +133,7 @@ async fn sweep_since(ports: &Ports, name: String, start: Duration) -> Report {
             return report;
         }
     };
-    let rest = queue_rest(ports, found, &mut report).boxed();
-    if let Err(failure) = within(clock, left(), "the check for drift", rest).await {
+    if let Err(failure) = queue_rest(ports, found, left(), &mut report).await {
         report.fail(failure);
     }
     report
@@ -154,10 +160,10 @@ async fn within<T>(
 struct Found {
     hub: Hub,
     objects: Vec<(ObjectRef, Object)>,
-    records: Records,
+    records: Arc<Records>,
     schedule: Schedule,
     /// Objects whose step may do nothing, which a rehearsal decides.
-    rehearsed: Vec<ObjectRef>,
+    rehearsed: BTreeSet<ObjectRef>,
     /// Objects that are not due.
     quiet: BTreeSet<ObjectRef>,
 }
@@ -173,7 +179,7 @@ struct Schedule {
 /// Queues the objects that are due, before any slow work.
 async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Found, Failure> {
     let hub = hub::connect(ports, name).await?;
-    let listed = list(&hub).await?;
+    let listed = list(ports, &hub).await?;
     let mut schedule = Schedule::read(ports, name).await?;
     let records = Records::read(ports, name).await?;
     let causes = schedule.causes(name, &listed.objects, &records);
@@ -185,17 +191,21 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
         .map(|(key, entry)| (key.clone(), entry.clone()))
         .collect();
 
-    let (mut requests, mut rehearsed, mut quiet) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut requests, mut rehearsed, mut quiet) =
+        (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for ((id, object), cause) in listed.objects.iter().zip(causes) {
         let known = old.get(&id.key());
-        let is_rehearsed = cause == Some(Cause::Timer) && due::may_be_noop(id, object);
+        let is_rehearsed = cause == Some(Cause::Timer)
+            && due::may_be_noop(object, known, schedule.now);
         let entry = match known {
             Some(known) if cause.is_none() || is_rehearsed => known.clone(),
             _ => Entry::queued(object, schedule.now),
         };
         schedule.entries.insert(id.key(), entry);
         match cause {
-            Some(_) if is_rehearsed => rehearsed.push(id.clone()),
+            Some(_) if is_rehearsed => {
+                rehearsed.insert(id.clone());
+            }
             Some(cause) => requests.push(Request::new(name, id.clone(), cause)),
             None => {
                 quiet.insert(id.clone());
@@ -212,15 +222,35 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
     Ok(Found {
         hub,
         objects: listed.objects,
-        records,
+        records: Arc::new(records),
         schedule,
         rehearsed,
         quiet,
     })
 }
 
+/// A result about objects that are not queued yet.
+enum Finding {
+    /// The step of the object was rehearsed; true if it would do nothing.
+    Rehearsed(ObjectRef, bool),
+    /// A kubeconfig that these objects wait for was written.
+    Written(Vec<ObjectRef>),
+    /// These objects have drifted.
+    Drifted(BTreeSet<ObjectRef>),
+}
+
 /// Queues the objects for which a rehearsal or a read of the clusters shows that a step is needed.
-async fn queue_rest(ports: &Ports, found: Found, report: &mut Report) -> Result<(), Failure> {
+/// Requests are sent as they are found. What the time limit cuts off is the first in the next sweep
+/// (rehearsals), or has another place in the order of that sweep (clusters).
+///
+/// # Errors
+/// The queue or the bucket does not answer, or the time was not sufficient.
+async fn queue_rest(
+    ports: &Ports,
+    found: Found,
+    limit: Duration,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let Found {
         hub,
         objects,
@@ -230,39 +260,84 @@ async fn queue_rest(ports: &Ports, found: Found, report: &mut Report) -> Result<
         quiet,
     } = found;
     let name = &hub.settings.name;
-    let settled = rehearsal::settled(ports, &hub, &rehearsed, &objects).await;
-    let due = rehearsed.iter().filter(|id| !settled.contains(*id));
-    let due = due.map(|id| Request::new(name, id.clone(), Cause::Timer));
-    send(ports, due.collect(), report).await?;
-    if !rehearsed.is_empty() {
-        for (id, object) in objects.iter().filter(|(id, _)| rehearsed.contains(id)) {
-            let entry = Entry::queued(object, schedule.now);
-            schedule.entries.insert(id.key(), entry);
-        }
-        schedule.write(ports).await?;
-    }
-    let written = kubeconfigs::written(&hub, &objects, &quiet, &schedule.entries).await;
-    if !written.is_empty() {
-        let requests = written.iter().cloned();
-        let requests = requests.map(|id| Request::new(name, id, Cause::Changed));
-        send(ports, requests.collect(), report).await?;
-        for (id, object) in objects.iter().filter(|(id, _)| written.contains(id)) {
-            let entry = Entry::queued(object, schedule.now);
-            schedule.entries.insert(id.key(), entry);
-        }
-        schedule.write(ports).await?;
-    }
-    let is_quiet = |(id, object)| quiet.contains(id).then_some(object);
-    let quiet: Vec<&Object> = objects
+    let by_id: BTreeMap<&ObjectRef, &Object> = objects.iter().map(|(id, one)| (id, one)).collect();
+    let mut due: Vec<(&ObjectRef, &Object)> = rehearsed
         .iter()
-        .map(|(id, object)| (id, object))
-        .filter_map(is_quiet)
+        .filter_map(|id| by_id.get_key_value(id))
+        .map(|(id, object)| (*id, *object))
         .collect();
-    let drifted = drift::drifted(ports, &hub, &quiet, &records)
-        .await
-        .into_iter();
-    let drifted = drifted.map(|id| Request::new(name, id, Cause::Drift));
-    send(ports, drifted.collect(), report).await
+    due.sort_by_key(|(id, _)| schedule.entries.get(&id.key()).map(Entry::at));
+    // A rehearsal does not read what was applied; the check for drift does.
+    let is_checked = |(id, _): &&(ObjectRef, Object)| quiet.contains(id) || rehearsed.contains(id);
+    let checked: Vec<&Object> = objects
+        .iter()
+        .filter(is_checked)
+        .map(|(_, object)| object)
+        .collect();
+    let flux = match due.is_empty() {
+        true => Vec::new(),
+        false => objects.iter().map(|(_, object)| object.clone()).collect(),
+    };
+    let rehearsals = Rehearsals::new(ports, &hub, records.clone(), flux);
+    let rehearsals = rehearsals.run(due);
+    let rehearsals = rehearsals.map(|(id, is_noop)| Finding::Rehearsed(id, is_noop));
+    let entries = schedule.entries.clone();
+    let written = kubeconfigs::written(&hub, &objects, &quiet, &entries);
+    let written = written.map(Finding::Written).into_stream();
+    let drifted = drift::drifted(ports, &hub, &checked, &records).map(Finding::Drifted);
+    let findings = [rehearsals.boxed(), written.boxed(), drifted.boxed()];
+    let mut findings = futures::stream::select_all(findings).ready_chunks(BATCH);
+
+    let mut end = ports.clock.timeout(limit);
+    let mut is_changed = false;
+    let ended = loop {
+        let chunk = match select(end, findings.next()).await {
+            Either::Left(_) => {
+                let seconds = limit.as_secs();
+                let message = format!("the check for drift did not finish within {seconds} s");
+                break Err(Failure::retry(reason::FAILED, message));
+            }
+            Either::Right((Some(chunk), left)) => {
+                end = left;
+                chunk
+            }
+            Either::Right((None, _)) => break Ok(()),
+        };
+        let mut requests = Vec::new();
+        for finding in chunk {
+            let (ids, cause) = match finding {
+                Finding::Rehearsed(id, true) => {
+                    let known = schedule.entries.remove(&id.key());
+                    let entry = known.map(|known| known.rehearsed(schedule.now));
+                    schedule
+                        .entries
+                        .extend(entry.map(|entry| (id.key(), entry)));
+                    is_changed = true;
+                    continue;
+                }
+                Finding::Rehearsed(id, false) => (BTreeSet::from([id]), Cause::Timer),
+                Finding::Written(ids) => (BTreeSet::from_iter(ids), Cause::Changed),
+                Finding::Drifted(ids) => (ids, Cause::Drift),
+            };
+            for id in ids {
+                if cause != Cause::Drift
+                    && let Some(object) = by_id.get(&id)
+                {
+                    let entry = Entry::queued(object, schedule.now);
+                    schedule.entries.insert(id.key(), entry);
+                    is_changed = true;
+                }
+                requests.push(Request::new(name, id, cause.clone()));
+            }
+        }
+        if let Err(failure) = send(ports, requests, report).await {
+            break Err(failure);
+        }
+    };
+    if is_changed {
+        schedule.write(ports).await?;
+    }
+    ended
 }
 
 /// Queues requests, and adds them to the report.
@@ -344,10 +419,10 @@ struct Listed {
 ///
 /// # Errors
 /// No kind can be listed.
-async fn list(hub: &Hub) -> Result<Listed, Failure> {
+async fn list(ports: &Ports, hub: &Hub) -> Result<Listed, Failure> {
     let lists = FluxKind::ALL
         .into_iter()
-        .map(|kind| async move { (kind, hub.list(kind).await) }.boxed());
+        .map(|kind| async move { (kind, watched::flux_objects(ports, hub, kind).await) }.boxed());
     let mut listed = Listed {
         objects: Vec::new(),
         failed: Vec::new(),
@@ -357,10 +432,7 @@ async fn list(hub: &Hub) -> Result<Listed, Failure> {
     let mut first = None;
     for (kind, list) in concurrent::run(FluxKind::ALL.len(), lists.collect()).await {
         match list {
-            Ok(objects) => {
-                let known = |object: Object| Some((ObjectRef::of(&object)?, object));
-                listed.objects.extend(objects.into_iter().filter_map(known));
-            }
+            Ok(objects) => listed.objects.extend(objects),
             Err(error) => {
                 listed.failed.push(format!("{}/", kind.plural()));
                 messages.push(format!("{kind}: {error}"));

@@ -1,212 +1,146 @@
-//! Finds HelmReleases that need no step, by a rehearsal of their step.
+//! Finds objects that need no step, by a rehearsal of their step.
 //!
-//! A rehearsal runs the same step over ports that only read, from one [`Snapshot`] for all
-//! rehearsals. It ends as soon as the step would write something or read a chart: then a message is
-//! queued, and the real step reads and decides again. A rehearsal that runs to its end has shown
-//! that the real step would do nothing.
+//! A rehearsal runs the same step over ports that only read ([`super::read_only`]), from one
+//! [`Snapshot`] for all rehearsals. It ends as soon as the step would write something, download
+//! files or read an artifact: then a message is queued, and the real step reads and decides again.
+//! A rehearsal that runs to its end has shown that the real step would do nothing.
+//!
+//! A rehearsal does not compare what a Kustomization applied with the live objects: the sweep's
+//! check for drift does that in each minute.
 
+use super::read_only::{ReadOnly, Sources};
 use super::snapshot::Snapshot;
-use crate::concurrent;
-use crate::driver;
-use crate::flux::ObjectRef;
+use crate::driver::{self, Reconciler};
+use crate::flux::{FluxKind, ObjectRef};
 use crate::helmrelease::HelmReleases;
 use crate::hub::Hub;
 use crate::kernel::{Context, Outcome, Recorder};
-use crate::ports::{
-    Access, BlobEntry, Blobs, Cause, Cluster, Clusters, Gate, GatedCluster, Impersonation, Ports,
-    Precondition, Put, Queue, Request, Result, Version,
-};
-use crate::source::artifact;
-use async_trait::async_trait;
-use bytes::Bytes;
+use crate::kustomization::Kustomizations;
+use crate::ports::{Cause, Ports};
+use crate::schedule::Records;
+use crate::source::reconciler::Sources as SourcesOf;
+use crate::source::{bucket, consumers, git, helm_chart, helm_repository, oci};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
-use futures::future::{AbortHandle, Abortable, pending};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use futures::future::{AbortHandle, Abortable, Either, select};
+use futures::stream::{BoxStream, StreamExt as _};
+use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Steps that are rehearsed concurrently.
 const CONCURRENCY: usize = 16;
-
-/// Returns those of the `due` HelmReleases whose step would do nothing; `all` are the hub's Flux
-/// objects that were listed.
-pub async fn settled(
-    ports: &Ports,
-    hub: &Hub,
-    due: &[ObjectRef],
-    all: &[(ObjectRef, Object)],
-) -> BTreeSet<ObjectRef> {
-    if due.is_empty() {
-        return BTreeSet::new();
-    }
-    let flux: Vec<Object> = all.iter().map(|(_, object)| object.clone()).collect();
-    let session = Session {
-        hub: Arc::new(Snapshot::new(hub.cluster.clone(), Some(Arc::new(flux)))),
-        clusters: ports.clusters.clone(),
-        others: Arc::default(),
-    };
-    let due: BTreeSet<&ObjectRef> = due.iter().collect();
-    let candidates = all.iter().filter(|(id, _)| due.contains(id));
-    let rehearsals = candidates.map(|(id, object)| {
-        let session = &session;
-        async move {
-            let is_settled = session.rehearse(ports, hub, id, object).await;
-            is_settled.then(|| id.clone())
-        }
-        .boxed()
-    });
-    let settled = concurrent::run(CONCURRENCY, rehearsals.collect()).await;
-    settled.into_iter().flatten().collect()
-}
+/// The limit of the time of a rehearsal: a host that hangs must not delay the other rehearsals.
+const LIMIT: Duration = Duration::from_secs(8);
 
 /// The snapshots that all rehearsals of a sweep share.
-struct Session {
-    hub: Arc<Snapshot>,
-    clusters: Arc<dyn Clusters>,
-    others: Others,
+pub struct Rehearsals<'a> {
+    ports: &'a Ports,
+    hub: &'a Hub,
+    records: Arc<Records>,
+    flux: Arc<Vec<Object>>,
+    snapshot: Arc<Snapshot>,
+    sources: Sources,
 }
 
-/// A snapshot for each server and user: one user must not read what only another one may.
-type Others = Arc<Mutex<Vec<(Access, Option<Impersonation>, Arc<Snapshot>)>>>;
+impl<'a> Rehearsals<'a> {
+    /// Prepares rehearsals; `flux` are the hub's Flux objects that were listed.
+    pub fn new(ports: &'a Ports, hub: &'a Hub, records: Arc<Records>, flux: Vec<Object>) -> Self {
+        let flux = Arc::new(flux);
+        Self {
+            ports,
+            hub,
+            records,
+            snapshot: Arc::new(Snapshot::new(hub.cluster.clone(), Some(flux.clone()))),
+            flux,
+            sources: Sources::new(ports.clusters.clone()),
+        }
+    }
 
-impl Session {
-    async fn rehearse(&self, ports: &Ports, hub: &Hub, id: &ObjectRef, object: &Object) -> bool {
-        let (stop, registration) = AbortHandle::new_pair();
-        let ports = Ports {
-            blobs: Arc::new(ReadOnlyBlobs(ports.blobs.clone(), stop.clone())),
-            queue: Arc::new(ClosedQueue(stop.clone())),
-            clusters: Arc::new(SnapshotClusters {
-                clusters: self.clusters.clone(),
-                others: self.others.clone(),
-                stop: stop.clone(),
-            }),
-            ..ports.clone()
+    /// Rehearses the steps of objects, and returns each with true if its step would do nothing, in
+    /// the order in which the rehearsals end.
+    pub fn run<'s>(
+        &'s self,
+        objects: Vec<(&'s ObjectRef, &'s Object)>,
+    ) -> BoxStream<'s, (ObjectRef, bool)> {
+        let rehearsals = objects.into_iter().map(move |(id, object)| {
+            async move { (id.clone(), self.is_settled(id, object).await) }.boxed()
+        });
+        let rehearsals: Vec<_> = rehearsals.collect();
+        futures::stream::iter(rehearsals)
+            .buffer_unordered(CONCURRENCY)
+            .boxed()
+    }
+
+    /// Returns whether the chart was made of the artifact that its source has now: then it is what
+    /// a step would make.
+    fn is_chart_of_artifact(&self, object: &Object) -> bool {
+        let text = |object: &Object, pointer: &str| {
+            let text = object.pointer(pointer).and_then(Value::as_str);
+            text.map(str::to_owned).filter(|text| !text.is_empty())
         };
+        let Some(source) = consumers::source_of(object.clone()) else {
+            return false;
+        };
+        let found = self
+            .flux
+            .iter()
+            .find(|one| ObjectRef::of(one).as_ref() == Some(&source));
+        let current = found.and_then(|source| text(source, "/status/artifact/revision"));
+        current.is_some() && current == text(object, "/status/observedSourceArtifactRevision")
+    }
+
+    async fn is_settled(&self, id: &ObjectRef, object: &Object) -> bool {
+        if id.kind == FluxKind::HelmChart && self.is_chart_of_artifact(object) {
+            return true;
+        }
+        let (stop, registration) = AbortHandle::new_pair();
+        let read_only = ReadOnly {
+            hub: &self.hub.settings.name,
+            id,
+            records: &self.records,
+            sources: &self.sources,
+            stop,
+        };
+        let ports = read_only.ports(self.ports);
         let context = Context {
             ports: &ports,
             hub: Hub {
-                cluster: staged(self.hub.clone(), stop),
-                ..hub.clone()
+                cluster: read_only.cluster(self.snapshot.clone()),
+                ..self.hub.clone()
             },
             id: id.clone(),
             cause: Cause::Timer,
             wait_budget: Duration::ZERO,
             events: Recorder::default(),
+            is_rehearsal: true,
         };
-        let step = driver::rehearse::<HelmReleases>(&context, object.clone());
-        match Abortable::new(step, registration).await {
-            Ok(Ok(Some(outcome))) => is_nothing(&outcome),
+        let step = Abortable::new(rehearse(&context, object.clone()), registration).boxed();
+        match select(step, self.ports.clock.timeout(LIMIT)).await {
+            Either::Left((Ok(Some(outcome)), _)) => is_nothing(&outcome),
             _ => false,
         }
     }
 }
 
+/// Runs the step of an object; `None` if it failed or would change its memory.
+async fn rehearse(context: &Context<'_>, object: Object) -> Option<Outcome> {
+    match context.id.kind {
+        FluxKind::GitRepository => run::<SourcesOf<git::Git>>(context, object).await,
+        FluxKind::OCIRepository => run::<SourcesOf<oci::Oci>>(context, object).await,
+        FluxKind::Bucket => run::<SourcesOf<bucket::Objects>>(context, object).await,
+        FluxKind::HelmRepository => run::<SourcesOf<helm_repository::Helm>>(context, object).await,
+        FluxKind::HelmChart => run::<SourcesOf<helm_chart::Helm>>(context, object).await,
+        FluxKind::Kustomization => run::<Kustomizations>(context, object).await,
+        FluxKind::HelmRelease => run::<HelmReleases>(context, object).await,
+        _ => None,
+    }
+}
+
+async fn run<R: Reconciler>(context: &Context<'_>, object: Object) -> Option<Outcome> {
+    driver::rehearse::<R>(context, object).await.ok().flatten()
+}
+
 fn is_nothing(outcome: &Outcome) -> bool {
     outcome.requeue_after.is_none() && outcome.enqueue.is_empty() && outcome.failure.is_none()
-}
-
-/// Aborts the rehearsal, and never returns.
-async fn stop<T>(handle: &AbortHandle) -> T {
-    handle.abort();
-    pending().await
-}
-
-/// The bucket for reads only, without the content of artifacts.
-struct ReadOnlyBlobs(Arc<dyn Blobs>, AbortHandle);
-
-#[async_trait]
-impl Blobs for ReadOnlyBlobs {
-    async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
-        match artifact::is_key(key) {
-            true => stop(&self.1).await,
-            false => self.0.get(key).await,
-        }
-    }
-    async fn put(&self, _: &str, _: Bytes, _: Precondition) -> Result<Put> {
-        stop(&self.1).await
-    }
-    async fn delete(&self, _: &str) -> Result<()> {
-        stop(&self.1).await
-    }
-    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
-        self.0.list(prefix).await
-    }
-    async fn size(&self, key: &str) -> Result<Option<u64>> {
-        self.0.size(key).await
-    }
-    async fn set_aside(&self, _: &str, _: &Version) -> Result<()> {
-        stop(&self.1).await
-    }
-    fn url(&self, key: &str) -> String {
-        self.0.url(key)
-    }
-}
-
-/// A queue whose use ends the rehearsal.
-struct ClosedQueue(AbortHandle);
-
-#[async_trait]
-impl Queue for ClosedQueue {
-    async fn send(&self, _: Vec<(Request, Duration)>) -> Result<()> {
-        stop(&self.0).await
-    }
-}
-
-/// The port to other clusters, and to the hub as other users.
-struct SnapshotClusters {
-    clusters: Arc<dyn Clusters>,
-    others: Others,
-    stop: AbortHandle,
-}
-
-impl SnapshotClusters {
-    fn find(&self, access: &Access, user: Option<&Impersonation>) -> Option<Arc<Snapshot>> {
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut fitting = others
-            .iter()
-            .filter(|(other, other_user, _)| other == access && other_user.as_ref() == user);
-        fitting.next().map(|(_, _, snapshot)| snapshot.clone())
-    }
-}
-
-#[async_trait]
-impl Clusters for SnapshotClusters {
-    async fn connect(
-        &self,
-        access: &Access,
-        user: Option<&Impersonation>,
-    ) -> Result<Arc<dyn Cluster>> {
-        let snapshot = match self.find(access, user) {
-            Some(known) => known,
-            None => {
-                let cluster = self.clusters.connect(access, user).await?;
-                // Another rehearsal may have been faster.
-                self.find(access, user).unwrap_or_else(|| {
-                    let new = Arc::new(Snapshot::new(cluster, None));
-                    let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-                    others.push((access.clone(), user.cloned(), new.clone()));
-                    new
-                })
-            }
-        };
-        Ok(staged(snapshot, self.stop.clone()))
-    }
-}
-
-/// A gate that ends the rehearsal at any write to a cluster, including dry runs.
-struct Stop(AbortHandle);
-
-#[async_trait]
-impl Gate for Stop {
-    async fn pass(&self) -> Result<()> {
-        stop(&self.0).await
-    }
-}
-
-fn staged(snapshot: Arc<Snapshot>, handle: AbortHandle) -> Arc<dyn Cluster> {
-    Arc::new(GatedCluster {
-        cluster: snapshot,
-        gate: Arc::new(Stop(handle)),
-    })
 }

@@ -18,6 +18,7 @@ use crate::source::consumers;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ const LOST: Duration = Duration::from_secs(50);
 /// The interval of an object whose own interval cannot be read: its step reports that in the
 /// status.
 const FALLBACK: Duration = Duration::from_secs(600);
+/// The time after which a step of a ready object runs even if a rehearsal would show that it does
+/// nothing: what only a full step can see is found within a day. Up to an eighth of it is
+/// subtracted, so that the steps of a fleet that was created at once do not run at once.
+const FULL_STEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The interval of a HelmRepository without one: the default of its CRD.
 const HELM_REPOSITORY: Duration = Duration::from_secs(60);
 
@@ -34,6 +39,10 @@ const HELM_REPOSITORY: Duration = Duration::from_secs(60);
 pub struct Entry {
     /// The time in seconds since 1970.
     at: f64,
+    /// The time of the last message, in seconds since 1970. It is before `at` if rehearsals have
+    /// shown since that no step is needed.
+    #[serde(default)]
+    queued: f64,
     /// The object's generation then.
     generation: i64,
     /// The object's `requestedAt` annotation then.
@@ -53,10 +62,27 @@ impl Entry {
             .to_owned();
         Self {
             at: now.as_secs_f64(),
+            queued: now.as_secs_f64(),
             generation: generation(object),
             requested,
             uid: object.meta("uid").to_owned(),
         }
+    }
+
+    /// Returns the entry of an object whose rehearsal shows now that no step is needed.
+    #[must_use]
+    pub fn rehearsed(self, now: Duration) -> Self {
+        Self {
+            at: now.as_secs_f64(),
+            ..self
+        }
+    }
+
+    /// Returns whether a full step of a ready object is due.
+    fn is_full_step_due(&self, now: Duration) -> bool {
+        let byte = Sha256::digest(&self.uid).first().copied();
+        let early = FULL_STEP / 8 * u32::from(byte.unwrap_or_default()) / 255;
+        now.as_secs_f64() - self.queued >= (FULL_STEP - early).as_secs_f64()
     }
 
     /// Returns whether the entry is for this object and its current generation.
@@ -185,7 +211,7 @@ fn period(id: &ObjectRef, object: &Object) -> Duration {
 /// Returns whether the record of an object's schedule may change the result of [`due`].
 pub fn depends_on_record(object: &Object, cause: Option<&Cause>) -> bool {
     match cause {
-        Some(Cause::Timer) => true,
+        Some(Cause::Timer | Cause::Source) => true,
         Some(_) => false,
         // An object that waits or is retried has a message; a stalled one has none.
         None => {
@@ -208,6 +234,8 @@ pub fn settled(
 ) -> Option<Cause> {
     match cause {
         Some(Cause::Timer) if record.is_busy(now) => None,
+        // Its steps did not end, so its status cannot be at the revision of the source.
+        Some(Cause::Source) if record.is_isolated() && record.is_busy(now) => None,
         // A step reconciled the object before the timer saw it.
         Some(Cause::Timer) if known.is_none() && is_observed(object) => None,
         None if record.is_lost(now) => Some(Cause::Timer),
@@ -215,11 +243,14 @@ pub fn settled(
     }
 }
 
-/// Returns whether the step of a due object may do nothing, which a rehearsal decides.
-pub fn may_be_noop(id: &ObjectRef, object: &Object) -> bool {
-    id.kind == FluxKind::HelmRelease
+/// Returns whether the step of an object whose interval is over may do nothing, which a rehearsal
+/// decides.
+pub fn may_be_noop(object: &Object, known: Option<&Entry>, now: Duration) -> bool {
+    let is_full_step_due = |known: &Entry| known.is_full_step_due(now);
+    known.is_some_and(|known| !is_full_step_due(known))
         && object.meta("deletionTimestamp").is_empty()
         && is_ready(object)
+        && is_observed(object)
 }
 
 /// Returns whether an apply has just created the object, and so has queued it.

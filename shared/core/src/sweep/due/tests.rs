@@ -22,6 +22,7 @@ fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Ca
     let source = ObjectRef::new(FluxKind::GitRepository, "team", "fleet");
     let known = Entry {
         at: 1000.0,
+        queued: 1000.0,
         generation: 2,
         requested: String::new(),
         uid: String::new(),
@@ -215,4 +216,31 @@ fn charts_follow_their_sources() {
     assert!(!after(119, bucket) && after(120, bucket));
     assert!(!after(59, repository("default")) && after(60, repository("default")));
     assert!(!after(1_000_000, repository("oci")));
+}
+
+#[test]
+fn a_full_step_is_due_once_a_day() {
+    let hours = |hours: u64| Duration::from_secs(hours * 3600);
+    let ready = |uid: &str| {
+        let (_, object) = object(|object| {
+            object["metadata"]["uid"] = uid.into();
+            object["status"]["conditions"][0]["observedGeneration"] = 2.into();
+        });
+        object
+    };
+    let start = hours(1000);
+    let is_rehearsed = |uid: &str, after: Duration| {
+        let object = ready(uid);
+        // Rehearsals move the interval, and not the full step.
+        let entry = Entry::queued(&object, start).rehearsed(start + after);
+        assert_eq!(entry.at(), start + after);
+        may_be_noop(&object, Some(&entry), start + after)
+    };
+    let uids = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    assert!(uids.iter().all(|uid| is_rehearsed(uid, hours(20))));
+    assert!(!uids.iter().any(|uid| is_rehearsed(uid, hours(24))));
+    let early = uids.iter().filter(|uid| !is_rehearsed(uid, hours(22)));
+    let early = early.count();
+    assert!((1..uids.len()).contains(&early), "not all at once: {early}");
+    assert!(!may_be_noop(&ready("a"), None, start), "never queued");
 }
