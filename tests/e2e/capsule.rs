@@ -66,7 +66,7 @@ fn kubeconfig(secret: &Value) -> String {
 fn failures(world: &Embedded) -> Vec<String> {
     let reports = world.capsule();
     let failures = reports.iter().flat_map(|report| &report.failures);
-    failures.map(|failure| failure.message.clone()).collect()
+    failures.map(ToString::to_string).collect()
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn failures(report: &Report) -> impl Iterator<Item = String> {
     report
         .failures
         .iter()
-        .map(|failure| format!("{}: {}", report.hub, failure.message))
+        .map(|failure| format!("{}: {failure}", report.hub))
 }
 
 fn summarize(report: &Report) -> Value {

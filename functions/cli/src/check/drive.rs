@@ -279,6 +279,8 @@ impl<'a> Drive<'a> {
                 }
             }
         }
+        let owners = self.world.capsule_findings();
+        owners.into_iter().for_each(|one| report.fail_owner(one));
         self.note_refused_objects(&rows, &mut diagnostics);
         policies::note_unevaluated(&rows, &mut diagnostics);
         policies::note_warnings(self.world, &mut diagnostics);

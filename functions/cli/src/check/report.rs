@@ -4,7 +4,7 @@ use super::Format;
 use super::assumed::ASSUMED;
 use super::diagnostic::{Diagnostic, Diagnostics, Occurrences, list};
 use super::formats;
-use crate::embedded::{Finding, Row, State, World};
+use crate::embedded::{Finding, OwnerFinding, Row, State, World};
 use crate::error::Error;
 use crate::fleet::{Fleet, HubPlan};
 use crate::{output, term};
@@ -105,6 +105,17 @@ impl Report {
             let occurrences = self.errors.entry(error).or_default();
             occurrences.hubs.insert(row.hub.clone());
         }
+    }
+
+    /// Adds a failure of Capsule's addon.
+    pub fn fail_owner(&mut self, failure: OwnerFinding) {
+        let error = Diagnostic {
+            about: Some(failure.about().to_owned()),
+            place: failure.finding.place,
+            message: failure.finding.message,
+        };
+        let occurrences = self.errors.entry(error).or_default();
+        occurrences.hubs.insert(failure.hub);
     }
 
     /// Adds a note if more than three in four Kustomizations of the files were not reached or could

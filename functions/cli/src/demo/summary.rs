@@ -44,15 +44,27 @@ pub async fn print(
         .iter()
         .filter(|row| row.state != State::Ready)
         .collect();
+    let owners = world.capsule_findings();
     if as_json {
         let objects: Vec<Value> = lines.iter().map(Line::json).collect();
-        output::print_json(&json!({"ready": failed.is_empty(), "objects": objects}))?;
+        output::print_json(
+            &json!({"ready": failed.is_empty() && owners.is_empty(), "objects": objects}),
+        )?;
     } else {
         let cells: Vec<Vec<String>> = lines.iter().map(Line::cells).collect();
         term::result(&table::render(
             &["Cluster", "Object", "Revision", "State"],
             &cells,
         ))?;
+    }
+    for owner in &owners {
+        term::failure(&owner.to_string());
+    }
+    if let (None, Some(first)) = (failed.first(), owners.first()) {
+        let (about, message) = (first.about(), &first.finding.message);
+        return Err(Error::new(format!(
+            "the Capsule addon failed, first for {about}: {message}"
+        )));
     }
     match failed.first() {
         None if rows.is_empty() => Err(Error::new("the fleet has no objects")),

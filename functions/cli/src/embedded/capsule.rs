@@ -1,14 +1,16 @@
 //! Capsule on an embedded hub: the kubeconfig of an annotated account points to the hub, with
 //! exactly the rights that Capsule gives the owner of a Tenant.
 
-use super::{Row, World};
+use super::{Finding, Row, World};
 use crate::error::Error;
-use driftless_core::capsule;
+use driftless_core::capsule::{self, AccountFailure};
 use driftless_core::hub::{CapsuleProxy, Hub};
 use driftless_core::ports::Cluster as _;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{MutexGuard, PoisonError};
 
 /// The API of Capsule's objects.
 const CAPSULE: &str = "capsule.clastix.io/v1beta2";
@@ -38,6 +40,34 @@ pub(super) fn proxy(hub: &str) -> CapsuleProxy {
     }
 }
 
+/// A failure of Capsule's addon, which no Flux object reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerFinding {
+    /// The name of the hub.
+    pub hub: String,
+    /// The account whose kubeconfig or rights are missing; `None` if all accounts are concerned.
+    pub account: Option<String>,
+    /// The error.
+    pub finding: Finding,
+}
+
+impl OwnerFinding {
+    /// Returns the account, or the name of the addon.
+    pub fn about(&self) -> &str {
+        self.account.as_deref().unwrap_or("capsule-addon-fluxcd")
+    }
+}
+
+impl fmt::Display for OwnerFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { place, message } = &self.finding;
+        if let Some(place) = place {
+            write!(f, "{place}: ")?;
+        }
+        write!(f, "{}: {}: {message}", self.hub, self.about())
+    }
+}
+
 impl World {
     /// Does the work of Capsule and its addon on every hub with Tenants: the owners' kubeconfigs,
     /// their rights in the Tenants' namespaces, and the Secrets that are replicated into these.
@@ -50,6 +80,7 @@ impl World {
         for cluster in &self.hubs {
             let hub = self.hub(&cluster.name).await?;
             let tenants = list(&hub, CAPSULE, "Tenant").await?;
+            self.failures().remove(&cluster.name);
             if tenants.is_empty() {
                 continue;
             }
@@ -57,12 +88,31 @@ impl World {
             any |= self.provision(&cluster.name, &tenants).await?;
             let report = capsule::reconcile(&self.ports, &hub).await;
             any |= !report.applied.is_empty();
+            self.failures().insert(report.hub, report.failures);
             any |= self.adopt(&hub, &tenants, rows).await?;
             for tenant in &tenants {
                 any |= self.serve(&hub, tenant).await?;
             }
         }
         Ok(any)
+    }
+
+    /// Returns the failures of the newest work of Capsule's addon.
+    pub fn capsule_findings(&self) -> Vec<OwnerFinding> {
+        let failures = self.failures().clone();
+        let of_hub = |(hub, failures): (String, Vec<AccountFailure>)| {
+            failures.into_iter().map(move |failure| OwnerFinding {
+                hub: hub.clone(),
+                account: failure.account.as_ref().map(ToString::to_string),
+                finding: self.finding_of(failure.account.as_ref(), &failure.failure.message),
+            })
+        };
+        failures.into_iter().flat_map(of_hub).collect()
+    }
+
+    fn failures(&self) -> MutexGuard<'_, BTreeMap<String, Vec<AccountFailure>>> {
+        let failures = self.capsule_failures.lock();
+        failures.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Creates the roles by which owners create and delete namespaces.

@@ -54,7 +54,7 @@ impl World {
         // No object of the fleet applies a hub's root: search the repository for it.
         let root = match &row.owner {
             Some(_) => None,
-            None => self.place_of(&row.id, &row.message),
+            None => self.place_of(&id_of(&row.id), &row.message),
         };
         let itself = |line: &str| {
             let Some(((files, _), place)) = itself.as_ref() else {
@@ -118,11 +118,22 @@ impl World {
         Ok(taken.map(|(root, tree)| (self.files_of(&root, tree), build)))
     }
 
+    /// Returns the finding of a message about an object that no Flux object reports: at the file
+    /// of the object that the message mentions if a file contains it, else at the object's own.
+    pub(super) fn finding_of(&self, id: Option<&ObjectId>, message: &str) -> Finding {
+        let named = object_of(message).filter(|id| self.is_in_files(id));
+        let place = named
+            .as_ref()
+            .or(id)
+            .and_then(|id| self.place_of(id, message));
+        Finding::new(place, message)
+    }
+
     /// Searches the files of all directories for an object.
-    fn place_of(&self, id: &ObjectRef, message: &str) -> Option<Place> {
+    fn place_of(&self, id: &ObjectId, message: &str) -> Option<Place> {
         self.git.trees().into_iter().find_map(|(root, tree)| {
             let files = self.files_of(&root, tree);
-            let place = files.of_object(&Build::of("."), &id_of(id), message)?;
+            let place = files.of_object(&Build::of("."), id, message)?;
             Some(files.of_field(place, message))
         })
     }
@@ -154,9 +165,12 @@ impl World {
 
     /// Checks whether a file contains an object of this kind and name.
     pub fn has_object(&self, id: &ObjectRef) -> bool {
-        let id = id_of(id);
+        self.is_in_files(&id_of(id))
+    }
+
+    fn is_in_files(&self, id: &ObjectId) -> bool {
         let mut trees = self.git.trees().into_iter();
-        trees.any(|(root, tree)| self.files_of(&root, tree).has(&id))
+        trees.any(|(root, tree)| self.files_of(&root, tree).has(id))
     }
 
     /// Returns the files of a tree, from the cache if the tree is unchanged.

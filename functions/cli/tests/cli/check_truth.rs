@@ -381,17 +381,18 @@ fn the_address_and_root_are_read_from_the_clone() {
     );
 }
 
+fn capsule_definition(kind: &str, plural: &str) -> String {
+    format!(
+        "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {plural}.capsule.clastix.io\n\
+         spec:\n  group: capsule.clastix.io\n  scope: Cluster\n  names: {{kind: {kind}, plural: {plural}}}\n  versions:\n  - name: \
+         v1beta2\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema: {{type: object, \
+         x-kubernetes-preserve-unknown-fields: true}}\n"
+    )
+}
+
 /// Creates a fleet with Capsule's definitions, a Tenant whose owner is an annotated account, and
 /// objects that are applied as that account.
-fn capsule_fleet() -> tempfile::TempDir {
-    let definition = |kind: &str, plural: &str| {
-        format!(
-            "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {plural}.capsule.clastix.io\n\
-             spec:\n  group: capsule.clastix.io\n  scope: Cluster\n  names: {{kind: {kind}, plural: {plural}}}\n  versions:\n  - name: \
-             v1beta2\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema: {{type: object, \
-             x-kubernetes-preserve-unknown-fields: true}}\n"
-        )
-    };
+pub fn capsule_fleet() -> tempfile::TempDir {
     let tenant = "---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: oil-system\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  \
                   name: gitops-reconciler\n  namespace: oil-system\n  annotations:\n    capsule.addon.fluxcd/enabled: \"true\"\n---\n\
                   apiVersion: capsule.clastix.io/v1beta2\nkind: Tenant\nmetadata:\n  name: oil\nspec:\n  owners:\n  - name: \
@@ -404,8 +405,8 @@ fn capsule_fleet() -> tempfile::TempDir {
     fleet(&[
         (
             "clusters/one/definitions.yaml",
-            definition("Tenant", "tenants")
-                + &definition("GlobalTenantResource", "globaltenantresources"),
+            capsule_definition("Tenant", "tenants")
+                + &capsule_definition("GlobalTenantResource", "globaltenantresources"),
         ),
         ("clusters/one/tenant.yaml", tenant.to_owned()),
         ("clusters/one/apps.yaml", apps.to_owned()),
@@ -439,6 +440,63 @@ fn an_owner_of_a_capsule_tenant_has_its_own_rights() {
             None => assert_eq!(errors, Vec::<String>::new()),
         }
     }
+}
+
+/// The addon reports its failures in no Flux object.
+#[test]
+fn failures_of_the_capsule_addon_are_errors() {
+    let of_account = |namespace: &str, name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {namespace}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: \
+             {name}\n  namespace: {namespace}\n  annotations:\n    capsule.addon.fluxcd/enabled: \"true\"\n---\napiVersion: \
+             capsule.clastix.io/v1beta2\nkind: Tenant\nmetadata:\n  name: {namespace}\nspec:\n  owners:\n  - name: \
+             system:serviceaccount:{namespace}:{name}\n    kind: ServiceAccount\n"
+        )
+    };
+    let foreign = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: first\n  namespace: oil-system\n---\napiVersion: v1\nkind: \
+                   Secret\nmetadata:\n  name: gitops-reconciler-kubeconfig\n  namespace: oil-system\nstringData:\n  token: a\n";
+    let platform = |files: &[(&str, &str)]| {
+        let platform = capsule_fleet();
+        let directory = platform.path().join("clusters/one");
+        for (file, text) in files {
+            std::fs::write(directory.join(file), text).expect("write a file");
+        }
+        std::fs::remove_file(directory.join("apps.yaml")).expect("remove a file");
+        platform
+    };
+
+    let exists = platform(&[("foreign.yaml", foreign)]);
+    let done = check(exists.path(), &["-o", "json"]);
+    let (errors, _) = findings(&done, exists.path());
+    let words = "Secret/oil-system/gitops-reconciler-kubeconfig exists and was not created by the Capsule addon: rename or delete it";
+    are(&errors, &[("clusters/one/foreign.yaml:7:", words)]);
+    let json: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(
+        json["errors"][0]["object"],
+        "ServiceAccount/oil-system/gitops-reconciler"
+    );
+    assert_eq!(json["errors"][0]["hubs"], serde_json::json!(["one"]));
+
+    let (one, other) = (of_account("gas", "a-b"), of_account("gas-a", "b"));
+    let clash = platform(&[("one.yaml", &one), ("other.yaml", &other)]);
+    let (errors, _) = checked(clash.path(), &[]);
+    let words = "gas/a-b and gas-a/b would share the object ClusterRole/gas-a-b-impersonator: rename one of the accounts";
+    are(
+        &errors,
+        &[
+            ("clusters/one/one.yaml:6:", words),
+            ("clusters/one/other.yaml:6:", words),
+        ],
+    );
+
+    // All accounts of the hub are concerned.
+    let text = capsule_definition("Tenant", "tenants");
+    let unserved = platform(&[("definitions.yaml", &text)]);
+    let done = check(unserved.path(), &[]);
+    assert_eq!(done.code, 1, "{}", done.err);
+    let line = "error: one: capsule-addon-fluxcd: the cluster does not serve capsule.clastix.io/v1beta2 GlobalTenantResource: \
+                install the definitions of Capsule";
+    assert!(done.out.contains(line), "{}", done.out);
 }
 
 /// A chart of a repository that is replaced by a directory is rendered and applied: its errors are

@@ -1,6 +1,7 @@
 //! The demo: a whole installation in one process, without anything else on the machine.
 
 use crate::check::{fleet, kustomization};
+use crate::check_truth::capsule_fleet;
 use driftless_harness::command::{Done, driftless, run_in};
 use driftless_harness::process::PATIENCE;
 use serde_json::Value;
@@ -199,4 +200,27 @@ fn the_users_own_fleet_gets_the_stand_ins_of_a_check() {
     let report: Value = serde_json::from_str(&done.out).expect("JSON");
     assert_eq!(report["ready"], true, "{report:#}");
     done.ok();
+}
+
+#[test]
+fn failures_of_the_capsule_addon_are_shown() {
+    let platform = capsule_fleet();
+    let directory = platform.path().join("clusters/one");
+    std::fs::remove_file(directory.join("apps.yaml")).expect("remove a file");
+    let foreign = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: gitops-reconciler-kubeconfig\n  namespace: oil-system\nstringData:\n  \
+                   token: a\n";
+    std::fs::write(directory.join("foreign.yaml"), foreign).expect("write a file");
+    let home = tempfile::tempdir().expect("a home");
+    let fleet = platform.path().to_str().expect("UTF-8");
+    let done = once(home.path(), &["--fleet", fleet, "-o", "json"]);
+    let report: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(report["ready"], false, "{report:#}");
+    assert_eq!(done.code, 1, "{}", done.err);
+    for words in [
+        "foreign.yaml:1: ",
+        "ServiceAccount/oil-system/gitops-reconciler: Secret/oil-system/gitops-reconciler-kubeconfig exists",
+        "the Capsule addon failed, first for ServiceAccount/oil-system/gitops-reconciler: Secret/",
+    ] {
+        assert!(done.err.contains(words), "{words}: {}", done.err);
+    }
 }

@@ -26,10 +26,11 @@ use crate::ports::{
     Apply, Cluster, Delete, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest,
 };
 use desired::Owner;
-use driftless_manifest::{Gvk, Object};
+use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 /// The annotation that enables the addon for an account.
@@ -65,7 +66,53 @@ pub struct Report {
     /// The deleted objects, as `KIND/NAMESPACE/NAME`.
     pub deleted: Vec<String>,
     /// The failures. All other work was done.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<AccountFailure>,
+}
+
+/// A failure of a reconciliation. It is displayed with its account.
+#[derive(Clone, Debug)]
+pub struct AccountFailure {
+    /// The account whose objects are not complete; `None` for a failure of the whole hub.
+    pub account: Option<ObjectId>,
+    /// The failure without the name of the account.
+    pub failure: Failure,
+}
+
+impl AccountFailure {
+    fn new(owner: &Owner, failure: Failure) -> Self {
+        let account = ObjectId {
+            kind: "ServiceAccount".to_owned(),
+            group: String::new(),
+            namespace: owner.namespace.clone(),
+            name: owner.name.clone(),
+        };
+        Self {
+            account: Some(account),
+            failure,
+        }
+    }
+}
+
+impl From<Failure> for AccountFailure {
+    fn from(failure: Failure) -> Self {
+        Self {
+            account: None,
+            failure,
+        }
+    }
+}
+
+impl fmt::Display for AccountFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(account) = &self.account {
+            write!(
+                f,
+                "service account {}/{}: ",
+                account.namespace, account.name
+            )?;
+        }
+        f.write_str(&self.failure.message)
+    }
 }
 
 /// Reconciles the accounts of every hub that has a Capsule proxy.
@@ -104,12 +151,12 @@ impl Report {
         report
     }
 
-    fn fail(&mut self, failure: Failure) {
+    fn fail(&mut self, failure: impl Into<AccountFailure>) {
+        let failure = failure.into();
         tracing::warn!(
             hub = self.hub,
-            reason = failure.reason,
-            "capsule: {}",
-            failure.message
+            reason = failure.failure.reason,
+            "capsule: {failure}"
         );
         self.failures.push(failure);
     }
@@ -164,7 +211,7 @@ struct AccountResult {
     /// The objects that it must have: they stay, even if not all of them could be written.
     desired: Vec<Place>,
     applied: Vec<String>,
-    failure: Option<Failure>,
+    failure: Option<AccountFailure>,
 }
 
 impl Work<'_> {
@@ -179,7 +226,7 @@ impl Work<'_> {
         let mut kept: BTreeSet<Place> = BTreeSet::new();
         for (owner, failure) in refused {
             kept.extend(desired::places(&owner));
-            report.fail(failure);
+            report.fail(AccountFailure::new(&owner, failure));
         }
         let runs = owners
             .iter()
@@ -227,7 +274,7 @@ impl Work<'_> {
         let found = self.cluster.resource(gvk).await?;
         found.ok_or_else(|| {
             let message = format!(
-                "the cluster does not serve {} {}",
+                "the cluster does not serve {} {}: install the definitions of Capsule",
                 gvk.api_version(),
                 gvk.kind
             );
@@ -259,8 +306,7 @@ impl Work<'_> {
             failure: None,
         };
         if let Err(failure) = self.apply_all(owner, live, &mut result.applied).await {
-            let prefix = format!("service account {}", owner.display_name());
-            result.failure = Some(failure.context(prefix));
+            result.failure = Some(AccountFailure::new(owner, failure));
         }
         result
     }
@@ -451,7 +497,7 @@ fn owners(accounts: &[Object], tenants: &[Object]) -> (Vec<Owner>, Vec<(Owner, F
             Some(place) => {
                 let both = names.get(place).map_or("", String::as_str);
                 let message = format!(
-                    "service account {own}: {both} would share the object {}: rename one of the accounts",
+                    "{both} would share the object {}: rename one of the accounts",
                     display_name(place)
                 );
                 refused.push((owner, Failure::retry(reason::FAILED, message)));
