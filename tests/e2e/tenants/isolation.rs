@@ -345,7 +345,7 @@ fn tenant_isolation_of_forged_artifacts() {
     }
 }
 
-/// With `noCrossNamespaceRefs`, no object reads a source of another namespace.
+/// No object reads a source of another namespace if the hub has `noCrossNamespaceRefs`.
 #[test]
 fn tenant_isolation_of_references() {
     let tenants = Tenants::start();

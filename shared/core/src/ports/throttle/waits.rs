@@ -50,7 +50,7 @@ struct Wait {
     until: u64,
 }
 
-/// What a process knows of the waits, by the key of the record.
+/// The waits that a process knows of, by the key of the record.
 #[derive(Default)]
 pub(super) struct Waits(Mutex<BTreeMap<String, Known>>);
 
