@@ -10,7 +10,7 @@ use crate::concurrent;
 use crate::flux::{CrdsPolicy, DeletionPropagation, HELM_CONTROLLER, ObjectRef};
 use crate::ports::{Apply, Patch, Resource};
 use crate::target::Target;
-use crate::target::objects::{CONCURRENCY, Item, by_kind, delete};
+use crate::target::objects::{CONCURRENCY, DELETION_TIME, Item, by_kind, delete};
 use crate::target::polling::{self, NotEstablished};
 use driftless_helm::record::Release;
 use driftless_helm::values::Table;
@@ -18,8 +18,11 @@ use driftless_helm::{Chart, Compat};
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The options of Helm's applies: with force, so that fields are taken from other managers.
 pub const WRITE: Apply<'_> = Apply {
@@ -139,7 +142,8 @@ impl Attempt<'_> {
                 .into_iter()
                 .filter(|item| !kept.contains(&item.object.id()));
             let stale: Vec<Item> = stale.collect();
-            self.delete_items(&before, &stale, "Background").await?;
+            self.delete_items(&before, &stale, "Background", Duration::MAX)
+                .await?;
         }
         Ok(Step::Done)
     }
@@ -205,7 +209,8 @@ impl Attempt<'_> {
         self.changed.extend(ObjectRef::of(applied));
     }
 
-    /// Deletes the objects of the record in reverse order.
+    /// Deletes the objects of the record in reverse order. If the time of the step is over before
+    /// that, the next step continues with those that are left.
     pub async fn delete_all(&mut self) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let (mut items, _) = objects::known_items(&self.target, &record).await?;
@@ -215,38 +220,64 @@ impl Attempt<'_> {
             Some(DeletionPropagation::Foreground) => "Foreground",
             Some(DeletionPropagation::Orphan) => "Orphan",
         };
-        self.delete_items(&record, &items, propagation).await?;
-        Ok(Step::Done)
+        let until = self.start + DELETION_TIME;
+        let left = self.delete_items(&record, &items, propagation, until);
+        Ok(match left.await? {
+            0 => Step::Done,
+            left => Step::Waiting(format!("{left} objects that are not deleted yet")),
+        })
     }
 
-    /// Deletes objects that belong to a release, one after the other, except those with
-    /// `helm.sh/resource-policy: keep`.
+    /// Deletes objects that belong to a release, kind by kind, except those with
+    /// `helm.sh/resource-policy: keep`. The objects of one kind are deleted concurrently. Returns
+    /// the number of those that are left at `until`, the time since 1970.
     pub async fn delete_items(
         &self,
         record: &Release,
         items: &[Item],
         propagation: &'static str,
-    ) -> Result<(), PhaseError> {
-        let live = objects::live(&self.target, &self.release, items).await?;
-        let mut errors = Vec::new();
-        for item in items {
-            let Some(live) = live.get(&item.object.id()) else {
-                continue;
-            };
-            let is_ours = |live: &Object| !is_kept(live) && objects::owned_by(live, record).is_ok();
-            if is_kept(&item.object) || !is_ours(live) {
-                continue;
-            }
-            match delete(&self.target, &item.resource, live, propagation, &is_ours).await {
-                Ok(_) => {}
-                Err(error) => match PhaseError::from(error) {
-                    PhaseError::Failed(message) => errors.push(message),
-                    transient => return Err(transient),
-                },
+        until: Duration,
+    ) -> Result<usize, PhaseError> {
+        let (target, clock) = (&self.target, &self.context.ports.clock);
+        let live = objects::live_owned(target, &self.release, items).await?;
+        let is_ours = |live: &Object| !is_kept(live) && objects::owned_by(live, record).is_ok();
+        let is_ours: &(dyn Fn(&Object) -> bool + Sync) = &is_ours;
+        let (mut errors, mut left) = (Vec::new(), 0);
+        for group in by_kind(items) {
+            let found = group
+                .iter()
+                .filter(|item| !is_kept(&item.object))
+                .filter_map(|item| Some((item, live.get(&item.object.id())?)));
+            let is_open = |live: &Object| live.meta("deletionTimestamp").is_empty();
+            let found = found.filter(|(_, live)| is_open(live) && is_ours(live));
+            let is_cut = AtomicBool::new(false);
+            let deletions = found.map(|(item, live)| {
+                let is_cut = &is_cut;
+                async move {
+                    if is_cut.load(Ordering::Relaxed) || clock.now() >= until {
+                        return Ok(false);
+                    }
+                    let deleted = delete(target, &item.resource, live, propagation, is_ours).await;
+                    let deleted = deleted.map(|_| true).map_err(PhaseError::from);
+                    if let Err(PhaseError::Transient(_)) = deleted {
+                        is_cut.store(true, Ordering::Relaxed);
+                    }
+                    deleted
+                }
+                .boxed()
+            });
+            let deletions: Vec<BoxFuture<'_, Result<bool, PhaseError>>> = deletions.collect();
+            for deleted in concurrent::run(CONCURRENCY, deletions).await {
+                match deleted {
+                    Ok(true) => {}
+                    Ok(false) => left += 1,
+                    Err(PhaseError::Failed(message)) => errors.push(message),
+                    Err(transient) => return Err(transient),
+                }
             }
         }
-        match errors.is_empty() {
-            true => Ok(()),
+        match errors.is_empty() || left > 0 {
+            true => Ok(left),
             false => Err(PhaseError::Failed(format!(
                 "uninstallation completed with {} error(s): {}",
                 errors.len(),

@@ -66,6 +66,8 @@ pub struct Attempt<'a> {
     pub loaded: Option<Arc<Chart>>,
     /// The kinds of the actions that this attempt has run so far.
     pub done: Vec<ActionKind>,
+    /// The start of the attempt, since 1970.
+    pub start: Duration,
     /// The time until which the step may wait, since 1970.
     pub deadline: Duration,
     /// True if the record in memory is newer than the one in the cluster.
@@ -99,6 +101,7 @@ impl<'a> Attempt<'a> {
             wanted: None,
             loaded: None,
             done: Vec::new(),
+            start: context.ports.clock.now(),
             deadline: context.ports.clock.now() + context.wait_budget,
             dirty: false,
             purged: Vec::new(),

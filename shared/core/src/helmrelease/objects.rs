@@ -8,7 +8,7 @@ use super::run::PhaseError;
 use crate::flux::HelmRelease;
 use crate::ports::PortError;
 use crate::target::Target;
-use crate::target::objects::{Denied, Item, read};
+use crate::target::objects::{Denied, Item, read, read_labeled};
 use driftless_helm::record::Release;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,11 +85,29 @@ pub async fn live(
     release: &HelmRelease,
     items: &[Item],
 ) -> Result<BTreeMap<ObjectId, Object>, PortError> {
-    let selector = format!(
+    read(target, items, &selector(release), Denied::Error).await
+}
+
+/// Reads the live objects of items that may belong to a release, by their ids.
+///
+/// # Errors
+/// The cluster's.
+pub async fn live_owned(
+    target: &Target,
+    release: &HelmRelease,
+    items: &[Item],
+) -> Result<BTreeMap<ObjectId, Object>, PortError> {
+    let own = selector(release);
+    // The objects of a release that another Helm client installed have only Helm's label.
+    let selectors = [own.as_str(), "app.kubernetes.io/managed-by=Helm"];
+    read_labeled(target, items, &selectors, Denied::Error).await
+}
+
+fn selector(release: &HelmRelease) -> String {
+    format!(
         "{ORIGIN_NAME}={},{ORIGIN_NAMESPACE}={}",
         release.id.name, release.id.namespace
-    );
-    read(target, items, &selector, Denied::Error).await
+    )
 }
 
 /// Checks that an object belongs to a release by Helm's label and annotations.

@@ -167,7 +167,7 @@ impl Attempt<'_> {
         let (items, _) = objects::known_items(&self.target, &record).await?;
         let mut pauses = Pauses::new();
         loop {
-            let live = objects::live(&self.target, &self.release, &items).await?;
+            let live = objects::live_owned(&self.target, &self.release, &items).await?;
             let left = live
                 .into_values()
                 .filter(|live| !live.meta("deletionTimestamp").is_empty());

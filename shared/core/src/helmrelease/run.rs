@@ -14,6 +14,7 @@ use crate::target::objects::Item;
 use driftless_helm::record::{Release, Status, Time};
 use driftless_manifest::ObjectId;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The error of a phase.
 #[derive(Debug)]
@@ -213,7 +214,9 @@ impl Attempt<'_> {
             .filter(|item| !before.contains(&item.object.id()));
         let mut created: Vec<Item> = created.collect();
         created.reverse();
-        self.delete_items(record, &created, "Background").await
+        self.delete_items(record, &created, "Background", Duration::MAX)
+            .await?;
+        Ok(())
     }
 }
 

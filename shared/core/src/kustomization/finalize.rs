@@ -2,70 +2,85 @@
 //! policy, then its finalizer is removed.
 
 use super::prune::{Pruned, prune};
-use crate::driver::StepEnd;
+use crate::driver::{Report, StepEnd};
 use crate::failure::{Failure, TargetError};
 use crate::flux::{DeletionPolicy, Kustomization, reason};
 use crate::inventory::Inventory;
-use crate::kernel::{Context, Outcome};
+use crate::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use crate::target;
-use std::time::Duration;
-
-/// Delay until an unfinished deletion is checked again.
-const TERMINATION_CHECK: Duration = Duration::from_secs(5);
-/// The longest delay between tries after a failure.
-const RETRY: Duration = Duration::from_secs(60);
 
 /// Prunes the inventory. A failure is retried with the finalizer in place, so that no object is
-/// forgotten.
-pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> StepEnd {
-    let inventory = Inventory::from_status(owner.status.inventory.as_ref());
+/// forgotten. The status gets the objects that are left.
+pub async fn finalize(context: &Context<'_>, owner: Kustomization) -> Report<Kustomization> {
+    let mut owner = owner;
+    let mut inventory = Inventory::from_status(owner.status.inventory.as_ref());
+    let mut end = StepEnd::Released;
     // A suspended object is only released, as in Flux.
     if owner.deletes_on_deletion() && !owner.spec.suspend && !inventory.is_empty() {
-        match clean_up(context, owner, &inventory).await {
+        match clean_up(context, &mut owner, &mut inventory).await {
             Ok(None) => {}
-            Ok(Some(end)) => return end,
+            Ok(Some(unfinished)) => end = unfinished,
             Err(TargetError::Gone(failure)) => report_left(context, &inventory, &failure),
-            Err(TargetError::Failed(failure)) => return StepEnd::Failed(failure, RETRY),
+            Err(TargetError::Failed(failure)) => end = StepEnd::Failed(failure, LONGEST_RETRY),
         }
     }
-    StepEnd::Released
+    let mut status = owner.status.clone();
+    if !inventory.is_empty() {
+        status.inventory = Some(inventory.to_status());
+    }
+    Report {
+        object: owner,
+        status,
+        changed: Vec::new(),
+        end,
+    }
 }
 
-/// Prunes all objects of the inventory; returns how the step ends if the prune is not finished.
+/// Prunes all objects of the inventory, and keeps in it what is left; returns how the step ends if
+/// the prune is not finished.
 ///
 /// # Errors
 /// `Gone` when nothing can be pruned: the kubeconfig or the service account no longer exists.
 async fn clean_up(
     context: &Context<'_>,
-    owner: &Kustomization,
-    inventory: &Inventory,
+    owner: &mut Kustomization,
+    inventory: &mut Inventory,
 ) -> Result<Option<StepEnd>, TargetError> {
+    let start = context.ports.clock.now();
     // As in Flux, the account must exist on the hub. On a remote cluster its name alone may have
     // the rights, so the prune is tried.
-    let missing = target::missing_account(&context.hub, owner).await?;
+    let missing = target::missing_account(&context.hub, &*owner).await?;
     let missing = match missing {
         Some(gone) if owner.spec.kube_config.is_none() => return Err(gone),
         missing => missing,
     };
-    let target = target::connect(context, owner).await?;
-    let pruned = prune(context, &target, owner, inventory).await;
+    let target = target::connect(context, &*owner).await?;
+    let pruned = prune(context, &target, owner, inventory, start).await;
+    inventory.clone_from(&pruned.left);
     match (&pruned.failure, missing) {
         (Some(_), Some(gone)) => return Err(gone),
         (Some(failure), None) => {
             let message = format!("pruning for deleted resource failed: {failure}");
             warn(context, &message);
-            return Ok(Some(StepEnd::Failed(failure.clone(), RETRY)));
+            return Ok(Some(StepEnd::Failed(failure.clone(), LONGEST_RETRY)));
         }
         (None, _) => {}
     }
     report_pruned(context, owner, &pruned);
+    if pruned.is_unfinished {
+        let left = pruned.left.len();
+        return Ok(Some(StepEnd::Done(Outcome {
+            requeue_after: Some(FIRST_CHECK),
+            ..Outcome::done(format!("the prune goes on with {left} objects"))
+        })));
+    }
     let waits = owner.spec.deletion_policy == Some(DeletionPolicy::WaitForTermination);
-    let outcome = || Outcome {
-        requeue_after: Some(TERMINATION_CHECK),
-        ..Outcome::done("waiting for termination")
-    };
-    let is_unfinished = pruned.is_held || pruned.is_terminating && waits;
-    Ok(is_unfinished.then(|| StepEnd::Done(outcome())))
+    if !pruned.is_held && !(pruned.is_terminating && waits) {
+        return Ok(None);
+    }
+    let mut outcome = Outcome::done("waiting for termination");
+    outcome.wait(LONGEST_RETRY);
+    Ok(Some(StepEnd::Done(outcome)))
 }
 
 /// Records an event with the pruned objects.

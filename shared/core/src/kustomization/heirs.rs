@@ -85,6 +85,11 @@ impl Heirs {
         Self(living.map(Heir::of).collect())
     }
 
+    /// Checks whether one of them lists an object.
+    pub fn list(&self, id: &ObjectId) -> bool {
+        self.0.iter().any(|heir| heir.inventory.contains(id))
+    }
+
     /// Hands an object of the owner over to the first heir that lists it and may change it.
     ///
     /// # Errors

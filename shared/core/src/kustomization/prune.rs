@@ -2,17 +2,25 @@
 //! very object that was read.
 
 use super::heirs::{self, HandoverOutcome, Heirs};
-use super::live::{OWNER_NAME, OWNER_NAMESPACE};
+use super::live::{self, OWNER_NAME, OWNER_NAMESPACE};
+use super::report;
 use crate::apply::plan::{Action, ChangeSet};
+use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, Kustomization, reason};
 use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
 use crate::kernel::Context;
 use crate::ports::{Cluster, Deleted, ErrorKind, PortError, Resource};
-use crate::target::objects::{self, Item};
+use crate::target::objects::{self, CONCURRENCY, DELETION_TIME, Item};
 use crate::target::{self, Target};
-use driftless_manifest::{Gvk, Object};
-use std::collections::BTreeSet;
+use driftless_manifest::{Gvk, Object, ObjectId};
+use futures::FutureExt as _;
+use futures::future::ready;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The number of entries after which the inventory is written in the middle of a prune.
+const CHECKPOINT: usize = 200;
 
 /// The result of a prune.
 #[derive(Default)]
@@ -29,8 +37,19 @@ pub struct Pruned {
     /// True if an object was not deleted yet, because a terminating Flux object needs it to clean
     /// up.
     pub is_held: bool,
+    /// True if the time of the step was over before all objects were deleted.
+    pub is_unfinished: bool,
     /// The failures of all objects, as one.
     pub failure: Option<Failure>,
+}
+
+impl Pruned {
+    fn fail(&mut self, failure: Failure) {
+        match &mut self.failure {
+            None => self.failure = Some(failure),
+            Some(first) => first.message = format!("{}\n{}", first.message, failure.message),
+        }
+    }
 }
 
 enum PruneResult {
@@ -40,80 +59,268 @@ enum PruneResult {
     /// Belongs to another Kustomization.
     Others(Item),
     Terminating,
+    /// Not deleted yet, because a terminating Flux object needs it.
+    Held,
+    /// The time of the step is over.
+    Late,
 }
 
-/// Deletes the stale entries as [`prune_among`] does, with the other Kustomizations that the hub
-/// has now.
+/// Deletes the stale entries as [`Prune::run`] does, with the other Kustomizations that the hub has
+/// now. The rest of the inventory is what cannot be read.
 pub async fn prune(
     context: &Context<'_>,
     target: &Target,
-    owner: &Kustomization,
+    owner: &mut Kustomization,
     stale: &Inventory,
+    start: Duration,
 ) -> Pruned {
-    match heirs::others(context, owner).await {
-        Ok(others) => prune_among(context, target, owner, stale, &Heirs::of(&others)).await,
-        Err(error) => Pruned {
-            left: stale.clone(),
-            failure: Some(heirs::unread(&error)),
-            ..Pruned::default()
-        },
+    let heirs = match heirs::others(context, owner).await {
+        Ok(others) => Heirs::of(&others),
+        Err(error) => {
+            return Pruned {
+                left: stale.clone(),
+                failure: Some(heirs::unread(&error)),
+                ..Pruned::default()
+            };
+        }
+    };
+    let mut rest = Inventory::default();
+    rest.keep_unreadable(stale);
+    let prune = Prune {
+        context,
+        target,
+        heirs: &heirs,
+        rest: &rest,
+        start,
+    };
+    prune.run(owner, stale).await
+}
+
+/// What is known about the objects of a kind before each of them is pruned.
+#[derive(Default)]
+struct Listed {
+    /// Our live objects.
+    live: BTreeMap<ObjectId, (Resource, Object)>,
+    /// The versions of entries whose kind is not served in any version.
+    not_served: BTreeSet<String>,
+}
+
+/// The prune of a Kustomization.
+pub struct Prune<'a> {
+    /// The context of the step.
+    pub context: &'a Context<'a>,
+    /// The cluster on which it prunes.
+    pub target: &'a Target,
+    /// The other living Kustomizations.
+    pub heirs: &'a Heirs,
+    /// The part of the inventory that is not pruned.
+    pub rest: &'a Inventory,
+    /// The start of the step, since 1970.
+    pub start: Duration,
+}
+
+impl Prune<'_> {
+    /// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse
+    /// order of applying, except those that the former need until they are gone. The objects of one
+    /// kind are deleted concurrently. Each entry leaves the inventory only when its object is gone
+    /// or proves not to be ours.
+    ///
+    /// The inventory is written while the prune goes on, and the prune ends before the time of the
+    /// step is over, so that the next step continues with what is left.
+    pub async fn run(&self, owner: &mut Kustomization, stale: &Inventory) -> Pruned {
+        let mut pruned = Pruned::default();
+        // The entries that leave the inventory, and how many of them are written.
+        let (mut released, mut written) = (BTreeSet::new(), 0);
+        // Namespaces with Flux objects that are not gone.
+        let mut needed = BTreeSet::new();
+        let entries = stale.in_deletion_order().into_iter();
+        let (children, others): (Vec<_>, Vec<_>) = entries.partition(cleans_up);
+        let kind = |entry: &Entry| (entry.id.group.clone(), entry.id.kind.clone());
+        let children = children.chunk_by(|a, b| kind(a) == kind(b));
+        let groups = children.chain(others.chunk_by(|a, b| kind(a) == kind(b)));
+        'all: for group in groups {
+            let mut listed = self.list(owner, group).await;
+            for batch in group.chunks(CHECKPOINT) {
+                let reader = &*owner;
+                let work = batch.iter().map(|entry| match () {
+                    () if is_needed(entry, &needed) => ready(Ok(PruneResult::Held)).boxed(),
+                    () if listed.not_served.contains(&entry.version) => {
+                        ready(Ok(PruneResult::Gone)).boxed()
+                    }
+                    () => {
+                        let live = listed.live.remove(&entry.id);
+                        self.prune_one(reader, entry, live).boxed()
+                    }
+                });
+                let results = concurrent::run(CONCURRENCY, work.collect()).await;
+                for (entry, result) in batch.iter().zip(results) {
+                    if record(&mut pruned, entry, result) {
+                        released.insert(entry.id.clone());
+                    } else if cleans_up(entry) {
+                        needed.insert(entry.id.namespace.clone());
+                    }
+                }
+                if pruned.is_unfinished {
+                    break 'all;
+                }
+                if released.len() >= written + CHECKPOINT {
+                    written = released.len();
+                    if let Err(failure) = self.write(owner, stale, &released, &pruned).await {
+                        pruned.fail(failure);
+                        break 'all;
+                    }
+                }
+            }
+        }
+        pruned.left = stale.clone();
+        pruned.left.retain(|id| !released.contains(id));
+        pruned
+    }
+
+    /// Writes the inventory in the middle of a prune. Objects of other Kustomizations stay in it:
+    /// the end of the step checks them once more.
+    async fn write(
+        &self,
+        owner: &mut Kustomization,
+        stale: &Inventory,
+        released: &BTreeSet<ObjectId>,
+        pruned: &Pruned,
+    ) -> Result<(), Failure> {
+        let others = pruned.others.iter().map(|item| item.object.id());
+        let others: BTreeSet<ObjectId> = others.collect();
+        let mut left = stale.clone();
+        left.retain(|id| !released.contains(id) || others.contains(id));
+        report::write_inventory(self.context, owner, &self.rest.union(&left)).await
+    }
+
+    /// Reads our live objects of a kind with one LIST, if that is cheaper than a request for each.
+    /// What cannot be listed is read by [`Prune::prune_one`], which reports the errors.
+    async fn list(&self, owner: &Kustomization, entries: &[Entry]) -> Listed {
+        let mut listed = Listed::default();
+        let versions: BTreeSet<&str> = entries.iter().map(|entry| &*entry.version).collect();
+        for version in versions {
+            let entries = entries.iter().filter(|entry| entry.version == version);
+            let namespaces: Vec<&str> = entries.clone().map(|one| &*one.id.namespace).collect();
+            let Some(entry) = entries.clone().next() else {
+                continue;
+            };
+            let resource = match resource(self.target.cluster.as_ref(), entry).await {
+                Ok(Some(resource)) => resource,
+                Ok(None) => {
+                    listed.not_served.insert(version.to_owned());
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            let selector = live::selector(owner);
+            let live = objects::list(self.target, &resource, &namespaces, &selector).await;
+            let live = live.ok().flatten().unwrap_or_default().into_iter();
+            let live = live.map(|object| (object.id(), (resource.clone(), object)));
+            listed.live.extend(live);
+        }
+        listed
+    }
+
+    /// Deletes the object of an entry if it is ours; `listed` is its state in a LIST.
+    async fn prune_one(
+        &self,
+        owner: &Kustomization,
+        entry: &Entry,
+        listed: Option<(Resource, Object)>,
+    ) -> Result<PruneResult, PortError> {
+        if self.context.ports.clock.now() >= self.start + DELETION_TIME {
+            return Ok(PruneResult::Late);
+        }
+        // An heir takes over the very version that is read at the handover.
+        if let Some((resource, live)) = listed
+            && !self.heirs.list(&entry.id)
+        {
+            match self.prune_live(owner, resource, live).await {
+                // The object was changed since the LIST, and may not be ours now.
+                Err(error) if error.kind == ErrorKind::Conflict => {}
+                pruned => return pruned,
+            }
+        }
+        match find(self.target.cluster.as_ref(), entry).await {
+            Err(error) if error.kind == ErrorKind::Denied => {
+                match is_left_to_others(self.context, owner, entry).await {
+                    true => Ok(PruneResult::NotOurs),
+                    false => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+            Ok(None) => Ok(PruneResult::Gone),
+            Ok(Some((resource, live))) => self.prune_live(owner, resource, live).await,
+        }
+    }
+
+    async fn prune_live(
+        &self,
+        owner: &Kustomization,
+        resource: Resource,
+        live: Object,
+    ) -> Result<PruneResult, PortError> {
+        match eligibility(&live, &owner.id.namespace, &owner.id.name) {
+            Eligibility::NotOurs if is_owned(&live) => {
+                return Ok(PruneResult::Others(Item::new(live, resource)));
+            }
+            Eligibility::NotOurs | Eligibility::Kept => return Ok(PruneResult::NotOurs),
+            Eligibility::Terminating => return Ok(PruneResult::Terminating),
+            Eligibility::Delete => {}
+        }
+        let (context, target) = (self.context, self.target);
+        let handover = self
+            .heirs
+            .hand_over(context, target, owner, &resource, live);
+        let live = match handover.await? {
+            HandoverOutcome::HandedOver(live) => {
+                return Ok(PruneResult::Others(Item::new(live, resource)));
+            }
+            HandoverOutcome::NoHeir(live) => live,
+        };
+        let is_ours = |live: &Object| {
+            eligibility(live, &owner.id.namespace, &owner.id.name) == Eligibility::Delete
+        };
+        match objects::delete(target, &resource, &live, "Background", &is_ours).await? {
+            Deleted::Gone => Ok(PruneResult::Deleted),
+            Deleted::Pending => Ok(PruneResult::Terminating),
+        }
     }
 }
 
-/// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse
-/// order of applying, except those that the former need until they are gone. Each entry leaves the
-/// inventory only when its object is gone or proves not to be ours; nothing is deleted while it is
-/// unknown which other Kustomizations list it.
-pub async fn prune_among(
-    context: &Context<'_>,
-    target: &Target,
-    owner: &Kustomization,
-    stale: &Inventory,
-    heirs: &Heirs,
-) -> Pruned {
-    let mut pruned = Pruned::default();
-    let entries = stale.in_deletion_order().into_iter();
-    let (children, others): (Vec<_>, Vec<_>) = entries.partition(cleans_up);
-    // Namespaces with Flux objects that are not gone.
-    let mut needed = BTreeSet::new();
-    for entry in children.into_iter().chain(others) {
-        if is_needed(&entry, &needed) {
+/// Records the result of an entry; returns whether the entry leaves the inventory.
+fn record(pruned: &mut Pruned, entry: &Entry, result: Result<PruneResult, PortError>) -> bool {
+    let id = entry.id.clone();
+    match result {
+        Ok(PruneResult::Gone) => return true,
+        Ok(PruneResult::Deleted) => {
+            pruned.changes.push(id, Action::Deleted);
+            return true;
+        }
+        Ok(PruneResult::NotOurs) => {
+            pruned.changes.push(id, Action::Skipped);
+            return true;
+        }
+        Ok(PruneResult::Others(item)) => {
+            pruned.changes.push(id, Action::Skipped);
+            pruned.others.push(item);
+            return true;
+        }
+        Ok(PruneResult::Terminating) => {
+            pruned.is_terminating = true;
+            pruned.changes.push(id, Action::Deleted);
+        }
+        Ok(PruneResult::Held) => {
             pruned.is_held = true;
             pruned.is_terminating = true;
-            pruned.left.insert(entry);
-            continue;
         }
-        let id = entry.id.clone();
-        let child = cleans_up(&entry).then(|| id.namespace.clone());
-        match prune_one(context, target, owner, heirs, &entry).await {
-            Ok(PruneResult::Deleted) => pruned.changes.push(id, Action::Deleted),
-            Ok(PruneResult::Gone) => {}
-            Ok(PruneResult::NotOurs) => pruned.changes.push(id, Action::Skipped),
-            Ok(PruneResult::Others(item)) => {
-                pruned.changes.push(id, Action::Skipped);
-                pruned.others.push(item);
-            }
-            Ok(PruneResult::Terminating) => {
-                pruned.is_terminating = true;
-                pruned.changes.push(id, Action::Deleted);
-                pruned.left.insert(entry);
-                needed.extend(child);
-            }
-            Err(error) => {
-                needed.extend(child);
-                let failure = Failure::port(reason::PRUNE_FAILED, &error)
-                    .context(format!("{id} delete failed"));
-                match &mut pruned.failure {
-                    None => pruned.failure = Some(failure),
-                    Some(first) => {
-                        first.message = format!("{}\n{}", first.message, failure.message)
-                    }
-                }
-                pruned.left.insert(entry);
-            }
+        Ok(PruneResult::Late) => pruned.is_unfinished = true,
+        Err(error) => {
+            let failure = Failure::port(reason::PRUNE_FAILED, &error);
+            pruned.fail(failure.context(format!("{id} delete failed")));
         }
     }
-    pruned
+    false
 }
 
 /// Checks whether an object deletes other objects, those that it applied, before it is gone.
@@ -139,6 +346,24 @@ fn is_needed(entry: &Entry, namespaces: &BTreeSet<String>) -> bool {
     }
 }
 
+/// Returns the API resource of an entry of an inventory: the server may no longer serve the entry's
+/// version, but still the kind.
+async fn resource(cluster: &dyn Cluster, entry: &Entry) -> Result<Option<Resource>, PortError> {
+    let id = &entry.id;
+    let gvk = Gvk {
+        group: id.group.clone(),
+        version: entry.version.clone(),
+        kind: id.kind.clone(),
+    };
+    match cluster.resource(&gvk).await? {
+        Some(resource) => Ok(Some(resource)),
+        None => {
+            let served = cluster.versions(&id.group, &id.kind).await?;
+            Ok(served.into_iter().next())
+        }
+    }
+}
+
 /// Reads the live object of an entry of an inventory.
 ///
 /// # Errors
@@ -147,70 +372,12 @@ pub async fn find(
     cluster: &dyn Cluster,
     entry: &Entry,
 ) -> Result<Option<(Resource, Object)>, PortError> {
-    let id = &entry.id;
-    let gvk = Gvk {
-        group: id.group.clone(),
-        version: entry.version.clone(),
-        kind: id.kind.clone(),
-    };
-    let resource = match cluster.resource(&gvk).await? {
-        Some(resource) => Some(resource),
-        // The server may no longer serve the version, but still the kind.
-        None => {
-            let served = cluster.versions(&id.group, &id.kind).await?;
-            served.into_iter().next()
-        }
-    };
-    let Some(resource) = resource else {
+    let Some(resource) = resource(cluster, entry).await? else {
         return Ok(None);
     };
-    let live = cluster.get(&resource, &id.namespace, &id.name).await?;
+    let (namespace, name) = (&entry.id.namespace, &entry.id.name);
+    let live = cluster.get(&resource, namespace, name).await?;
     Ok(live.map(|live| (resource, live)))
-}
-
-async fn prune_one(
-    context: &Context<'_>,
-    target: &Target,
-    owner: &Kustomization,
-    heirs: &Heirs,
-    entry: &Entry,
-) -> Result<PruneResult, PortError> {
-    let found = match find(target.cluster.as_ref(), entry).await {
-        Err(error) if error.kind == ErrorKind::Denied => {
-            return match is_left_to_others(context, owner, entry).await {
-                true => Ok(PruneResult::NotOurs),
-                false => Err(error),
-            };
-        }
-        found => found?,
-    };
-    let Some((resource, live)) = found else {
-        return Ok(PruneResult::Gone);
-    };
-    match eligibility(&live, &owner.id.namespace, &owner.id.name) {
-        Eligibility::NotOurs if is_owned(&live) => {
-            return Ok(PruneResult::Others(Item::new(live, resource)));
-        }
-        Eligibility::NotOurs | Eligibility::Kept => return Ok(PruneResult::NotOurs),
-        Eligibility::Terminating => return Ok(PruneResult::Terminating),
-        Eligibility::Delete => {}
-    }
-    let handover = heirs
-        .hand_over(context, target, owner, &resource, live)
-        .await?;
-    let live = match handover {
-        HandoverOutcome::HandedOver(live) => {
-            return Ok(PruneResult::Others(Item::new(live, resource)));
-        }
-        HandoverOutcome::NoHeir(live) => live,
-    };
-    let is_ours = |live: &Object| {
-        eligibility(live, &owner.id.namespace, &owner.id.name) == Eligibility::Delete
-    };
-    match objects::delete(target, &resource, &live, "Background", &is_ours).await? {
-        Deleted::Gone => Ok(PruneResult::Deleted),
-        Deleted::Pending => Ok(PruneResult::Terminating),
-    }
 }
 
 /// Checks whether an object that the owner may not read is missing, or does not carry the owner's

@@ -4,7 +4,7 @@
 use super::apply::Report;
 use super::health::HEALTH_FAILED;
 use super::memory::Memory;
-use super::{HEALTH_CHECK_DELAY, PruneState, RunEnd, TERMINATION_CHECK_DELAY};
+use super::{PruneState, RunEnd};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::driver;
 use crate::failure::{Class, Failure};
@@ -14,7 +14,7 @@ use crate::flux::{
     shorten,
 };
 use crate::inventory::Inventory;
-use crate::kernel::{Context, Outcome, status};
+use crate::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome, status};
 use driftless_manifest::Gvk;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -59,7 +59,8 @@ pub struct Progress<'a> {
     pub is_unconnected: bool,
     /// Flux objects of the hub that the apply changed or the prune deleted.
     changed_objects: Vec<ObjectRef>,
-    start: Duration,
+    /// The start of the step, since 1970.
+    pub start: Duration,
 }
 
 impl<'a> Progress<'a> {
@@ -212,12 +213,7 @@ impl<'a> Progress<'a> {
         context: &Context<'_>,
         inventory: &Inventory,
     ) -> Result<(), Failure> {
-        let mut status = self.owner.status.clone();
-        status.inventory = Some(inventory.to_status());
-        let object = self.write(context, &status).await?;
-        self.owner = Kustomization::from_object(object)
-            .map_err(|message| Failure::retry(reason::FAILED, message))?;
-        Ok(())
+        write_inventory(context, &mut self.owner, inventory).await
     }
 
     /// Records an event for the changes of the apply, and one for those of the prune, which
@@ -276,7 +272,7 @@ impl<'a> Progress<'a> {
                     generation,
                     &now,
                 );
-                outcome.requeue_after = Some(HEALTH_CHECK_DELAY);
+                outcome.requeue_after = Some(FIRST_CHECK);
                 outcome.summary = format!("waiting for: {open}");
             }
             RunEnd::Ready { is_checked, prune } => {
@@ -300,11 +296,14 @@ impl<'a> Progress<'a> {
                 }
                 self.add_history(context, reason::SUCCEEDED);
                 outcome.notifies = true;
-                outcome.requeue_after = match &prune {
-                    PruneState::Finished => None,
-                    PruneState::Terminating => Some(TERMINATION_CHECK_DELAY),
-                    PruneState::Waiting(later) => Some(later.after),
-                };
+                match &prune {
+                    PruneState::Finished => {}
+                    PruneState::Terminating => {
+                        outcome.wait(self.owner.interval().unwrap_or(LONGEST_RETRY));
+                    }
+                    PruneState::Unfinished(_) => outcome.requeue_after = Some(FIRST_CHECK),
+                    PruneState::Waiting(later) => outcome.requeue_after = Some(later.after),
+                }
                 let done = if self.is_untouched {
                     "no file of the build has changed".to_owned()
                 } else {
@@ -312,6 +311,9 @@ impl<'a> Progress<'a> {
                     self.changes.summary()
                 };
                 outcome.summary = match prune {
+                    PruneState::Unfinished(left) => {
+                        format!("{message}: {done}; the prune goes on with {left} objects")
+                    }
                     PruneState::Waiting(later) => {
                         format!("{message}: {done}; the prune waits for {}", later.waits_for)
                     }
@@ -392,10 +394,7 @@ impl<'a> Progress<'a> {
             };
             context.events.record(warning, reason, &message, &revision);
         }
-        let retry = self
-            .owner
-            .retry_interval()
-            .unwrap_or(Duration::from_secs(600));
+        let retry = self.owner.retry_interval().unwrap_or(LONGEST_RETRY);
         self.report(driver::StepEnd::Failed(failure, retry))
     }
 
@@ -508,11 +507,32 @@ impl<'a> Progress<'a> {
         context: &Context<'_>,
         new: &KustomizationStatus,
     ) -> Result<driftless_manifest::Object, Failure> {
-        let (now, before) = (
-            status::to_value(new)?,
-            status::to_value(&self.owner.status)?,
-        );
-        let object = &self.owner.object;
-        Ok(status::update(context, object, &now, &before, KUSTOMIZE_CONTROLLER).await?)
+        write(context, &self.owner, new).await
     }
+}
+
+/// Writes an inventory to the status of `owner`, and leaves the rest of the status unchanged.
+///
+/// # Errors
+/// An error of the cluster; the inventory may be written nevertheless.
+pub async fn write_inventory(
+    context: &Context<'_>,
+    owner: &mut Kustomization,
+    inventory: &Inventory,
+) -> Result<(), Failure> {
+    let mut status = owner.status.clone();
+    status.inventory = Some(inventory.to_status());
+    let object = write(context, owner, &status).await?;
+    *owner = Kustomization::from_object(object)
+        .map_err(|message| Failure::retry(reason::FAILED, message))?;
+    Ok(())
+}
+
+async fn write(
+    context: &Context<'_>,
+    owner: &Kustomization,
+    new: &KustomizationStatus,
+) -> Result<driftless_manifest::Object, Failure> {
+    let (now, before) = (status::to_value(new)?, status::to_value(&owner.status)?);
+    Ok(status::update(context, &owner.object, &now, &before, KUSTOMIZE_CONTROLLER).await?)
 }
