@@ -7,6 +7,7 @@
 mod breaker;
 pub(crate) mod connect;
 mod discovery;
+mod lru;
 mod path;
 mod plugin;
 mod requests;
@@ -20,35 +21,55 @@ use async_trait::async_trait;
 use breaker::Breaker;
 use discovery::Discovery;
 use driftless_core::ports::{
-    Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation,
-    Login, Patch, PortError, Resource, Result, Token, TokenRequest,
+    Access, ApiCapabilities, Apply, Changes, Cluster, Clusters, Delete, Deleted, ErrorKind,
+    Impersonation, Login, Page, Patch, PortError, Resource, Result, Token, TokenRequest,
 };
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
 use kube::client::Body;
+use lru::Lru;
 use requests::Caller;
-use std::sync::{Arc, Mutex, PoisonError};
+use sha2::{Digest as _, Sha256};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The number of clusters whose connections are cached; the least recently used one is evicted
-/// first.
-const CAPACITY: usize = 256;
+/// The number of clusters whose clients are kept: those that a sweep of a large fleet uses, so that
+/// the next one needs no new TLS connection and discovery. See infra/README.md for their memory.
+const CLIENTS: usize = 2048;
+/// The number of clusters whose breakers are kept, so that each sweep knows which are down.
+const BREAKERS: usize = 10_000;
 
 /// The adapter of the port [`Clusters`], with a cache of connections and discoveries.
-#[derive(Default)]
 pub struct KubeClusters {
-    /// The servers, the most recently used first.
-    servers: Mutex<Vec<(Access, Arc<Server>)>>,
+    servers: Mutex<Lru<Known>>,
+    breakers: Mutex<Lru<Arc<Breaker>>>,
+}
+
+/// A server with its client.
+#[derive(Clone)]
+struct Known {
+    server: Arc<Server>,
+    /// The time since 1970 at which the login expires, if it does.
+    expires: Option<Duration>,
 }
 
 /// The state that all users of one API server share.
 struct Server {
     client: kube::Client,
     discovery: Discovery,
-    breaker: Breaker,
+    breaker: Arc<Breaker>,
     /// The tokens of service accounts, by the user who requested them.
     tokens: ExpiringCache<(Option<HeaderValue>, TokenRequest), Token>,
     name: String,
+}
+
+impl Default for KubeClusters {
+    fn default() -> Self {
+        Self {
+            servers: Mutex::new(Lru::new(CLIENTS)),
+            breakers: Mutex::new(Lru::new(BREAKERS)),
+        }
+    }
 }
 
 impl KubeClusters {
@@ -57,20 +78,62 @@ impl KubeClusters {
         Self::default()
     }
 
-    fn cached(&self, access: &Access) -> Option<Arc<Server>> {
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+    fn server(&self, access: &Access) -> Result<Arc<Server>> {
+        let key = client_key(access);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
-        servers.retain(|(known, _)| !is_over(known, now));
-        let at = servers.iter().position(|(known, _)| known == access)?;
-        servers[..=at].rotate_right(1);
-        servers.first().map(|(_, server)| server.clone())
+        // The connections of a login that has expired are no longer used.
+        let is_valid = |known: &Known| known.expires.is_none_or(|end| end > now);
+        if let Some(known) = lock(&self.servers).get(&key).filter(is_valid) {
+            return Ok(known.server);
+        }
+        let server = Server {
+            breaker: self.breaker(access),
+            ..Server::new(connect::client(access)?, &access.server)
+        };
+        let known = Known {
+            server: Arc::new(server),
+            expires: match &access.login {
+                Login::Issued(token) => Some(token.expires),
+                _ => None,
+            },
+        };
+        let mut servers = lock(&self.servers);
+        servers.retain(is_valid);
+        servers.insert(key, known.clone());
+        Ok(known.server)
+    }
+
+    fn breaker(&self, access: &Access) -> Arc<Breaker> {
+        let key = breaker_key(access);
+        let mut breakers = lock(&self.breakers);
+        breakers.get(&key).unwrap_or_else(|| {
+            let breaker = Arc::<Breaker>::default();
+            breakers.insert(key, breaker.clone());
+            breaker
+        })
     }
 }
 
-/// Returns whether the login has expired, so that its connections are no longer used.
-fn is_over(access: &Access, now: Duration) -> bool {
-    matches!(&access.login, Login::Issued(token) if token.expires <= now)
+/// Returns the key of an access's breaker: all that decides whether the server answers. A token
+/// that was issued for this installation is not a part of it, because it is replaced every few
+/// minutes.
+fn breaker_key(access: &Access) -> String {
+    let options = (access.insecure_skip_tls_verify, access.allow_local);
+    format!("{} {options:?}", access.identity())
+}
+
+/// Returns the key of an access's client.
+fn client_key(access: &Access) -> String {
+    let token = match &access.login {
+        Login::Issued(token) => hex::encode(Sha256::digest(token.secret.expose())),
+        _ => String::new(),
+    };
+    format!("{} {token}", breaker_key(access))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[async_trait]
@@ -80,17 +143,7 @@ impl Clusters for KubeClusters {
         access: &Access,
         user: Option<&Impersonation>,
     ) -> Result<Arc<dyn Cluster>> {
-        let server = match self.cached(access) {
-            Some(server) => server,
-            None => {
-                let server = Arc::new(Server::new(connect::client(access)?, &access.server));
-                let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-                servers.insert(0, (access.clone(), server.clone()));
-                servers.truncate(CAPACITY);
-                server
-            }
-        };
-        Ok(Arc::new(KubeCluster::new(server, user)?))
+        Ok(Arc::new(KubeCluster::new(self.server(access)?, user)?))
     }
 }
 
@@ -99,7 +152,7 @@ impl Server {
         Self {
             client,
             discovery: Discovery::default(),
-            breaker: Breaker::default(),
+            breaker: Arc::default(),
             tokens: ExpiringCache::default(),
             name: name.to_owned(),
         }
@@ -140,10 +193,8 @@ impl KubeCluster {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        Self::new(
-            Arc::new(Server::new(kube::Client::new(service, "default"), name)),
-            user,
-        )
+        let client = kube::Client::new(service, "default");
+        Self::new(Arc::new(Server::new(client, name)), user)
     }
 
     /// Returns a client as another user, which shares connections and discovery.
@@ -217,6 +268,23 @@ impl Cluster for KubeCluster {
         self.forget_if_not_served(resource, answer)
     }
 
+    async fn page(&self, resource: &Resource, selector: &str, next: &str) -> Result<Page> {
+        let answer = self.caller().page(resource, "", selector, next).await;
+        self.forget_if_not_served(resource, answer)
+    }
+
+    async fn watch(
+        &self,
+        resource: &Resource,
+        selector: &str,
+        version: &str,
+        time: Duration,
+    ) -> Result<Changes> {
+        let caller = self.caller();
+        let answer = caller.watch(resource, selector, version, time).await;
+        self.forget_if_not_served(resource, answer)
+    }
+
     async fn apply(
         &self,
         resource: &Resource,
@@ -270,5 +338,78 @@ impl Cluster for KubeCluster {
         };
         let key = (self.user.clone(), request.clone());
         self.server.tokens.get(key, now, make).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_core::ports::Secret;
+
+    fn access(number: usize, login: Login) -> Access {
+        Access {
+            server: format!("https://cluster-{number}.example.com"),
+            certificate_authority: None,
+            tls_server_name: None,
+            insecure_skip_tls_verify: false,
+            allow_local: false,
+            login,
+            namespace: None,
+        }
+    }
+
+    fn issued(secret: &str, expires: Duration) -> Login {
+        let secret = Secret::new(secret.to_owned());
+        Login::Issued(Token { secret, expires })
+    }
+
+    /// Sweeps look at all clusters in one order.
+    #[tokio::test]
+    async fn a_sweep_over_a_thousand_clusters_keeps_clients_and_breakers() {
+        let clusters = KubeClusters::new();
+        let token = || Login::Token(Secret::new("token"));
+        let sweep = || (0..1000).map(|number| clusters.server(&access(number, token())).unwrap());
+        let first: Vec<Arc<Server>> = sweep().collect();
+        let second: Vec<Arc<Server>> = sweep().collect();
+        for (first, second) in first.iter().zip(&second) {
+            assert!(Arc::ptr_eq(first, second), "{}", first.name);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_breaker_outlives_the_client() {
+        let mut clusters = KubeClusters::new();
+        clusters.servers = Mutex::new(Lru::new(300));
+        let token = || Login::Token(Secret::new("token"));
+        let sweep = || (0..400).map(|number| clusters.server(&access(number, token())).unwrap());
+        let first: Vec<Arc<Server>> = sweep().collect();
+        let second: Vec<Arc<Server>> = sweep().collect();
+        for (first, second) in first.iter().zip(&second) {
+            assert!(!Arc::ptr_eq(first, second), "{}: was evicted", first.name);
+            assert!(
+                Arc::ptr_eq(&first.breaker, &second.breaker),
+                "{}",
+                first.name
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_token_has_a_new_client_and_the_same_breaker() {
+        let clusters = KubeClusters::new();
+        let server = |login: Login| clusters.server(&access(1, login)).unwrap();
+        let first = server(issued("a", Duration::MAX));
+        assert!(Arc::ptr_eq(&first, &server(issued("a", Duration::MAX))));
+        let second = server(issued("b", Duration::MAX));
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert!(Arc::ptr_eq(&first.breaker, &second.breaker));
+        let expired = server(issued("c", Duration::from_secs(1)));
+        assert!(!Arc::ptr_eq(
+            &expired,
+            &server(issued("c", Duration::from_secs(1)))
+        ));
+        // Another login may be refused in the TLS handshake.
+        let other = server(Login::Token(Secret::new("d")));
+        assert!(!Arc::ptr_eq(&first.breaker, &other.breaker));
     }
 }
