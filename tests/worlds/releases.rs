@@ -158,7 +158,7 @@ impl World {
     pub fn chart(&self, tree: &FileTree, version: &str) {
         let stored = self
             .runtime
-            .block_on(artifact::store(&self.ports, tree, version))
+            .block_on(artifact::store(&self.ports, tree.clone(), version))
             .expect("stored");
         // Write the record as the steps of the HelmChart do: they do not run here.
         let record = json!({"memory": {"stored": stored.digest}}).to_string();

@@ -1,6 +1,7 @@
 //! Trees as `tar.gz`: reproducible when written, and checked as hostile input when read.
 
-use crate::ports::{ErrorKind, FetchLimits, PortError, Result};
+use crate::ports::{Compute, ErrorKind, FetchLimits, PortError, Result, compute};
+use bytes::Bytes;
 use driftless_manifest::{EntryKind, FileTree, TreeError, TreePath};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -73,6 +74,26 @@ fn set_target<W: io::Write>(
     long.set_cksum();
     builder.append(&long, target.chain(&[0u8][..]))?;
     header.set_link_name_literal(&target[..100])
+}
+
+/// Returns the most bytes of memory that [`unpack`] needs for an archive of this size.
+pub fn memory_of(packed: u64, limits: FetchLimits) -> u64 {
+    let ratio = limits.ratio.saturating_mul(packed).max(SMALL);
+    packed.saturating_add(limits.bytes.min(ratio))
+}
+
+/// Calls [`unpack`] as a computation of the process.
+///
+/// # Errors
+/// Those of [`unpack`]; `Unavailable` if the computation panicked.
+pub async fn unpack_apart(
+    port: &dyn Compute,
+    packed: Bytes,
+    strip: bool,
+    limits: FetchLimits,
+) -> Result<FileTree> {
+    let bytes = memory_of(packed.len() as u64, limits);
+    compute(port, bytes, move || unpack(&packed, strip, limits)).await?
 }
 
 /// Unpacks a tree. `strip` removes the first directory, which must then be the same for all files,

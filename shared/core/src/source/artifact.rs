@@ -4,7 +4,9 @@
 
 use crate::flux::{ArtifactStatus, ObjectRef, rfc3339};
 use crate::kernel::Context;
-use crate::ports::{Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result};
+use crate::ports::{
+    Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result, compute,
+};
 use crate::schedule;
 use crate::source::archive;
 use crate::state;
@@ -13,6 +15,10 @@ use driftless_manifest::{FileTree, TreeIndex};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+
+/// The bytes from which a digest takes so long that it would delay other steps: about a
+/// millisecond.
+const LARGE: u64 = 1 << 20;
 
 /// The kind of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +57,18 @@ pub async fn store_file(
     form: ArtifactKind,
     revision: &str,
 ) -> Result<ArtifactStatus> {
-    let hash = hex::encode(Sha256::digest(&content));
-    let path = form.key(&hash);
+    let hash = sha256(ports, &content).await?;
+    store_hashed(ports, content, &hash, form, revision).await
+}
+
+async fn store_hashed(
+    ports: &Ports,
+    content: Bytes,
+    hash: &str,
+    form: ArtifactKind,
+    revision: &str,
+) -> Result<ArtifactStatus> {
+    let path = form.key(hash);
     let size = content.len() as u64;
     // An existing blob has the same content or is damaged. It is written in both cases: the new
     // time keeps it from expiring.
@@ -72,12 +88,30 @@ pub async fn store_file(
 ///
 /// # Errors
 /// The bucket's.
-pub async fn store(ports: &Ports, tree: &FileTree, revision: &str) -> Result<ArtifactStatus> {
-    let packed = Bytes::from(archive::pack(tree)?);
-    let hash = hex::encode(Sha256::digest(&packed));
+pub async fn store(ports: &Ports, tree: FileTree, revision: &str) -> Result<ArtifactStatus> {
+    // The files may not be compressible, so the packed bytes may be as many.
+    let files: u64 = tree.index().iter().map(|(_, entry)| entry.size).sum();
+    let pack = move || {
+        let packed = archive::pack(&tree)?;
+        let hash = hex::encode(Sha256::digest(&packed));
+        Ok::<_, PortError>((Bytes::from(packed), hash, tree.index().clone()))
+    };
+    let (packed, hash, index) =
+        compute(ports.compute.as_ref(), files.saturating_mul(2), pack).await??;
     // The index is stored first, so that an artifact never exists without it.
-    store_index(ports, &hash, tree.index()).await?;
-    store_file(ports, packed, ArtifactKind::Tree, revision).await
+    store_index(ports, &hash, &index).await?;
+    store_hashed(ports, packed, &hash, ArtifactKind::Tree, revision).await
+}
+
+/// Returns the SHA-256 of an artifact in hex. That of a large one is a computation of its own.
+async fn sha256(ports: &Ports, content: &Bytes) -> Result<String> {
+    let bytes = content.len() as u64;
+    let content = content.clone();
+    let hash = move || hex::encode(Sha256::digest(&content));
+    match bytes < LARGE {
+        true => Ok(hash()),
+        false => compute(ports.compute.as_ref(), bytes, hash).await,
+    }
 }
 
 async fn store_index(ports: &Ports, hash: &str, index: &TreeIndex) -> Result<()> {
@@ -120,8 +154,9 @@ pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTr
         return Ok(tree);
     }
     let packed = bytes(ports, artifact).await?;
-    let unpack = move || archive::unpack(&packed, false, FetchLimits::default());
-    let tree = Arc::new(ports.compute(unpack).await??);
+    let port = ports.compute.as_ref();
+    let tree = archive::unpack_apart(port, packed, false, FetchLimits::default()).await?;
+    let tree = Arc::new(tree);
     ports.unpacked.keep(hash, &tree);
     Ok(tree)
 }
@@ -137,7 +172,7 @@ pub async fn bytes(ports: &Ports, artifact: &ArtifactStatus) -> Result<Bytes> {
         .get(&artifact.path)
         .await?
         .ok_or_else(|| missing(artifact))?;
-    if hex::encode(Sha256::digest(&content)) == hash {
+    if sha256(ports, &content).await? == hash {
         return Ok(content);
     }
     let message = format!(
@@ -313,7 +348,7 @@ mod tests {
         let mut tree = FileTree::new();
         let path = TreePath::new("unpacked-once.yaml").unwrap();
         tree.insert(path, EntryKind::File, "a: b\n").unwrap();
-        let stored = now(store(&ports, &tree, "main@sha1:1")).unwrap();
+        let stored = now(store(&ports, tree, "main@sha1:1")).unwrap();
         let first = now(load(&ports, &stored)).unwrap();
         let second = now(load(&ports, &stored)).unwrap();
         assert!(Arc::ptr_eq(&first, &second));

@@ -122,7 +122,7 @@ impl SourceReconciler for Objects {
         if !stored {
             let known = memory.files(context, &address, status).await?;
             let tree = files.fetch(&mut index, &known).await?;
-            let stored = artifact::store(context.ports, &tree, &index.digest()).await;
+            let stored = artifact::store(context.ports, tree, &index.digest()).await;
             let stored = stored.map_err(|error| {
                 Failure::port(reason::STORAGE_FAILED, &error)
                     .context("unable to archive artifact to storage")

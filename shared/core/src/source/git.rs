@@ -162,7 +162,7 @@ async fn fetch(
     ignore::apply(&mut tree, ignored)
         .map_err(|error| Failure::terminal(reason::GIT_FAILED, error))?;
     keep_sparse(&mut tree, &source.spec.sparse_checkout);
-    let stored = artifact::store(ports, &tree, &commit.revision()).await?;
+    let stored = artifact::store(ports, tree, &commit.revision()).await?;
     state::write(ports.blobs.as_ref(), &key, &stored, Precondition::None).await?;
     Ok(stored)
 }

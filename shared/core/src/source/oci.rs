@@ -318,7 +318,10 @@ async fn store(
     };
     let stored = match copy {
         true => artifact::store_file(context.ports, layer, ArtifactKind::Chart, revision).await,
-        false => artifact::store(context.ports, &extract(source, &layer)?, revision).await,
+        false => {
+            let tree = extract(context, source, layer).await?;
+            artifact::store(context.ports, tree, revision).await
+        }
     };
     stored.map_err(|error| {
         Failure::port(reason::STORAGE_FAILED, &error)
@@ -326,9 +329,14 @@ async fn store(
     })
 }
 
-fn extract(source: &OCIRepository, layer: &[u8]) -> Result<FileTree, Failure> {
-    let tree = archive::unpack(layer, false, FetchLimits::default());
-    let mut tree = tree.map_err(|error| {
+async fn extract(
+    context: &Context<'_>,
+    source: &OCIRepository,
+    layer: bytes::Bytes,
+) -> Result<FileTree, Failure> {
+    let port = context.ports.compute.as_ref();
+    let tree = archive::unpack_apart(port, layer, false, FetchLimits::default());
+    let mut tree = tree.await.map_err(|error| {
         let message = format!("failed to extract layer contents from artifact: {error}");
         Failure::retry(reason::OCI_LAYER_FAILED, message)
     })?;

@@ -81,10 +81,8 @@ impl Session<'_> {
             })
             .await?
             .body;
-        let unpacked =
-            tokio::task::spawn_blocking(move || archive::unpack(&packed, true, limits)).await;
-        let unpacked = unpacked
-            .unwrap_or_else(|error| Err(PortError::new(ErrorKind::Unavailable, error.to_string())));
+        let port = self.github.compute.as_ref();
+        let unpacked = archive::unpack_apart(port, packed, true, limits).await;
         unpacked.map_err(|error| PortError {
             message: format!("{path}: {}", error.message),
             ..error

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use client::Api;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{
-    Commit, ErrorKind, FetchLimits, GitAuth, PortError, Result, SecretStore,
+    Commit, Compute, ErrorKind, FetchLimits, GitAuth, Inline, PortError, Result, SecretStore,
 };
 use driftless_core::repository::{Location, Repository};
 use driftless_manifest::FileTree;
@@ -56,6 +56,7 @@ impl Hosts {
 pub struct GitHub {
     apis: BTreeMap<String, Api>,
     logins: Logins,
+    compute: Arc<dyn Compute>,
 }
 
 #[async_trait]
@@ -128,7 +129,15 @@ impl GitHub {
         Ok(Self {
             apis: apis.collect::<Result<_>>()?,
             logins: Logins::new(keys),
+            compute: Arc::new(Inline),
         })
+    }
+
+    /// Unpacks archives with this port, within the bounds of the process.
+    #[must_use]
+    pub fn with_compute(mut self, compute: Arc<dyn Compute>) -> Self {
+        self.compute = compute;
+        self
     }
 
     fn api(&self, repository: &Repository) -> Result<&Api> {
