@@ -13,7 +13,7 @@ const MAX_VALUES: usize = 4 << 20;
 /// The budgets of an expression.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most bytes of the text.
+    /// The most bytes of an expression.
     pub bytes: usize,
     /// The most operators, dots and brackets, including those in string literals: the parser and
     /// the evaluation go at most one level deeper for each, and a level needs stack. (The parser

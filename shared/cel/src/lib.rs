@@ -1,7 +1,7 @@
 //! CEL expressions with budgets: parse, bound, evaluate.
 //!
 //! Expressions come from tenants, so they are bounded before they run: [`Expression::parse`]
-//! refuses long texts and deep trees, [`Expression::evaluate`] refuses nested loops and
+//! refuses long strings and deep trees, [`Expression::evaluate`] refuses nested loops and
 //! replacements that could take too long or too much memory over the given [`Data`].
 //!
 //! | module | content |
@@ -42,14 +42,14 @@ pub use ::cel::{Env, ExecutionError, Value};
 pub use cost::{Failure, Limits, Size};
 pub use value::{to_cel, to_json};
 
-/// The reason that a text is not an expression.
+/// The reason that a string is not an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// The text has this number of bytes, which is above [`Limits::bytes`].
+    /// The string has this number of bytes, which is above [`Limits::bytes`].
     Bytes(usize),
-    /// The text has this number of operators, which is above [`Limits::operators`].
+    /// The string has this number of operators, which is above [`Limits::operators`].
     Operators(usize),
-    /// The parser refuses the text.
+    /// The parser refuses the string.
     Syntax {
         /// The line and the column, both counted from one; below one if the parser does not know
         /// them.
@@ -68,10 +68,10 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Parses a text in a language.
+    /// Parses a string in a language.
     ///
     /// # Errors
-    /// A text that is too long or too deep, or that the parser refuses.
+    /// A string that is too long or too deep, or that the parser refuses.
     pub fn parse(text: &str, language: &Env, limits: Limits) -> Result<Self, ParseError> {
         if text.len() > limits.bytes {
             return Err(ParseError::Bytes(text.len()));
@@ -95,7 +95,7 @@ impl Expression {
         })
     }
 
-    /// Returns the text.
+    /// Returns the source of the expression.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

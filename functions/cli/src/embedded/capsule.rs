@@ -47,7 +47,7 @@ pub struct OwnerFinding {
     pub hub: String,
     /// The account whose kubeconfig or rights are missing; `None` if all accounts are concerned.
     pub account: Option<String>,
-    /// The error.
+    /// The error with its place.
     pub finding: Finding,
 }
 
