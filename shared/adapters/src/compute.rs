@@ -120,7 +120,9 @@ mod tests {
     async fn the_bytes_of_a_computation_are_held_until_it_ends() {
         let threads = Threads::new(1, 1 << 20);
         let (sender, receiver) = mpsc::channel::<()>();
-        let work = Box::new(move || drop(receiver.recv_timeout(Duration::from_secs(20))));
+        let work = Box::new(move || {
+            let _ = receiver.recv_timeout(Duration::from_secs(20));
+        });
         let mut run = threads.run(1 << 20, work);
         assert!(futures::poll!(&mut run).is_pending());
         drop(run);
