@@ -162,7 +162,7 @@ async fn a_list_starts_again_when_its_continuation_is_too_old() {
     let names: Vec<&str> = found.iter().map(Object::name).collect();
     assert_eq!(names, ["b", "c"], "no item of the first try");
     let asked = script.take_requests();
-    assert!(asked[3].ends_with("/api/v1/pods?limit=500&labelSelector=x%3Dy&continue=t2"));
+    assert!(asked[3].ends_with("/api/v1/pods?labelSelector=x%3Dy&limit=500&continue=t2"));
     // The number of restarts is limited.
     let always = (0..20).map(|n| {
         if n % 2 == 0 {
