@@ -338,7 +338,7 @@ pub fn dark_cluster(each: usize, time: Duration) -> (BTreeMap<String, u64>, Dura
             running.until_ready(object).await;
         }
         running.world.servers[REMOTE].set(Light::Dark);
-        // Also a new revision does not reach the cluster.
+        // A new revision changes no file of the Kustomizations.
         running.push_files(2, &files);
         for object in objects.drain(..2) {
             assert!(running.world.hub().delete(&object), "{object}");

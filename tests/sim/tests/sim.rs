@@ -152,7 +152,7 @@ fn every_crash_point() {
 #[test]
 fn economy_of_failures() {
     // The longer form has 100 objects, and a day.
-    let (each, hours) = if IS_LONG { (50, 24) } else { (3, 6) };
+    let (each, hours) = if IS_LONG { (50, 24) } else { (3, 3) };
     let time = Duration::from_secs(hours * 3600);
     let (steps, ready) = economy::dark_cluster(each, time);
     println!("a dark cluster: {steps:?}, ready {ready:?} after its return");
@@ -162,10 +162,15 @@ fn economy_of_failures() {
     assert_eq!(deletions.len(), 3, "{deletions:?}");
     for (object, steps) in steps.iter().chain(&deletions) {
         let of_a_day = steps * 24 / hours;
-        assert!(
-            economy::FAILING_STEPS.contains(&of_a_day),
-            "{object}: {steps}"
-        );
+        // The files of these Kustomizations have not changed, so they need no step.
+        let is_idle = object.contains("/k-") && !object.ends_with("/k-0");
+        let least = if is_idle {
+            0
+        } else {
+            *economy::FAILING_STEPS.start()
+        };
+        let most = *economy::FAILING_STEPS.end();
+        assert!((least..=most).contains(&of_a_day), "{object}: {steps}");
     }
     assert!(ready <= Duration::from_secs(660), "{ready:?}");
 }
