@@ -708,8 +708,9 @@ async fn check_watches(cluster: &dyn Port, resource: &Resource) {
 
     put("d", true, "1").await;
     put("a", true, "2").await;
-    let deleted = cluster.delete(resource, "watched", "b", &Delete::default());
-    assert_eq!(deleted.await.expect("deleted"), Deleted::Gone);
+    let how = Delete::default();
+    let deleted = cluster.delete(resource, "watched", "b", &how).await;
+    assert_eq!(deleted.expect("deleted"), Deleted::Gone);
     put("c", false, "2").await;
     let (texts, version) = watch(&page.version, 1).await;
     assert_eq!(texts, "+d +a -b");
