@@ -191,12 +191,11 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
         .map(|(key, entry)| (key.clone(), entry.clone()))
         .collect();
 
-    let (mut requests, mut rehearsed, mut quiet) =
-        (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut requests, mut rehearsed, mut quiet) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for ((id, object), cause) in listed.objects.iter().zip(causes) {
         let known = old.get(&id.key());
-        let is_rehearsed = cause == Some(Cause::Timer)
-            && due::may_be_noop(object, known, schedule.now);
+        let is_rehearsed =
+            cause == Some(Cause::Timer) && due::may_be_noop(object, known, schedule.now);
         let entry = match known {
             Some(known) if cause.is_none() || is_rehearsed => known.clone(),
             _ => Entry::queued(object, schedule.now),
@@ -289,7 +288,7 @@ async fn queue_rest(
     let mut findings = futures::stream::select_all(findings).ready_chunks(BATCH);
 
     let mut end = ports.clock.timeout(limit);
-    let mut is_changed = false;
+    let (mut is_changed, mut queued) = (false, BTreeSet::new());
     let ended = loop {
         let chunk = match select(end, findings.next()).await {
             Either::Left(_) => {
@@ -320,6 +319,9 @@ async fn queue_rest(
                 Finding::Drifted(ids) => (ids, Cause::Drift),
             };
             for id in ids {
+                if !queued.insert(id.clone()) {
+                    continue;
+                }
                 if cause != Cause::Drift
                     && let Some(object) = by_id.get(&id)
                 {

@@ -67,11 +67,11 @@ mod one_chain_an_object {
         });
         world.run_until(Duration::from_secs(120), |_| {});
         let after = (world.steps(), world.queue.sent());
-        // The step at 10 s, the requested one, and the one after it. Each of them sent one message,
-        // the workers that were turned away sent one in case of a dead worker, and there were four
-        // requests.
-        assert_eq!(after.0 - before.0, 3, "steps");
-        assert_eq!(after.1 - before.1, 3 + 1 + 4, "messages");
+        // The step at 10 s, the requested one, and three after it: a change of the object begins
+        // the back-off anew. Each of them sent one message, the workers that were turned away sent
+        // one in case of a dead worker, and there were four requests.
+        assert_eq!(after.0 - before.0, 5, "steps");
+        assert_eq!(after.1 - before.1, 5 + 1 + 4, "messages");
     }
 
     #[test]
