@@ -19,19 +19,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The clusters that the rehearsals of a sweep read, apart from the hub as its own identity.
-pub struct Sources {
+pub struct SnapshotsOfClusters {
     clusters: Arc<dyn Clusters>,
     snapshots: Snapshots,
+    owner_label: &'static str,
 }
 
 /// A snapshot for each server and user: one user must not read what only another one may.
 type Snapshots = Arc<Mutex<Vec<(Access, Option<Impersonation>, Arc<Snapshot>)>>>;
 
-impl Sources {
-    /// Returns the clusters, none of which is read yet.
-    pub fn new(clusters: Arc<dyn Clusters>) -> Self {
+impl SnapshotsOfClusters {
+    /// Returns the clusters, none of which is read yet. Applied objects are those with the owner
+    /// label.
+    pub fn new(clusters: Arc<dyn Clusters>, owner_label: &'static str) -> Self {
         Self {
             clusters,
+            owner_label,
             snapshots: Arc::default(),
         }
     }
@@ -46,7 +49,7 @@ pub struct ReadOnly<'a> {
     /// The records that the sweep has read.
     pub records: &'a Arc<Records>,
     /// The clusters that all rehearsals share.
-    pub sources: &'a Sources,
+    pub clusters: &'a SnapshotsOfClusters,
     /// Ends the rehearsal.
     pub stop: AbortHandle,
 }
@@ -67,8 +70,9 @@ impl ReadOnly<'_> {
             }),
             queue: Arc::new(ClosedQueue(stop.clone())),
             clusters: Arc::new(SnapshotClusters {
-                clusters: self.sources.clusters.clone(),
-                snapshots: self.sources.snapshots.clone(),
+                clusters: self.clusters.clusters.clone(),
+                snapshots: self.clusters.snapshots.clone(),
+                owner_label: self.clusters.owner_label,
                 stop: stop.clone(),
             }),
             ..tenant
@@ -225,6 +229,7 @@ impl Queue for ClosedQueue {
 struct SnapshotClusters {
     clusters: Arc<dyn Clusters>,
     snapshots: Snapshots,
+    owner_label: &'static str,
     stop: AbortHandle,
 }
 
@@ -254,7 +259,7 @@ impl Clusters for SnapshotClusters {
                 let cluster = self.clusters.connect(access, user).await?;
                 // Another rehearsal may have been faster.
                 self.find(access, user).unwrap_or_else(|| {
-                    let new = Arc::new(Snapshot::new(cluster, None));
+                    let new = Arc::new(Snapshot::new(cluster, None, self.owner_label));
                     let mut snapshots = self
                         .snapshots
                         .lock()

@@ -8,17 +8,17 @@
 //! A rehearsal does not compare what a Kustomization applied with the live objects: the sweep's
 //! check for drift does that in each minute.
 
-use super::read_only::{ReadOnly, Sources};
+use super::read_only::{ReadOnly, SnapshotsOfClusters};
 use super::snapshot::Snapshot;
 use crate::driver::{self, Reconciler};
 use crate::flux::{FluxKind, ObjectRef};
-use crate::helmrelease::HelmReleases;
+use crate::helmrelease::{self, HelmReleases};
 use crate::hub::Hub;
 use crate::kernel::{Context, Outcome, Recorder};
-use crate::kustomization::Kustomizations;
+use crate::kustomization::{self, Kustomizations};
 use crate::ports::{Cause, Ports};
 use crate::schedule::Records;
-use crate::source::reconciler::Sources as SourcesOf;
+use crate::source::reconciler::Sources;
 use crate::source::{bucket, consumers, git, helm_chart, helm_repository, oci};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
@@ -39,21 +39,30 @@ pub struct Rehearsals<'a> {
     hub: &'a Hub,
     records: Arc<Records>,
     flux: Arc<Vec<Object>>,
-    snapshot: Arc<Snapshot>,
-    sources: Sources,
+    /// The hub and other clusters, as rehearsals of HelmReleases read them.
+    releases: (Arc<Snapshot>, SnapshotsOfClusters),
+    /// The same, as rehearsals of the other kinds read them.
+    others: (Arc<Snapshot>, SnapshotsOfClusters),
 }
 
 impl<'a> Rehearsals<'a> {
     /// Prepares rehearsals; `flux` are the hub's Flux objects that were listed.
     pub fn new(ports: &'a Ports, hub: &'a Hub, records: Arc<Records>, flux: Vec<Object>) -> Self {
         let flux = Arc::new(flux);
+        let snapshot = |label| {
+            let snapshot = Snapshot::new(hub.cluster.clone(), Some(flux.clone()), label);
+            (
+                Arc::new(snapshot),
+                SnapshotsOfClusters::new(ports.clusters.clone(), label),
+            )
+        };
         Self {
             ports,
             hub,
             records,
-            snapshot: Arc::new(Snapshot::new(hub.cluster.clone(), Some(flux.clone()))),
+            releases: snapshot(helmrelease::OWNER_NAME),
+            others: snapshot(kustomization::live::OWNER_NAME),
             flux,
-            sources: Sources::new(ports.clusters.clone()),
         }
     }
 
@@ -95,18 +104,22 @@ impl<'a> Rehearsals<'a> {
             return true;
         }
         let (stop, registration) = AbortHandle::new_pair();
+        let (snapshot, clusters) = match id.kind {
+            FluxKind::HelmRelease => &self.releases,
+            _ => &self.others,
+        };
         let read_only = ReadOnly {
             hub: &self.hub.settings.name,
             id,
             records: &self.records,
-            sources: &self.sources,
+            clusters,
             stop,
         };
         let ports = read_only.ports(self.ports);
         let context = Context {
             ports: &ports,
             hub: Hub {
-                cluster: read_only.cluster(self.snapshot.clone()),
+                cluster: read_only.cluster(snapshot.clone()),
                 ..self.hub.clone()
             },
             id: id.clone(),
@@ -126,11 +139,11 @@ impl<'a> Rehearsals<'a> {
 /// Runs the step of an object; `None` if it failed or would change its memory.
 async fn rehearse(context: &Context<'_>, object: Object) -> Option<Outcome> {
     match context.id.kind {
-        FluxKind::GitRepository => run::<SourcesOf<git::Git>>(context, object).await,
-        FluxKind::OCIRepository => run::<SourcesOf<oci::Oci>>(context, object).await,
-        FluxKind::Bucket => run::<SourcesOf<bucket::Objects>>(context, object).await,
-        FluxKind::HelmRepository => run::<SourcesOf<helm_repository::Helm>>(context, object).await,
-        FluxKind::HelmChart => run::<SourcesOf<helm_chart::Helm>>(context, object).await,
+        FluxKind::GitRepository => run::<Sources<git::Git>>(context, object).await,
+        FluxKind::OCIRepository => run::<Sources<oci::Oci>>(context, object).await,
+        FluxKind::Bucket => run::<Sources<bucket::Objects>>(context, object).await,
+        FluxKind::HelmRepository => run::<Sources<helm_repository::Helm>>(context, object).await,
+        FluxKind::HelmChart => run::<Sources<helm_chart::Helm>>(context, object).await,
         FluxKind::Kustomization => run::<Kustomizations>(context, object).await,
         FluxKind::HelmRelease => run::<HelmReleases>(context, object).await,
         _ => None,

@@ -2,7 +2,6 @@
 //! and every narrower LIST.
 
 use crate::flux::FluxKind;
-use crate::helmrelease::OWNER_NAME;
 use crate::ports::{
     ApiCapabilities, Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PortError, Resource,
     Result, Token, TokenRequest,
@@ -23,15 +22,23 @@ pub struct Snapshot {
     cluster: Arc<dyn Cluster>,
     /// All Flux objects of the server, if they have been read.
     flux: Option<Objects>,
+    /// The label of applied objects: that of Kustomizations or of HelmReleases.
+    owner_label: &'static str,
     lists: Mutex<BTreeMap<(Gvk, String), Listed>>,
 }
 
 impl Snapshot {
-    /// Returns a snapshot in which at most Flux's objects of this server are read.
-    pub fn new(cluster: Arc<dyn Cluster>, flux: Option<Objects>) -> Self {
+    /// Returns a snapshot in which at most Flux's objects of this server are read. Applied objects
+    /// are those with the owner label.
+    pub fn new(
+        cluster: Arc<dyn Cluster>,
+        flux: Option<Objects>,
+        owner_label: &'static str,
+    ) -> Self {
         Self {
             cluster,
             flux,
+            owner_label,
             lists: Mutex::default(),
         }
     }
@@ -40,14 +47,26 @@ impl Snapshot {
         FluxKind::of(gvk).and(self.flux.as_ref())
     }
 
+    /// Returns the label selector of the objects of a kind that a step may read: values and
+    /// kubeconfigs are in any ConfigMap or Secret, any ServiceAccount may authenticate to a cluster,
+    /// and records that are not superseded hold the state of a release. Of other kinds it reads
+    /// what was applied.
+    fn selector(&self, gvk: &Gvk) -> &'static str {
+        match (gvk.group.as_str(), gvk.kind.as_str()) {
+            ("", "Secret") => "status!=superseded",
+            ("", "ConfigMap" | "ServiceAccount") => "",
+            _ => self.owner_label,
+        }
+    }
+
     fn listed(&self, resource: &Resource, namespace: &str) -> Listed {
         let key = (resource.gvk.clone(), namespace.to_owned());
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let first = || {
             let (cluster, resource) = (self.cluster.clone(), resource.clone());
             let namespace = namespace.to_owned();
+            let selector = self.selector(&resource.gvk);
             async move {
-                let selector = selector(&resource.gvk);
                 let objects = cluster.list(&resource, &namespace, selector).await?;
                 Ok(Arc::new(objects))
             }
@@ -85,7 +104,14 @@ impl Cluster for Snapshot {
             return Ok(of_kind.find(fits).cloned());
         }
         match self.listed(resource, namespace).await {
-            Ok(objects) => Ok(objects.iter().find(fits).cloned()),
+            Ok(objects) => match objects.iter().find(fits) {
+                Some(found) => Ok(Some(found.clone())),
+                // A health check can name an object of another owner.
+                None if self.selector(&resource.gvk) == self.owner_label => {
+                    self.cluster.get(resource, namespace, name).await
+                }
+                None => Ok(None),
+            },
             Err(error) if error.kind == ErrorKind::Denied => {
                 self.cluster.get(resource, namespace, name).await
             }
@@ -146,18 +172,6 @@ fn only_read<T>() -> Result<T> {
         ErrorKind::Unsupported,
         "a snapshot of a cluster cannot be written",
     ))
-}
-
-/// Returns the label selector of the objects of a kind that a release may read: values and
-/// kubeconfigs are in any ConfigMap or Secret, any ServiceAccount may authenticate to a cluster,
-/// and records that are not superseded hold the state. Of other kinds it reads only what a release
-/// applied.
-fn selector(gvk: &Gvk) -> &'static str {
-    match (gvk.group.as_str(), gvk.kind.as_str()) {
-        ("", "Secret") => "status!=superseded",
-        ("", "ConfigMap" | "ServiceAccount") => "",
-        _ => OWNER_NAME,
-    }
 }
 
 fn is_selected(object: &Object, selector: &str) -> bool {
