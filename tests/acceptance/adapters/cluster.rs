@@ -708,8 +708,8 @@ async fn check_watches(cluster: &dyn Port, resource: &Resource) {
 
     put("d", true, "1").await;
     put("a", true, "2").await;
-    let how = Delete::default();
-    let deleted = cluster.delete(resource, "watched", "b", &how).await;
+    let options = Delete::default();
+    let deleted = cluster.delete(resource, "watched", "b", &options).await;
     assert_eq!(deleted.expect("deleted"), Deleted::Gone);
     put("c", false, "2").await;
     let (texts, version) = watch(&page.version, 1).await;

@@ -386,7 +386,7 @@ fn tenant_isolation_of_references() {
         tenants.hub().delete(&path(kind, "team-a", name));
         look(&tenants.world, kind, "team-a", name);
     }
-    // A HelmChart names a source of its own namespace only.
+    // A HelmChart names a source of the same namespace only.
     let mut spec = json!({"chart": "app", "interval": "10m", "sourceRef": {"kind": "HelmRepository", "name": "own"}});
     spec["sourceRef"]["namespace"] = json!("team-b");
     create(&tenants.world, "HelmChart", "team-a", "stranger", spec);

@@ -238,7 +238,7 @@ impl Running {
         assert!(self.world.hub().create(path, object), "{object}");
     }
 
-    /// Returns the reason of an object's condition `Ready` with its status; empty if there is none.
+    /// Returns the reason of an object's condition `Ready` with its status; empty without the condition.
     fn ready(&self, path: &str) -> (String, String) {
         let object = self.world.hub().get(path).unwrap_or_default();
         let conditions = object["status"]["conditions"].as_array().cloned();

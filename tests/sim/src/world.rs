@@ -113,7 +113,7 @@ pub struct World {
     step_counts: Mutex<BTreeMap<String, u64>>,
     /// The cache of blobs that warm functions keep.
     read: Arc<BlobCache>,
-    /// What the sweeps of all invocations know of the clusters.
+    /// The objects that the sweeps of all invocations have read of the clusters.
     watches: Arc<WatchCache>,
 }
 

@@ -364,7 +364,7 @@ mod tests {
         Login::Issued(Token { secret, expires })
     }
 
-    /// Sweeps look at all clusters in one order.
+    /// Sweeps read all clusters in one order.
     #[tokio::test]
     async fn a_sweep_over_a_thousand_clusters_keeps_clients_and_breakers() {
         let clusters = KubeClusters::new();

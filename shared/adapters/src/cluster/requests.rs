@@ -592,7 +592,7 @@ fn selection(resource: &Resource, namespace: &str, selector: &str) -> Result<Str
     Ok(path)
 }
 
-/// Reads the lines of a watch: up to the first bookmark, which says that the changes are complete,
+/// Reads the lines of a watch: up to the first bookmark, which shows that the changes are complete,
 /// or to the end of the watch.
 async fn events<B>(body: B) -> Result<Bytes, BoxError>
 where

@@ -26,7 +26,7 @@ const BODY_LIMIT: usize = 3 << 20;
 /// The duration of a watch without `timeoutSeconds`.
 const WATCH_TIME: Duration = Duration::from_secs(30 * 60);
 /// The interval of the bookmarks of a watch that requests them. The first one comes at once, after
-/// the changes that have happened: unlike a real server, this one knows that there are no others.
+/// the changes that have happened: unlike a real server, this one knows that others do not exist.
 const BOOKMARK_TIME: Duration = Duration::from_secs(60);
 
 /// A [`tower::Service`] over an embedded server, for `kube::Client::new` and for a listener.

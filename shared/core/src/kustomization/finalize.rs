@@ -71,7 +71,7 @@ async fn clean_up(
         let left = pruned.left.len();
         return Ok(Some(StepEnd::Done(Outcome {
             requeue_after: Some(FIRST_CHECK),
-            ..Outcome::done(format!("the prune goes on with {left} objects"))
+            ..Outcome::done(format!("the prune continues with {left} objects"))
         })));
     }
     let waits = owner.spec.deletion_policy == Some(DeletionPolicy::WaitForTermination);

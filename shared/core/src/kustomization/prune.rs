@@ -59,7 +59,7 @@ enum PruneResult {
     /// Belongs to another Kustomization.
     Others(Item),
     Terminating,
-    /// Not deleted yet, because a terminating Flux object needs it.
+    /// An object that waits: a terminating Flux object needs it.
     Held,
     /// The time of the step is over.
     Late,
@@ -96,7 +96,7 @@ pub async fn prune(
     prune.run(owner, stale).await
 }
 
-/// What is known about the objects of a kind before each of them is pruned.
+/// The state of the objects of a kind before each of them is pruned.
 #[derive(Default)]
 struct Listed {
     /// Our live objects.
@@ -125,7 +125,7 @@ impl Prune<'_> {
     /// kind are deleted concurrently. Each entry leaves the inventory only when its object is gone
     /// or proves not to be ours.
     ///
-    /// The inventory is written while the prune goes on, and the prune ends before the time of the
+    /// The inventory is written during the prune, and the prune ends before the time of the
     /// step is over, so that the next step continues with what is left.
     pub async fn run(&self, owner: &mut Kustomization, stale: &Inventory) -> Pruned {
         let mut pruned = Pruned::default();
@@ -178,7 +178,7 @@ impl Prune<'_> {
     }
 
     /// Writes the inventory in the middle of a prune. Objects of other Kustomizations stay in it:
-    /// the end of the step checks them once more.
+    /// the end of the step checks them again.
     async fn write(
         &self,
         owner: &mut Kustomization,

@@ -312,7 +312,7 @@ impl<'a> Progress<'a> {
                 };
                 outcome.summary = match prune {
                     PruneState::Unfinished(left) => {
-                        format!("{message}: {done}; the prune goes on with {left} objects")
+                        format!("{message}: {done}; the prune continues with {left} objects")
                     }
                     PruneState::Waiting(later) => {
                         format!("{message}: {done}; the prune waits for {}", later.waits_for)

@@ -10,13 +10,13 @@ const MAX_BYTES: usize = 32 << 20;
 /// The bytes that a value needs apart from its own text and that of its id.
 const OVERHEAD: usize = 128;
 
-/// What is kept of each object: a fingerprint, or the whole document as JSON.
+/// The value that is kept of each object: a fingerprint, or the whole document as JSON.
 pub type Values = BTreeMap<ObjectId, String>;
 
 /// The objects of one kind and selector on one cluster, at a resourceVersion.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
-    /// What is kept of each object.
+    /// The values of the objects.
     pub values: Arc<Values>,
     /// The resourceVersion of these values, from which a watch continues. Empty if the user may not
     /// watch: then nothing is kept, and each read is a LIST.
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    fn known(cache: &WatchCache) -> String {
+    fn kept_keys(cache: &WatchCache) -> String {
         let kept = cache.lock();
         kept.entries.keys().map(String::as_str).collect()
     }
@@ -153,18 +153,27 @@ mod tests {
         for key in ["a", "b", "c"] {
             cache.keep(key, watched(300));
         }
-        assert_eq!(known(&cache), "abc");
+        assert_eq!(kept_keys(&cache), "abc");
         assert!(cache.get("a").is_some());
         cache.keep("d", watched(300));
-        assert_eq!(known(&cache), "acd");
+        assert_eq!(kept_keys(&cache), "acd");
         assert!(cache.get("b").is_none());
         // A replaced entry counts once.
         cache.keep("a", watched(400));
-        assert_eq!((known(&cache).as_str(), cache.lock().bytes), ("acd", 1000));
+        assert_eq!(
+            (kept_keys(&cache).as_str(), cache.lock().bytes),
+            ("acd", 1000)
+        );
         // What is larger than the limit is not kept, and neither is the state before it.
         cache.keep("d", watched(1001));
-        assert_eq!((known(&cache).as_str(), cache.lock().bytes), ("ac", 700));
+        assert_eq!(
+            (kept_keys(&cache).as_str(), cache.lock().bytes),
+            ("ac", 700)
+        );
         cache.keep("e", watched(1000));
-        assert_eq!((known(&cache).as_str(), cache.lock().bytes), ("e", 1000));
+        assert_eq!(
+            (kept_keys(&cache).as_str(), cache.lock().bytes),
+            ("e", 1000)
+        );
     }
 }

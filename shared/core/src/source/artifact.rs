@@ -16,8 +16,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// The bytes from which a digest takes so long that it would delay other steps: about a
-/// millisecond.
+/// The bytes from which a digest would delay other steps: it takes about a millisecond.
 const LARGE: u64 = 1 << 20;
 
 /// The kind of an artifact.
@@ -103,7 +102,7 @@ pub async fn store(ports: &Ports, tree: FileTree, revision: &str) -> Result<Arti
     store_hashed(ports, packed, &hash, ArtifactKind::Tree, revision).await
 }
 
-/// Returns the SHA-256 of an artifact in hex. That of a large one is a computation of its own.
+/// Returns the SHA-256 of an artifact in hex. That of a large one runs as a computation.
 async fn sha256(ports: &Ports, content: &Bytes) -> Result<String> {
     let bytes = content.len() as u64;
     let content = content.clone();

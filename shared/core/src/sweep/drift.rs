@@ -41,8 +41,8 @@ type Live = Arc<Values>;
 type Query = (Gvk, FluxKind);
 
 /// Returns the owners whose objects are gone or changed, for each cluster when it has answered. The
-/// objects of a cluster that cannot be read count as unchanged. The order of the clusters is another
-/// one in each minute, so that none is always the last.
+/// objects of a cluster that cannot be read count as unchanged. The order of the clusters differs
+/// in each minute, so that none is always the last.
 pub fn drifted<'a>(
     ports: &'a Ports,
     hub: &'a Hub,
@@ -109,7 +109,7 @@ fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandi
     })
 }
 
-/// Checks the objects of one cluster; nothing has drifted on a cluster that does not answer in time.
+/// Checks the objects of one cluster; nothing has drifted on a cluster that is late.
 async fn check_in_time(
     ports: &Ports,
     hub: &Hub,

@@ -239,7 +239,7 @@ enum Finding {
 }
 
 /// Queues the objects for which a rehearsal or a read of the clusters shows that a step is needed.
-/// Requests are sent as they are found. What the time limit cuts off is the first in the next sweep
+/// Each request is sent at once. What the time limit cuts off is the first in the next sweep
 /// (rehearsals), or has another place in the order of that sweep (clusters).
 ///
 /// # Errors

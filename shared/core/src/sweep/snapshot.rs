@@ -48,9 +48,9 @@ impl Snapshot {
     }
 
     /// Returns the label selector of the objects of a kind that a step may read: values and
-    /// kubeconfigs are in any ConfigMap or Secret, any ServiceAccount may authenticate to a cluster,
-    /// and records that are not superseded hold the state of a release. Of other kinds it reads
-    /// what was applied.
+    /// kubeconfigs are in any ConfigMap or Secret, any ServiceAccount may authenticate to a
+    /// cluster, and records that are not superseded hold the state of a release. Of other kinds it
+    /// reads what was applied.
     fn selector(&self, gvk: &Gvk) -> &'static str {
         match (gvk.group.as_str(), gvk.kind.as_str()) {
             ("", "Secret") => "status!=superseded",

@@ -22,8 +22,8 @@ const MAX_AGE: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_secs(1);
 /// The length of a watch that gets a bookmark: an API server sends it 2 s before the end.
 const LONG: Duration = Duration::from_secs(3);
-/// The age of a resourceVersion at which a bookmark is needed: the API server keeps the changes of a
-/// kind for more than a minute, and for longer if there are few.
+/// The age of a resourceVersion at which a bookmark is needed: the API server keeps the changes of
+/// a kind for more than a minute, and for longer if there are few.
 const BOOKMARK_AFTER: Duration = Duration::from_secs(300);
 /// The number of times that a LIST is restarted because its continuation token expired.
 const RESTARTS: usize = 3;
@@ -269,7 +269,7 @@ mod tests {
     const LIST: &str = "LIST ConfigMap";
     const WATCH: &str = "WATCH ConfigMap 1";
 
-    fn found(names: &str, requests: &str) -> (String, String) {
+    fn result(names: &str, requests: &str) -> (String, String) {
         (names.to_owned(), requests.to_owned())
     }
 
@@ -278,11 +278,11 @@ mod tests {
         let world = World::new();
         let a = world.write("a", "x");
         world.write("b", "x");
-        assert_eq!(world.names(), found("a b", LIST));
-        assert_eq!(world.names(), found("a b", WATCH));
+        assert_eq!(world.names(), result("a b", LIST));
+        assert_eq!(world.names(), result("a b", WATCH));
         world.write("c", "x");
         world.cluster.remove(&a);
-        assert_eq!(world.names(), found("b c", WATCH));
+        assert_eq!(world.names(), result("b c", WATCH));
         let (before, _) = world.sweep();
         world.write("b", "y");
         let (after, requests) = world.sweep();
@@ -292,7 +292,7 @@ mod tests {
         let plain = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "c", "namespace": "apps"}});
         world.cluster.put(Object::new(plain).unwrap());
-        assert_eq!(world.names(), found("b", WATCH));
+        assert_eq!(world.names(), result("b", WATCH));
     }
 
     #[test]
@@ -302,9 +302,9 @@ mod tests {
         world.sweep();
         world.cluster.switch(|switches| switches.is_late = true);
         world.write("b", "x");
-        assert_eq!(world.names(), found("a", WATCH));
+        assert_eq!(world.names(), result("a", WATCH));
         world.cluster.switch(|switches| switches.is_late = false);
-        assert_eq!(world.names(), found("a b", WATCH));
+        assert_eq!(world.names(), result("a b", WATCH));
     }
 
     #[test]
@@ -316,8 +316,8 @@ mod tests {
         world.write("b", "x");
         world.cluster.compact();
         let (expected, long) = (format!("{WATCH}, {LIST}"), "WATCH ConfigMap 3");
-        assert_eq!(world.names(), found("b", &expected));
-        assert_eq!(world.names(), found("b", long));
+        assert_eq!(world.names(), result("b", &expected));
+        assert_eq!(world.names(), result("b", long));
     }
 
     #[test]
@@ -341,11 +341,11 @@ mod tests {
             .cluster
             .switch(|switches| switches.breaks_watch = true);
         let both = format!("{WATCH}, {LIST}");
-        assert_eq!(world.names(), found("a b", &both));
+        assert_eq!(world.names(), result("a b", &both));
         world
             .cluster
             .switch(|switches| switches.breaks_watch = false);
-        assert_eq!(world.names(), found("a b", WATCH));
+        assert_eq!(world.names(), result("a b", WATCH));
     }
 
     #[test]
@@ -356,22 +356,22 @@ mod tests {
         world
             .cluster
             .switch(|switches| switches.refuses_watch = true);
-        assert_eq!(world.names(), found("a", &format!("{WATCH}, {LIST}")));
+        assert_eq!(world.names(), result("a", &format!("{WATCH}, {LIST}")));
         for _ in 1..60 {
-            assert_eq!(world.names(), found("a", LIST));
+            assert_eq!(world.names(), result("a", LIST));
         }
         world
             .cluster
             .switch(|switches| switches.refuses_watch = false);
-        assert_eq!(world.names(), found("a", LIST));
-        assert_eq!(world.names(), found("a", WATCH));
+        assert_eq!(world.names(), result("a", LIST));
+        assert_eq!(world.names(), result("a", WATCH));
     }
 
     #[test]
     fn each_hour_and_each_process_begins_with_a_list() {
         let world = World::new();
         world.write("a", "x");
-        assert_eq!(world.names(), found("a", LIST));
+        assert_eq!(world.names(), result("a", LIST));
         let requests: Vec<String> = (0..60).flat_map(|_| world.sweep().1).collect();
         assert!(requests[..59].iter().all(|one| one.starts_with("WATCH")));
         assert_eq!(requests[59..], [LIST]);
@@ -379,7 +379,7 @@ mod tests {
             ports: testing::ports(Arc::default(), Arc::default(), world.clock.clone()),
             ..world
         };
-        assert_eq!(world.names(), found("a", LIST));
+        assert_eq!(world.names(), result("a", LIST));
     }
 
     #[test]
@@ -389,7 +389,7 @@ mod tests {
             world.write(name, "x");
         }
         world.cluster.switch(|switches| switches.page_size = 2);
-        assert_eq!(world.names(), found("a b c d e", &[LIST; 3].join(", ")));
+        assert_eq!(world.names(), result("a b c d e", &[LIST; 3].join(", ")));
         // The token of the second page is too old: the list begins again.
         let cold = World {
             ports: testing::ports(Arc::default(), Arc::default(), world.clock.clone()),
@@ -397,8 +397,8 @@ mod tests {
         };
         cold.cluster
             .switch(|switches| switches.expires_token = true);
-        assert_eq!(cold.names(), found("a b c d e", &[LIST; 5].join(", ")));
-        assert_eq!(cold.names(), found("a b c d e", WATCH));
+        assert_eq!(cold.names(), result("a b c d e", &[LIST; 5].join(", ")));
+        assert_eq!(cold.names(), result("a b c d e", WATCH));
     }
 
     #[test]
