@@ -137,7 +137,9 @@ pub(crate) async fn drive<R: Reconciler>(
         Ok(owner) => owner,
         Err(message) => {
             let failure = Failure::terminal(R::INVALID, message);
-            context.write_failure(&object, &failure, R::CONTROLLER).await?;
+            context
+                .write_failure(&object, &failure, R::CONTROLLER)
+                .await?;
             return Ok(Outcome {
                 notifies: R::NOTIFIES_FAILURES,
                 ..Outcome::failed(failure, Duration::ZERO)

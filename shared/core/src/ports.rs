@@ -324,7 +324,12 @@ impl Access {
         };
         part(self.server.as_bytes());
         part(self.certificate_authority.as_deref().unwrap_or_default());
-        part(self.tls_server_name.as_deref().unwrap_or_default().as_bytes());
+        part(
+            self.tls_server_name
+                .as_deref()
+                .unwrap_or_default()
+                .as_bytes(),
+        );
         match &self.login {
             Login::Anonymous => part(b"anonymous"),
             Login::Token(token) => {
