@@ -238,12 +238,12 @@ impl Running {
         assert!(self.world.hub().create(path, object), "{object}");
     }
 
-    /// Returns the reason of an object's condition `Ready` with its status; empty without the condition.
+    /// Returns the reason of an object's condition `Ready` with its status; empty without it.
     fn ready(&self, path: &str) -> (String, String) {
         let object = self.world.hub().get(path).unwrap_or_default();
         let conditions = object["status"]["conditions"].as_array().cloned();
-        let ready = conditions.unwrap_or_default().into_iter();
-        let ready = ready.filter(|one| one["type"] == "Ready").next_back();
+        let mut conditions = conditions.unwrap_or_default().into_iter();
+        let ready = conditions.rfind(|one| one["type"] == "Ready");
         let text = |field: &str| {
             let ready = ready.as_ref();
             let text = ready.and_then(|ready| ready[field].as_str());
@@ -457,16 +457,16 @@ pub fn poison() -> Poison {
         let mut users = users;
         let mut neighbour = Duration::ZERO;
         for _ in 0..6 {
-            let mut number = 0;
+            let mut number = String::new();
             users.commit(FLEET, "a neighbour", |state, commit| {
-                number = commit;
+                number = commit.to_string();
                 let objects = state.objects.entry("t0".to_owned()).or_default();
                 objects.insert("cm-0".to_owned(), Content { commit });
             });
             let pushed = Instant::now();
             let applied = format!("{CONFIGS}/cm-0");
             while running.world.hub().get(&applied).unwrap_or_default()["data"]["commit"]
-                != number.to_string()
+                != number
             {
                 assert!(pushed.elapsed() < Duration::from_secs(900), "{applied}");
                 tokio::time::sleep(Duration::from_secs(1)).await;

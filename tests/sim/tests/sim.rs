@@ -207,12 +207,13 @@ fn economy() {
     );
     assert!(time <= economy::MAX_CHAIN_TIME, "{time:?}");
 
-    // The source each minute, every other object each interval, and nothing else. `--economy`
-    // measures 500 for a day.
+    // A sweep each minute, and no step. `--economy` measures 500 for a day.
     let hour = Duration::from_secs(3600);
     let cost = economy::rest(50, hour);
     println!("50 Kustomizations at rest for an hour: {cost:?}");
-    let most = 62 + 7 * 51;
-    assert!(cost.messages <= most, "{} messages", cost.messages);
+    assert_eq!((cost.messages, cost.steps), (0, 0), "{cost:?}");
     assert_eq!(cost.of(Kind::ApiWrite), 0, "nothing is written: {cost:?}");
+    assert!((59..=61).contains(&cost.of(Kind::Send)), "{cost:?}");
+    assert!((300..=600).contains(&cost.bucket()), "{cost:?}");
+    assert!((500..=1200).contains(&cost.of(Kind::ApiRead)), "{cost:?}");
 }

@@ -75,7 +75,7 @@ async fn clean_up(
         })));
     }
     let waits = owner.spec.deletion_policy == Some(DeletionPolicy::WaitForTermination);
-    if !pruned.is_held && !(pruned.is_terminating && waits) {
+    if !(pruned.is_held || pruned.is_terminating && waits) {
         return Ok(None);
     }
     let mut outcome = Outcome::done("waiting for termination");
