@@ -312,16 +312,30 @@ pub struct Access {
     pub namespace: Option<String>,
 }
 
+/// A digest of a list of parts: different lists have different digests.
+#[derive(Default)]
+struct PartsDigest(Sha256);
+
+impl PartsDigest {
+    /// Adds a part.
+    fn part(&mut self, bytes: &[u8]) {
+        // The length before each part keeps different lists of parts from the same bytes.
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    /// Returns the digest in hex.
+    fn hex(self) -> String {
+        hex::encode(self.0.finalize())
+    }
+}
+
 impl Access {
     /// Returns a digest of the server and the login. It is the same for all tokens that are issued
     /// for this installation, because each one is replaced after minutes.
     pub fn identity(&self) -> String {
-        let mut digest = Sha256::new();
-        let mut part = |bytes: &[u8]| {
-            // The length before each part keeps different lists of parts from the same bytes.
-            digest.update((bytes.len() as u64).to_be_bytes());
-            digest.update(bytes);
-        };
+        let mut digest = PartsDigest::default();
+        let mut part = |bytes: &[u8]| digest.part(bytes);
         part(self.server.as_bytes());
         part(self.certificate_authority.as_deref().unwrap_or_default());
         part(
@@ -348,7 +362,7 @@ impl Access {
                 part(password.expose());
             }
         }
-        hex::encode(digest.finalize())
+        digest.hex()
     }
 }
 

@@ -1,10 +1,9 @@
 //! The port to Helm repositories and registries of OCI artifacts.
 
-use super::{Result, Secret};
+use super::{PartsDigest, Result, Secret};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -38,12 +37,8 @@ impl Connection {
         if self.login.is_none() && self.client_certificate.is_none() {
             return None;
         }
-        let mut digest = Sha256::new();
-        let mut part = |bytes: &[u8]| {
-            // The length before each part keeps different lists of parts from the same bytes.
-            digest.update((bytes.len() as u64).to_be_bytes());
-            digest.update(bytes);
-        };
+        let mut digest = PartsDigest::default();
+        let mut part = |bytes: &[u8]| digest.part(bytes);
         if let Some((user, password)) = &self.login {
             part(b"login");
             part(user.as_bytes());
@@ -54,7 +49,7 @@ impl Connection {
             part(certificate);
             part(key.expose());
         }
-        Some(hex::encode(digest.finalize()))
+        Some(digest.hex())
     }
 }
 

@@ -1,11 +1,10 @@
 //! The port to Git repositories.
 
-use super::{Connection, Result, Secret};
+use super::{Connection, PartsDigest, Result, Secret};
 use crate::flux::GitReference;
 use async_trait::async_trait;
 use driftless_manifest::FileTree;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// The credentials for a Git host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,12 +78,8 @@ impl GitAuth {
     /// Returns a digest of the credentials: equal for the same credentials in any Secret, and
     /// different for others.
     pub fn identity(&self) -> String {
-        let mut digest = Sha256::new();
-        let mut part = |bytes: &[u8]| {
-            // The length before each part keeps different lists of parts from the same bytes.
-            digest.update((bytes.len() as u64).to_be_bytes());
-            digest.update(bytes);
-        };
+        let mut digest = PartsDigest::default();
+        let mut part = |bytes: &[u8]| digest.part(bytes);
         match self {
             Self::Anonymous => part(b"anonymous"),
             Self::Installation => part(b"installation"),
@@ -133,7 +128,7 @@ impl GitAuth {
                 }
             }
         }
-        hex::encode(digest.finalize())
+        digest.hex()
     }
 }
 

@@ -2,10 +2,9 @@
 //! each login that must wait, written by the process that was refused and read by each one before
 //! it sends a request of that login.
 
-use crate::ports::{Blobs, Precondition, Result};
+use crate::ports::{Blobs, PartsDigest, Precondition, Result};
 use serde::Deserialize;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,17 +22,15 @@ const MAX_LOGINS: usize = 4096;
 /// Returns the key of the record of a login at a host. Its name is a digest, which reveals nothing
 /// of the credentials.
 pub(super) fn key(host: &str, login: &[&str]) -> String {
-    let mut digest = Sha256::new();
+    let mut digest = PartsDigest::default();
     for part in [host].iter().chain(login) {
-        // The length before each part keeps different lists of parts from the same bytes.
-        digest.update((part.len() as u64).to_be_bytes());
-        digest.update(part.as_bytes());
+        digest.part(part.as_bytes());
     }
     // For people: the digest contains the host.
     let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':');
     let host: String = host.chars().filter(fits).take(100).collect();
     let host = host.trim_start_matches('.').replace(':', "%3A");
-    format!("limits/{host}/{}.json", hex::encode(digest.finalize()))
+    format!("limits/{host}/{}.json", digest.hex())
 }
 
 async fn read(blobs: &dyn Blobs, key: &str) -> Result<Option<Wait>> {
