@@ -32,16 +32,9 @@ pub(crate) async fn report(context: &Context<'_>, object: &Object) -> Result<Out
     );
     let failure = Failure::retry(reason::STEP_INTERRUPTED, message);
     let controller = controller(context.id.kind);
-    context.write_failure(object, &failure, controller).await?;
+    context.report_failure(object, &failure, controller).await?;
     let conditions = Conditions::of(object);
     let ready = conditions.ready();
-    let is_known = ready
-        .is_some_and(|ready| ready.reason == failure.reason && ready.message == failure.message);
-    if !is_known {
-        let events = &context.events;
-        events.record(true, failure.reason, &failure.message, "");
-        context.send_events(object, controller).await;
-    }
     let handled = object.pointer("/status/lastHandledReconcileAt");
     let is_observed = ready.is_some_and(|ready| ready.observed_generation == generation(object))
         && object.annotation(REQUESTED_AT) == handled.and_then(Value::as_str);

@@ -1,7 +1,7 @@
 //! Flux kinds that this version does not support: the status of each such object reports it.
 
 use crate::failure::Failure;
-use crate::flux::{Conditions, KUSTOMIZE_CONTROLLER, reason};
+use crate::flux::{KUSTOMIZE_CONTROLLER, reason};
 use crate::kernel::{Context, Outcome};
 use driftless_manifest::Object;
 use serde_json::Value;
@@ -25,20 +25,7 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
     );
     let failure = Failure::terminal(reason::UNSUPPORTED, &message);
     context
-        .write_failure(&object, &failure, KUSTOMIZE_CONTROLLER)
+        .report_failure(&object, &failure, KUSTOMIZE_CONTROLLER)
         .await?;
-    if !is_reported(&object, &message) {
-        context
-            .events
-            .record(true, reason::UNSUPPORTED, &message, "");
-        context.send_events(&object, KUSTOMIZE_CONTROLLER).await;
-    }
     Ok(Outcome::done(message))
-}
-
-/// Checks whether the object's status has the message already.
-fn is_reported(object: &Object, message: &str) -> bool {
-    let conditions = Conditions::of(object);
-    let ready = conditions.ready();
-    ready.is_some_and(|ready| ready.reason == reason::UNSUPPORTED && ready.message == message)
 }

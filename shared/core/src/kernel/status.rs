@@ -3,8 +3,8 @@
 
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    ConditionStatus, Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, READY, RECONCILING, REQUESTED_AT,
-    STALLED, generation, reason, rfc3339,
+    Condition, ConditionStatus, Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, READY, RECONCILING,
+    REQUESTED_AT, STALLED, generation, reason, rfc3339,
 };
 use crate::kernel::Context;
 use crate::ports::{ErrorKind, Patch, PortError};
@@ -216,6 +216,29 @@ impl Context<'_> {
             )
             .await?;
         Ok(patched)
+    }
+
+    /// [Writes a failure](Self::write_failure), and sends an event if the status does not have it
+    /// already.
+    ///
+    /// # Errors
+    /// The errors of the cluster.
+    pub async fn report_failure(
+        &self,
+        object: &Object,
+        failure: &Failure,
+        controller: &str,
+    ) -> Result<(), Failure> {
+        self.write_failure(object, failure, controller).await?;
+        let conditions = Conditions::of(object);
+        let is_same =
+            |ready: &Condition| ready.reason == failure.reason && ready.message == failure.message;
+        if !conditions.ready().is_some_and(is_same) {
+            let events = &self.events;
+            events.record(true, failure.reason, &failure.message, "");
+            self.send_events(object, controller).await;
+        }
+        Ok(())
     }
 
     /// Writes a failure to the status of an object without its fields, which could not be read:
