@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::flux::{FluxObject, ObjectRef, REQUESTED_AT};
 use crate::kernel::{Context, Outcome, status};
 use crate::ports::{Cause, Ports};
-use crate::schedule::{self, Lease};
+use crate::schedule::Lease;
 use driftless_manifest::Object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -146,8 +146,9 @@ pub(crate) async fn drive<R: Reconciler>(
             });
         }
     };
+    let before = lease.memory::<R::Memory>();
     let mut memory = Memory {
-        own: lease.memory::<R::Memory>(),
+        own: before.clone(),
         lease: std::mem::take(lease),
     };
     let report = match is_deleted {
@@ -156,23 +157,8 @@ pub(crate) async fn drive<R: Reconciler>(
     };
     *lease = memory.lease;
     lease.remember(&memory.own)?;
+    lease.has_new_memory = memory.own != before;
     finish::<R>(context, report, is_deleted).await
-}
-
-/// Runs the step of an object with ports that do not write; returns `None` if the step would change
-/// its memory.
-///
-/// # Errors
-/// Those of [`drive`].
-pub(crate) async fn rehearse<R: Reconciler>(
-    context: &Context<'_>,
-    object: Object,
-) -> Result<Option<Outcome>, Failure> {
-    let hub = &context.hub.settings.name;
-    let mut lease = schedule::peek(context.ports, hub, &context.id).await?;
-    let before = lease.memory::<R::Memory>();
-    let outcome = drive::<R>(context, object, &mut lease).await?;
-    Ok((lease.memory::<R::Memory>() == before).then_some(outcome))
 }
 
 /// Writes a report into the object's status, sends the events, and returns what is queued next.

@@ -31,6 +31,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::{Gvk, Object};
 use futures::channel::oneshot;
+use futures::future::{BoxFuture, Either, select};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -595,6 +596,15 @@ pub trait Clock: Send + Sync {
     async fn timeout(&self, time: Duration);
     /// Returns random bytes, for nonces and event names.
     fn nonce(&self) -> [u8; 16];
+}
+
+/// Returns the result of `work`, or `None` if it takes longer than `limit`.
+pub async fn in_time<T>(clock: &dyn Clock, limit: Duration, work: BoxFuture<'_, T>) -> Option<T> {
+    // The timeout first: its time begins before that of the work.
+    match select(clock.timeout(limit), work).await {
+        Either::Left(_) => None,
+        Either::Right((done, _)) => Some(done),
+    }
 }
 
 /// Runs long computations, such as builds, so that they do not delay tasks that wait for I/O.

@@ -17,6 +17,7 @@ use crate::schedule::{self, Begin, Lease};
 use crate::source::reconciler::Sources;
 use crate::source::{self, bucket, git, helm_chart, helm_repository, oci};
 use crate::unsupported;
+use driftless_manifest::Object;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -119,19 +120,31 @@ async fn work(
     if lease.only_reports_interruptions() {
         return interruption::report(&context, &object).await;
     }
-    match request.object.kind {
-        FluxKind::GitRepository => drive::<Sources<git::Git>>(&context, object, lease).await,
-        FluxKind::OCIRepository => drive::<Sources<oci::Oci>>(&context, object, lease).await,
-        FluxKind::Bucket => drive::<Sources<bucket::Objects>>(&context, object, lease).await,
+    reconcile(&context, object, lease).await
+}
+
+/// Runs the step of an object by the reconciler of its kind.
+///
+/// # Errors
+/// The object's status could not be written.
+pub(crate) async fn reconcile(
+    context: &Context<'_>,
+    object: Object,
+    lease: &mut Lease,
+) -> Result<Outcome, Failure> {
+    match context.id.kind {
+        FluxKind::GitRepository => drive::<Sources<git::Git>>(context, object, lease).await,
+        FluxKind::OCIRepository => drive::<Sources<oci::Oci>>(context, object, lease).await,
+        FluxKind::Bucket => drive::<Sources<bucket::Objects>>(context, object, lease).await,
         FluxKind::HelmRepository if HelmRepository::is_static(&object) => {
-            helm_repository::reconcile_registry(&context, object).await
+            helm_repository::reconcile_registry(context, object).await
         }
         FluxKind::HelmRepository => {
-            drive::<Sources<helm_repository::Helm>>(&context, object, lease).await
+            drive::<Sources<helm_repository::Helm>>(context, object, lease).await
         }
-        FluxKind::HelmChart => drive::<Sources<helm_chart::Helm>>(&context, object, lease).await,
-        FluxKind::Kustomization => drive::<Kustomizations>(&context, object, lease).await,
-        FluxKind::HelmRelease => drive::<HelmReleases>(&context, object, lease).await,
-        _ => unsupported::step(&context, object).await,
+        FluxKind::HelmChart => drive::<Sources<helm_chart::Helm>>(context, object, lease).await,
+        FluxKind::Kustomization => drive::<Kustomizations>(context, object, lease).await,
+        FluxKind::HelmRelease => drive::<HelmReleases>(context, object, lease).await,
+        _ => unsupported::step(context, object).await,
     }
 }

@@ -63,6 +63,8 @@ pub struct Lease {
     version: Version,
     is_interrupted: bool,
     only_reports: bool,
+    /// True if the step has changed the memory.
+    pub has_new_memory: bool,
 }
 
 impl Lease {
@@ -191,6 +193,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
                         only_reports: record.is_isolated() && (was_open || !request.isolated),
                         record: record.into(),
                         version,
+                        has_new_memory: false,
                     };
                     return Ok(Begin::Run(held));
                 }

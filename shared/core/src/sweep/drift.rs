@@ -8,12 +8,11 @@ use crate::flux::{DriftMode, FluxKind, HelmRelease, KubeConfigRef, Kustomization
 use crate::helmrelease;
 use crate::hub::Hub;
 use crate::kustomization;
-use crate::ports::{Ports, Values};
+use crate::ports::{Ports, Values, in_time};
 use crate::schedule::Records;
 use crate::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
-use futures::future::{Either, select};
 use futures::stream::{BoxStream, StreamExt as _};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,14 +117,12 @@ async fn check_in_time(
 ) -> BTreeSet<ObjectRef> {
     let first = group.first().map(|one| one.id.clone());
     let check = check_group(ports, hub, name, group).boxed();
-    match select(check, ports.clock.timeout(CLUSTER_LIMIT)).await {
-        Either::Left((drifted, _)) => drifted,
-        Either::Right(_) => {
-            let (object, seconds) = (first.map(|id| id.to_string()), CLUSTER_LIMIT.as_secs());
-            tracing::warn!(object, "drift not checked: no answer within {seconds} s");
-            BTreeSet::new()
-        }
-    }
+    let drifted = in_time(ports.clock.as_ref(), CLUSTER_LIMIT, check).await;
+    drifted.unwrap_or_else(|| {
+        let (object, seconds) = (first.map(|id| id.to_string()), CLUSTER_LIMIT.as_secs());
+        tracing::warn!(object, "drift not checked: no answer within {seconds} s");
+        BTreeSet::new()
+    })
 }
 
 async fn check_group(

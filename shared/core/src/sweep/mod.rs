@@ -14,7 +14,7 @@ use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, ObjectRef, reason};
 use crate::hub::{self, Hub};
-use crate::ports::{Cause, Clock, PortError, Ports, Precondition, Put, Request, Version};
+use crate::ports::{Cause, Clock, PortError, Ports, Precondition, Put, Request, Version, in_time};
 use crate::schedule::Records;
 use crate::state::{self, key_part};
 use driftless_manifest::Object;
@@ -146,14 +146,15 @@ async fn within<T>(
     task: &str,
     work: BoxFuture<'_, Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    match select(clock.timeout(limit), work).await {
-        Either::Right((done, _)) => done,
-        Either::Left(_) => {
-            let seconds = limit.as_secs();
-            let message = format!("{task} did not finish within {seconds} s");
-            Err(Failure::retry(reason::FAILED, message))
-        }
-    }
+    let done = in_time(clock, limit, work).await;
+    done.unwrap_or_else(|| Err(late(task, limit)))
+}
+
+/// Returns the failure of a task that took longer than its limit.
+fn late(task: &str, limit: Duration) -> Failure {
+    let seconds = limit.as_secs();
+    let message = format!("{task} did not finish within {seconds} s");
+    Failure::retry(reason::FAILED, message)
 }
 
 /// A hub whose due objects are queued.
@@ -273,29 +274,21 @@ async fn queue_rest(
         .filter(is_checked)
         .map(|(_, object)| object)
         .collect();
-    let flux = match due.is_empty() {
-        true => Vec::new(),
-        false => objects.iter().map(|(_, object)| object.clone()).collect(),
-    };
+    let flux: &[_] = if due.is_empty() { &[] } else { &objects };
     let rehearsals = Rehearsals::new(ports, &hub, records.clone(), flux);
     let rehearsals = rehearsals.run(due);
     let rehearsals = rehearsals.map(|(id, is_noop)| Finding::Rehearsed(id, is_noop));
-    let entries = schedule.entries.clone();
-    let written = kubeconfigs::written(&hub, &objects, &quiet, &entries);
+    let written = kubeconfigs::written(&hub, &objects, &quiet, &schedule.entries);
     let written = written.map(Finding::Written).into_stream();
     let drifted = drift::drifted(ports, &hub, &checked, &records).map(Finding::Drifted);
     let findings = [rehearsals.boxed(), written.boxed(), drifted.boxed()];
     let mut findings = futures::stream::select_all(findings).ready_chunks(BATCH);
 
     let mut end = ports.clock.timeout(limit);
-    let (mut is_changed, mut queued) = (false, BTreeSet::new());
+    let (mut entries, mut queued) = (BTreeMap::new(), BTreeSet::new());
     let ended = loop {
         let chunk = match select(end, findings.next()).await {
-            Either::Left(_) => {
-                let seconds = limit.as_secs();
-                let message = format!("the check for drift did not finish within {seconds} s");
-                break Err(Failure::retry(reason::FAILED, message));
-            }
+            Either::Left(_) => break Err(late("the check for drift", limit)),
             Either::Right((Some(chunk), left)) => {
                 end = left;
                 chunk
@@ -306,12 +299,9 @@ async fn queue_rest(
         for finding in chunk {
             let (ids, cause) = match finding {
                 Finding::Rehearsed(id, true) => {
-                    let known = schedule.entries.remove(&id.key());
+                    let known = schedule.entries.get(&id.key()).cloned();
                     let entry = known.map(|known| known.rehearsed(schedule.now));
-                    schedule
-                        .entries
-                        .extend(entry.map(|entry| (id.key(), entry)));
-                    is_changed = true;
+                    entries.extend(entry.map(|entry| (id.key(), entry)));
                     continue;
                 }
                 Finding::Rehearsed(id, false) => (BTreeSet::from([id]), Cause::Timer),
@@ -325,9 +315,7 @@ async fn queue_rest(
                 if cause != Cause::Drift
                     && let Some(object) = by_id.get(&id)
                 {
-                    let entry = Entry::queued(object, schedule.now);
-                    schedule.entries.insert(id.key(), entry);
-                    is_changed = true;
+                    entries.insert(id.key(), Entry::queued(object, schedule.now));
                 }
                 requests.push(Request::new(name, id, cause.clone()));
             }
@@ -336,7 +324,9 @@ async fn queue_rest(
             break Err(failure);
         }
     };
-    if is_changed {
+    drop(findings);
+    if !entries.is_empty() {
+        schedule.entries.extend(entries);
         schedule.write(ports).await?;
     }
     ended

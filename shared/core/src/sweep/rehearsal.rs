@@ -8,23 +8,21 @@
 //! A rehearsal does not compare what a Kustomization applied with the live objects: the sweep's
 //! check for drift does that in each minute.
 
+use super::due::{self, Artifacts};
 use super::read_only::{ReadOnly, SnapshotsOfClusters};
 use super::snapshot::Snapshot;
-use crate::driver::{self, Reconciler};
 use crate::flux::{FluxKind, ObjectRef};
-use crate::helmrelease::{self, HelmReleases};
+use crate::helmrelease;
 use crate::hub::Hub;
 use crate::kernel::{Context, Outcome, Recorder};
-use crate::kustomization::{self, Kustomizations};
-use crate::ports::{Cause, Ports};
-use crate::schedule::Records;
-use crate::source::reconciler::Sources;
-use crate::source::{bucket, consumers, git, helm_chart, helm_repository, oci};
+use crate::kustomization;
+use crate::ports::{Cause, Ports, in_time};
+use crate::schedule::{self, Records};
+use crate::step;
 use driftless_manifest::Object;
 use futures::FutureExt as _;
-use futures::future::{AbortHandle, Abortable, Either, select};
+use futures::future::{AbortHandle, Abortable};
 use futures::stream::{BoxStream, StreamExt as _};
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +36,7 @@ pub struct Rehearsals<'a> {
     ports: &'a Ports,
     hub: &'a Hub,
     records: Arc<Records>,
-    flux: Arc<Vec<Object>>,
+    artifacts: Artifacts,
     /// The hub and other clusters, as rehearsals of HelmReleases read them.
     releases: (Arc<Snapshot>, SnapshotsOfClusters),
     /// The same, as rehearsals of the other kinds read them.
@@ -47,7 +45,14 @@ pub struct Rehearsals<'a> {
 
 impl<'a> Rehearsals<'a> {
     /// Prepares rehearsals; `flux` are the hub's Flux objects that were listed.
-    pub fn new(ports: &'a Ports, hub: &'a Hub, records: Arc<Records>, flux: Vec<Object>) -> Self {
+    pub fn new(
+        ports: &'a Ports,
+        hub: &'a Hub,
+        records: Arc<Records>,
+        flux: &[(ObjectRef, Object)],
+    ) -> Self {
+        let artifacts = due::artifacts(flux);
+        let flux: Vec<Object> = flux.iter().map(|(_, object)| object.clone()).collect();
         let flux = Arc::new(flux);
         let snapshot = |label| {
             let snapshot = Snapshot::new(hub.cluster.clone(), Some(flux.clone()), label);
@@ -62,7 +67,7 @@ impl<'a> Rehearsals<'a> {
             records,
             releases: snapshot(helmrelease::OWNER_NAME),
             others: snapshot(kustomization::live::OWNER_NAME),
-            flux,
+            artifacts,
         }
     }
 
@@ -81,26 +86,8 @@ impl<'a> Rehearsals<'a> {
             .boxed()
     }
 
-    /// Returns whether the chart was made of the artifact that its source has now: then it is what
-    /// a step would make.
-    fn is_chart_of_artifact(&self, object: &Object) -> bool {
-        let text = |object: &Object, pointer: &str| {
-            let text = object.pointer(pointer).and_then(Value::as_str);
-            text.map(str::to_owned).filter(|text| !text.is_empty())
-        };
-        let Some(source) = consumers::source_of(object.clone()) else {
-            return false;
-        };
-        let found = self
-            .flux
-            .iter()
-            .find(|one| ObjectRef::of(one).as_ref() == Some(&source));
-        let current = found.and_then(|source| text(source, "/status/artifact/revision"));
-        current.is_some() && current == text(object, "/status/observedSourceArtifactRevision")
-    }
-
     async fn is_settled(&self, id: &ObjectRef, object: &Object) -> bool {
-        if id.kind == FluxKind::HelmChart && self.is_chart_of_artifact(object) {
+        if due::is_chart_of_artifact(id, object, &self.artifacts) {
             return true;
         }
         let (stop, registration) = AbortHandle::new_pair();
@@ -129,29 +116,18 @@ impl<'a> Rehearsals<'a> {
             is_rehearsal: true,
         };
         let step = Abortable::new(rehearse(&context, object.clone()), registration).boxed();
-        match select(step, self.ports.clock.timeout(LIMIT)).await {
-            Either::Left((Ok(Some(outcome)), _)) => is_nothing(&outcome),
-            _ => false,
-        }
+        let done = in_time(self.ports.clock.as_ref(), LIMIT, step).await;
+        matches!(done, Some(Ok(Some(outcome))) if is_nothing(&outcome))
     }
 }
 
 /// Runs the step of an object; `None` if it failed or would change its memory.
 async fn rehearse(context: &Context<'_>, object: Object) -> Option<Outcome> {
-    match context.id.kind {
-        FluxKind::GitRepository => run::<Sources<git::Git>>(context, object).await,
-        FluxKind::OCIRepository => run::<Sources<oci::Oci>>(context, object).await,
-        FluxKind::Bucket => run::<Sources<bucket::Objects>>(context, object).await,
-        FluxKind::HelmRepository => run::<Sources<helm_repository::Helm>>(context, object).await,
-        FluxKind::HelmChart => run::<Sources<helm_chart::Helm>>(context, object).await,
-        FluxKind::Kustomization => run::<Kustomizations>(context, object).await,
-        FluxKind::HelmRelease => run::<HelmReleases>(context, object).await,
-        _ => None,
-    }
-}
-
-async fn run<R: Reconciler>(context: &Context<'_>, object: Object) -> Option<Outcome> {
-    driver::rehearse::<R>(context, object).await.ok().flatten()
+    let hub = &context.hub.settings.name;
+    let lease = schedule::peek(context.ports, hub, &context.id).await;
+    let mut lease = lease.ok()?;
+    let outcome = step::reconcile(context, object, &mut lease).await.ok()?;
+    (!lease.has_new_memory).then_some(outcome)
 }
 
 fn is_nothing(outcome: &Outcome) -> bool {

@@ -100,8 +100,8 @@ impl Cluster for Snapshot {
     ) -> Result<Option<Object>> {
         let fits = |one: &&Object| one.name() == name && one.namespace() == namespace;
         if let Some(flux) = self.flux_objects(&resource.gvk) {
-            let mut of_kind = flux.iter().filter(|one| one.gvk() == resource.gvk);
-            return Ok(of_kind.find(fits).cloned());
+            let mut named = flux.iter().filter(fits);
+            return Ok(named.find(|one| one.gvk() == resource.gvk).cloned());
         }
         match self.listed(resource, namespace).await {
             Ok(objects) => match objects.iter().find(fits) {

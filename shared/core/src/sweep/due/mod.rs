@@ -253,6 +253,15 @@ pub fn may_be_noop(object: &Object, known: Option<&Entry>, now: Duration) -> boo
         && is_observed(object)
 }
 
+/// Returns whether the object is a chart that was made of the artifact which its source has now: a
+/// step would make the same.
+pub fn is_chart_of_artifact(id: &ObjectRef, object: &Object, artifacts: &Artifacts) -> bool {
+    let source = || consumers::source_of(object.clone());
+    id.kind == FluxKind::HelmChart
+        && source().is_some_and(|source| artifacts.contains_key(&source))
+        && behind(id, object, artifacts).is_none()
+}
+
 /// Returns whether an apply has just created the object, and so has queued it.
 fn is_just_applied(object: &Object, now: Duration) -> bool {
     let owners = [live::OWNER_NAME, helmrelease::OWNER_NAME];
