@@ -92,7 +92,6 @@ const CIRCLES: &[(&str, &[&[&str]])] = &[
             &[
                 "helmrelease::apply",
                 "helmrelease::attempt",
-                "helmrelease::client_side",
                 "helmrelease::drift_correction",
                 "helmrelease::objects",
                 "helmrelease::run",
@@ -307,6 +306,85 @@ fn read_heads(directory: &Path, count: &mut usize, silent: &mut Vec<String>) {
             {
                 silent.push(path.display().to_string());
             }
+        }
+    }
+}
+
+/// Files that may call the writes of a cluster's port, with the methods: the applier, the
+/// wrapper of the port, and the writers of what is not an object of a user: status and
+/// finalizers, events, and Helm's release records.
+const WRITERS: [(&str, &[&str]); 7] = [
+    (
+        "shared/core/src/applier.rs",
+        &["apply", "create", "patch", "delete"],
+    ),
+    (
+        "shared/core/src/ports/gate.rs",
+        &["apply", "create", "patch", "delete"],
+    ),
+    ("shared/core/src/kernel/status.rs", &["patch"]),
+    ("shared/core/src/kernel/events/kubernetes.rs", &["create"]),
+    (
+        "shared/core/src/helmrelease/storage.rs",
+        &["create", "patch", "delete"],
+    ),
+    // Commands request reconciliations by annotations.
+    ("functions/cli/src/reconcile.rs", &["patch"]),
+    // A check reports objects of its own API server as ready.
+    ("functions/cli/src/check/assumed.rs", &["patch"]),
+];
+
+/// Objects of users are written in one place, so that the field manager, preconditions and dry runs
+/// are one decision.
+#[test]
+fn one_file_writes_objects() {
+    let pattern = r"\bcluster\s*(?:\.as_ref\(\))?\s*\.(apply|create|patch|delete)\(";
+    let pattern = regex::Regex::new(pattern).expect("a pattern");
+    let (root, mut found) = (
+        tools::workspace(),
+        BTreeMap::<String, BTreeSet<String>>::new(),
+    );
+    for (name, source) in crates() {
+        // The embedded API server and the adapters implement the port.
+        if !["shared/core", "functions/cli"].contains(&&*name) {
+            continue;
+        }
+        each_source(&source, &mut |path, text| {
+            let code = text
+                .split("#[cfg(test)]\nmod tests")
+                .next()
+                .unwrap_or_default();
+            let file = path.strip_prefix(&root).expect("a file of the workspace");
+            let file = file.display().to_string();
+            if file.contains("/testing") || file.ends_with("/tests.rs") {
+                return;
+            }
+            for call in pattern.captures_iter(code) {
+                found
+                    .entry(file.clone())
+                    .or_default()
+                    .insert(call[1].to_owned());
+            }
+        });
+    }
+    let expected = WRITERS.map(|(file, methods)| {
+        let methods = methods.iter().map(|method| (*method).to_owned());
+        (file.to_owned(), methods.collect())
+    });
+    assert_eq!(
+        found,
+        BTreeMap::from(expected),
+        "write objects with core::applier"
+    );
+}
+
+fn each_source(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
+    for entry in fs::read_dir(directory).expect("a directory of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            each_source(&path, visit);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            visit(&path, &fs::read_to_string(&path).expect("a source"));
         }
     }
 }

@@ -13,7 +13,7 @@ use driftless_manifest::Object;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use apply::{apply, apply_as, resource};
+pub use apply::{MANAGER, apply, apply_as, resource};
 pub use kubeconfig::{access, load};
 
 /// The flags that choose the hub.

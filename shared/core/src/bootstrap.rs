@@ -1,21 +1,20 @@
 //! The objects that a hub needs before its first reconciliation: Flux's definitions, its namespace
 //! and identities, and the root that leads to all other objects. Existing objects stay unchanged.
 
+use crate::applier::{Applier, Strategy};
 use crate::flux::{
     FLUX_SYSTEM, FluxKind, KUSTOMIZE_CONTROLLER, custom_resource_definitions, is_current,
     undeclared,
 };
-use crate::ports::{Apply, Clock, Cluster, ErrorKind, PortError, Resource, Result};
+use crate::ports::{Clock, Cluster, ErrorKind, PortError, Resource, Result};
+use crate::target::polling::{self, NotEstablished};
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// The field manager of the objects that this module creates.
 const MANAGER: &str = "driftless";
 /// Maximum number of objects that a message lists.
 const LISTED: usize = 5;
-/// Time limit for the API server to serve a new definition.
-const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The fleet repository that leads to all other objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +86,12 @@ pub async fn install(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Report>
             report.kept.push(format!("{}: {lost}", name(&definition)));
             continue;
         }
-        let now = apply(cluster, &resource, &definition, live.is_some()).await?;
+        let strategy = match live {
+            Some(_) => Strategy::forced(MANAGER),
+            None => Strategy::polite(MANAGER),
+        };
+        let applier = Applier::new(cluster, strategy);
+        let now = applier.apply(&resource, &definition).await?;
         match live {
             None => report.made.push(name(&definition)),
             Some(live) if live.meta("resourceVersion") != now.meta("resourceVersion") => {
@@ -95,11 +99,11 @@ pub async fn install(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Report>
             }
             Some(_) => continue,
         }
-        made.push((resource, definition));
+        made.push(now);
     }
-    for (resource, definition) in &made {
-        wait_until_established(cluster, clock, resource, definition.name()).await?;
-    }
+    let made: Vec<&Object> = made.iter().collect();
+    let established = polling::wait_until_established(cluster, clock, &made);
+    established.await.map_err(not_established)?;
     for object in objects(identities())? {
         create_missing(cluster, &object, &mut report).await?;
     }
@@ -281,20 +285,6 @@ async fn resource(cluster: &dyn Cluster, gvk: &Gvk) -> Result<Resource> {
     })
 }
 
-async fn apply(
-    cluster: &dyn Cluster,
-    resource: &Resource,
-    object: &Object,
-    force: bool,
-) -> Result<Object> {
-    let options = Apply {
-        manager: MANAGER,
-        force,
-        dry_run: false,
-    };
-    cluster.apply(resource, object, options).await
-}
-
 /// Creates an object if it is missing, else returns the live one.
 async fn create_missing(
     cluster: &dyn Cluster,
@@ -306,7 +296,8 @@ async fn create_missing(
         .get(&resource, object.namespace(), object.name())
         .await?;
     if live.is_none() {
-        apply(cluster, &resource, object, false).await?;
+        let applier = Applier::new(cluster, Strategy::polite(MANAGER));
+        applier.apply(&resource, object).await?;
         report.made.push(name(object));
     }
     Ok(live)
@@ -340,33 +331,18 @@ fn contains(live: &Value, part: &Value) -> bool {
     }
 }
 
-/// Waits until a new definition is served.
-async fn wait_until_established(
-    cluster: &dyn Cluster,
-    clock: &dyn Clock,
-    resource: &Resource,
-    name: &str,
-) -> Result<()> {
-    let until = clock.now() + ESTABLISH_TIMEOUT;
-    loop {
-        let live = cluster.get(resource, "", name).await?;
-        let conditions = live
-            .as_ref()
-            .and_then(|live| live.pointer("/status/conditions"))
-            .and_then(Value::as_array);
-        let established =
-            |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-        if conditions.is_some_and(|conditions| conditions.iter().any(established)) {
-            return Ok(());
-        }
-        if clock.now() >= until {
-            let message = format!(
-                "the definition {name} is not established after {} s",
-                ESTABLISH_TIMEOUT.as_secs()
-            );
-            return Err(PortError::new(ErrorKind::Unavailable, message));
-        }
-        clock.sleep(Duration::from_millis(100)).await;
+/// Converts the error of the wait for a new definition.
+fn not_established(error: NotEstablished) -> PortError {
+    match error {
+        NotEstablished::Cluster(error) => error,
+        NotEstablished::Late(id, seconds) => PortError::new(
+            ErrorKind::Unavailable,
+            format!("{id} is not established after {seconds} s"),
+        ),
+        NotEstablished::Deleted(id) => PortError::new(
+            ErrorKind::Unavailable,
+            format!("{id} was deleted while it was applied"),
+        ),
     }
 }
 

@@ -6,7 +6,7 @@
 //! object is reconciled again.
 
 use crate::failure::Failure;
-use crate::flux::{FluxObject, ObjectRef, REQUESTED_AT};
+use crate::flux::{FluxObject, ObjectRef, REQUESTED_AT, reason};
 use crate::kernel::{Context, Outcome, status};
 use crate::ports::{Cause, Ports};
 use crate::schedule::Lease;
@@ -159,6 +159,34 @@ pub(crate) async fn drive<R: Reconciler>(
     lease.remember(&memory.own)?;
     lease.has_new_memory = memory.own != before;
     finish::<R>(context, report, is_deleted).await
+}
+
+/// Writes the status of an object before the end of its step, for a change that the next step must
+/// know if this one is interrupted. Returns the written object.
+///
+/// # Errors
+/// An error of the cluster; the status may be written nevertheless.
+pub(crate) async fn write_early<O: FluxObject>(
+    context: &Context<'_>,
+    owner: &O,
+    status: &O::Status,
+    controller: &str,
+) -> Result<O, Failure> {
+    let (now, before) = (status::to_value(status)?, status::to_value(owner.status())?);
+    let written = status::update(context, owner.object(), &now, &before, controller).await?;
+    O::from_object(written).map_err(|message| Failure::retry(reason::FAILED, message))
+}
+
+/// Removes the status of an object that is not reconciled. Returns the written object.
+///
+/// # Errors
+/// An error of the cluster.
+pub(crate) async fn clear_status(
+    context: &Context<'_>,
+    object: &Object,
+    controller: &str,
+) -> Result<Object, Failure> {
+    Ok(status::write(context, object, &json!({}), controller).await?)
 }
 
 /// Writes a report into the object's status, sends the events, and returns what is queued next.

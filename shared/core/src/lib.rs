@@ -5,6 +5,7 @@
 //!   outside the core.
 //! - [`webhook`] and [`sweep`] find the objects to reconcile; [`step`] reconciles one; [`schedule`]
 //!   decides which worker does, and when.
+//! - [`applier`] is the one writer of users' objects.
 //! - [`capsule`] gives owners of Capsule's Tenants their kubeconfigs.
 //! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`]
 //!   decides the next action of a release.
@@ -14,6 +15,7 @@
 //! details of each part.
 
 pub mod address;
+pub mod applier;
 pub mod apply;
 pub mod bootstrap;
 pub mod capsule;

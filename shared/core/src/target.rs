@@ -11,6 +11,7 @@ pub(crate) mod polling;
 pub use config_map::canonical;
 
 use crate::address;
+use crate::applier::{Applier, Strategy};
 use crate::cloud;
 use crate::credentials;
 use crate::failure::{Failure, TargetError};
@@ -33,6 +34,13 @@ pub struct Target {
     pub remote: bool,
     /// The [identity](Access::identity) of the access to the cluster.
     pub identity: String,
+}
+
+impl Target {
+    /// Returns the writer of objects to the cluster.
+    pub(crate) fn applier(&self, strategy: Strategy) -> Applier<'_> {
+        Applier::new(self.cluster.as_ref(), strategy)
+    }
 }
 
 /// An object with a target cluster.

@@ -4,14 +4,15 @@ use super::Common;
 use super::object::{End, NewObject};
 use super::secret::Secret;
 use crate::error::Error;
-use crate::hub::{apply_as, resource};
+use crate::hub::{MANAGER, apply_as, resource};
 use crate::progress::Progress;
 use crate::ready::{ready, revision, suspended, text};
 use crate::reconcile::is_settled;
 use crate::term;
+use driftless_core::applier::{Applier, Strategy};
 use driftless_core::flux::{Conditions, STALLED};
 use driftless_core::hub;
-use driftless_core::ports::{Delete, Resource};
+use driftless_core::ports::Resource;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -108,16 +109,13 @@ impl Hub {
         if let Some(live) = live.as_ref().filter(|live| live.kind() == "Secret") {
             check_type(live, &object)?;
         }
-        let replaced = live.as_ref().is_some_and(|live| {
-            let role = "/roleRef";
-            live.pointer(role) != object.pointer(role)
-        });
-        if replaced {
+        let role = "/roleRef";
+        let is_other_role = |live: &&Object| live.pointer(role) != object.pointer(role);
+        if let Some(live) = live.as_ref().filter(is_other_role) {
             // The role of a binding is immutable: delete the binding first.
-            let options = Delete::default();
-            cluster
-                .delete(&resource, object.namespace(), object.name(), &options)
-                .await?;
+            let applier = Applier::new(cluster, Strategy::forced(MANAGER));
+            let deletion = applier.delete(&resource, live, "Background", &|_| false);
+            deletion.await?;
         }
         let object = apply_as(cluster, &resource, &object, false).await?;
         let change = match live {

@@ -5,8 +5,9 @@ use super::report::Report;
 use driftless_adapters::embedded::Embedded;
 use driftless_adapters::local::SystemClock;
 use driftless_apiserver::User;
+use driftless_core::applier::{Applier, Strategy};
 use driftless_core::bootstrap;
-use driftless_core::ports::{Apply, Cluster, ErrorKind, PortError, Result};
+use driftless_core::ports::{Cluster, ErrorKind, PortError, Result};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -87,10 +88,6 @@ async fn apply(judge: &dyn Cluster, object: Value) -> Result<Object> {
     let resource = judge.resource(&gvk).await?;
     let resource =
         resource.ok_or_else(|| invalid(format!("{} is not served", gvk.api_version())))?;
-    let options = Apply {
-        manager: USER,
-        force: true,
-        dry_run: false,
-    };
-    judge.apply(&resource, &object, options).await
+    let applier = Applier::new(judge, Strategy::forced(USER));
+    applier.apply(&resource, &object).await
 }

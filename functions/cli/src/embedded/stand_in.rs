@@ -7,12 +7,13 @@ use super::needs::{self, Place, Purpose};
 use crate::error::Error;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_apiserver::User;
+use driftless_core::applier::{Applier, Strategy};
 use driftless_core::credentials;
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
 use driftless_core::kubeconfig;
-use driftless_core::ports::{self, Apply, Cluster as _, Delete, Resource};
+use driftless_core::ports::{self, Cluster as _, Delete, Resource};
 use driftless_core::target::TargetsCluster;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
@@ -393,11 +394,7 @@ pub(super) async fn apply(cluster: &dyn ports::Cluster, object: &Object) -> Resu
     let resource: Option<Resource> = cluster.resource(&gvk).await?;
     let resource =
         resource.ok_or_else(|| Error::new(format!("the cluster does not serve {}", gvk.kind)))?;
-    let options = Apply {
-        manager: MANAGER,
-        force: true,
-        dry_run: false,
-    };
-    cluster.apply(&resource, object, options).await?;
+    let applier = Applier::new(cluster, Strategy::forced(MANAGER));
+    applier.apply(&resource, object).await?;
     Ok(())
 }

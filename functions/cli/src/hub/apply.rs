@@ -1,12 +1,13 @@
 //! Server-side apply under the field manager of this command.
 
 use crate::error::Error;
-use driftless_core::ports::{Apply, Cluster, Resource};
+use driftless_core::applier::{Applier, Strategy};
+use driftless_core::ports::{Cluster, Resource};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 
 /// The field manager of all commands.
-const MANAGER: &str = "driftless";
+pub const MANAGER: &str = "driftless";
 
 /// Returns the resource of a kind.
 ///
@@ -31,12 +32,11 @@ pub async fn apply_as(
     object: &Object,
     dry_run: bool,
 ) -> Result<Object, Error> {
-    let options = Apply {
-        manager: MANAGER,
-        force: true,
-        dry_run,
-    };
-    Ok(cluster.apply(resource, object, options).await?)
+    let applier = Applier::new(cluster, Strategy::forced(MANAGER));
+    Ok(match dry_run {
+        true => applier.dry_run(resource, object).await?,
+        false => applier.apply(resource, object).await?,
+    })
 }
 
 /// Applies an object, and returns the API server's answer; with `dry_run` nothing is stored.

@@ -18,13 +18,12 @@
 
 mod desired;
 
+use crate::applier::{Applier, Strategy};
 use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::hub::{self, CapsuleProxy, Hub};
-use crate::ports::{
-    Apply, Cluster, Delete, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest,
-};
+use crate::ports::{Cluster, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest};
 use desired::Owner;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
@@ -384,6 +383,10 @@ impl Work<'_> {
         Ok(secret.and_then(|secret| desired::filled_token(owner, &secret)))
     }
 
+    fn applier(&self) -> Applier<'_> {
+        Applier::new(self.cluster, Strategy::forced(MANAGER))
+    }
+
     /// Applies an object unless the live one contains all its fields.
     async fn ensure(
         &self,
@@ -406,12 +409,7 @@ impl Work<'_> {
         if old.is_none() {
             self.refuse_others(&resource, &object, &place).await?;
         }
-        let options = Apply {
-            manager: MANAGER,
-            force: true,
-            dry_run: false,
-        };
-        let result = self.cluster.apply(&resource, &object, options).await;
+        let result = self.applier().apply(&resource, &object).await;
         result.map_err(|error| Failure::from(error).context(display_name(&place)))?;
         applied.push(display_name(&place));
         Ok(())
@@ -441,14 +439,8 @@ impl Work<'_> {
     /// Deletes an object of ours, in exactly the version that was read.
     async fn delete(&self, object: &Object) -> Result<(), Failure> {
         let resource = self.resource(&object.gvk()).await?;
-        let options = Delete {
-            uid: Some(object.meta("uid").to_owned()),
-            resource_version: Some(object.meta("resourceVersion").to_owned()),
-            propagation: Some("Background"),
-        };
-        let deletion = self
-            .cluster
-            .delete(&resource, object.namespace(), object.name(), &options);
+        let applier = self.applier();
+        let deletion = applier.delete(&resource, object, "Background", &|_| false);
         match deletion.await {
             Ok(Deleted::Gone | Deleted::Pending) => Ok(()),
             // Another client changed or recreated it: the next run reads the new object.

@@ -1,16 +1,16 @@
 //! Applies the objects of a release to the cluster, and deletes them.
 
 use super::attempt::Attempt;
-use super::client_side::{Change, create_or_patch};
 use super::memory::Operation;
 use super::objects;
 use super::run::{PhaseError, Step};
+use crate::applier::{Change, Strategy};
 use crate::apply::drift::helm_fields_patch;
 use crate::concurrent;
 use crate::flux::{CrdsPolicy, DeletionPropagation, HELM_CONTROLLER, ObjectRef};
-use crate::ports::{Apply, Patch, Resource};
+use crate::ports::{Patch, Resource};
 use crate::target::Target;
-use crate::target::objects::{CONCURRENCY, DELETION_TIME, Item, by_kind, delete};
+use crate::target::objects::{CONCURRENCY, DELETION_TIME, Item, by_kind};
 use crate::target::polling::{self, NotEstablished};
 use driftless_helm::record::Release;
 use driftless_helm::values::Table;
@@ -23,13 +23,6 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// The options of Helm's applies: with force, so that fields are taken from other managers.
-pub const WRITE: Apply<'_> = Apply {
-    manager: HELM_CONTROLLER,
-    force: true,
-    dry_run: false,
-};
 
 impl Attempt<'_> {
     /// Applies the chart's CustomResourceDefinitions and waits until they are established.
@@ -48,9 +41,9 @@ impl Attempt<'_> {
             made.extend(self.apply_definition(object, policy, on_server).await?);
         }
         let clock = self.context.ports.clock.as_ref();
-        match polling::wait_until_established(&self.target, clock, &made.iter().collect::<Vec<_>>())
-            .await
-        {
+        let cluster = self.target.cluster.as_ref();
+        let made: Vec<&Object> = made.iter().collect();
+        match polling::wait_until_established(cluster, clock, &made).await {
             Ok(()) => Ok(Step::Done),
             Err(NotEstablished::Cluster(error)) => Err(error.into()),
             Err(NotEstablished::Late(id, _)) => {
@@ -79,11 +72,12 @@ impl Attempt<'_> {
         }
         object.set_label(super::chart::ORIGIN_NAME, &self.release.id.name);
         object.set_label(super::chart::ORIGIN_NAMESPACE, &self.release.id.namespace);
+        let applier = self.target.applier(Strategy::HELM);
         let made = if on_server {
-            self.target.cluster.apply(&resource, &object, WRITE).await?
+            applier.apply(&resource, &object).await?
         } else {
-            let item = Item { object, resource };
-            create_or_patch(&self.target, &item, Change::Replace).await?
+            let replaced = applier.create_or_patch(&resource, &object, Change::Replace);
+            replaced.await?
         };
         Ok(Some(made))
     }
@@ -111,7 +105,8 @@ impl Attempt<'_> {
         let resource = self.resource(&object).await?;
         let live = self.target.cluster.get(&resource, "", name).await?;
         if live.is_none() {
-            self.target.cluster.apply(&resource, &object, WRITE).await?;
+            let applier = self.target.applier(Strategy::HELM);
+            applier.apply(&resource, &object).await?;
         }
         Ok(Step::Done)
     }
@@ -184,19 +179,9 @@ impl Attempt<'_> {
             let Some(patch) = patch.filter(|_| objects::owned_by(live, before).is_ok()) else {
                 continue;
             };
-            let (namespace, name) = (live.namespace(), live.name());
+            let applier = self.target.applier(Strategy::HELM);
             let patch = Patch::Json(patch);
-            self.target
-                .cluster
-                .patch(
-                    &item.resource,
-                    namespace,
-                    name,
-                    None,
-                    &patch,
-                    HELM_CONTROLLER,
-                )
-                .await?;
+            applier.patch(&item.resource, live, &patch).await?;
         }
         Ok(())
     }
@@ -257,8 +242,9 @@ impl Attempt<'_> {
                     if is_cut.load(Ordering::Relaxed) || clock.now() >= until {
                         return Ok(false);
                     }
-                    let deleted = delete(target, &item.resource, live, propagation, is_ours).await;
-                    let deleted = deleted.map(|_| true).map_err(PhaseError::from);
+                    let applier = target.applier(Strategy::HELM);
+                    let deletion = applier.delete(&item.resource, live, propagation, is_ours);
+                    let deleted = deletion.await.map(|_| true).map_err(PhaseError::from);
                     if let Err(PhaseError::Transient(_)) = deleted {
                         is_cut.store(true, Ordering::Relaxed);
                     }
@@ -325,7 +311,8 @@ fn is_kept(object: &Object) -> bool {
 
 async fn apply_one(target: &Target, item: &Item) -> Result<Object, PhaseError> {
     let object = &item.object;
-    let applied = target.cluster.apply(&item.resource, object, WRITE).await;
+    let applier = target.applier(Strategy::HELM);
+    let applied = applier.apply(&item.resource, object).await;
     applied.map_err(|error| match PhaseError::from(error) {
         PhaseError::Failed(message) => PhaseError::Failed(format!(
             "server-side apply failed for object {}/{} {}/{}, Kind={}: {message}",

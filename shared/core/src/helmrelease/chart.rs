@@ -3,6 +3,7 @@
 
 use super::conditions::reasons;
 use super::memory::ChartFacts;
+use crate::applier::{Applier, Strategy};
 use crate::apply::drift::{Drift, compare};
 use crate::failure::{Class, Failure};
 use crate::flux::{
@@ -10,7 +11,7 @@ use crate::flux::{
     HelmRelease, ObjectRef, READY, STALLED, duration_text, parse_duration, reason,
 };
 use crate::kernel::Context;
-use crate::ports::{Apply, Delete, ErrorKind};
+use crate::ports::ErrorKind;
 use crate::schedule;
 use crate::source::artifact;
 use crate::source::lookup::{artifact_of, find};
@@ -52,16 +53,8 @@ pub async fn reconcile(
     if live.as_ref().is_some_and(is_same) {
         return Ok(None);
     }
-    let options = Apply {
-        manager: HELM_CONTROLLER,
-        force: true,
-        dry_run: false,
-    };
-    context
-        .hub
-        .cluster
-        .apply(&resource, &desired, options)
-        .await?;
+    let applier = Applier::new(context.hub.cluster.as_ref(), Strategy::HELM);
+    applier.apply(&resource, &desired).await?;
     let (verb, event_reason) = match live {
         None => ("Created", "HelmChartCreated"),
         Some(_) => ("Configured", "HelmChartConfigured"),
@@ -106,15 +99,10 @@ pub async fn delete(
         return Ok(None);
     }
     let resource = context.hub.resource(FluxKind::HelmChart).await?;
-    let options = Delete {
-        uid: Some(live.meta("uid").to_owned()),
-        ..Delete::default()
-    };
-    context
-        .hub
-        .cluster
-        .delete(&resource, namespace, name, &options)
-        .await?;
+    let applier = Applier::new(context.hub.cluster.as_ref(), Strategy::HELM);
+    let is_ours = |live: &Object| is_made_for(live, release);
+    let deletion = applier.delete(&resource, &live, "Background", &is_ours);
+    deletion.await?;
     let message = format!("deleted HelmChart '{namespace}/{name}'");
     context
         .events

@@ -1,7 +1,6 @@
 //! Finds the drift of a live release by LISTs and local comparison, confirms it by a dry run for
 //! each object, and corrects it.
 
-use super::apply::WRITE;
 use super::attempt::Attempt;
 use super::conditions::{DRIFTED, reasons};
 use super::drift_detection::{
@@ -9,10 +8,11 @@ use super::drift_detection::{
 };
 use super::objects;
 use super::run::{PhaseError, Step};
+use crate::applier::Strategy;
 use crate::apply::fingerprint::Applied;
 use crate::failure::Failure;
 use crate::flux::{ConditionStatus, HELM_CONTROLLER, reason};
-use crate::ports::{Apply, ErrorKind, Patch, PortError};
+use crate::ports::{ErrorKind, Patch, PortError};
 use crate::target::objects::Item;
 use driftless_manifest::Object;
 use serde_json::Value;
@@ -117,15 +117,8 @@ impl Attempt<'_> {
         let Some(live) = live else {
             return Ok(None);
         };
-        let options = Apply {
-            dry_run: true,
-            ..WRITE
-        };
-        let would = self
-            .target
-            .cluster
-            .apply(&item.resource, &dry_run_object, options)
-            .await?;
+        let applier = self.target.applier(Strategy::HELM);
+        let would = applier.dry_run(&item.resource, &dry_run_object).await?;
         let patch = changes(live, &would);
         Ok((!patch.is_empty()).then(|| Drifted::Changed(item.object.clone(), patch)))
     }
@@ -166,17 +159,15 @@ impl Attempt<'_> {
     async fn correct_one(&self, drifted: DriftedObject) -> Result<(), PortError> {
         let DriftedObject { item, patch } = drifted;
         let (object, resource) = (&item.object, &item.resource);
-        let (namespace, name) = (object.namespace(), object.name());
-        let cluster = self.target.cluster.as_ref();
+        let applier = self.target.applier(Strategy::HELM);
         if let Some(patch) = patch {
             let patch = Patch::Json(Value::Array(patch));
-            let patched = cluster.patch(resource, namespace, name, None, &patch, HELM_CONTROLLER);
-            match patched.await {
+            match applier.patch(resource, object, &patch).await {
                 // The object was deleted since the check: apply it.
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 other => return other.map(drop),
             }
         }
-        cluster.apply(resource, object, WRITE).await.map(drop)
+        applier.apply(resource, object).await.map(drop)
     }
 }

@@ -1,15 +1,14 @@
 //! Runs the hooks of an event, each to its end before the next.
 
-use super::apply::WRITE;
 use super::attempt::Attempt;
 use super::history::is_selected;
 use super::run::{PhaseError, Step, health_text, list};
+use crate::applier::Strategy;
 use crate::apply::fingerprint::expires;
-use crate::flux::HELM_CONTROLLER;
 use crate::health::{Health, HealthExprs};
 use crate::ports::ErrorKind;
 use crate::target::health::expressions;
-use crate::target::objects::{Item, delete};
+use crate::target::objects::Item;
 use crate::target::polling::{Paused, Pauses};
 use driftless_helm::hooks::{HookEvent, HookStep, steps, steps_after_failure};
 use driftless_helm::record::{HookPhase, RecordedHook, Release, Time};
@@ -90,7 +89,9 @@ impl Attempt<'_> {
                     continue;
                 };
                 if live.meta("deletionTimestamp").is_empty() {
-                    delete(&self.target, resource, &live, "Background", &|_| true).await?;
+                    let applier = self.target.applier(Strategy::HELM);
+                    let deletion = applier.delete(resource, &live, "Background", &|_| true);
+                    deletion.await?;
                 }
                 if self
                     .target
@@ -127,14 +128,10 @@ impl Attempt<'_> {
         started.hooks[at].start(self.moment());
         self.write(started).await?;
         for item in items {
-            let (cluster, object) = (self.target.cluster.as_ref(), &item.object);
+            let applier = self.target.applier(Strategy::HELM);
             let created = match record.is_server_side() {
-                true => cluster.apply(&item.resource, object, WRITE).await,
-                false => {
-                    cluster
-                        .create(&item.resource, object, HELM_CONTROLLER)
-                        .await
-                }
+                true => applier.apply(&item.resource, &item.object).await,
+                false => applier.create(&item.resource, &item.object).await,
             };
             if let Err(error) = created {
                 // A previous step may have created the object before it crashed.
@@ -215,7 +212,9 @@ impl Attempt<'_> {
                     let (object, resource) = (&item.object, &item.resource);
                     let (namespace, name) = (object.namespace(), object.name());
                     if let Some(live) = self.target.cluster.get(resource, namespace, name).await? {
-                        delete(&self.target, resource, &live, "Background", &|_| true).await?;
+                        let applier = self.target.applier(Strategy::HELM);
+                        let deletion = applier.delete(resource, &live, "Background", &|_| true);
+                        deletion.await?;
                     }
                 }
             }

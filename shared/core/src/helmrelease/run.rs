@@ -6,6 +6,7 @@ use super::attempt::Attempt;
 use super::memory::Operation;
 use super::objects;
 use super::plan::{self, Phase};
+use crate::applier::NotChanged;
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::health::Health;
@@ -32,6 +33,15 @@ impl From<PortError> for PhaseError {
                 Self::Transient(Failure::port(reason::FAILED, &error))
             }
             _ => Self::Failed(error.message),
+        }
+    }
+}
+
+impl From<NotChanged> for PhaseError {
+    fn from(NotChanged { attempt, error }: NotChanged) -> Self {
+        match Self::from(error) {
+            Self::Failed(message) => Self::Failed(format!("{attempt}: {message}")),
+            transient => transient,
         }
     }
 }

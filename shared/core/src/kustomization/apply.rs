@@ -1,6 +1,7 @@
 //! Applies a build to a cluster: stage by stage, kind by kind, and only the objects that differ.
 
 use super::live::Live;
+use crate::applier::Strategy;
 use crate::apply::annotations::Policy;
 use crate::apply::drift::{self, Drift};
 use crate::apply::fingerprint::Applied;
@@ -11,8 +12,8 @@ use crate::failure::{Class, Failure};
 use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, parse_rfc3339, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
-use crate::ports::{self, ErrorKind, Patch, PortError, Resource};
-use crate::target::objects::{self, CONCURRENCY, Item, by_kind};
+use crate::ports::{ErrorKind, Patch, PortError, Resource};
+use crate::target::objects::{CONCURRENCY, Item, by_kind};
 use crate::target::polling::{self, NotEstablished, Pauses};
 use crate::target::{self, Target};
 use driftless_manifest::{Object, ObjectId};
@@ -23,12 +24,6 @@ use std::time::Duration;
 
 /// Time limit for a recreation to wait until the old object is gone.
 const RECREATE_WAIT: Duration = Duration::from_secs(10);
-/// Applies as Flux does: as its own field manager, and taking fields from other managers.
-const WRITE: ports::Apply<'_> = ports::Apply {
-    manager: KUSTOMIZE_CONTROLLER,
-    force: true,
-    dry_run: false,
-};
 
 /// The result of an apply, with or without a failure.
 #[derive(Default)]
@@ -249,7 +244,8 @@ async fn change(
         };
         return Ok((action, Some(before.clone())));
     }
-    match target.cluster.apply(resource, object, WRITE).await {
+    let applier = target.applier(Strategy::KUSTOMIZE);
+    match applier.apply(resource, object).await {
         Ok(new) => Ok(after_write(target, item, live, new).await?),
         Err(error)
             if is_immutable_error(&error.message)
@@ -274,12 +270,9 @@ async fn is_as_desired(
         Drift::Unchanged => true,
         Drift::Configured => false,
         Drift::Unknown => {
-            let options = ports::Apply {
-                dry_run: true,
-                ..WRITE
-            };
+            let applier = target.applier(Strategy::KUSTOMIZE);
             // An error of the dry run is an error of the apply as well, which then reports it.
-            let would = target.cluster.apply(resource, object, options).await;
+            let would = applier.dry_run(resource, object).await;
             would.is_ok_and(|would| drift::is_same(&would, live))
         }
     }
@@ -304,10 +297,8 @@ async fn after_write(
             // become ours, and the second apply removes them if they are not rendered.
             let new = match clean_managers(target, &item.resource, &new).await? {
                 Some(_) => {
-                    target
-                        .cluster
-                        .apply(&item.resource, &item.object, WRITE)
-                        .await?
+                    let applier = target.applier(Strategy::KUSTOMIZE);
+                    applier.apply(&item.resource, &item.object).await?
                 }
                 None => new,
             };
@@ -345,18 +336,8 @@ async fn clean_managers(
     let Some(patch) = drift::managed_fields_patch(live, KUSTOMIZE_CONTROLLER) else {
         return Ok(None);
     };
-    let patch = Patch::Json(patch);
-    let patched = target
-        .cluster
-        .patch(
-            resource,
-            live.namespace(),
-            live.name(),
-            None,
-            &patch,
-            KUSTOMIZE_CONTROLLER,
-        )
-        .await?;
+    let applier = target.applier(Strategy::KUSTOMIZE);
+    let patched = applier.patch(resource, live, &Patch::Json(patch)).await?;
     Ok(Some(patched))
 }
 
@@ -368,10 +349,13 @@ async fn recreate(
 ) -> Result<Object, PortError> {
     let Item { object, resource } = item;
     let (namespace, name) = (object.namespace(), object.name());
+    let applier = target.applier(Strategy::KUSTOMIZE);
     // If the object is gone meanwhile, no delete is needed: one without a uid could delete a new
     // object.
     if let Some(old) = target.cluster.get(resource, namespace, name).await? {
-        objects::delete(target, resource, &old, "Background", &|_| true).await?;
+        applier
+            .delete(resource, &old, "Background", &|_| true)
+            .await?;
     }
     let clock = context.ports.clock.as_ref();
     let (end, mut pauses) = (clock.now() + RECREATE_WAIT, Pauses::new());
@@ -386,7 +370,7 @@ async fn recreate(
             return Err(PortError::new(ErrorKind::Conflict, message));
         }
     }
-    target.cluster.apply(resource, object, WRITE).await
+    applier.apply(resource, object).await
 }
 
 /// Waits until the next stage can use the objects of this one: definitions are established,
@@ -403,8 +387,8 @@ async fn wait_for_stage(
         .filter_map(|entry| report.live.get(&entry.id.inventory_id()))
         .filter(|live| matches!(live.kind(), "CustomResourceDefinition" | "Namespace"))
         .collect();
-    let waited =
-        polling::wait_until_established(target, context.ports.clock.as_ref(), &changed).await;
+    let (cluster, clock) = (target.cluster.as_ref(), context.ports.clock.as_ref());
+    let waited = polling::wait_until_established(cluster, clock, &changed).await;
     waited.map_err(|error| match error {
         NotEstablished::Late(id, seconds) => {
             let message = format!("{id} is not established after {seconds}s");

@@ -14,9 +14,10 @@
 //! listed in the end.
 
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
+use crate::applier::{Applier, Strategy};
 use crate::failure::TargetError;
 use crate::failure::{Class, Failure};
-use crate::flux::{FluxKind, KUSTOMIZE_CONTROLLER, KubeConfigRef, Kustomization, reason};
+use crate::flux::{FluxKind, KubeConfigRef, Kustomization, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
@@ -240,15 +241,6 @@ async fn label(
         "resourceVersion": live.meta("resourceVersion"),
         "labels": {OWNER_NAMESPACE: owner.0, OWNER_NAME: owner.1},
     }}));
-    let (namespace, name) = (live.namespace(), live.name());
-    cluster
-        .patch(
-            resource,
-            namespace,
-            name,
-            None,
-            &patch,
-            KUSTOMIZE_CONTROLLER,
-        )
-        .await
+    let applier = Applier::new(cluster, Strategy::KUSTOMIZE);
+    applier.patch(resource, live, &patch).await
 }

@@ -4,6 +4,7 @@
 use super::heirs::{self, HandoverOutcome, Heirs};
 use super::live::{self, OWNER_NAME, OWNER_NAMESPACE};
 use super::report;
+use crate::applier::Strategy;
 use crate::apply::plan::{Action, ChangeSet};
 use crate::concurrent;
 use crate::failure::Failure;
@@ -281,7 +282,9 @@ impl Prune<'_> {
         let is_ours = |live: &Object| {
             eligibility(live, &owner.id.namespace, &owner.id.name) == Eligibility::Delete
         };
-        match objects::delete(target, &resource, &live, "Background", &is_ours).await? {
+        let applier = target.applier(Strategy::KUSTOMIZE);
+        let deletion = applier.delete(&resource, &live, "Background", &is_ours);
+        match deletion.await? {
             Deleted::Gone => Ok(PruneResult::Deleted),
             Deleted::Pending => Ok(PruneResult::Terminating),
         }

@@ -14,7 +14,7 @@ use crate::flux::{
     shorten,
 };
 use crate::inventory::Inventory;
-use crate::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome, status};
+use crate::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use driftless_manifest::Gvk;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -198,9 +198,8 @@ impl<'a> Progress<'a> {
             generation,
             &now,
         );
-        let object = self.write(context, &ahead).await?;
-        self.owner = Kustomization::from_object(object)
-            .map_err(|message| Failure::retry(reason::FAILED, message))?;
+        let owner = &self.owner;
+        self.owner = driver::write_early(context, owner, &ahead, KUSTOMIZE_CONTROLLER).await?;
         Ok(())
     }
 
@@ -501,14 +500,6 @@ impl<'a> Progress<'a> {
         self.new.history.insert(0, entry);
         self.new.history.truncate(HISTORY);
     }
-
-    async fn write(
-        &self,
-        context: &Context<'_>,
-        new: &KustomizationStatus,
-    ) -> Result<driftless_manifest::Object, Failure> {
-        write(context, &self.owner, new).await
-    }
 }
 
 /// Writes an inventory to the status of `owner`, and leaves the rest of the status unchanged.
@@ -522,17 +513,6 @@ pub async fn write_inventory(
 ) -> Result<(), Failure> {
     let mut status = owner.status.clone();
     status.inventory = Some(inventory.to_status());
-    let object = write(context, owner, &status).await?;
-    *owner = Kustomization::from_object(object)
-        .map_err(|message| Failure::retry(reason::FAILED, message))?;
+    *owner = driver::write_early(context, owner, &status, KUSTOMIZE_CONTROLLER).await?;
     Ok(())
-}
-
-async fn write(
-    context: &Context<'_>,
-    owner: &Kustomization,
-    new: &KustomizationStatus,
-) -> Result<driftless_manifest::Object, Failure> {
-    let (now, before) = (status::to_value(new)?, status::to_value(&owner.status)?);
-    Ok(status::update(context, &owner.object, &now, &before, KUSTOMIZE_CONTROLLER).await?)
 }

@@ -1,11 +1,11 @@
 //! The step of a HelmRepository: its index becomes an artifact. A registry (type `oci`) has no
 //! index: such an object is only read by its charts, and has no status, as in Flux.
 
+use crate::driver;
 use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, HelmRepository, HelmRepositorySpec, SOURCE_CONTROLLER, SourceStatus, reason,
 };
-use crate::kernel::status;
 use crate::kernel::{Context, Outcome};
 use crate::ports::{Fetched, Validator};
 use crate::source::artifact::{self, ArtifactKind};
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use driftless_helm::index;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The memory of a repository between steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,7 +137,7 @@ pub(crate) async fn reconcile_registry(
     let is_bare = written.is_none_or(Map::is_empty);
     let mut live = object;
     if !is_bare && !is_deleted {
-        live = status::write(context, &live, &json!({}), SOURCE_CONTROLLER).await?;
+        live = driver::clear_status(context, &live, SOURCE_CONTROLLER).await?;
     }
     context.remove_finalizer(&live, SOURCE_CONTROLLER).await?;
     let mut outcome = Outcome::done("a registry has no index to fetch");

@@ -1,8 +1,8 @@
-//! Live objects: reads, grouping and deletion of those of a build or a release.
+//! Live objects: reads and grouping of those of a build or a release.
 
 use super::Target;
 use crate::concurrent;
-use crate::ports::{Delete, Deleted, ErrorKind, PortError, Resource};
+use crate::ports::{ErrorKind, PortError, Resource};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -16,8 +16,6 @@ pub(crate) const CONCURRENCY: usize = 8;
 pub(crate) const DELETION_TIME: Duration = Duration::from_secs(95);
 /// The number of objects of a kind from which one LIST is cheaper than a GET for each.
 const LIST_FROM: usize = 3;
-/// The most times that an object that was changed meanwhile is read again.
-const TRIES: usize = 5;
 
 /// An object, with the API resource of its kind.
 #[derive(Clone, Debug)]
@@ -173,44 +171,4 @@ pub(crate) async fn list(
 /// Groups consecutive items of one kind.
 pub(crate) fn by_kind(items: &[Item]) -> Vec<&[Item]> {
     items.chunk_by(|a, b| a.resource == b.resource).collect()
-}
-
-/// Deletes the object that was read, and not a later one of the same name. If it was changed
-/// meanwhile, it is read again, and deleted if it still `is_ours`. An object that is gone is not an
-/// error.
-///
-/// # Errors
-/// The errors of the cluster; a conflict if the object changes continually.
-pub(crate) async fn delete(
-    target: &Target,
-    resource: &Resource,
-    live: &Object,
-    propagation: &'static str,
-    is_ours: &(dyn Fn(&Object) -> bool + Sync),
-) -> Result<Deleted, PortError> {
-    let (uid, namespace, name) = (live.meta("uid"), live.namespace(), live.name());
-    let mut version = live.meta("resourceVersion").to_owned();
-    let mut tries = 0;
-    loop {
-        let options = Delete {
-            uid: Some(uid.to_owned()),
-            resource_version: Some(version),
-            propagation: Some(propagation),
-        };
-        let deletion = target.cluster.delete(resource, namespace, name, &options);
-        let error = match deletion.await {
-            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Deleted::Gone),
-            Err(error) if error.kind == ErrorKind::Conflict && tries < TRIES => error,
-            deleted => return deleted,
-        };
-        tries += 1;
-        match target.cluster.get(resource, namespace, name).await? {
-            None => return Ok(Deleted::Gone),
-            Some(other) if other.meta("uid") != uid => return Ok(Deleted::Gone),
-            Some(changed) if is_ours(&changed) => {
-                version = changed.meta("resourceVersion").to_owned();
-            }
-            Some(_) => return Err(error),
-        }
-    }
 }

@@ -1,9 +1,8 @@
 //! Waits for live objects: polls with growing pauses, until the step or the object has no more
 //! time.
 
-use super::Target;
 use crate::health;
-use crate::ports::{Clock, PortError};
+use crate::ports::{Clock, Cluster, PortError};
 use driftless_manifest::{Object, ObjectId};
 use std::time::Duration;
 
@@ -79,7 +78,7 @@ impl From<PortError> for NotEstablished {
 /// # Errors
 /// See [`NotEstablished`].
 pub(crate) async fn wait_until_established(
-    target: &Target,
+    cluster: &dyn Cluster,
     clock: &dyn Clock,
     applied: &[&Object],
 ) -> Result<(), NotEstablished> {
@@ -88,7 +87,7 @@ pub(crate) async fn wait_until_established(
         if health::is_current(object) {
             continue;
         }
-        let Some(resource) = target.cluster.resource(&object.gvk()).await? else {
+        let Some(resource) = cluster.resource(&object.gvk()).await? else {
             continue;
         };
         let (namespace, name) = (object.namespace(), object.name());
@@ -97,7 +96,7 @@ pub(crate) async fn wait_until_established(
             if !pauses.until(clock, end).await {
                 return Err(NotEstablished::Late(object.id(), ESTABLISHED.as_secs()));
             }
-            let live = target.cluster.get(&resource, namespace, name).await?;
+            let live = cluster.get(&resource, namespace, name).await?;
             let live = live.ok_or_else(|| NotEstablished::Deleted(object.id()))?;
             if health::is_current(&live) {
                 break;
