@@ -330,7 +330,7 @@ const WRITERS: [(&str, &[&str]); 7] = [
     ),
     // Commands request reconciliations by annotations.
     ("functions/cli/src/reconcile.rs", &["patch"]),
-    // A check reports objects of its own API server as ready.
+    // A check reports objects of its embedded API server as ready.
     ("functions/cli/src/check/assumed.rs", &["patch"]),
 ];
 

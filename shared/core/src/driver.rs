@@ -210,6 +210,9 @@ async fn finish<R: Reconciler>(
         },
         StepEnd::Released => Outcome::gone("deleted"),
     };
+    let is_unavailable = |failure: &Failure| failure.is_unavailable;
+    outcome.is_cluster_dark = outcome.failure.as_ref().is_some_and(is_unavailable)
+        && object.pointer("/spec/kubeConfig").is_some();
     if outcome.is_gone {
         context.remove_finalizer(object, R::CONTROLLER).await?;
     } else {

@@ -27,6 +27,8 @@ pub struct Failure {
     pub reason: &'static str,
     /// The message of the condition.
     pub message: String,
+    /// True if a service did not answer, or reported an internal error.
+    pub is_unavailable: bool,
 }
 
 impl Failure {
@@ -36,6 +38,7 @@ impl Failure {
             class: Class::Retry(None),
             reason,
             message: message.to_string(),
+            is_unavailable: false,
         }
     }
 
@@ -45,6 +48,7 @@ impl Failure {
             class: Class::Terminal,
             reason,
             message: message.to_string(),
+            is_unavailable: false,
         }
     }
 
@@ -54,6 +58,7 @@ impl Failure {
             class: Class::Waiting,
             reason,
             message: message.to_string(),
+            is_unavailable: false,
         }
     }
 
@@ -72,6 +77,7 @@ impl Failure {
             class,
             reason,
             message: error.message.clone(),
+            is_unavailable: error.kind == ErrorKind::Unavailable,
         }
     }
 

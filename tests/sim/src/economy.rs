@@ -20,6 +20,9 @@ use tokio::time::Instant;
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The lowest and the highest number of steps for an object that fails or waits for a day.
 pub const FAILING_STEPS: std::ops::RangeInclusive<u64> = 120..=150;
+/// The lowest and the highest number of steps for an object whose cluster is dark for a day: it
+/// tries the cluster each hour.
+pub const DARK_STEPS: std::ops::RangeInclusive<u64> = 16..=40;
 /// The longest time that a push may take while the steps of another object do not end.
 pub const MAX_NEIGHBOUR_TIME: Duration = Duration::from_secs(45);
 /// The number of Kustomizations when the cost of a push is counted.

@@ -159,19 +159,27 @@ fn economy_of_failures() {
     let deletions = economy::stuck_deletions(time);
     println!("deletions that do not end: {deletions:?}");
     assert_eq!(deletions.len(), 3, "{deletions:?}");
-    for (object, steps) in steps.iter().chain(&deletions) {
+    for (object, steps) in &steps {
         let of_a_day = steps * 24 / hours;
         // The files of these Kustomizations have not changed, so they need no step.
         let is_idle = object.contains("/k-") && !object.ends_with("/k-0");
         let least = if is_idle {
             0
         } else {
-            *economy::FAILING_STEPS.start()
+            *economy::DARK_STEPS.start()
         };
-        let most = *economy::FAILING_STEPS.end();
+        let most = *economy::DARK_STEPS.end();
         assert!((least..=most).contains(&of_a_day), "{object}: {steps}");
     }
-    assert!(ready <= Duration::from_secs(660), "{ready:?}");
+    for (object, steps) in &deletions {
+        let of_a_day = steps * 24 / hours;
+        assert!(
+            economy::FAILING_STEPS.contains(&of_a_day),
+            "{object}: {steps}"
+        );
+    }
+    // The sweep finds within a minute that the cluster answers.
+    assert!(ready <= Duration::from_secs(120), "{ready:?}");
 }
 
 /// An object whose steps run out of memory harms no other one.

@@ -15,6 +15,9 @@ use std::time::Duration;
 const FIRST_RETRY: Duration = Duration::from_secs(10);
 /// The longest delay between tries after a failure.
 pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(600);
+/// The number of steps in a row after which an object leaves a cluster that does not answer to the
+/// sweep.
+const DARK_TRIES: u32 = 3;
 /// The first delay before something that ends without the step is checked again: health, or a
 /// deletion.
 pub(crate) const FIRST_CHECK: Duration = Duration::from_secs(5);
@@ -57,6 +60,8 @@ pub struct Outcome {
     pub notifies: bool,
     /// True if the object is gone: its record is deleted.
     pub is_gone: bool,
+    /// True if the remote cluster of the object did not answer.
+    pub(crate) is_cluster_dark: bool,
     /// True if no step was needed: the summary has the reason.
     pub is_skipped: bool,
     /// The keys of the notes of the dependents in `enqueue`, deleted after the requests are sent.
@@ -121,13 +126,31 @@ impl Outcome {
         let Some(BackOff { first, longest }) = self.back_off else {
             return;
         };
-        let delay = first.saturating_mul(2u32.saturating_pow(before.min(16)));
+        let delay = doubled(first, before);
         let least = match self.failure.as_ref().map(|failure| failure.class) {
             Some(Class::Retry(after)) => after.unwrap_or_default(),
             _ => Duration::ZERO,
         };
         self.requeue_after = Some(delay.min(longest).max(least));
+        if self.is_cluster_dark && before >= DARK_TRIES {
+            self.requeue_after = None;
+        }
     }
+
+    /// Returns whether the object has no message, because the sweep queues it when its cluster
+    /// answers.
+    pub(crate) fn leaves_cluster_to_sweep(&self) -> bool {
+        self.is_cluster_dark && self.requeue_after.is_none()
+    }
+}
+
+/// Returns the delay of the next try after this number of failures in a row.
+pub(crate) fn retry_delay(failures: u32) -> Duration {
+    doubled(FIRST_RETRY, failures).min(LONGEST_RETRY)
+}
+
+fn doubled(first: Duration, times: u32) -> Duration {
+    first.saturating_mul(2u32.saturating_pow(times.min(16)))
 }
 
 impl Context<'_> {

@@ -1,7 +1,7 @@
 //! The record of an object's schedule, and the decision about a message that it leads to. Pure.
 
 use crate::flux::ObjectRef;
-use crate::kernel::Outcome;
+use crate::kernel::{self, Outcome};
 use crate::ports::{Cause, Request};
 use crate::state::key_part;
 use serde::de::DeserializeOwned;
@@ -25,6 +25,9 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 pub const HOPS: u32 = 360;
 /// The number of steps in a row that did not end, after which an object is isolated.
 pub const INTERRUPTIONS: u32 = 3;
+/// The time after which an object tries a cluster that does not answer although no sweep has found
+/// that it answers.
+const DARK: Duration = Duration::from_secs(60 * 60);
 /// The interval of the timer.
 const TIMER: Duration = Duration::from_secs(60);
 
@@ -53,6 +56,10 @@ pub struct Record {
     /// The number of steps in a row that did not end.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) interruptions: u32,
+    /// The time of the last step if the object's cluster did not answer and the object has no
+    /// message, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dark: Option<u64>,
     /// The memory of the object's steps, as JSON of its kind.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub(super) memory: Value,
@@ -152,6 +159,21 @@ impl Record {
     /// Returns whether the message that was to requeue the object is lost.
     pub fn is_lost(&self, now: Duration) -> bool {
         self.chain.is_some() && !self.is_busy(now)
+    }
+
+    /// Returns whether the object waits for its cluster without a message: a sweep queues it when
+    /// the cluster answers.
+    pub fn waits_for_cluster(&self, now: Duration) -> bool {
+        self.dark
+            .is_some_and(|last| millis(now).saturating_sub(last) < millis(DARK))
+    }
+
+    /// Returns whether an object that waits for its cluster may try it now: the back-off of its
+    /// failures is over.
+    pub fn may_try_cluster(&self, now: Duration) -> bool {
+        let back_off = kernel::retry_delay(self.failures);
+        let is_over = |last: u64| millis(now).saturating_sub(last) >= millis(back_off);
+        self.dark.is_some_and(is_over) && !self.is_busy(now)
     }
 
     /// Returns the number of steps in a row that failed or waited.
@@ -295,6 +317,7 @@ impl Record {
             ..self.clone()
         };
         next.lease.until = 0;
+        next.dark = outcome.leaves_cluster_to_sweep().then(|| millis(now));
         next.failures = match outcome.failure.is_some() || outcome.back_off.is_some() {
             true => self.failures.saturating_add(1),
             // A step that checks health again has not succeeded yet.

@@ -320,6 +320,44 @@ fn an_unreadable_object_is_retried_with_back_off() {
 }
 
 #[test]
+fn an_object_of_a_dark_cluster_leaves_its_next_try_to_the_sweep() {
+    let world = world();
+    let mut message = request("a", Cause::Push);
+    let dark = || {
+        let failure = Failure::retry(crate::flux::reason::FAILED, "no answer");
+        Outcome {
+            is_cluster_dark: true,
+            ..Outcome::failed(failure, crate::kernel::LONGEST_RETRY)
+        }
+    };
+    for delay in [10, 20, 40] {
+        let held = world.begin(&message).expect("the lease is free");
+        let (next, after) = world.end(held, &message, dark()).remove(0);
+        assert_eq!(after, seconds(delay));
+        world.clock.advance(after);
+        message = next;
+    }
+    let held = world.begin(&message).expect("the lease is free");
+    let last = world.clock.now();
+    assert!(world.end(held, &message, dark()).is_empty());
+    let record = now(read_record(&world.ports, "hub", &message.object));
+    let record = record.expect("the store answers").expect("a record");
+    // The fourth failure: the next try is 160 s later, and without an answer after an hour.
+    assert!(!record.is_lost(last) && !record.is_busy(last));
+    assert!(!record.may_try_cluster(last + seconds(159)));
+    assert!(record.may_try_cluster(last + seconds(160)));
+    assert!(record.waits_for_cluster(last + seconds(3599)));
+    assert!(!record.waits_for_cluster(last + seconds(3600)));
+    // A success ends it.
+    let timer = request("a", Cause::Timer);
+    let held = world.begin(&timer).expect("no message requeues it");
+    assert!(world.end(held, &timer, Outcome::done("applied")).is_empty());
+    let record = now(read_record(&world.ports, "hub", &timer.object));
+    let record = record.expect("the store answers").expect("a record");
+    assert!(!record.waits_for_cluster(last) && !record.may_try_cluster(last + seconds(600)));
+}
+
+#[test]
 fn nothing_is_kept_of_an_object_that_is_gone() {
     let world = world();
     let push = request("a", Cause::Push);

@@ -1,7 +1,7 @@
 //! Finds Kustomizations and HelmReleases that have drifted: the live objects of each kind and
 //! cluster, compared with the fingerprints of their last step.
 
-use super::watched;
+use super::{clusters, watched};
 use crate::apply::fingerprint::Applied;
 use crate::concurrent;
 use crate::flux::{DriftMode, FluxKind, HelmRelease, KubeConfigRef, Kustomization, ObjectRef};
@@ -13,16 +13,13 @@ use crate::schedule::Records;
 use crate::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
-use futures::stream::{BoxStream, StreamExt as _};
-use serde_json::json;
+use futures::stream::BoxStream;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Kinds of one cluster that are read concurrently.
 const CONCURRENCY: usize = 16;
-/// Clusters that are read concurrently.
-const CLUSTERS: usize = 64;
 /// The limit of the time to read one cluster: one that hangs must not delay the others.
 const CLUSTER_LIMIT: Duration = Duration::from_secs(15);
 
@@ -40,8 +37,7 @@ type Live = Arc<Values>;
 type Query = (Gvk, FluxKind);
 
 /// Returns the owners whose objects are gone or changed, for each cluster when it has answered. The
-/// objects of a cluster that cannot be read count as unchanged. The order of the clusters differs
-/// in each minute, so that none is always the last.
+/// objects of a cluster that cannot be read count as unchanged.
 pub fn drifted<'a>(
     ports: &'a Ports,
     hub: &'a Hub,
@@ -50,25 +46,10 @@ pub fn drifted<'a>(
 ) -> BoxStream<'a, BTreeSet<ObjectRef>> {
     let loaded = quiet.iter().map(|object| candidate(hub, object, records));
 
-    // One group for each cluster: the hub itself, or a kubeconfig reference in a namespace.
-    let mut groups: BTreeMap<String, Vec<DriftCandidate>> = BTreeMap::new();
-    for one in loaded.flatten() {
-        let group = match &one.kube_config {
-            None => String::new(),
-            Some(reference) => format!("{} {}", one.id.namespace, json!(reference)),
-        };
-        groups.entry(group).or_default().push(one);
-    }
-    let checks = groups
+    let checks = clusters::by_cluster(loaded.flatten())
         .into_iter()
         .map(|(group, candidates)| check_in_time(ports, hub, group, candidates).boxed());
-    let mut checks: Vec<_> = checks.collect();
-    let minute = usize::try_from(ports.clock.now().as_secs() / 60).unwrap_or_default();
-    let first = minute.wrapping_mul(CLUSTERS) % checks.len().max(1);
-    checks.rotate_left(first);
-    futures::stream::iter(checks)
-        .buffer_unordered(CLUSTERS)
-        .boxed()
+    clusters::run(ports.clock.as_ref(), checks.collect())
 }
 
 /// Returns an object with its fingerprints; `None` if it is not ready, is suspended, or does not

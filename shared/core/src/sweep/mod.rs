@@ -2,6 +2,8 @@
 //! minute it requests a sweep of each hub, which LISTs the hub's Flux objects and queues those that
 //! need a step; a lost message costs at most that minute.
 
+mod clusters;
+mod dark_clusters;
 mod drift;
 mod due;
 mod kubeconfigs;
@@ -235,6 +237,8 @@ enum Finding {
     Rehearsed(ObjectRef, bool),
     /// A kubeconfig that these objects wait for was written.
     Written(Vec<ObjectRef>),
+    /// The cluster that these objects wait for answers again.
+    Answering(Vec<ObjectRef>),
     /// These objects have drifted.
     Drifted(BTreeSet<ObjectRef>),
 }
@@ -281,7 +285,18 @@ async fn queue_rest(
     let written = kubeconfigs::written(&hub, &objects, &quiet, &schedule.entries);
     let written = written.map(Finding::Written).into_stream();
     let drifted = drift::drifted(ports, &hub, &checked, &records).map(Finding::Drifted);
-    let findings = [rehearsals.boxed(), written.boxed(), drifted.boxed()];
+    let waiting: Vec<&Object> = quiet
+        .iter()
+        .filter_map(|id| by_id.get(id).copied())
+        .collect();
+    let answering = dark_clusters::answering(ports, &hub, &waiting, &records);
+    let answering = answering.map(Finding::Answering);
+    let findings = [
+        rehearsals.boxed(),
+        written.boxed(),
+        answering.boxed(),
+        drifted.boxed(),
+    ];
     let mut findings = futures::stream::select_all(findings).ready_chunks(BATCH);
 
     let mut end = ports.clock.timeout(limit);
@@ -306,6 +321,7 @@ async fn queue_rest(
                 }
                 Finding::Rehearsed(id, false) => (BTreeSet::from([id]), Cause::Timer),
                 Finding::Written(ids) => (BTreeSet::from_iter(ids), Cause::Changed),
+                Finding::Answering(ids) => (BTreeSet::from_iter(ids), Cause::Timer),
                 Finding::Drifted(ids) => (ids, Cause::Drift),
             };
             for id in ids {

@@ -234,6 +234,8 @@ pub fn settled(
 ) -> Option<Cause> {
     match cause {
         Some(Cause::Timer) if record.is_busy(now) => None,
+        // The sweep queues it when its cluster answers again.
+        Some(Cause::Timer) if record.waits_for_cluster(now) => None,
         // Its steps did not end, so its status cannot be at the revision of the source.
         Some(Cause::Source) if record.is_isolated() && record.is_busy(now) => None,
         // A step reconciled the object before the timer saw it.
