@@ -34,6 +34,7 @@ fn source(repository: &str) -> Value {
 fn followed(world: &Embedded) -> Vec<String> {
     let notes = world.stored("index/").into_iter();
     let ours = notes.filter_map(|key| key.strip_suffix("/hub+apps+app.json").map(str::to_owned));
+    let ours = ours.filter_map(|key| key.strip_suffix("/refs%2Fheads%2Fmain").map(str::to_owned));
     ours.map(|key| key.replace("index/github.com/", ""))
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Reads the configuration from the environment and wires the adapters of a process.
 
-use crate::aws::{self, AwsLogins, S3Blobs, S3Buckets, SecretsManager, SqsQueue};
+use crate::aws::{self, AwsLogins, HubSettingsCache, S3Blobs, S3Buckets, SecretsManager, SqsQueue};
 use crate::charts::HttpCharts;
 use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use crate::cluster::KubeClusters;
@@ -192,7 +192,13 @@ pub async fn function_ports(
 ) -> std::result::Result<Ports, Box<dyn std::error::Error + Send + Sync>> {
     let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let ports = match get("DRIFTLESS_STORE") {
-        None => aws_ports(&Config::from_env()?).await?,
+        None => {
+            let ports = aws_ports(&Config::from_env()?).await?;
+            Ports {
+                blobs: Arc::new(HubSettingsCache::new(ports.blobs.clone())),
+                ..ports
+            }
+        }
         Some(directory) => {
             let hosts = hosts(
                 get("DRIFTLESS_GITHUB_API").as_deref(),

@@ -12,7 +12,8 @@ use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-const PREFIX: &str = "hubs/";
+/// The prefix of the keys of the registrations of hubs.
+pub const PREFIX: &str = "hubs/";
 
 /// The registered settings of a hub. Its kubeconfig is in the secret manager under `hubs/NAME`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 
 mod buckets;
 mod error;
+mod hub_settings;
 mod keys;
 mod logins;
 mod queue;
@@ -10,6 +11,7 @@ mod role;
 mod s3;
 
 pub use buckets::S3Buckets;
+pub use hub_settings::HubSettingsCache;
 pub use keys::SecretsManager;
 pub use logins::AwsLogins;
 pub use queue::{QueueState, SqsQueue};

@@ -68,9 +68,10 @@ async fn follow(
         &reference,
     )
     .await?;
-    if followed_another(context, memory, url) {
-        let hub = &context.hub.settings.name;
-        index::forget_others(context.ports, hub, &source.id, Some(url)).await?;
+    let question = format!("{url} {}", status::to_value(&reference)?);
+    if followed_another(context, memory, &question) {
+        let (hub, followed) = (&context.hub.settings.name, Some((&**url, &reference)));
+        index::forget_others(context.ports, hub, &source.id, followed).await?;
     }
     let (namespace, proxy) = (&source.id.namespace, source.spec.proxy_secret_ref.as_ref());
     let proxy = connection::proxy(
@@ -82,7 +83,6 @@ async fn follow(
     .await?;
     let auth = credentials::git(&context.hub, source, proxy).await?;
 
-    let question = format!("{url} {}", status::to_value(&reference)?);
     let known = memory
         .commit
         .clone()
@@ -124,12 +124,12 @@ async fn follow(
     Ok(())
 }
 
-/// Returns whether there may be a note of the source under another address: the memory has another
-/// one, or it is lost and a push queued the source.
-fn followed_another(context: &Context<'_>, memory: &Memory, url: &str) -> bool {
-    match memory.question.split_once(' ') {
-        Some((previous, _)) => previous != url,
-        None => context.cause == Cause::Push,
+/// Returns whether there may be a note of the source under another address or ref: the memory has
+/// another one, or it is lost and a push queued the source.
+fn followed_another(context: &Context<'_>, memory: &Memory, question: &str) -> bool {
+    match memory.question.as_str() {
+        "" => context.cause == Cause::Push,
+        previous => previous != question,
     }
 }
 

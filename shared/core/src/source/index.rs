@@ -1,27 +1,17 @@
 //! The notes of which sources follow which repository: source steps write them, the webhook reads
 //! them.
 
-use crate::concurrent;
 use crate::flux::{FluxKind, GitReference, ObjectRef};
-use crate::ports::{BlobEntry, ErrorKind, Ports, Precondition, Result};
-use crate::state::{self, decode_key_part, key_part};
-use futures::FutureExt as _;
-use serde::{Deserialize, Serialize};
+use crate::ports::{BlobEntry, Ports, Precondition, Result};
+use crate::state::{decode_key_part, key_part};
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
 
 const PREFIX: &str = "index/";
-/// Number of notes that are read concurrently.
-const CONCURRENT: usize = 16;
-
-/// A source that follows a repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Follower {
-    /// The name of the source's hub.
-    pub hub: String,
-    /// The GitRepository on the hub.
-    pub object: ObjectRef,
-    /// The branch, tag or range that the source follows.
-    pub reference: GitReference,
-}
+/// The pattern of a source that follows a range of versions. Git allows no ref of this name.
+const ANY_TAG: &str = "refs/tags/*";
+/// The longest part of a key that is a ref: a key of S3 has at most 1,024 bytes.
+const LONGEST_REF: usize = 300;
 
 /// Returns a repository's name in the index: `github.com/acme/fleet`, in lower case, without
 /// scheme, user, port and `.git`. `None` for an address that no webhook can name.
@@ -45,8 +35,19 @@ fn prefix(repository: &str) -> String {
     format!("{PREFIX}{}/", parts.join("/"))
 }
 
-fn key(repository: &str, hub: &str, object: &ObjectRef) -> String {
-    format!("{}{}", prefix(repository), file(hub, object))
+/// Returns the directory of the sources of a repository that follow this ref, or the refs of this
+/// pattern.
+fn directory(repository: &str, pattern: &str) -> String {
+    format!("{}{}/", prefix(repository), ref_part(pattern))
+}
+
+/// Returns a ref as a part of a key. A long one has its digest, so that the key is not too long.
+fn ref_part(pattern: &str) -> String {
+    let part = key_part(pattern);
+    match part.len() > LONGEST_REF {
+        true => format!("sha256-{}", hex::encode(Sha256::digest(pattern))),
+        false => part,
+    }
 }
 
 /// Returns the last part of every key of a source.
@@ -64,7 +65,30 @@ fn object_of(key: &str) -> Option<(String, ObjectRef)> {
     parts.next().is_none().then_some((hub, object))
 }
 
-/// Notes that a GitRepository follows a repository; writes only if the note is new or changed.
+/// Returns the key of the note of a source; `None` if no push can change what it follows.
+fn key(hub: &str, object: &ObjectRef, url: &str, reference: &GitReference) -> Option<String> {
+    let directory = directory(&repository(url)?, &pattern(reference)?);
+    Some(format!("{directory}{}", file(hub, object)))
+}
+
+/// Returns the ref that a source follows, or [`ANY_TAG`], by Flux's order of precedence; `None` for
+/// a commit.
+fn pattern(reference: &GitReference) -> Option<String> {
+    let pattern = if !reference.commit.is_empty() {
+        return None;
+    } else if !reference.name.is_empty() {
+        reference.name.clone()
+    } else if !reference.semver.is_empty() {
+        ANY_TAG.to_owned()
+    } else if !reference.tag.is_empty() {
+        format!("refs/tags/{}", reference.tag)
+    } else {
+        format!("refs/heads/{}", reference.branch)
+    };
+    Some(pattern)
+}
+
+/// Notes that a GitRepository follows a repository; writes only if the note is missing.
 ///
 /// # Errors
 /// The bucket's.
@@ -75,24 +99,18 @@ pub async fn note(
     url: &str,
     reference: &GitReference,
 ) -> Result<()> {
-    let Some(repository) = repository(url) else {
+    let Some(key) = key(hub, object, url, reference) else {
         return Ok(());
     };
-    let follower = Follower {
-        hub: hub.to_owned(),
-        object: object.clone(),
-        reference: reference.clone(),
-    };
-    let key = key(&repository, hub, object);
-    let known = state::recall::<Follower>(ports.blobs.as_ref(), &key).await?;
-    if known.is_none_or(|(known, _)| known != follower) {
-        state::write(ports.blobs.as_ref(), &key, &follower, Precondition::None).await?;
+    if ports.blobs.get(&key).await?.is_none() {
+        let put = ports.blobs.put(&key, Bytes::new(), Precondition::None);
+        put.await?;
     }
     Ok(())
 }
 
-/// Deletes the notes that a source follows other repositories than that of `url`, or all its notes
-/// without `url`.
+/// Deletes the notes that a source follows anything but this reference of the repository at this
+/// address, or all its notes without `followed`.
 ///
 /// # Errors
 /// The bucket's.
@@ -100,14 +118,13 @@ pub async fn forget_others(
     ports: &Ports,
     hub: &str,
     object: &ObjectRef,
-    url: Option<&str>,
+    followed: Option<(&str, &GitReference)>,
 ) -> Result<()> {
     let file = format!("/{}", file(hub, object));
-    let kept = url.and_then(repository);
-    let kept = kept.map(|repository| key(&repository, hub, object));
+    let kept = followed.and_then(|(url, reference)| key(hub, object, url, reference));
     for BlobEntry { key, .. } in ports.blobs.list(PREFIX).await? {
         if key.ends_with(&file) && Some(&key) != kept.as_ref() {
-            tracing::info!(key, "the source no longer follows this repository");
+            tracing::info!(key, "the source no longer follows this repository or ref");
             ports.blobs.delete(&key).await?;
         }
     }
@@ -115,7 +132,7 @@ pub async fn forget_others(
 }
 
 /// Returns the sources that a push to `git_ref` (`refs/heads/main`, `refs/tags/v1`) of a repository
-/// may change.
+/// may change. Their keys name them, so the requests to the bucket do not depend on their number.
 ///
 /// # Errors
 /// The bucket's.
@@ -124,63 +141,36 @@ pub async fn followers(
     repository: &str,
     git_ref: &str,
 ) -> Result<Vec<(String, ObjectRef)>> {
-    let keys = ports
-        .blobs
-        .list(&prefix(&repository.to_lowercase()))
-        .await?;
-    let reads = keys
-        .iter()
-        .map(|entry| follower(ports, &entry.key, git_ref).boxed());
-    let found = concurrent::run(CONCURRENT, reads.collect()).await;
-    let found: Result<Vec<_>> = found.into_iter().collect();
-    Ok(found?.into_iter().flatten().collect())
-}
-
-/// Returns the source of a note, if a push to `git_ref` may change it.
-async fn follower(ports: &Ports, key: &str, git_ref: &str) -> Result<Option<(String, ObjectRef)>> {
-    let known = match state::read::<Follower>(ports.blobs.as_ref(), key).await {
-        Ok(known) => known,
-        // The reference is lost, but the key names the source, whose step writes the note again.
-        Err(error) if error.kind == ErrorKind::Unreadable => {
-            tracing::warn!(key, %error, "the note of a source is damaged: each push to the repository queues the source");
-            return Ok(object_of(key));
-        }
-        Err(error) => return Err(error),
-    };
-    let follows = |known: &Follower| {
-        known.object.kind == FluxKind::GitRepository && may_follow(&known.reference, git_ref)
-    };
-    Ok(known
-        .map(|(known, _)| known)
-        .filter(follows)
-        .map(|known| (known.hub, known.object)))
-}
-
-/// Returns whether a push to `git_ref` can change the commit of `reference`, by Flux's order of
-/// precedence.
-fn may_follow(reference: &GitReference, git_ref: &str) -> bool {
-    if !reference.commit.is_empty() {
-        false
-    } else if !reference.name.is_empty() {
-        reference.name == git_ref
-    } else if !reference.semver.is_empty() {
-        git_ref.starts_with("refs/tags/")
-    } else if !reference.tag.is_empty() {
-        git_ref.strip_prefix("refs/tags/") == Some(&reference.tag)
-    } else {
-        git_ref.strip_prefix("refs/heads/") == Some(&reference.branch)
+    let repository = repository.to_lowercase();
+    let mut directories = vec![directory(&repository, git_ref)];
+    if git_ref.starts_with("refs/tags/") {
+        directories.push(directory(&repository, ANY_TAG));
     }
+    let mut found = Vec::new();
+    for directory in directories {
+        let keys = ports.blobs.list(&directory).await?;
+        found.extend(keys.iter().filter_map(|entry| object_of(&entry.key)));
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::Blobs as _;
     use crate::testing::{self, MemoryBlobs};
-    use bytes::Bytes;
+    use futures::FutureExt as _;
     use std::sync::Arc;
 
     fn source(name: &str) -> ObjectRef {
         ObjectRef::new(FluxKind::GitRepository, "flux-system", name)
+    }
+
+    fn branch(name: &str) -> GitReference {
+        GitReference {
+            branch: name.into(),
+            ..Default::default()
+        }
     }
 
     /// Returns the result of a future that never waits, as those of in-memory ports.
@@ -189,43 +179,36 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_note_loses_no_push_and_keeps_no_other_waiting() {
+    fn a_push_reads_no_note_of_its_followers() {
         let blobs = Arc::<MemoryBlobs>::default();
         let ports = testing::ports(blobs.clone(), Arc::default(), Arc::default());
-        let url = "https://github.com/acme/fleet";
-        let main = GitReference {
-            branch: "main".into(),
-            ..Default::default()
-        };
-        for name in ["a", "b.c", "d"] {
-            now(note(&ports, "staging", &source(name), url, &main));
+        let (url, name) = ("https://github.com/acme/fleet", "github.com/acme/fleet");
+        let main = branch("main");
+        for at in 0..300 {
+            let source = source(&format!("s-{at:03}"));
+            now(note(&ports, "staging", &source, url, &main));
         }
-        let key = key("github.com/acme/fleet", "staging", &source("b.c"));
-        for damage in ["", "{\"hub\": \"stag", "\u{0}garbage"] {
-            now(ports
-                .blobs
-                .put(&key, Bytes::from(damage), Precondition::None));
-            let found = now(followers(
-                &ports,
-                "github.com/acme/fleet",
-                "refs/heads/main",
-            ));
-            let all = ["a", "b.c", "d"].map(|name| ("staging".to_owned(), source(name)));
-            assert_eq!(found, all, "{damage}");
-            // The source's step writes the note again.
-            now(note(&ports, "staging", &source("b.c"), url, &main));
-            let dev = now(followers(&ports, "github.com/acme/fleet", "refs/heads/dev"));
-            assert!(dev.is_empty(), "{damage}");
+        now(note(
+            &ports,
+            "staging",
+            &source("other"),
+            url,
+            &branch("dev"),
+        ));
+        let subgroup = "https://github.com/acme/fleet/sub";
+        now(note(&ports, "staging", &source("sub"), subgroup, &main));
+        // The content of a note does not matter: it is not read.
+        for BlobEntry { key, .. } in now(blobs.list(PREFIX)) {
+            now(blobs.put(&key, "garbage".into(), Precondition::None));
         }
+        let found = now(followers(&ports, name, "refs/heads/main"));
+        assert_eq!(found.len(), 300);
     }
 
     #[test]
     fn notes_of_former_repositories_are_deleted() {
         let ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
-        let main = GitReference {
-            branch: "main".into(),
-            ..Default::default()
-        };
+        let main = branch("main");
         let (old, new) = ("https://github.com/acme/old", "https://github.com/acme/new");
         for (name, url) in [("a", old), ("a", new), ("other-a", old)] {
             now(note(&ports, "staging", &source(name), url, &main));
@@ -237,9 +220,25 @@ mod tests {
                 .map(|(_, object)| object.name)
                 .collect::<Vec<_>>()
         };
-        now(forget_others(&ports, "staging", &source("a"), Some(new)));
+        now(forget_others(
+            &ports,
+            "staging",
+            &source("a"),
+            Some((new, &main)),
+        ));
         assert_eq!(names("github.com/acme/old"), ["other-a"]);
         assert_eq!(names("github.com/acme/new"), ["a"]);
+        let dev = branch("dev");
+        now(note(&ports, "staging", &source("a"), new, &dev));
+        let both = now(followers(&ports, "github.com/acme/new", "refs/heads/dev"));
+        assert_eq!(both.len(), 1);
+        now(forget_others(
+            &ports,
+            "staging",
+            &source("a"),
+            Some((new, &dev)),
+        ));
+        assert_eq!(names("github.com/acme/new"), [""; 0], "another branch");
         now(forget_others(&ports, "staging", &source("a"), None));
         assert_eq!(names("github.com/acme/new"), [""; 0]);
     }
@@ -265,25 +264,48 @@ mod tests {
 
     #[test]
     fn refs() {
-        let branch = GitReference {
-            branch: "main".into(),
-            ..Default::default()
-        };
-        assert!(may_follow(&branch, "refs/heads/main"));
-        assert!(!may_follow(&branch, "refs/heads/dev"));
-        assert!(!may_follow(&branch, "refs/tags/main"));
+        let ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+        let url = "https://github.com/acme/fleet";
+        let long = "x".repeat(400);
         let semver = GitReference {
             semver: ">=1.0.0".into(),
-            branch: "main".into(),
-            ..Default::default()
+            ..branch("main")
         };
-        assert!(may_follow(&semver, "refs/tags/v2.0.0"));
-        assert!(!may_follow(&semver, "refs/heads/main"));
+        let tag = GitReference {
+            tag: "v2.0.0".into(),
+            ..branch("main")
+        };
+        let name = GitReference {
+            name: "refs/pull/420/head".into(),
+            ..branch("main")
+        };
         let commit = GitReference {
             commit: "abc".into(),
-            branch: "main".into(),
-            ..Default::default()
+            ..branch("main")
         };
-        assert!(!may_follow(&commit, "refs/heads/main"));
+        for (object, reference) in [
+            ("branch", &branch("main")),
+            ("long", &branch(&long)),
+            ("semver", &semver),
+            ("tag", &tag),
+            ("name", &name),
+            ("commit", &commit),
+        ] {
+            now(note(&ports, "staging", &source(object), url, reference));
+        }
+        for (git_ref, expected) in [
+            ("refs/heads/main", vec!["branch"]),
+            (&format!("refs/heads/{long}"), vec!["long"]),
+            ("refs/heads/dev", vec![]),
+            ("refs/tags/main", vec!["semver"]),
+            ("refs/tags/v2.0.0", vec!["tag", "semver"]),
+            ("refs/pull/420/head", vec!["name"]),
+        ] {
+            let found = now(followers(&ports, "github.com/Acme/Fleet", git_ref));
+            let names: Vec<_> = found.iter().map(|(_, object)| &*object.name).collect();
+            assert_eq!(names, expected, "{git_ref}");
+        }
+        let keys = now(ports.blobs.list(PREFIX));
+        assert!(keys.iter().all(|entry| entry.key.len() < 500));
     }
 }

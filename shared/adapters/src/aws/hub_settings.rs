@@ -1,0 +1,127 @@
+//! The registrations of hubs, kept for two minutes by a warm function.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_core::hub;
+use driftless_core::ports::{BlobEntry, Blobs, Precondition, Put, Result, Version};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time for which a registration is kept, as the kubeconfig of its hub: changed settings apply
+/// after at most this time.
+const TTL: Duration = Duration::from_secs(120);
+/// The number of registrations that are kept.
+const CAPACITY: usize = 500;
+
+/// The registrations by key, with the time of their read.
+type Registrations = HashMap<String, (Instant, (Bytes, Version))>;
+
+/// A bucket whose registrations of hubs are not read for each step.
+pub struct HubSettingsCache {
+    blobs: Arc<dyn Blobs>,
+    known: Mutex<Registrations>,
+}
+
+impl HubSettingsCache {
+    /// Creates a cache before a bucket.
+    pub fn new(blobs: Arc<dyn Blobs>) -> Self {
+        Self {
+            blobs,
+            known: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Registrations> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self, key: &str) {
+        self.lock().remove(key);
+    }
+}
+
+#[async_trait]
+impl Blobs for HubSettingsCache {
+    async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
+        if !key.starts_with(hub::PREFIX) {
+            return self.blobs.get(key).await;
+        }
+        if let Some((at, found)) = self.lock().get(key)
+            && at.elapsed() < TTL
+        {
+            return Ok(Some(found.clone()));
+        }
+        let found = self.blobs.get(key).await?;
+        let mut known = self.lock();
+        if known.len() >= CAPACITY {
+            known.clear();
+        }
+        // A missing registration is not kept: it may be written at any moment.
+        match &found {
+            Some(found) => known.insert(key.to_owned(), (Instant::now(), found.clone())),
+            None => known.remove(key),
+        };
+        Ok(found)
+    }
+
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+        self.forget(key);
+        self.blobs.put(key, content, when).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<()> {
+        self.forget(key);
+        self.blobs.delete(key).await
+    }
+
+    async fn delete_version(&self, key: &str, version: &Version) -> Result<bool> {
+        self.forget(key);
+        self.blobs.delete_version(key, version).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
+        self.blobs.list(prefix).await
+    }
+
+    async fn size(&self, key: &str) -> Result<Option<u64>> {
+        self.blobs.size(key).await
+    }
+
+    async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
+        self.forget(key);
+        self.blobs.set_aside(key, version).await
+    }
+
+    fn url(&self, key: &str) -> String {
+        self.blobs.url(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_core::testing::MemoryBlobs;
+
+    #[tokio::test]
+    async fn registrations_are_kept_and_other_records_are_not() {
+        let bucket = Arc::<MemoryBlobs>::default();
+        let cache = HubSettingsCache::new(bucket.clone());
+        let content = async |key: &str| cache.get(key).await.unwrap().map(|(bytes, _)| bytes);
+        let write = async |key: &str, text: &'static str| {
+            let put = bucket.put(key, text.into(), Precondition::None);
+            put.await.unwrap();
+        };
+        assert_eq!(content("hubs/a.json").await, None);
+        for key in ["hubs/a.json", "objects/a.json"] {
+            write(key, "old").await;
+            assert_eq!(content(key).await.unwrap(), "old", "absence is not kept");
+            write(key, "new").await;
+        }
+        assert_eq!(content("hubs/a.json").await.unwrap(), "old");
+        assert_eq!(content("objects/a.json").await.unwrap(), "new");
+        let put = cache.put("hubs/a.json", "own".into(), Precondition::None);
+        put.await.unwrap();
+        assert_eq!(content("hubs/a.json").await.unwrap(), "own");
+    }
+}
