@@ -58,6 +58,9 @@ const MAY_USE: [(&str, &[&str]); 20] = [
             "driftless-helm",
             "driftless-apiserver",
             "driftless-adapters",
+            "drift",
+            "reconcile",
+            "webhook",
         ],
     ),
 ];

@@ -26,11 +26,14 @@ const MAX_REDELIVERY: Duration = Duration::from_secs(720);
 
 /// Runs the step of each message. Messages whose step could not be started or did not end in time
 /// return to the queue.
+///
+/// # Errors
+/// None: each message reports its failure.
 pub async fn handle(
     ports: &Ports,
     event: LambdaEvent<SqsEvent>,
 ) -> Result<SqsBatchResponse, Error> {
-    let left = left(event.context.deadline());
+    let left = left(event.context.deadline(), ports.clock.now());
     let steps = event.payload.records.into_iter().map(|message| async move {
         let id = message.message_id.clone().unwrap_or_default();
         let step = run_step(ports, &message, wait_budget(left));
@@ -92,18 +95,16 @@ async fn run_step(
         .map_err(|error| format!("{}: {error}", request.object))
 }
 
-/// Returns the rest of the function's time. `cargo lambda watch` 1.9 sets the deadline to the time
-/// limit itself: ten minutes after 1970.
-fn left(deadline: SystemTime) -> Duration {
+/// Returns the rest of the function's time; `now` is the time since 1970. `cargo lambda watch` 1.9
+/// sets the deadline to the time limit itself: ten minutes after 1970.
+fn left(deadline: SystemTime, now: Duration) -> Duration {
     let since_1970 = deadline
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     if since_1970 < Duration::from_secs(24 * 60 * 60) {
         return since_1970;
     }
-    deadline
-        .duration_since(SystemTime::now())
-        .unwrap_or_default()
+    since_1970.saturating_sub(now)
 }
 
 /// Returns the time for which a step may wait, so that enough time is left for the writes after the
@@ -152,8 +153,7 @@ mod tests {
 
     async fn invoke(world: &World, event: &str, seconds: u64) -> Vec<String> {
         let mut context = Context::default();
-        let deadline = SystemTime::now() + Duration::from_secs(seconds);
-        let since = deadline.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let since = world.ports.clock.now() + Duration::from_secs(seconds);
         context.deadline = since.as_millis().try_into().unwrap();
         let event = LambdaEvent::new(serde_json::from_str(event).unwrap(), context);
         let answer = serde_json::to_value(handle(&world.ports, event).await.unwrap()).unwrap();
@@ -302,6 +302,9 @@ mod tests {
         assert_eq!(wait_budget(Duration::ZERO), Duration::ZERO);
         assert_eq!(wait_budget(seconds(120)), WAIT_BUDGET);
         assert_eq!(wait_budget(seconds(63)), seconds(3));
-        assert_eq!(left(SystemTime::now() - seconds(1)), Duration::ZERO);
+        let day = seconds(24 * 60 * 60);
+        let deadline = SystemTime::UNIX_EPOCH + day;
+        assert_eq!(left(deadline, day - seconds(7)), seconds(7));
+        assert_eq!(left(deadline, day + seconds(1)), Duration::ZERO);
     }
 }

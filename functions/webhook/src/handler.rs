@@ -14,6 +14,9 @@ const ENTRANCE: Entrance = Entrance {
 };
 
 /// Converts an HTTP event to a delivery, and its result to an HTTP response.
+///
+/// # Errors
+/// Fails if the response cannot be built.
 pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, Error> {
     let header = |name: &str| {
         request

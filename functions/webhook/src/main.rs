@@ -1,12 +1,10 @@
 //! The webhook function: receives GitHub's deliveries and queues requests.
 
-mod handler;
-
 use lambda_http::{Error, run, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     driftless_adapters::log::init_lambda();
     let ports = driftless_adapters::config::function_ports("webhook").await?;
-    run(service_fn(|request| handler::handle(&ports, request))).await
+    run(service_fn(|request| webhook::handle(&ports, request))).await
 }

@@ -2,11 +2,13 @@
 //! whether the write happened.
 
 use crate::bugs::Bug;
+use crate::clock::SimClock;
 use crate::gate::{Gate, Kind, Trouble};
+use crate::leases::Leases;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
+    BlobEntry, Blobs, Clock as _, ErrorKind, PortError, Precondition, Put, Result, Version,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,17 +21,27 @@ pub struct Bucket {
     gate: Arc<Gate>,
     content: Mutex<Content>,
     writes: Mutex<u64>,
+    leases: Arc<Leases>,
+    clock: SimClock,
     bug: Option<Bug>,
 }
 
 impl Bucket {
     /// Returns a bucket with this content.
-    pub fn new(gate: Arc<Gate>, content: Content, bug: Option<Bug>) -> Self {
+    pub fn new(
+        gate: Arc<Gate>,
+        content: Content,
+        leases: Arc<Leases>,
+        clock: SimClock,
+        bug: Option<Bug>,
+    ) -> Self {
         Self {
             gate,
             // Versions are unique, also across the content that the bucket begins with.
             writes: Mutex::new(1_000_000 * content.len() as u64),
             content: Mutex::new(content),
+            leases,
+            clock,
             bug,
         }
     }
@@ -53,6 +65,7 @@ impl Bucket {
         let mut writes = self.writes.lock().expect("the counter");
         *writes += 1;
         let version = Version(format!("\"{writes}\""));
+        self.leases.written(key, &content, self.clock.now());
         blobs.insert(key.to_owned(), (content, version.clone()));
         Put::Done(version)
     }
@@ -118,6 +131,7 @@ impl Blobs for Bucket {
     async fn delete(&self, key: &str) -> Result<()> {
         let effect = || {
             self.content.lock().expect("the bucket").remove(key);
+            self.leases.deleted(key);
             Ok(())
         };
         let refuse = |trouble| Err(refusal(&format!("delete s3://sim/{key}"), trouble));
@@ -133,6 +147,7 @@ impl Blobs for Bucket {
             let is_replaced = blobs.get(key).is_some_and(|(_, now)| now != version);
             if !is_replaced {
                 blobs.remove(key);
+                self.leases.deleted(key);
             }
             Ok(!is_replaced)
         };

@@ -129,10 +129,7 @@ impl Bug {
     /// when it does not.
     pub fn quick_seeds(self) -> Option<u64> {
         match self {
-            Self::Deduplicated
-            | Self::InventoryAdvances
-            | Self::NoPreconditions
-            | Self::RecursionCut => None,
+            Self::Deduplicated | Self::InventoryAdvances | Self::RecursionCut => None,
             _ => Some(40),
         }
     }
@@ -147,7 +144,8 @@ impl Bug {
             | Self::UnconditionalRecords
             | Self::ForceOnRefusal
             | Self::ForeignDelete => &["P"],
-            Self::NoPreconditions | Self::OldCommits | Self::WrongCluster => &["W", "P"],
+            Self::NoPreconditions => &["X", "W", "P"],
+            Self::OldCommits | Self::WrongCluster => &["W", "P"],
             Self::OlderFiles => &["W", "L", "I", "P"],
             Self::TimerMessagesLost | Self::EarlyAnswer | Self::Deduplicated | Self::LostPurge => {
                 &["L", "I"]

@@ -43,6 +43,12 @@ impl Invocation {
         self.flags().frozen_time
     }
 
+    /// Returns whether the invocation has neither been cut off nor ever been frozen.
+    pub fn is_running(&self) -> bool {
+        let flags = self.flags();
+        !flags.killed && flags.frozen_time.is_zero()
+    }
+
     fn flags(&self) -> std::sync::MutexGuard<'_, Flags> {
         self.flags.lock().expect("the flags")
     }

@@ -39,6 +39,30 @@ pub struct Message {
     in_flight: bool,
 }
 
+impl Message {
+    /// Returns a message of the sweep queue.
+    pub fn of_sweep(body: String) -> Self {
+        Self {
+            id: 0,
+            body,
+            depth: 0,
+            visible: Instant::now(),
+            received: 1,
+            in_flight: true,
+        }
+    }
+
+    /// Returns the receipt handle of the last receive.
+    pub fn receipt(&self) -> String {
+        format!("{}/{}", self.id, self.received)
+    }
+
+    /// Returns how many times the message was received.
+    pub fn received(&self) -> u32 {
+        self.received
+    }
+}
+
 /// The reconcile queue and the sweep queue.
 pub struct Sqs {
     gate: Arc<Gate>,
@@ -289,6 +313,27 @@ impl Queue for Sqs {
         };
         self.gate
             .call(Kind::Send, "send sweeps", None, effect, refuse)
+            .await
+    }
+
+    async fn redeliver(&self, _: &str, receipt: &str, after: Duration) -> Result<()> {
+        let effect = || {
+            let mut state = self.state();
+            // An older receipt handle, or that of a deleted message, changes nothing.
+            let is_last = |one: &&mut Message| one.receipt() == receipt;
+            if let Some(message) = state.messages.values_mut().find(is_last) {
+                message.visible = Instant::now() + after;
+            }
+            drop(state);
+            self.bell.notify_one();
+            Ok(())
+        };
+        let refuse = |trouble| {
+            let message = format!("change the visibility of a message: {trouble:?}");
+            Err(PortError::new(ErrorKind::Unavailable, message))
+        };
+        self.gate
+            .call(Kind::Send, "change visibility", None, effect, refuse)
             .await
     }
 

@@ -11,7 +11,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -59,7 +58,7 @@ impl Outcome {
             seed,
             ended: world.trace.end(),
             calls,
-            steps: world.steps.load(Ordering::Relaxed),
+            steps: world.step_counts().values().sum(),
             faults,
             time: start.elapsed(),
         }

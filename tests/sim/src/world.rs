@@ -4,33 +4,36 @@ use crate::bucket::{Bucket, Content};
 use crate::bugs::Bug;
 use crate::check::Checker;
 use crate::clock::SimClock;
+use crate::environments::Environments;
 use crate::fleet::{APP, FLEET, FLUX};
 use crate::gate::Gate;
 use crate::git::Host;
 use crate::keys::Manager;
 use crate::lambda::{self, End};
+use crate::leases::Leases;
+use crate::log;
 use crate::queue::{Message, Sqs};
 use crate::rng::Rng;
 use crate::servers::{ApiServer, SimClusters};
 use crate::trace::Trace;
+use aws_lambda_events::sqs::SqsEvent;
 use driftless_adapters::embedded::{self, Embedded};
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Server, User};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{BlobCache, Clock as _, Ports, Request, Secret, WatchCache};
+use driftless_core::ports::{Clock as _, Ports, Secret, SweepRequest};
 use driftless_core::testing::TestClock;
-use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance};
-use driftless_core::{step, sweep};
-use futures::StreamExt as _;
+use driftless_core::webhook::SECRET;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde_json::json;
+use lambda_runtime::LambdaEvent;
+use serde_json::{Value, json};
 use sha2::Sha256;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 /// The hub's name.
 pub const HUB: &str = "hub";
@@ -42,18 +45,6 @@ const WEBHOOK_SECRET: &str = "canary-5e1f7a90c3-webhook";
 const RECONCILE_LIMIT: Duration = Duration::from_secs(120);
 const DRIFT_LIMIT: Duration = Duration::from_secs(55);
 const WEBHOOK_LIMIT: Duration = Duration::from_secs(10);
-/// The concurrency of the reconcile function.
-const STEPS_AT_ONCE: usize = 10;
-const WAIT_BUDGET: Duration = Duration::from_secs(8);
-const RESERVE: Duration = Duration::from_secs(60);
-const RESPONSE_MARGIN: Duration = Duration::from_secs(5);
-
-/// The limits of the webhook function: a function URL takes 6 MB.
-const ENTRANCE: Entrance = Entrance {
-    max_body: 6 << 20,
-    secret: "the secret manager",
-};
-
 /// The parameters of a world.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -84,6 +75,16 @@ pub struct Snapshot {
     pub bucket: Content,
 }
 
+/// Returns the event with which Lambda passes on messages of a queue.
+fn sqs_event(queue: &str, messages: &[Message]) -> Value {
+    let record = |one: &Message| {
+        json!({"messageId": one.id.to_string(), "receiptHandle": one.receipt(), "body": one.body,
+            "attributes": {"ApproximateReceiveCount": one.received().to_string()},
+            "eventSource": "aws:sqs", "eventSourceARN": queue, "awsRegion": "eu-west-1"})
+    };
+    json!({"Records": messages.iter().map(record).collect::<Vec<_>>()})
+}
+
 /// The world of one run.
 pub struct World {
     /// The trace of the run.
@@ -108,13 +109,8 @@ pub struct World {
     rng: Mutex<Rng>,
     invocations: AtomicU64,
     running: AtomicUsize,
-    /// The number of steps that were begun.
-    pub steps: AtomicU64,
-    step_counts: Mutex<BTreeMap<String, u64>>,
-    /// The cache of blobs that warm functions keep.
-    read: Arc<BlobCache>,
-    /// The objects that the sweeps of all invocations have read of the clusters.
-    watches: Arc<WatchCache>,
+    leases: Arc<Leases>,
+    environments: Environments,
 }
 
 fn prepared() -> &'static (Server, Server) {
@@ -158,6 +154,7 @@ impl World {
     pub async fn new(setup: Setup, from: Option<&Snapshot>, trace_all: bool) -> Arc<Self> {
         let rng = |stream| Rng::new(setup.seed, stream);
         let trace = Arc::new(Trace::new(trace_all));
+        log::send_to(&trace);
         let gate = Arc::new(Gate::new(rng(1), setup.slow, trace.clone()));
         let clock = SimClock::new(rng(if from.is_some() { 20 } else { 2 }), setup.begin);
         let checker = Arc::<Checker>::default();
@@ -181,16 +178,26 @@ impl World {
         checker.set_servers(&servers);
         let content = from.map(|from| from.bucket.clone()).unwrap_or_default();
         let keys = Arc::new(Manager::new(gate.clone()));
+        let leases = Arc::new(Leases::new(trace.clone()));
+        let bucket = Bucket::new(
+            gate.clone(),
+            content,
+            leases.clone(),
+            clock.clone(),
+            setup.bug,
+        );
+        let environments = Environments::new(rng(5), setup.skew);
         let sqs = Sqs::new(gate.clone(), rng(3), setup.duplicates, CANARY, setup.bug);
+        let world_rng = rng(4);
         let world = Arc::new(Self {
             sqs: Arc::new(sqs),
-            bucket: Arc::new(Bucket::new(gate.clone(), content, setup.bug)),
+            bucket: Arc::new(bucket),
             host: Arc::new(Host::new(gate.clone(), setup.bug)),
             clusters: Arc::new(SimClusters {
                 servers: servers.clone(),
                 bug: setup.bug,
             }),
-            rng: Mutex::new(rng(4)),
+            rng: Mutex::new(world_rng),
             trace,
             gate,
             checker,
@@ -200,10 +207,8 @@ impl World {
             setup,
             invocations: AtomicU64::new(0),
             running: AtomicUsize::new(0),
-            steps: AtomicU64::new(0),
-            step_counts: Mutex::default(),
-            read: Arc::default(),
-            watches: Arc::default(),
+            leases,
+            environments,
         });
         world.set_keys(0);
         if from.is_none() {
@@ -237,7 +242,7 @@ impl World {
             name: HUB.to_owned(),
             ..Settings::default()
         };
-        hub::register(&self.ports(), &settings)
+        hub::register(&self.ports(0), &settings)
             .await
             .expect("the hub is registered");
     }
@@ -248,7 +253,7 @@ impl World {
         let kubeconfig = embedded::kubeconfig(&self.hub().url, None, &token);
         self.keys
             .set(&format!("hubs/{HUB}"), Secret::new(kubeconfig));
-        self.keys.set(webhook::SECRET, Secret::new(WEBHOOK_SECRET));
+        self.keys.set(SECRET, Secret::new(WEBHOOK_SECRET));
     }
 
     /// Returns the hub's API server.
@@ -267,15 +272,8 @@ impl World {
         }
     }
 
-    /// Returns the ports of one invocation: its clock may be wrong.
-    fn ports(&self) -> Ports {
-        let skew = match self.setup.skew {
-            0 => 0,
-            most => {
-                let number = self.rng.lock().expect("the generator").between(0, 2 * most);
-                number as i64 - most as i64
-            }
-        };
+    /// Returns the ports of an invocation with cold caches and this error of its clock.
+    fn ports(&self, skew: i64) -> Ports {
         Ports {
             git: self.host.clone(),
             charts: Arc::new(Offline),
@@ -288,8 +286,8 @@ impl World {
             clock: Arc::new(self.clock.skewed(skew)),
             compute: Arc::new(driftless_core::ports::Inline),
             unpacked: Arc::default(),
-            read: self.read.clone(),
-            watches: self.watches.clone(),
+            read: Arc::default(),
+            watches: Arc::default(),
             throttle: Arc::default(),
         }
     }
@@ -318,7 +316,28 @@ impl World {
         }
     }
 
-    /// Runs the reconcile function, as functions/reconcile/src/handler.rs does.
+    /// Runs an invocation of a function in an environment of the service.
+    async fn invoke<T, F: Future<Output = T>>(
+        &self,
+        id: u64,
+        function: &'static str,
+        depth: u32,
+        limit: Duration,
+        code: impl FnOnce(Ports, lambda_runtime::Context) -> F,
+    ) -> End<T> {
+        let environment = self.environments.begin(function);
+        let ports = environment.ports(self.ports(environment.skew));
+        let deadline = (self.clock.now() + limit).as_millis();
+        let mut context = lambda_runtime::Context::default();
+        context.deadline = u64::try_from(deadline).expect("a time in milliseconds");
+        let end = lambda::invoke(id, function, depth, limit, code(ports, context)).await;
+        if let End::Done(_) = end {
+            self.environments.end(function, environment);
+        }
+        end
+    }
+
+    /// Runs the reconcile function for a batch of messages.
     async fn reconcile(self: Arc<Self>, batch: Vec<Message>) {
         let id = self.number();
         let depth = batch.iter().map(|one| one.depth).max().unwrap_or_default();
@@ -327,31 +346,28 @@ impl World {
             "reconcile{id} begins, depth {depth}: {}",
             bodies.join(" ")
         ));
-        let ports = self.ports();
-        let steps = batch.iter().map(|message| {
-            let (ports, world) = (&ports, &self);
-            async move {
-                let done = timeout(
-                    RECONCILE_LIMIT - RESPONSE_MARGIN,
-                    world.step(ports, message),
-                )
-                .await;
-                done.unwrap_or(false).then_some(message.id)
-            }
-        });
-        let steps: Vec<_> = steps.collect();
-        let code = futures::stream::iter(steps)
-            .buffer_unordered(STEPS_AT_ONCE)
-            .collect::<Vec<_>>();
-        let end = lambda::invoke(id, "reconcile", depth, RECONCILE_LIMIT, code).await;
-        let result = match end {
-            End::Done(done) => {
-                let done: Vec<u64> = done.into_iter().flatten().collect();
+        let event = sqs_event("arn:aws:sqs:eu-west-1:1:driftless", &batch);
+        let event = serde_json::from_value::<SqsEvent>(event).expect("an event of SQS");
+        let code = |ports: Ports, context| async move {
+            reconcile::handle(&ports, LambdaEvent::new(event, context)).await
+        };
+        let end = self.invoke(id, "reconcile", depth, RECONCILE_LIMIT, code);
+        let result = match end.await {
+            End::Done(Ok(response)) => {
+                let failed = response.batch_item_failures.into_iter();
+                let failed: BTreeSet<String> = failed.map(|one| one.item_identifier).collect();
+                let is_done = |one: &&Message| !failed.contains(&one.id.to_string());
+                let done: Vec<u64> = batch.iter().filter(is_done).map(|one| one.id).collect();
                 done.iter().for_each(|id| self.sqs.delete(*id));
                 if self.setup.bug == Some(Bug::EndlessLoop) {
                     self.sqs.resend(&batch);
                 }
                 format!("ends, {} of {} done", done.len(), batch.len())
+            }
+            End::Done(Err(error)) => {
+                let message = format!("the reconcile function fails: {error}");
+                self.trace.violation('L', &message);
+                message
             }
             End::Killed => "is killed".to_owned(),
             End::TimedOut => "times out".to_owned(),
@@ -359,35 +375,6 @@ impl World {
         self.trace.line(&format!("reconcile{id} {result}"));
         self.running.fetch_sub(1, Ordering::Relaxed);
         self.sqs.bell.notify_one();
-    }
-
-    async fn step(&self, ports: &Ports, message: &Message) -> bool {
-        let Ok(request) = serde_json::from_str::<Request>(&message.body) else {
-            self.trace
-                .violation('L', "the queue has a message that is not a request");
-            return false;
-        };
-        self.steps.fetch_add(1, Ordering::Relaxed);
-        let wait_budget = (RECONCILE_LIMIT - RESERVE).min(WAIT_BUDGET);
-        match step::run(ports, &request, wait_budget).await {
-            Ok(outcome) => {
-                if !outcome.is_skipped {
-                    let mut step_counts = self.step_counts.lock().expect("the counts");
-                    *step_counts.entry(request.object.to_string()).or_default() += 1;
-                }
-                let line = format!("step {}: {}", request.object, outcome.summary);
-                self.trace.line(&line);
-                if line.contains(CANARY) {
-                    self.trace.violation('S', "a log line contains the canary");
-                }
-                true
-            }
-            Err(error) => {
-                self.trace
-                    .line(&format!("step {} failed: {error}", request.object));
-                false
-            }
-        }
     }
 
     /// Runs the timer: a sweep each minute.
@@ -401,18 +388,8 @@ impl World {
     }
 
     async fn drift(self: Arc<Self>) {
-        let id = self.number();
-        self.trace.line(&format!("drift{id} begins"));
-        let ports = self.ports();
-        let code = sweep::start(&ports);
-        let end = lambda::invoke(id, "drift", 0, DRIFT_LIMIT, code).await;
-        let result = match end {
-            End::Done(Ok(started)) => format!("ends: {started:?}"),
-            End::Done(Err(error)) => format!("fails: {error}"),
-            End::Killed => "is killed".to_owned(),
-            End::TimedOut => "times out".to_owned(),
-        };
-        self.trace.line(&format!("drift{id} {result}"));
+        let event = json!({"source": "aws.scheduler", "detail-type": "Scheduled Event"});
+        self.run_drift("the timer", event).await;
         for (hub, after) in self.sqs.take_sweeps() {
             tokio::spawn(self.clone().sweep(hub, after));
         }
@@ -421,19 +398,27 @@ impl World {
     /// Runs an invocation for a message of the sweep queue.
     async fn sweep(self: Arc<Self>, hub: String, after: Duration) {
         tokio::time::sleep(after).await;
+        let body = serde_json::to_string(&SweepRequest { sweep: hub.clone() });
+        let message = Message::of_sweep(body.expect("a request is JSON"));
+        let event = sqs_event("arn:aws:sqs:eu-west-1:1:driftless-sweeps", &[message]);
+        self.run_drift(&hub, event).await;
+    }
+
+    async fn run_drift(&self, cause: &str, event: Value) {
         let id = self.number();
-        self.trace.line(&format!("drift{id} begins: {hub}"));
-        let ports = self.ports();
-        let code = sweep::sweep_hub(&ports, hub);
-        let end = lambda::invoke(id, "drift", 0, DRIFT_LIMIT, code).await;
-        let result = match end {
-            End::Done(report) => format!("ends: {report:?}"),
+        self.trace.line(&format!("drift{id} begins: {cause}"));
+        let code = |ports: Ports, context| async move {
+            drift::handle(&ports, LambdaEvent::new(event, context)).await
+        };
+        let result = match self.invoke(id, "drift", 0, DRIFT_LIMIT, code).await {
+            End::Done(Ok(answer)) => format!("ends: {answer}"),
+            End::Done(Err(error)) => format!("fails: {error}"),
             End::Killed => "is killed".to_owned(),
             End::TimedOut => "times out".to_owned(),
         };
         if result.contains(CANARY) {
             self.trace
-                .violation('S', "the report of a sweep contains the canary");
+                .violation('S', "the answer of the drift function contains the canary");
         }
         self.trace.line(&format!("drift{id} {result}"));
     }
@@ -443,7 +428,6 @@ impl World {
         let id = self.number();
         self.trace
             .line(&format!("webhook{id} begins: {repository}"));
-        let ports = self.ports();
         let name = repository.trim_start_matches("github.com/");
         let body = json!({"ref": "refs/heads/main", "after": "",
             "repository": {"full_name": name, "html_url": format!("https://{repository}")}});
@@ -452,30 +436,30 @@ impl World {
             Hmac::<Sha256>::new_from_slice(WEBHOOK_SECRET.as_bytes()).expect("a key of any length");
         mac.update(body.as_bytes());
         let signature = format!("sha256={}", hex::encode(mac.finalize().into_bytes()));
-        let header = |name: &str| match name {
-            "x-github-event" => Some("push"),
-            "x-hub-signature-256" => Some(signature.as_str()),
-            _ => None,
-        };
-        let delivery = Delivery {
-            header: &header,
-            body: body.as_bytes(),
-        };
-        let code = webhook::receive(&ports, &ENTRANCE, delivery);
-        let end = lambda::invoke(id, "webhook", 0, WEBHOOK_LIMIT, code).await;
-        let result = match end {
-            End::Done(Ok(DeliveryResult::Queued(requests))) => {
-                let (sent, expected) = (self.sqs.sent_by(id), requests.len());
-                if sent < expected {
+        let request = lambda_http::http::Request::builder()
+            .method("POST")
+            .header("content-type", "application/json")
+            .header("x-github-event", "push")
+            .header("x-github-delivery", id.to_string())
+            .header("x-hub-signature-256", signature)
+            .body(lambda_http::Body::from(body))
+            .expect("a request");
+        let code = |ports: Ports, _| async move { webhook::handle(&ports, request).await };
+        let end = self.invoke(id, "webhook", 0, WEBHOOK_LIMIT, code);
+        let result = match end.await {
+            End::Done(Ok(response)) => {
+                let answer: Value = serde_json::from_slice(response.body()).expect("JSON");
+                let expected = answer["queued"].as_array().map_or(0, Vec::len);
+                let sent = self.sqs.sent_by(id);
+                if response.status().is_success() && sent < expected {
                     let message = format!(
                         "the webhook answered 2xx for {expected} requests, and the queue has {sent}"
                     );
                     self.trace.violation('L', &message);
                 }
-                format!("queued {expected}")
+                format!("answers {} {answer}", response.status().as_u16())
             }
-            End::Done(Ok(answer)) => format!("answers {answer:?}"),
-            End::Done(Err(refusal)) => format!("refuses: {refusal}"),
+            End::Done(Err(error)) => format!("fails: {error}"),
             End::Killed => "is killed".to_owned(),
             End::TimedOut => "times out".to_owned(),
         };
@@ -512,9 +496,9 @@ impl World {
         found
     }
 
-    /// Returns the number of steps of each object, without those that were skipped.
+    /// Returns the number of steps of each object that took its lease.
     pub fn step_counts(&self) -> BTreeMap<String, u64> {
-        self.step_counts.lock().expect("the counts").clone()
+        self.leases.counts()
     }
 
     /// Returns the time of the world's clock.

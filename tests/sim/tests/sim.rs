@@ -188,8 +188,9 @@ fn poison_step() {
     let poison = economy::poison();
     println!("{poison:?}");
     assert!(poison.shown <= Duration::from_secs(900), "{poison:?}");
-    // 600 s of back-off, 150 s of a lease, and up to a minute until the timer finds that.
-    assert!((22..=40).contains(&poison.steps), "{poison:?}");
+    // An interrupted step and the one that reports it, after 600 s of back-off, 150 s of a lease, and
+    // up to a minute until the timer finds that.
+    assert!((44..=80).contains(&poison.steps), "{poison:?}");
     assert!(
         poison.neighbour <= economy::MAX_NEIGHBOUR_TIME,
         "{poison:?}"
@@ -221,6 +222,7 @@ fn economy() {
     assert_eq!((cost.messages, cost.steps), (0, 0), "{cost:?}");
     assert_eq!(cost.of(Kind::ApiWrite), 0, "nothing is written: {cost:?}");
     assert!((59..=61).contains(&cost.of(Kind::Send)), "{cost:?}");
-    assert!((300..=600).contains(&cost.bucket()), "{cost:?}");
+    // A new environment has a cold cache.
+    assert!((300..=800).contains(&cost.bucket()), "{cost:?}");
     assert!((500..=1200).contains(&cost.of(Kind::ApiRead)), "{cost:?}");
 }

@@ -55,10 +55,12 @@ pub fn answering<'a>(
     clusters::run(ports.clock.as_ref(), probes.collect())
 }
 
-/// Returns the object with its cluster, if it is not ready and has a remote one.
+/// Returns the object with its cluster, if it has a remote one and is not ready or is being
+/// deleted: a failed cleanup leaves `Ready` unchanged.
 fn waiting(object: &Object) -> Option<WaitingObject> {
     let id = ObjectRef::of(object)?;
-    if Conditions::of(object).is_true(READY) {
+    let is_deleted = !object.meta("deletionTimestamp").is_empty();
+    if Conditions::of(object).is_true(READY) && !is_deleted {
         return None;
     }
     let reference = object.pointer("/spec/kubeConfig")?.clone();
