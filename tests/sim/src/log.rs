@@ -32,7 +32,7 @@ impl Log {
         let target = metadata.target();
         let functions = ["driftless_core", "reconcile", "drift", "webhook"];
         let is_ours = |function: &&str| target.split("::").next() == Some(*function);
-        *metadata.level() <= Level::INFO && functions.iter().any(|one| is_ours(one))
+        *metadata.level() <= Level::INFO && functions.iter().any(is_ours)
     }
 }
 
