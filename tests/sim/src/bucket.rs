@@ -175,7 +175,7 @@ impl Blobs for Bucket {
         let refuse = |trouble| Err(refusal(&format!("list s3://sim/{prefix}"), trouble));
         let name = format!("list {prefix}");
         self.gate
-            .call(Kind::BlobRead, &name, None, effect, refuse)
+            .call(Kind::BlobList, &name, None, effect, refuse)
             .await
     }
 

@@ -51,6 +51,9 @@ pub struct Cost {
     pub steps: u64,
     /// The number of calls of the core by kind.
     pub calls: BTreeMap<Kind, u64>,
+    /// The number of invocations of each function, and their time together: that of the calls, not
+    /// of computations.
+    pub invocations: BTreeMap<&'static str, (u64, Duration)>,
 }
 
 impl Cost {
@@ -61,13 +64,43 @@ impl Cost {
 
     /// Returns the number of requests to the bucket.
     pub fn bucket(&self) -> u64 {
-        self.of(Kind::BlobRead) + self.of(Kind::BlobWrite)
+        self.of(Kind::BlobRead) + self.of(Kind::BlobList) + self.of(Kind::BlobWrite)
     }
 
     /// Returns the number of requests to API servers.
     pub fn api(&self) -> u64 {
         self.of(Kind::ApiRead) + self.of(Kind::ApiWrite)
     }
+}
+
+/// Returns the bounds that a day of this many Kustomizations at rest misses. For 500, a day has at
+/// most 4,000 messages and 40,000 requests to S3; nothing is written to an API server.
+pub fn missed_bounds(kustomizations: usize, cost: &Cost) -> Vec<String> {
+    let scaled = |most: u64| most * kustomizations as u64 / 500;
+    // A sweep each minute, and a full step of each object.
+    let sweeps = cost.of(Kind::Send);
+    let bounds = [
+        ("messages", cost.messages, 1, scaled(4_000)),
+        (
+            "sweeps and other sends",
+            sweeps,
+            1_400,
+            1_500 + scaled(2_500),
+        ),
+        (
+            "requests to S3",
+            cost.bucket(),
+            1_440,
+            8_000 + scaled(32_000),
+        ),
+        ("writes to API servers", cost.of(Kind::ApiWrite), 0, 0),
+    ];
+    let missed = bounds
+        .iter()
+        .filter(|(_, count, least, most)| !(*least..=*most).contains(count));
+    missed
+        .map(|(name, count, least, most)| format!("{count} {name}, expected {least} to {most}"))
+        .collect()
 }
 
 struct Running {
@@ -101,6 +134,7 @@ impl Running {
             messages: self.world.sqs.sent(),
             steps: self.world.step_counts().values().sum(),
             calls: self.world.gate.kinds(),
+            invocations: self.world.billed(),
         }
     }
 
@@ -108,11 +142,20 @@ impl Running {
         let now = self.cost();
         let calls = now.calls.iter();
         let calls = calls.map(|(kind, count)| (*kind, count - before.of(*kind)));
+        let invocations = now.invocations.iter().map(|(function, (count, time))| {
+            let (old, old_time) = before
+                .invocations
+                .get(function)
+                .copied()
+                .unwrap_or_default();
+            (*function, (count - old, *time - old_time))
+        });
         Cost {
             time: now.time - before.time,
             messages: now.messages - before.messages,
             steps: now.steps - before.steps,
             calls: calls.collect(),
+            invocations: invocations.collect(),
         }
     }
 }

@@ -17,6 +17,8 @@ pub enum Kind {
     Git,
     /// A read of the bucket.
     BlobRead,
+    /// A LIST of the bucket.
+    BlobList,
     /// A write of the bucket.
     BlobWrite,
     /// Messages are sent to the queue.
@@ -261,7 +263,7 @@ fn random(rng: &mut Rng, weather: Weather, kind: Kind) -> Option<Fault> {
             return match fault {
                 Fault::Freeze(_) => Some(Fault::Freeze(Duration::from_secs(rng.between(20, 400)))),
                 // A read has no effect that could be left behind.
-                Fault::After if matches!(kind, Kind::ApiRead | Kind::BlobRead) => {
+                Fault::After if matches!(kind, Kind::ApiRead | Kind::BlobRead | Kind::BlobList) => {
                     Some(Fault::Before)
                 }
                 fault => Some(fault),

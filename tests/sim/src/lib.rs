@@ -8,6 +8,7 @@ pub mod bucket;
 pub mod bugs;
 pub mod check;
 pub mod clock;
+pub mod cost;
 pub mod crash;
 pub mod economy;
 pub mod environments;

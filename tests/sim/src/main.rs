@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use driftless_sim::bugs::{Bug, Detection, Search};
+use driftless_sim::cost::Table;
 use driftless_sim::crash;
 use driftless_sim::economy;
 use driftless_sim::run::{Options, Outcome, run};
@@ -41,6 +42,12 @@ struct Arguments {
     /// Count what a fleet of this many Kustomizations costs a day at rest
     #[arg(long, num_args = 0..=1, default_missing_value = "500")]
     economy: Option<usize>,
+    /// Print what 100, 1,000 and 10,000 objects cost a month, and a push
+    #[arg(long)]
+    cost: bool,
+    /// Print --cost as JSON
+    #[arg(long, requires = "cost")]
+    json: bool,
     /// Continue after the first violation
     #[arg(long)]
     keep_going: bool,
@@ -68,7 +75,14 @@ fn main() -> ExitCode {
         return crash_points(stride, arguments.jobs, bug);
     }
     if let Some(kustomizations) = arguments.economy {
-        cost(kustomizations, bug);
+        return economy_of(kustomizations, bug);
+    }
+    if arguments.cost {
+        let table = Table::measure(100, 1000, 10_000);
+        match arguments.json {
+            true => println!("{:#}", table.json()),
+            false => println!("{table}"),
+        }
         return ExitCode::SUCCESS;
     }
     if arguments.planted {
@@ -205,7 +219,7 @@ fn by_seeds(bug: Bug, seeds: u64, jobs: u64) -> Option<Detection> {
     found.into_inner().expect("the result")
 }
 
-fn cost(kustomizations: usize, bug: Option<Bug>) {
+fn economy_of(kustomizations: usize, bug: Option<Bug>) -> ExitCode {
     let steps = economy::failing_source(economy::DAY, bug);
     println!("a source with interval: 1m that fails for a day: {steps} steps");
     let cost = economy::push(economy::FLEET_SIZE, bug);
@@ -231,6 +245,14 @@ fn cost(kustomizations: usize, bug: Option<Bug>) {
         cost.api(),
         start.elapsed().as_secs_f64()
     );
+    let missed = economy::missed_bounds(kustomizations, &cost);
+    for bound in &missed {
+        println!("!! {bound}");
+    }
+    match missed.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
 }
 
 fn show(outcome: &Outcome) {

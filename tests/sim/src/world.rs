@@ -111,6 +111,7 @@ pub struct World {
     running: AtomicUsize,
     leases: Arc<Leases>,
     environments: Environments,
+    billed: Mutex<BTreeMap<&'static str, (u64, Duration)>>,
 }
 
 fn prepared() -> &'static (Server, Server) {
@@ -209,6 +210,7 @@ impl World {
             running: AtomicUsize::new(0),
             leases,
             environments,
+            billed: Mutex::default(),
         });
         world.set_keys(0);
         if from.is_none() {
@@ -330,7 +332,14 @@ impl World {
         let deadline = (self.clock.now() + limit).as_millis();
         let mut context = lambda_runtime::Context::default();
         context.deadline = u64::try_from(deadline).expect("a time in milliseconds");
+        let begin = Instant::now();
         let end = lambda::invoke(id, function, depth, limit, code(ports, context)).await;
+        {
+            let mut billed = self.billed.lock().expect("the bill");
+            let (count, time) = billed.entry(function).or_default();
+            *count += 1;
+            *time += begin.elapsed();
+        }
         if let End::Done(_) = end {
             self.environments.end(function, environment);
         }
@@ -499,6 +508,11 @@ impl World {
     /// Returns the number of steps of each object that took its lease.
     pub fn step_counts(&self) -> BTreeMap<String, u64> {
         self.leases.counts()
+    }
+
+    /// Returns the number of invocations of each function that ended, and their time together.
+    pub fn billed(&self) -> BTreeMap<&'static str, (u64, Duration)> {
+        self.billed.lock().expect("the bill").clone()
     }
 
     /// Returns the time of the world's clock.
