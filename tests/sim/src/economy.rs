@@ -110,9 +110,13 @@ struct Running {
 
 impl Running {
     async fn start(concurrency: usize, bug: Option<Bug>) -> Self {
+        Self::with_remotes(1, concurrency, bug).await
+    }
+
+    async fn with_remotes(remotes: usize, concurrency: usize, bug: Option<Bug>) -> Self {
         let setup = Setup {
             seed: SEED,
-            remotes: 1,
+            remotes,
             concurrency,
             slow: 20,
             skew: 0,
@@ -237,6 +241,38 @@ pub fn push(kustomizations: usize, bug: Option<Bug>) -> Cost {
         let converged = converge(&running.world, &users).await;
         assert!(converged, "{:?}", running.world.trace.end().violations);
         running.since(&before)
+    })
+}
+
+/// Runs a Kustomization on each of `clusters` remote clusters, of which every fourth hangs. Deletes
+/// the object of each healthy one by hand, and returns the longest time until one exists again.
+pub fn slices(clusters: usize) -> Duration {
+    World::warm_up();
+    runtime().block_on(async {
+        let running = Running::with_remotes(clusters, 100, None).await;
+        let mut fleet = fleet(clusters, |_| Vec::new());
+        for at in 0..clusters {
+            let tenant = fleet.tenants.get_mut(&format!("t{at}"));
+            tenant.expect("a tenant").cluster = format!("remote-{at}");
+        }
+        let users = Users::of(running.world.clone(), Rng::new(SEED, 11), fleet);
+        settle(&running, &users).await;
+        let server = |at: usize| &running.world.servers[&format!("remote-{at}")];
+        for at in (0..clusters).step_by(4) {
+            server(at).set(Light::Hung);
+        }
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        let path = |at: usize| format!("{CONFIGS}/cm-{at}");
+        let mut open: Vec<usize> = (0..clusters).filter(|at| at % 4 != 0).collect();
+        for at in &open {
+            assert!(server(*at).delete(&path(*at)), "cm-{at}");
+        }
+        let start = Instant::now();
+        while !open.is_empty() && start.elapsed() < Duration::from_secs(3600) {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            open.retain(|at| server(*at).get(&path(*at)).is_none());
+        }
+        start.elapsed()
     })
 }
 

@@ -182,6 +182,15 @@ fn economy_of_failures() {
     assert!(ready <= Duration::from_secs(120), "{ready:?}");
 }
 
+/// One hub with 400 clusters, of which 100 accept requests and never answer: the drift of each other
+/// cluster is corrected within two minutes.
+#[test]
+fn slices() {
+    let longest = economy::slices(400);
+    println!("drift of 300 healthy clusters, next to 100 that hang: corrected in {longest:?}");
+    assert!(longest <= Duration::from_secs(120), "{longest:?}");
+}
+
 /// An object whose steps run out of memory harms no other one.
 #[test]
 fn poison_step() {
