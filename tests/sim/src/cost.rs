@@ -240,7 +240,7 @@ impl fmt::Display for Table {
         let rows: [Row; 7] = [
             ("Lambda invocations", |usage| usage.invocations),
             ("Lambda GB-seconds", |usage| usage.gb_seconds),
-            ("SQS messages", |usage| usage.messages),
+            ("SQS messages, at most", |usage| usage.messages),
             ("S3 GETs", |usage| usage.gets),
             ("S3 PUTs and LISTs", |usage| usage.puts),
             ("Secrets Manager calls, at most", |usage| usage.secret_calls),
@@ -261,7 +261,7 @@ impl fmt::Display for Table {
         writeln!(
             f,
             "\nOf the dollars of a month, {:.2} are those of an installation without objects (polling of three queues, \
-             three secrets, the timer). Flux's controllers request {FLUX_CPU} vCPU in each cluster: {:.2} dollars of an \
+             three secrets, the timer). Flux's controllers request {FLUX_CPU:.2} vCPU in each cluster: {:.2} dollars of an \
              m7g.large, or {:.2} on Fargate.",
             idle_dollars(),
             flux_node(),

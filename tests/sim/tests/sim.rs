@@ -182,8 +182,8 @@ fn economy_of_failures() {
     assert!(ready <= Duration::from_secs(120), "{ready:?}");
 }
 
-/// One hub with 400 clusters, of which 100 accept requests and never answer: the drift of each other
-/// cluster is corrected within two minutes.
+/// One hub with 400 clusters, of which 100 accept requests and never answer: the drift of each
+/// other cluster is corrected within two minutes.
 #[test]
 fn slices() {
     let longest = economy::slices(400);
@@ -197,8 +197,8 @@ fn poison_step() {
     let poison = economy::poison();
     println!("{poison:?}");
     assert!(poison.shown <= Duration::from_secs(900), "{poison:?}");
-    // An interrupted step and the one that reports it, after 600 s of back-off, 150 s of a lease, and
-    // up to a minute until the timer finds that.
+    // An interrupted step and the one that reports it, after 600 s of back-off, 150 s of a lease,
+    // and up to a minute until the timer finds that.
     assert!((44..=80).contains(&poison.steps), "{poison:?}");
     assert!(
         poison.neighbour <= economy::MAX_NEIGHBOUR_TIME,
