@@ -34,6 +34,12 @@ const STEPS: Expected = Expected {
     seconds: 120,
     keeps_dead_letters: true,
 };
+const ISOLATED: Expected = Expected {
+    check: "queue of isolated steps",
+    variable: "DRIFTLESS_ISOLATED_QUEUE_URL",
+    seconds: 120,
+    keeps_dead_letters: true,
+};
 const SWEEPS: Expected = Expected {
     check: "queue of sweeps",
     variable: "DRIFTLESS_SWEEP_QUEUE_URL",
@@ -55,13 +61,21 @@ pub async fn check(config: &Config, report: &mut Report) {
     bucket(&ports, report).await;
     let steps = SqsQueue::new(&settings, config.queue_url.as_str());
     queues(&steps, &STEPS, report).await;
-    match &config.sweep_queue_url {
-        Some(url) => queues(&SqsQueue::new(&settings, url.as_str()), &SWEEPS, report).await,
-        None => report.note(
-            SWEEPS.check,
-            "DRIFTLESS_SWEEP_QUEUE_URL is not set: the queue of sweeps is not checked",
-            "set it to the output SweepQueueUrl of the stack",
-        ),
+    for (url, expected, output) in [
+        (&config.isolated_queue_url, &ISOLATED, "IsolatedQueueUrl"),
+        (&config.sweep_queue_url, &SWEEPS, "SweepQueueUrl"),
+    ] {
+        let Expected {
+            check, variable, ..
+        } = expected;
+        match url {
+            Some(url) => queues(&SqsQueue::new(&settings, url.as_str()), expected, report).await,
+            None => report.note(
+                check,
+                format!("{variable} is not set: the {check} is not checked"),
+                &format!("set it to the output {output} of the stack"),
+            ),
+        }
     }
     secrets(&ports, report).await;
     versions(&ports, report).await;

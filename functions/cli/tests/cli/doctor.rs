@@ -137,6 +137,7 @@ fn doctor(queues: Queues, sweeps: Option<&str>) -> Done {
         ("AWS_SECRET_ACCESS_KEY", "key"),
         ("DRIFTLESS_BUCKET", "bucket"),
         ("DRIFTLESS_QUEUE_URL", "http://sqs/steps"),
+        ("DRIFTLESS_ISOLATED_QUEUE_URL", "http://sqs/isolated"),
     ];
     environment.extend(sweeps.map(|url| ("DRIFTLESS_SWEEP_QUEUE_URL", url)));
     let args = ["doctor", "--installation", "-o", "json"];
@@ -156,13 +157,14 @@ fn checks(done: &Done) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn both_queues_are_checked() {
+fn all_queues_are_checked() {
     let dead = json!({"ApproximateNumberOfMessages": "2"});
     let whole = || {
         vec![
             ("/steps", queue(720, Some("dead"))),
             ("/sweeps", queue(330, None)),
             ("/dead", dead.clone()),
+            ("/isolated", queue(720, Some("dead"))),
         ]
     };
     let state = |done: &Done, check: &str| {
@@ -179,6 +181,8 @@ fn both_queues_are_checked() {
         ("bucket", "ok"),
         ("queue", "ok"),
         ("queue: dead letters", "note"),
+        ("queue of isolated steps", "ok"),
+        ("queue of isolated steps: dead letters", "note"),
         ("queue of sweeps", "ok"),
         ("webhook", "note"),
         ("GitHub", "ok"),
@@ -210,6 +214,16 @@ fn both_queues_are_checked() {
     let short = doctor(short, Some("http://sqs/sweeps"));
     assert_eq!(
         (short.code, &*state(&short, "queue of sweeps")),
+        (1, "failed")
+    );
+    let mut isolated = whole();
+    isolated[3] = ("/isolated", queue(720, None));
+    let isolated = doctor(isolated, Some("http://sqs/sweeps"));
+    assert_eq!(
+        (
+            isolated.code,
+            &*state(&isolated, "queue of isolated steps: dead letters")
+        ),
         (1, "failed")
     );
     let mut lost = whole();
