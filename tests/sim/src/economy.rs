@@ -80,7 +80,7 @@ pub fn missed_bounds(kustomizations: usize, cost: &Cost) -> Vec<String> {
     // A sweep each minute, and a full step of each object.
     let sweeps = cost.of(Kind::Send);
     let bounds = [
-        ("messages", cost.messages, 1, scaled(4_000)),
+        ("messages", cost.messages, scaled(400), scaled(4_000)),
         (
             "sweeps and other sends",
             sweeps,
