@@ -66,10 +66,19 @@ pub enum Change<'o> {
 /// The error of [`Applier::create_or_patch`].
 #[derive(Debug)]
 pub struct NotChanged {
-    /// The attempted change, in Helm's words.
-    pub attempt: String,
+    /// The attempted change, in Helm's words; `None` if the object could not be read.
+    pub attempt: Option<String>,
     /// The error of the cluster.
     pub error: PortError,
+}
+
+impl From<PortError> for NotChanged {
+    fn from(error: PortError) -> Self {
+        Self {
+            attempt: None,
+            error,
+        }
+    }
 }
 
 /// Writes objects to a cluster by a strategy.
@@ -155,7 +164,7 @@ impl<'c> Applier<'c> {
         change: Change<'_>,
     ) -> std::result::Result<Object, NotChanged> {
         let failed = |attempt: &str, error| NotChanged {
-            attempt: attempt.to_owned(),
+            attempt: Some(attempt.to_owned()),
             error,
         };
         let attempt = describe(object, change);
@@ -164,8 +173,7 @@ impl<'c> Applier<'c> {
             let live = self
                 .cluster
                 .get(resource, object.namespace(), object.name());
-            let live = live.await.map_err(|error| failed(&attempt, error))?;
-            let Some(live) = live else {
+            let Some(live) = live.await? else {
                 match self.create(resource, object).await {
                     Err(error) if error.kind == ErrorKind::Conflict => last = Some(error),
                     Err(error) => return Err(failed("failed to create resource", error)),

@@ -39,9 +39,9 @@ impl From<PortError> for PhaseError {
 
 impl From<NotChanged> for PhaseError {
     fn from(NotChanged { attempt, error }: NotChanged) -> Self {
-        match Self::from(error) {
-            Self::Failed(message) => Self::Failed(format!("{attempt}: {message}")),
-            transient => transient,
+        match (Self::from(error), attempt) {
+            (Self::Failed(message), Some(attempt)) => Self::Failed(format!("{attempt}: {message}")),
+            (other, _) => other,
         }
     }
 }
