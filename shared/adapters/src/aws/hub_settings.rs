@@ -1,26 +1,21 @@
 //! The registrations of hubs, kept for two minutes by a warm function.
 
+use super::warm_cache::WarmCache;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::hub;
 use driftless_core::ports::{BlobEntry, Blobs, Precondition, Put, Result, Version};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The time for which a registration is kept, as the kubeconfig of its hub: changed settings apply
 /// after at most this time.
 const TTL: Duration = Duration::from_secs(120);
-/// The number of registrations that are kept.
-const CAPACITY: usize = 500;
-
-/// The registrations by key, with the time of their read.
-type Registrations = HashMap<String, (Instant, (Bytes, Version))>;
 
 /// A bucket whose registrations of hubs are not read for each step.
 pub struct HubSettingsCache {
     blobs: Arc<dyn Blobs>,
-    known: Mutex<Registrations>,
+    known: WarmCache<(Bytes, Version)>,
 }
 
 impl HubSettingsCache {
@@ -28,16 +23,8 @@ impl HubSettingsCache {
     pub fn new(blobs: Arc<dyn Blobs>) -> Self {
         Self {
             blobs,
-            known: Mutex::default(),
+            known: WarmCache::default(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Registrations> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn forget(&self, key: &str) {
-        self.lock().remove(key);
     }
 }
 
@@ -47,36 +34,29 @@ impl Blobs for HubSettingsCache {
         if !key.starts_with(hub::PREFIX) {
             return self.blobs.get(key).await;
         }
-        if let Some((at, found)) = self.lock().get(key)
-            && at.elapsed() < TTL
-        {
-            return Ok(Some(found.clone()));
+        if let Some(found) = self.known.get(key) {
+            return Ok(Some(found));
         }
         let found = self.blobs.get(key).await?;
-        let mut known = self.lock();
-        if known.len() >= CAPACITY {
-            known.clear();
-        }
         // A missing registration is not kept: it may be written at any moment.
-        match &found {
-            Some(found) => known.insert(key.to_owned(), (Instant::now(), found.clone())),
-            None => known.remove(key),
-        };
+        if let Some(found) = &found {
+            self.known.keep(key, found.clone(), TTL);
+        }
         Ok(found)
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
-        self.forget(key);
+        self.known.forget(key);
         self.blobs.put(key, content, when).await
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        self.forget(key);
+        self.known.forget(key);
         self.blobs.delete(key).await
     }
 
     async fn delete_version(&self, key: &str, version: &Version) -> Result<bool> {
-        self.forget(key);
+        self.known.forget(key);
         self.blobs.delete_version(key, version).await
     }
 
@@ -89,7 +69,7 @@ impl Blobs for HubSettingsCache {
     }
 
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
-        self.forget(key);
+        self.known.forget(key);
         self.blobs.set_aside(key, version).await
     }
 

@@ -1,27 +1,24 @@
 //! The secret store on AWS Secrets Manager.
 
 use super::error::{status_and_code, to_error};
+use super::warm_cache::WarmCache;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::Client;
 use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The time for which a warm function caches a secret: a rotated secret is read after at most this
 /// time.
 const TTL: Duration = Duration::from_secs(120);
 /// The time for which a missing secret is cached: short, because it may be created at any moment.
 const TTL_ABSENT: Duration = Duration::from_secs(15);
-/// The number of cached answers.
-const CAPACITY: usize = 500;
 
 /// Secrets below one prefix of Secrets Manager.
 pub struct SecretsManager {
     client: Client,
     prefix: String,
-    known: Mutex<HashMap<String, (Instant, Option<Secret>)>>,
+    known: WarmCache<Option<Secret>>,
 }
 
 impl SecretsManager {
@@ -31,7 +28,7 @@ impl SecretsManager {
         Self {
             client: Client::new(settings),
             prefix: prefix.into(),
-            known: Mutex::default(),
+            known: WarmCache::default(),
         }
     }
 
@@ -78,13 +75,6 @@ impl SecretsManager {
         }
     }
 
-    fn cached(&self, name: &str) -> Option<Option<Secret>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, secret) = known.get(name)?;
-        let fresh = if secret.is_some() { TTL } else { TTL_ABSENT };
-        (at.elapsed() < fresh).then(|| secret.clone())
-    }
-
     async fn fetch(&self, name: &str) -> Result<Option<Secret>> {
         let operation = format!("read the secret '{}{name}'", self.prefix);
         let request = self
@@ -117,15 +107,12 @@ impl SecretsManager {
 #[async_trait]
 impl SecretStore for SecretsManager {
     async fn secret(&self, name: &str) -> Result<Option<Secret>> {
-        if let Some(secret) = self.cached(name) {
+        if let Some(secret) = self.known.get(name) {
             return Ok(secret);
         }
         let secret = self.fetch(name).await?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= CAPACITY {
-            known.clear();
-        }
-        known.insert(name.to_owned(), (Instant::now(), secret.clone()));
+        let ttl = if secret.is_some() { TTL } else { TTL_ABSENT };
+        self.known.keep(name, secret.clone(), ttl);
         Ok(secret)
     }
 }

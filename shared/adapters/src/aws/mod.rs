@@ -9,6 +9,7 @@ mod logins;
 mod queue;
 mod role;
 mod s3;
+mod warm_cache;
 
 pub use buckets::S3Buckets;
 pub use hub_settings::HubSettingsCache;
