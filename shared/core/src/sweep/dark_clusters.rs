@@ -58,14 +58,15 @@ pub fn answering<'a>(
 /// Returns the object with its cluster, if it has a remote one and is not ready or is being
 /// deleted: a failed cleanup leaves `Ready` unchanged.
 fn waiting(object: &Object) -> Option<WaitingObject> {
-    let id = ObjectRef::of(object)?;
+    let reference = object.pointer("/spec/kubeConfig")?;
     let is_deleted = !object.meta("deletionTimestamp").is_empty();
     if Conditions::of(object).is_true(READY) && !is_deleted {
         return None;
     }
-    let reference = object.pointer("/spec/kubeConfig")?.clone();
-    let kube_config = serde_json::from_value(reference).ok()?;
-    Some(WaitingObject { id, kube_config })
+    Some(WaitingObject {
+        id: ObjectRef::of(object)?,
+        kube_config: serde_json::from_value(reference.clone()).ok()?,
+    })
 }
 
 /// Returns the objects of a cluster if it answers in time.
