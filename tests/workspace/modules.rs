@@ -282,32 +282,23 @@ fn every_module_has_a_description() {
     let mut count = 0;
     let mut silent = Vec::new();
     for (_, source) in crates() {
-        read_heads(&source, &mut count, &mut silent);
-    }
-    assert!(count > 500, "only {count} modules were read");
-    assert!(silent.is_empty(), "modules without //!: {silent:#?}");
-}
-
-fn read_heads(directory: &Path, count: &mut usize, silent: &mut Vec<String>) {
-    for entry in fs::read_dir(directory).expect("a directory of sources") {
-        let path = entry.expect("an entry").path();
-        let stem = path.file_stem().expect("a name").to_string_lossy();
-        if stem == "tests" {
-            continue;
-        }
-        if path.is_dir() {
-            read_heads(&path, count, silent);
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            let text = fs::read_to_string(&path).expect("a source");
-            *count += 1;
+        each_source(&source, &mut |path, text| {
+            let inside = path.strip_prefix(&source).expect("a file of the crate");
+            let is_test = |part: &Path| part.file_stem().is_some_and(|stem| stem == "tests");
+            if inside.ancestors().any(is_test) {
+                return;
+            }
+            count += 1;
             if !text.starts_with("//!")
                 && !text.starts_with("#![doc")
                 && !text.starts_with("// Written by")
             {
                 silent.push(path.display().to_string());
             }
-        }
+        });
     }
+    assert!(count > 500, "only {count} modules were read");
+    assert!(silent.is_empty(), "modules without //!: {silent:#?}");
 }
 
 /// Files that may call the writes of a cluster's port, with the methods: the applier, the

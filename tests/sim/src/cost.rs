@@ -104,7 +104,7 @@ impl Usage {
         let count = |kind: Kind| cost.of(kind) as f64;
         let memory = |function: &str| {
             let known = MEMORY.iter().find(|(name, _)| *name == function);
-            known.map_or(1.0, |(_, gb)| *gb)
+            known.expect("the memory of each function").1
         };
         let billed = cost.invocations.iter();
         let billed = billed.map(|(function, (_, time))| memory(function) * time.as_secs_f64());
