@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::flux::REQUESTED_AT;
 use driftless_core::ports::{
-    BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
+    BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
 use driftless_tests::charts;
 use driftless_tests::releases::{ConcurrentWrite, MERGE, RELEASES, World};
@@ -79,7 +79,7 @@ impl Blobs for CutOff {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         self.0.get(key).await
     }
-    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
         let text = String::from_utf8_lossy(&content).into_owned();
         let done = self.0.put(key, content, when).await?;
         if text.contains(r#""written":[1]"#) && !self.1.swap(true, Ordering::Relaxed) {

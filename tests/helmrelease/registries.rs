@@ -8,9 +8,9 @@ use driftless_core::flux::FluxKind;
 use driftless_core::hub::Settings;
 use driftless_core::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Cause, Charts, Clouds, ClusterEndpoint,
-    Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, Fetched, GkeCluster, Google,
-    GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret, Token,
-    Validator,
+    Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, GkeCluster,
+    Google, GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret,
+    Token, Validator,
 };
 use driftless_tests::releases::{JSON, MERGE, World};
 use serde_json::{Value, json};
@@ -173,7 +173,7 @@ impl Charts for Registries {
         connection: &Connection,
         known: &Validator,
         limit: u64,
-    ) -> Result<Fetched> {
+    ) -> Result<DownloadOutcome> {
         Offline.get(url, connection, known, limit).await
     }
 

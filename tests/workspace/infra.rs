@@ -47,7 +47,7 @@ fn a_function_may_send_to_its_own_queue() {
     let expected = ["DriftFunction", "IsolatedFunction", "ReconcileFunction"];
     assert_eq!(loops, expected);
     // The function's own limit replaces Lambda's guard.
-    const { assert!(schedule::HOPS <= 1000) };
+    const { assert!(schedule::MAX_FAST_REQUEUES <= 1000) };
 }
 
 /// The lease of a worker must not end before Lambda ends the worker, and must be over when its
@@ -56,7 +56,7 @@ fn a_function_may_send_to_its_own_queue() {
 fn a_lease_outlasts_a_step_and_ends_before_redelivery() {
     let template = template();
     let seconds = |pointer: &str| template.pointer(pointer).and_then(Value::as_u64);
-    let lease = schedule::TERM.as_secs();
+    let lease = schedule::LEASE_DURATION.as_secs();
     for (function, queue) in [
         ("ReconcileFunction", "Queue"),
         ("IsolatedFunction", "IsolatedQueue"),
@@ -70,7 +70,7 @@ fn a_lease_outlasts_a_step_and_ends_before_redelivery() {
 
 /// Artifacts, records and notes expire when no step reads them any longer.
 #[test]
-fn what_is_not_used_expires() {
+fn unused_blobs_expire() {
     let template = template();
     let rules = &template["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"];
     let rules = rules.as_array().expect("rules");

@@ -71,7 +71,7 @@ const CIRCLES: &[(&str, &[&[&str]])] = &[
     (
         "functions/cli",
         &[
-            &["bootstrap", "serve", "serve::setup"],
+            &["bootstrap", "serve", "serve::startup"],
             &["check::definitions", "check::kind_names"],
             &["check::formats", "check::report"],
             &["create::apply", "create::secret"],
@@ -310,7 +310,7 @@ const WRITERS: [(&str, &[&str]); 7] = [
         &["apply", "create", "patch", "delete"],
     ),
     (
-        "shared/core/src/ports/gate.rs",
+        "shared/core/src/ports/write_gate.rs",
         &["apply", "create", "patch", "delete"],
     ),
     ("shared/core/src/kernel/status.rs", &["patch"]),
@@ -328,7 +328,7 @@ const WRITERS: [(&str, &[&str]); 7] = [
 /// Objects of users are written in one place, so that the field manager, preconditions and dry runs
 /// are one decision.
 #[test]
-fn one_file_writes_objects() {
+fn only_one_file_writes_to_clusters() {
     let pattern = r"\bcluster\s*(?:\.as_ref\(\))?\s*\.(apply|create|patch|delete)\(";
     let pattern = regex::Regex::new(pattern).expect("a pattern");
     let (root, mut found) = (

@@ -23,7 +23,7 @@ use driftless_core::ports::{
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
-use driftless_core::webhook::{self, Delivery as Received, DeliveryResult, Entrance};
+use driftless_core::webhook::{self, Delivery as Received, DeliveryLimits, DeliveryResult};
 use driftless_core::{step, sweep};
 use driftless_harness::cluster::{Refused, Request};
 use driftless_harness::github::{Change, Delivery, sign};
@@ -38,7 +38,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 const SECRET: &str = "It's a Secret to Everybody";
-const ENTRANCE: Entrance = Entrance {
+const ENTRANCE: DeliveryLimits = DeliveryLimits {
     max_body: 1 << 20,
     secret: "this test",
 };

@@ -13,7 +13,7 @@ use driftless_core::ports::{
     Access, Cause, Clock as _, Cluster, Clusters, Impersonation, Login, Ports, Precondition,
     Request, Result, Secret,
 };
-use driftless_core::schedule::{self, Begin};
+use driftless_core::schedule::{self, MessageDecision};
 use driftless_core::source::artifact;
 use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
 use driftless_core::{step, sweep};
@@ -286,7 +286,10 @@ impl World {
         let held = self
             .runtime
             .block_on(schedule::begin(&self.ports, &request));
-        assert!(matches!(held, Ok(Begin::Run(_))), "the lease is not free");
+        assert!(
+            matches!(held, Ok(MessageDecision::Run(_))),
+            "the lease is not free"
+        );
     }
 
     /// Deletes the release's record and clears the queue.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// The maximum width of `--help`, in columns.
-pub const WIDEST: usize = 100;
+pub const MAX_HELP_WIDTH: usize = 100;
 
 /// The last line of every `--help`.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.";

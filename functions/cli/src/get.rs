@@ -21,7 +21,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    command: GetCommand,
     #[command(flatten)]
     connection: Connection,
     /// The namespace
@@ -56,7 +56,7 @@ enum Format {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum GetCommand {
     /// Everything
     #[command(after_help = "Examples:
   driftless get all -A
@@ -156,7 +156,7 @@ const SOURCES: [FluxKind; 6] = [
     FluxKind::ExternalArtifact,
 ];
 
-impl What {
+impl GetCommand {
     /// Returns the kinds to list.
     fn kinds(&self) -> Vec<FluxKind> {
         match self {
@@ -219,9 +219,9 @@ pub async fn run(args: Args) -> Result<(), Error> {
         &args.namespace
     };
     let mut lists = Vec::new();
-    for kind in args.what.kinds() {
-        let mut objects = list(&hub, kind, namespace, args.what.is_one_kind()).await?;
-        objects.retain(|object| args.what.name().is_none_or(|name| object.name() == name));
+    for kind in args.command.kinds() {
+        let mut objects = list(&hub, kind, namespace, args.command.is_one_kind()).await?;
+        objects.retain(|object| args.command.name().is_none_or(|name| object.name() == name));
         lists.push((kind, objects));
     }
     if lists.iter().all(|(_, objects)| objects.is_empty()) {
@@ -276,8 +276,8 @@ fn no_objects(args: &Args) -> Error {
     } else {
         format!("\"{}\"", args.namespace)
     };
-    let kinds = args.what.kinds();
-    let error = match (args.what.name(), kinds.as_slice()) {
+    let kinds = args.command.kinds();
+    let error = match (args.command.name(), kinds.as_slice()) {
         (Some(name), [kind]) => Error::new(format!(
             "{kind} object '{name}' not found in {place} namespace"
         )),
@@ -305,7 +305,7 @@ fn matches(object: &Object, kind: &str, status: &str) -> bool {
 
 /// Renders one table for each kind, as Flux does.
 fn tables(args: &Args, lists: &[(FluxKind, Vec<Object>)]) -> String {
-    let several = !args.what.is_one_kind();
+    let several = !args.command.is_one_kind();
     let tables = lists.iter().map(|(_, objects)| {
         let table = table_of(objects, args.all_namespaces, several, !args.no_header);
         if several { table + "\n" } else { table }
@@ -373,7 +373,7 @@ fn resource_name(object: &Object) -> String {
 /// Returns the named object, or a List.
 fn document(args: &Args, lists: Vec<(FluxKind, Vec<Object>)>) -> Value {
     let objects = lists.into_iter().flat_map(|(_, objects)| objects);
-    output::document(objects.collect(), args.what.name().is_some())
+    output::document(objects.collect(), args.command.name().is_some())
 }
 
 #[cfg(test)]

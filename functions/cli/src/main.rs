@@ -41,7 +41,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Serverless GitOps for Kubernetes fleets: Flux's API without controllers.
 #[derive(Parser)]
-#[command(name = "driftless", version, arg_required_else_help = true, max_term_width = error::WIDEST,
+#[command(name = "driftless", version, arg_required_else_help = true, max_term_width = error::MAX_HELP_WIDTH,
     after_help = format!("{EXAMPLES}\n\n{}", error::EXIT_CODES))]
 struct Cli {
     #[command(subcommand)]
@@ -91,7 +91,7 @@ enum Render {
 /// The command line of the [`Render`] commands. To declare the options of all other commands would
 /// take as long as to build a small kustomization.
 #[derive(Parser)]
-#[command(name = "driftless", version, max_term_width = error::WIDEST)]
+#[command(name = "driftless", version, max_term_width = error::MAX_HELP_WIDTH)]
 struct RenderCli {
     #[command(subcommand)]
     command: Render,

@@ -35,7 +35,7 @@ const MANAGER: &str = "driftless";
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    command: ReconcileCommand,
     /// The time to wait
     #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     timeout: Duration,
@@ -46,7 +46,7 @@ pub struct Args {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum ReconcileCommand {
     /// A Kustomization
     #[command(
         alias = "ks",
@@ -74,15 +74,15 @@ enum What {
     Source(Source),
     // The kinds of sources without `source`.
     #[command(hide = true, alias = "gitrepository")]
-    Git(One),
+    Git(ObjectName),
     #[command(hide = true, alias = "ocirepository")]
-    Oci(One),
+    Oci(ObjectName),
     #[command(hide = true, alias = "helmrepository")]
-    Helm(One),
+    Helm(ObjectName),
     #[command(hide = true, alias = "helmchart")]
     Chart(WithSource),
     #[command(hide = true)]
-    Bucket(One),
+    Bucket(ObjectName),
 }
 
 #[derive(clap::Args)]
@@ -91,7 +91,7 @@ struct WithSource {
     #[arg(long)]
     with_source: bool,
     #[command(flatten)]
-    one: One,
+    one: ObjectName,
 }
 
 #[derive(clap::Args)]
@@ -119,19 +119,19 @@ enum SourceKind {
         alias = "gitrepository",
         after_help = "Examples:\n  driftless reconcile source git flux-system --timeout 1m"
     )]
-    Git(One),
+    Git(ObjectName),
     /// An OCIRepository
     #[command(
         alias = "ocirepository",
         after_help = "Examples:\n  driftless reconcile source oci apps -n team-a"
     )]
-    Oci(One),
+    Oci(ObjectName),
     /// A HelmRepository
     #[command(
         alias = "helmrepository",
         after_help = "Examples:\n  driftless reconcile source helm podinfo"
     )]
-    Helm(One),
+    Helm(ObjectName),
     /// A HelmChart
     #[command(
         alias = "helmchart",
@@ -140,20 +140,20 @@ enum SourceKind {
     Chart(WithSource),
     /// A Bucket
     #[command(after_help = "Examples:\n  driftless reconcile source bucket apps")]
-    Bucket(One),
+    Bucket(ObjectName),
 }
 
 /// The parsed request.
 struct ReconcileRequest {
     kind: FluxKind,
-    one: One,
+    one: ObjectName,
     with_source: bool,
     /// The other annotations that get the value of the request's annotation.
     more: Vec<&'static str>,
 }
 
-impl From<What> for ReconcileRequest {
-    fn from(what: What) -> Self {
+impl From<ReconcileCommand> for ReconcileRequest {
+    fn from(command: ReconcileCommand) -> Self {
         let plain = |kind, one| Self {
             kind,
             one,
@@ -165,31 +165,33 @@ impl From<What> for ReconcileRequest {
             ..plain(kind, object.one)
         };
         use SourceKind as Of;
-        match what {
-            What::Kustomization(object) => sourced(FluxKind::Kustomization, object),
-            What::Helmrelease(release) => Self {
+        match command {
+            ReconcileCommand::Kustomization(object) => sourced(FluxKind::Kustomization, object),
+            ReconcileCommand::Helmrelease(release) => Self {
                 more: [(release.force, FORCE_AT), (release.reset, RESET_AT)]
                     .into_iter()
                     .filter_map(|(is_set, name)| is_set.then_some(name))
                     .collect(),
                 ..sourced(FluxKind::HelmRelease, release.object)
             },
-            What::Git(one) | What::Source(Source { kind: Of::Git(one) }) => {
+            ReconcileCommand::Git(one)
+            | ReconcileCommand::Source(Source { kind: Of::Git(one) }) => {
                 plain(FluxKind::GitRepository, one)
             }
-            What::Oci(one) | What::Source(Source { kind: Of::Oci(one) }) => {
+            ReconcileCommand::Oci(one)
+            | ReconcileCommand::Source(Source { kind: Of::Oci(one) }) => {
                 plain(FluxKind::OCIRepository, one)
             }
-            What::Helm(one)
-            | What::Source(Source {
+            ReconcileCommand::Helm(one)
+            | ReconcileCommand::Source(Source {
                 kind: Of::Helm(one),
             }) => plain(FluxKind::HelmRepository, one),
-            What::Chart(object)
-            | What::Source(Source {
+            ReconcileCommand::Chart(object)
+            | ReconcileCommand::Source(Source {
                 kind: Of::Chart(object),
             }) => sourced(FluxKind::HelmChart, object),
-            What::Bucket(one)
-            | What::Source(Source {
+            ReconcileCommand::Bucket(one)
+            | ReconcileCommand::Source(Source {
                 kind: Of::Bucket(one),
             }) => plain(FluxKind::Bucket, one),
         }
@@ -197,7 +199,7 @@ impl From<What> for ReconcileRequest {
 }
 
 #[derive(clap::Args)]
-struct One {
+struct ObjectName {
     /// The object's name
     name: String,
 }
@@ -209,7 +211,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         one,
         with_source,
         more,
-    } = args.what.into();
+    } = args.command.into();
     let hub = args.scope.connection.connect().await?;
     let wait = Wait {
         hub: &hub,

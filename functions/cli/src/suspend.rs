@@ -27,7 +27,7 @@ const RESUME: &str = "Examples:
 #[command(after_help = format!("{SUSPEND}\n\n{EXIT_CODES}"))]
 pub struct SuspendArgs {
     #[command(subcommand)]
-    what: What,
+    command: SuspendCommand,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct SuspendArgs {
 #[command(after_help = format!("{RESUME}\n\n{EXIT_CODES}"))]
 pub struct ResumeArgs {
     #[command(subcommand)]
-    what: What,
+    command: SuspendCommand,
     /// The time to wait
     #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     timeout: Duration,
@@ -50,7 +50,7 @@ pub struct ResumeArgs {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum SuspendCommand {
     /// Kustomizations
     #[command(
         alias = "ks",
@@ -59,7 +59,7 @@ enum What {
   driftless suspend kustomization apps infra -n team-a
   driftless resume kustomization apps infra -n team-a"
     )]
-    Kustomization(Which),
+    Kustomization(ObjectNames),
     /// Helm releases
     #[command(
         alias = "hr",
@@ -68,7 +68,7 @@ enum What {
   driftless suspend helmrelease podinfo -n team-a
   driftless resume helmrelease podinfo -n team-a"
     )]
-    Helmrelease(Which),
+    Helmrelease(ObjectNames),
     /// Sources
     #[command(
         alias = "sources",
@@ -94,7 +94,7 @@ enum SourceKind {
   driftless suspend source git flux-system
   driftless resume source git flux-system"
     )]
-    Git(Which),
+    Git(ObjectNames),
     /// OCI repositories
     #[command(
         alias = "ocirepository",
@@ -102,7 +102,7 @@ enum SourceKind {
   driftless suspend source oci apps -n team-a
   driftless resume source oci apps -n team-a"
     )]
-    Oci(Which),
+    Oci(ObjectNames),
     /// Helm repositories
     #[command(
         alias = "helmrepository",
@@ -110,7 +110,7 @@ enum SourceKind {
   driftless suspend source helm --all
   driftless resume source helm --all"
     )]
-    Helm(Which),
+    Helm(ObjectNames),
     /// Helm charts
     #[command(
         alias = "helmchart",
@@ -118,16 +118,16 @@ enum SourceKind {
   driftless suspend source chart flux-system-podinfo
   driftless resume source chart flux-system-podinfo"
     )]
-    Chart(Which),
+    Chart(ObjectNames),
     /// Buckets
     #[command(after_help = "Examples:
   driftless suspend source bucket apps
   driftless resume source bucket apps")]
-    Bucket(Which),
+    Bucket(ObjectNames),
 }
 
 #[derive(clap::Args)]
-struct Which {
+struct ObjectNames {
     /// The objects' names
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     names: Vec<String>,
@@ -136,8 +136,8 @@ struct Which {
     all: bool,
 }
 
-impl What {
-    fn parts(self) -> (FluxKind, Which) {
+impl SuspendCommand {
+    fn parts(self) -> (FluxKind, ObjectNames) {
         match self {
             Self::Kustomization(which) => (FluxKind::Kustomization, which),
             Self::Helmrelease(which) => (FluxKind::HelmRelease, which),
@@ -152,7 +152,7 @@ impl What {
     }
 }
 
-impl Which {
+impl ObjectNames {
     /// Returns the given names, or with `--all` those of all objects.
     async fn names(
         &self,
@@ -179,7 +179,7 @@ impl Which {
 
 /// Sets `spec.suspend` of each object.
 pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
-    let (kind, which) = args.what.parts();
+    let (kind, which) = args.command.parts();
     let hub = args.scope.connection.connect().await?;
     let namespace = &args.scope.namespace;
     let mut failed = Failed::default();
@@ -210,7 +210,7 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
 
 /// Removes `spec.suspend`, then waits for each object.
 pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
-    let (kind, which) = args.what.parts();
+    let (kind, which) = args.command.parts();
     let hub = args.scope.connection.connect().await?;
     let namespace = &args.scope.namespace;
     let wait = Wait {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// Commands and flags of other tools: the command before the word, the word, and its equivalent
 /// here.
-const ELSEWHERE: [(&str, &str, &str); 9] = [
+const OTHER_TOOLS_COMMANDS: [(&str, &str, &str); 9] = [
     ("", "diff", "driftless build DIR | kubectl diff -f -"),
     (
         "",
@@ -68,7 +68,7 @@ fn next(error: &Error, root: &mut Command, line: &[OsString]) -> Option<String> 
     root.build();
     let (command, names) = place(root, line, word);
     let name = word.split('=').next().unwrap_or_default();
-    let known = ELSEWHERE
+    let known = OTHER_TOOLS_COMMANDS
         .iter()
         .find(|(parent, other, _)| *parent == names && *other == name);
     if let Some((_, _, next)) = known {

@@ -3,7 +3,7 @@
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use driftless_core::ports::{Ports, SweepRequest};
-use driftless_core::sweep::{self, Report, Started};
+use driftless_core::sweep::{self, Report, SweepStart};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
 
@@ -29,11 +29,11 @@ pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, E
     }
     // The timer's event has no content that is used.
     match sweep::start(ports).await? {
-        Started::Swept(reports) => {
+        SweepStart::Swept(reports) => {
             reports.iter().for_each(log);
             Ok(json!({"hubs": reports.iter().map(answer).collect::<Vec<_>>()}))
         }
-        Started::Queued(hubs) => {
+        SweepStart::Queued(hubs) => {
             tracing::info!(hubs = hubs.len(), "queued a sweep of each hub");
             Ok(json!({"queued": hubs}))
         }

@@ -122,7 +122,7 @@ mod tests {
     use driftless_core::ports::{
         Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, PortError, Secret,
     };
-    use driftless_core::schedule::{self, Begin};
+    use driftless_core::schedule::{self, MessageDecision};
     use driftless_core::testing::{
         self, Fault, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock,
     };
@@ -199,7 +199,7 @@ mod tests {
         let apps = object(FluxKind::Kustomization, "apps");
         let request = Request::new("staging", apps.clone(), Cause::Changed);
         let held = schedule::begin(&world.ports, &request).await.unwrap();
-        assert!(matches!(held, Begin::Run(_)));
+        assert!(matches!(held, MessageDecision::Run(_)));
         for expected in [1, 0] {
             assert!(invoke(&world, BATCH, 120).await.is_empty());
             let sent = world.queue.take();
@@ -207,7 +207,7 @@ mod tests {
             for (request, delay) in sent {
                 assert_eq!((&request.object, &request.cause), (&apps, &Cause::Source));
                 assert!(request.token.is_some());
-                assert!(delay >= schedule::TERM, "{delay:?}");
+                assert!(delay >= schedule::LEASE_DURATION, "{delay:?}");
             }
         }
     }

@@ -2,13 +2,13 @@
 //! reference.
 
 use driftless_core::ports::Ports;
-use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance, Refusal};
+use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
 use lambda_http::{Body, Error, Request, Response};
 use serde_json::{Value, json};
 
 /// The entrance by a function URL: Lambda passes on events of at most 6 MB, and answers larger ones
 /// itself.
-const ENTRANCE: Entrance = Entrance {
+const DELIVERY_LIMITS: DeliveryLimits = DeliveryLimits {
     max_body: 6 << 20,
     secret: "the secret manager under 'github/webhook'",
 };
@@ -29,7 +29,7 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
         header: &header,
         body: request.body(),
     };
-    let (status, body) = match webhook::receive(ports, &ENTRANCE, delivery).await {
+    let (status, body) = match webhook::receive(ports, &DELIVERY_LIMITS, delivery).await {
         Ok(answer) => (
             if matches!(answer, DeliveryResult::Queued(_)) {
                 202

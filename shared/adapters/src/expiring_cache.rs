@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The number of cached values; the least recently used one is evicted first.
 const CAPACITY: usize = 1024;
 
-type Making<V> = Shared<BoxFuture<'static, Result<Entry<V>>>>;
+type PendingValue<V> = Shared<BoxFuture<'static, Result<Entry<V>>>>;
 
 #[derive(Clone)]
 struct Entry<V> {
@@ -22,7 +22,7 @@ struct Entry<V> {
 /// A cache of values by key.
 pub(crate) struct ExpiringCache<K, V> {
     /// The entries, the most recently used first.
-    known: Mutex<Vec<(K, Making<V>)>>,
+    known: Mutex<Vec<(K, PendingValue<V>)>>,
 }
 
 impl<K, V> Default for ExpiringCache<K, V> {
@@ -55,7 +55,7 @@ impl<K: PartialEq, V: Clone + Send + Sync + 'static> ExpiringCache<K, V> {
         key: K,
         now: Duration,
         make: impl Future<Output = Result<(V, Duration)>> + Send + 'static,
-    ) -> Making<V> {
+    ) -> PendingValue<V> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(_, making)| is_good(making, now));
         if let Some(at) = known.iter().position(|(have, _)| *have == key) {
@@ -76,7 +76,7 @@ impl<K: PartialEq, V: Clone + Send + Sync + 'static> ExpiringCache<K, V> {
 }
 
 /// Returns whether a value is being computed, or is not too old.
-fn is_good<V: Clone>(making: &Making<V>, now: Duration) -> bool {
+fn is_good<V: Clone>(making: &PendingValue<V>, now: Duration) -> bool {
     match making.peek() {
         None => true,
         Some(Ok(answer)) => now < answer.until,

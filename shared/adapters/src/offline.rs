@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Bucket, BucketAddress, Buckets, Charts,
-    Clouds, ClusterEndpoint, Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind,
-    Fetched, GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer,
+    Clouds, ClusterEndpoint, Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity,
+    ErrorKind, GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer,
     RegistryLogin, Result, Token, Validator,
 };
 use driftless_core::source::redact;
@@ -25,7 +25,13 @@ fn refused<T>(place: &str) -> Result<T> {
 
 #[async_trait]
 impl Charts for Offline {
-    async fn get(&self, url: &str, _: &Connection, _: &Validator, _: u64) -> Result<Fetched> {
+    async fn get(
+        &self,
+        url: &str,
+        _: &Connection,
+        _: &Validator,
+        _: u64,
+    ) -> Result<DownloadOutcome> {
         refused(&redact(url))
     }
 

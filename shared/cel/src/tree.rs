@@ -42,17 +42,18 @@ pub fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
 ///
 /// # Errors
 /// The first error of `see`.
-pub fn walk<'e, E>(node: &'e IdedExpr, see: &mut See<'_, 'e, E>) -> Result<(), E> {
+pub fn walk<'e, E>(node: &'e IdedExpr, see: &mut Visitor<'_, 'e, E>) -> Result<(), E> {
     within(node, &mut Vec::new(), see)
 }
 
 /// The function that [`walk`] calls.
-pub type See<'a, 'e, E> = dyn FnMut(&'e IdedExpr, &[&'e str]) -> Result<Vec<&'e IdedExpr>, E> + 'a;
+pub type Visitor<'a, 'e, E> =
+    dyn FnMut(&'e IdedExpr, &[&'e str]) -> Result<Vec<&'e IdedExpr>, E> + 'a;
 
 fn within<'e, E>(
     node: &'e IdedExpr,
     bound: &mut Vec<&'e str>,
-    see: &mut See<'_, 'e, E>,
+    see: &mut Visitor<'_, 'e, E>,
 ) -> Result<(), E> {
     let Expr::Comprehension(inner) = &node.expr else {
         let mut below = see(node, bound)?.into_iter();

@@ -27,12 +27,12 @@ pub struct Strategy {
 
 impl Strategy {
     /// Applies as kustomize-controller does.
-    pub const KUSTOMIZE: Self = Self::forced(KUSTOMIZE_CONTROLLER);
+    pub const KUSTOMIZE: Self = Self::forcing(KUSTOMIZE_CONTROLLER);
     /// Applies as helm-controller does.
-    pub const HELM: Self = Self::forced(HELM_CONTROLLER);
+    pub const HELM: Self = Self::forcing(HELM_CONTROLLER);
 
     /// Returns the strategy of a manager that takes fields from other managers.
-    pub const fn forced(manager: &'static str) -> Self {
+    pub const fn forcing(manager: &'static str) -> Self {
         Self {
             manager,
             force: true,
@@ -41,7 +41,7 @@ impl Strategy {
 
     /// Returns the strategy of a manager that is refused with a conflict if the object sets a field
     /// of another manager to another value.
-    pub const fn polite(manager: &'static str) -> Self {
+    pub const fn without_force(manager: &'static str) -> Self {
         Self {
             manager,
             force: false,

@@ -87,8 +87,8 @@ pub async fn install(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Report>
             continue;
         }
         let strategy = match live {
-            Some(_) => Strategy::forced(MANAGER),
-            None => Strategy::polite(MANAGER),
+            Some(_) => Strategy::forcing(MANAGER),
+            None => Strategy::without_force(MANAGER),
         };
         let applier = Applier::new(cluster, strategy);
         let now = applier.apply(&resource, &definition).await?;
@@ -296,7 +296,7 @@ async fn create_missing(
         .get(&resource, object.namespace(), object.name())
         .await?;
     if live.is_none() {
-        let applier = Applier::new(cluster, Strategy::polite(MANAGER));
+        let applier = Applier::new(cluster, Strategy::without_force(MANAGER));
         applier.apply(&resource, object).await?;
         report.made.push(name(object));
     }

@@ -68,7 +68,7 @@ pub async fn git(
 ) -> Result<GitAuth, Failure> {
     let mut found = match &source.spec.secret_ref {
         Some(reference) => git_login(hub, &source.id.namespace, &reference.name).await?,
-        None => Found::default(),
+        None => SecretCredentials::default(),
     };
     let url = &source.spec.url;
     if !url.starts_with("ssh://") {
@@ -99,7 +99,7 @@ pub async fn git(
 
 /// The credentials for a repository in a Secret.
 #[derive(Default)]
-struct Found {
+struct SecretCredentials {
     login: Option<GitAuth>,
     ssh: Option<SshKey>,
     connection: Connection,
@@ -107,7 +107,7 @@ struct Found {
 
 /// Reads a Secret with Flux's keys (github.com/fluxcd/pkg/git 0.52): `ca.crt` overrides `caFile`,
 /// and a bearer token overrides user and password.
-async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Found, Failure> {
+async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<SecretCredentials, Failure> {
     let place = format!("Secret/{namespace}/{name}");
     let fail = |problem: &str| {
         Failure::retry(reason::AUTHENTICATION_FAILED, format!("{place}: {problem}"))
@@ -119,7 +119,7 @@ async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Found, Fail
     })?;
     let text =
         |key: &str| entry(&secret, key).and_then(|value| value.expose_str().map(str::to_owned));
-    let mut found = Found::default();
+    let mut found = SecretCredentials::default();
     if let Some(app_id) = text("githubAppID") {
         found.login = Some(GitAuth::App {
             app_id,

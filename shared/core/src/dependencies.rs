@@ -35,7 +35,7 @@ pub async fn check(
         dependencies.map_err(|message| Failure::terminal(reason::FAILED, message))?;
     for (id, ready_expr) in dependencies {
         let ready_expr = ready_expr.as_deref();
-        let find_unmet = || unmet(context, own, &id, ready_expr, is_behind);
+        let find_unmet = || not_ready_message(context, own, &id, ready_expr, is_behind);
         if find_unmet().await?.is_none() {
             continue;
         }
@@ -49,7 +49,7 @@ pub async fn check(
 }
 
 /// Returns the message that a dependency is not ready, or `None` if it is.
-async fn unmet(
+async fn not_ready_message(
     context: &Context<'_>,
     own: &Object,
     id: &ObjectRef,

@@ -11,7 +11,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PREFIX: &str = "versions/";
 
 #[derive(Serialize, Deserialize)]
-struct Running {
+struct FunctionVersion {
     version: String,
 }
 
@@ -25,7 +25,7 @@ fn key(name: &str) -> String {
 /// # Errors
 /// An error of the bucket.
 pub async fn register(blobs: &dyn Blobs, name: &str) -> Result<()> {
-    let running = Running {
+    let running = FunctionVersion {
         version: VERSION.to_owned(),
     };
     state::write(blobs, &key(name), &running, Precondition::None).await?;
@@ -41,9 +41,10 @@ pub async fn versions(blobs: &dyn Blobs) -> Result<BTreeMap<String, String>> {
     for entry in blobs.list(PREFIX).await? {
         let name = entry.key.strip_prefix(PREFIX);
         let name = name.and_then(|file| state::decode_key_part(file.strip_suffix(".json")?));
-        if let (Some(name), Some((running, _))) =
-            (name, state::recall::<Running>(blobs, &entry.key).await?)
-        {
+        if let (Some(name), Some((running, _))) = (
+            name,
+            state::recall::<FunctionVersion>(blobs, &entry.key).await?,
+        ) {
             versions.insert(name, running.version);
         }
     }
@@ -63,7 +64,7 @@ mod tests {
     async fn check_versions() {
         let blobs = MemoryBlobs::default();
         assert!(versions(&blobs).await.unwrap().is_empty());
-        let old = Running {
+        let old = FunctionVersion {
             version: "0.0.1".to_owned(),
         };
         state::write(&blobs, &key("drift"), &old, Precondition::None)

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flux::{FLUX_SYSTEM, FluxKind, ObjectRef, reason};
 use crate::kubeconfig;
 use crate::ports::{
-    Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, Put, Resource, Result,
+    Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, PutOutcome, Resource, Result,
 };
 use crate::repository::{Grant, Location, Repository, place};
 use crate::state;
@@ -151,7 +151,7 @@ fn name_of(key: &str) -> Option<String> {
 
 /// The result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registered {
+pub enum RegistrationResult {
     /// The hub was already registered with these settings.
     Unchanged,
     /// The settings are new or changed.
@@ -165,20 +165,20 @@ pub enum Registered {
 ///
 /// # Errors
 /// The bucket's.
-pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registered> {
+pub async fn register(ports: &Ports, settings: &Settings) -> Result<RegistrationResult> {
     let (blobs, key) = (ports.blobs.as_ref(), key_of(&settings.name));
     let found = match state::read::<Settings>(blobs, &key).await {
-        Ok(Some((known, _))) if known == *settings => return Ok(Registered::Unchanged),
-        Ok(_) => Registered::Written,
+        Ok(Some((known, _))) if known == *settings => return Ok(RegistrationResult::Unchanged),
+        Ok(_) => RegistrationResult::Written,
         Err(error) if error.kind == ErrorKind::Unreadable => {
             state::recall::<Settings>(blobs, &key).await?;
-            Registered::Restored
+            RegistrationResult::Restored
         }
         Err(error) => return Err(error),
     };
     match state::write(blobs, &key, settings, Precondition::None).await? {
-        Put::Done(_) => Ok(found),
-        Put::PreconditionFailed => Err(PortError::new(
+        PutOutcome::Done(_) => Ok(found),
+        PutOutcome::PreconditionFailed => Err(PortError::new(
             ErrorKind::Conflict,
             format!("{key}: not written"),
         )),
@@ -328,12 +328,12 @@ mod tests {
         let key = key_of("eu/staging");
         let error = |name: &str| now(connect(&ports, name)).err().unwrap().message;
         for (damage, found) in [
-            ("", Registered::Restored),
-            ("{\"name\": \"eu/sta", Registered::Restored),
-            ("\u{0}\u{1}", Registered::Restored),
+            ("", RegistrationResult::Restored),
+            ("{\"name\": \"eu/sta", RegistrationResult::Restored),
+            ("\u{0}\u{1}", RegistrationResult::Restored),
             // Valid documents without the settings of the hub.
-            ("{}", Registered::Written),
-            ("{\"name\": \"production\"}", Registered::Written),
+            ("{}", RegistrationResult::Written),
+            ("{\"name\": \"production\"}", RegistrationResult::Written),
         ] {
             now(ports
                 .blobs

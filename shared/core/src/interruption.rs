@@ -1,6 +1,6 @@
 //! Steps that did not end: they ran out of memory or out of time, so they could write no status.
 //!
-//! The record of an object counts them ([`crate::schedule`]). After [`INTERRUPTIONS`] in a row, one
+//! The record of an object counts them ([`crate::schedule`]). After [`MAX_INTERRUPTIONS`] in a row, one
 //! step does nothing but report that. The next steps of the object run isolated: alone in their
 //! invocation and with more memory, after a back-off. The first of them that ends resets the count.
 
@@ -11,7 +11,7 @@ use crate::flux::{
 };
 use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::ports::Cause;
-use crate::schedule::INTERRUPTIONS;
+use crate::schedule::MAX_INTERRUPTIONS;
 use driftless_manifest::Object;
 use serde_json::Value;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) async fn report(context: &Context<'_>, object: &Object) -> Result<Out
         return Ok(Outcome::done("suspended"));
     }
     let message = format!(
-        "the last {INTERRUPTIONS} steps did not end: they ran out of memory or out of time; the \
+        "the last {MAX_INTERRUPTIONS} steps did not end: they ran out of memory or out of time; the \
          next ones run alone and with more memory. If this stays, make the source or its objects \
          smaller, or raise the memory of the function for isolated steps"
     );

@@ -45,6 +45,6 @@ pub mod substitute;
 pub mod sweep;
 pub mod target;
 pub mod testing;
-pub mod unpacked;
+pub mod tree_cache;
 pub mod unsupported;
 pub mod webhook;

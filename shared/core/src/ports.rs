@@ -5,28 +5,28 @@ mod blobs;
 mod buckets;
 mod charts;
 mod clouds;
-mod gate;
 mod git;
 mod throttle;
 mod tokens;
 mod watches;
+mod write_gate;
 
 pub use blobs::BlobCache;
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
-pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Referrer, Validator};
+pub use charts::{Charts, Connection, DownloadOutcome, Layer, Manifest, Referrer, Validator};
 pub use clouds::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, EcrRegistry,
     EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin,
     is_google_registry,
 };
-pub use gate::{Gate, GatedCluster, GatedClusters};
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SshKey};
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
-pub use watches::{Values, WatchCache, Watched};
+pub use watches::{Values, WatchCache, WatchSnapshot};
+pub use write_gate::{Gate, GatedCluster, GatedClusters};
 
 use crate::flux::ObjectRef;
-use crate::unpacked::Unpacked;
+use crate::tree_cache::TreeCache;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::{Gvk, Object};
@@ -142,7 +142,7 @@ pub enum Precondition {
 /// The outcome of a conditional write. An unclear outcome is `Err(Unavailable)`: read before you
 /// decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     /// The blob was written and has this version.
     Done(Version),
     /// The precondition did not hold.
@@ -166,7 +166,7 @@ pub trait Blobs: Send + Sync {
     /// Returns a blob and its version.
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>>;
     /// Writes a blob if the precondition holds.
-    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put>;
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome>;
     /// Deletes a blob; an absent one is not an error.
     async fn delete(&self, key: &str) -> Result<()>;
     /// Deletes a blob if it still has this version; returns `false` if another one has replaced it.
@@ -558,7 +558,12 @@ pub trait Cluster: Send + Sync {
         Err(PortError::new(ErrorKind::Unsupported, message))
     }
     /// Applies a whole object by server-side apply, and returns the result.
-    async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object>;
+    async fn apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        options: Apply<'_>,
+    ) -> Result<Object>;
     /// Creates an object under a field manager.
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object>;
     /// Patches an object, or its subresource (`status`), under a field manager.
@@ -577,7 +582,7 @@ pub trait Cluster: Send + Sync {
         resource: &Resource,
         namespace: &str,
         name: &str,
-        how: &Delete,
+        options: &Delete,
     ) -> Result<Deleted>;
     /// Returns a token of an existing service account with at least a fifth of its lifetime left at
     /// `now` (since 1970). Repeated calls return the same token while that holds. The server stores
@@ -670,7 +675,7 @@ pub struct Ports {
     /// The port that runs long computations.
     pub compute: Arc<dyn Compute>,
     /// The artifacts that steps of this process unpacked, kept for the next steps.
-    pub unpacked: Arc<Unpacked>,
+    pub unpacked: Arc<TreeCache>,
     /// The directories of blobs that this process has read from the bucket.
     pub read: Arc<BlobCache>,
     /// The objects of clusters that sweeps of this process know.

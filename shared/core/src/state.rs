@@ -1,6 +1,6 @@
 //! Small JSON in the bucket, under compare-and-swap.
 
-use crate::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
+use crate::ports::{Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
@@ -129,8 +129,8 @@ pub async fn save<T: Serialize + PartialEq + Sync>(
     }
     let when = version.clone().map_or(Precondition::None, Precondition::Is);
     match write(blobs, key, now, when).await? {
-        Put::Done(stored) => Ok(Some(stored)),
-        Put::PreconditionFailed => {
+        PutOutcome::Done(stored) => Ok(Some(stored)),
+        PutOutcome::PreconditionFailed => {
             tracing::info!(
                 key,
                 "record not written: another worker has written it meanwhile"
@@ -149,7 +149,7 @@ pub async fn write<T: Serialize>(
     key: &str,
     document: &T,
     when: Precondition,
-) -> Result<Put> {
+) -> Result<PutOutcome> {
     let bytes = serde_json::to_vec(document).map_err(|error| {
         PortError::new(
             ErrorKind::Invalid,

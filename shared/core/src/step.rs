@@ -13,7 +13,7 @@ use crate::interruption;
 use crate::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
 use crate::kustomization::Kustomizations;
 use crate::ports::{Ports, Request, Result};
-use crate::schedule::{self, Begin, Lease};
+use crate::schedule::{self, Lease, MessageDecision};
 use crate::source::reconciler::Sources;
 use crate::source::{self, bucket, git, helm_chart, helm_repository, oci};
 use crate::unsupported;
@@ -29,8 +29,8 @@ use std::time::Duration;
 /// that cannot be reached. Errors of the object are in its status.
 pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Result<Outcome> {
     let mut lease = match schedule::begin(ports, request).await? {
-        Begin::Run(lease) => lease,
-        Begin::Skip(reason) => {
+        MessageDecision::Run(lease) => lease,
+        MessageDecision::Skip(reason) => {
             tracing::debug!(hub = request.hub, object = %request.object, cause = ?request.cause, "no step: {reason}");
             return Ok(Outcome {
                 is_skipped: true,

@@ -13,10 +13,10 @@ use crate::flux::GitReference;
 use crate::ports::{
     Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, BlobEntry, Blobs, Bucket,
     BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterEndpoint, Clusters, Commit,
-    Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git,
-    GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Layer, Manifest, PortError,
-    Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, SecretStore, Token,
-    Validator, Version,
+    Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits,
+    Git, GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Layer, Manifest,
+    PortError, Ports, Precondition, PutOutcome, Referrer, RegistryLogin, Result, Secret,
+    SecretStore, Token, Validator, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -72,7 +72,7 @@ impl Blobs for MemoryBlobs {
         Ok(lock(&self.blobs).get(key).cloned())
     }
 
-    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
         let fault = lock(&self.fault).take();
         let lost = || PortError::new(ErrorKind::Unavailable, format!("{key}: no answer"));
         if fault == Some(Fault::Before) {
@@ -90,14 +90,14 @@ impl Blobs for MemoryBlobs {
             Precondition::Is(version) => known == Some(version),
         };
         if !holds {
-            return Ok(Put::PreconditionFailed);
+            return Ok(PutOutcome::PreconditionFailed);
         }
         let version = Version(self.writes.fetch_add(1, Ordering::Relaxed).to_string());
         blobs.insert(key.to_owned(), (content, version.clone()));
         match fault {
             Some(Fault::After) => Err(lost()),
-            Some(Fault::Echo) => Ok(Put::PreconditionFailed),
-            _ => Ok(Put::Done(version)),
+            Some(Fault::Echo) => Ok(PutOutcome::PreconditionFailed),
+            _ => Ok(PutOutcome::Done(version)),
         }
     }
 
@@ -261,7 +261,7 @@ impl Git for Absent {
 
 #[async_trait]
 impl Charts for Absent {
-    async fn get(&self, _: &str, _: &Connection, _: &Validator, _: u64) -> Result<Fetched> {
+    async fn get(&self, _: &str, _: &Connection, _: &Validator, _: u64) -> Result<DownloadOutcome> {
         absent()
     }
 

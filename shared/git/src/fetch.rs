@@ -36,7 +36,7 @@ pub struct FetchOptions {
 /// A commit with its files.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Fetched {
+pub struct FetchedCommit {
     /// The bytes of the commit object, over which it is signed.
     pub commit: Bytes,
     /// The ids and bytes of the tag objects that point to the commit, the outermost first.
@@ -61,7 +61,7 @@ impl Remote {
     /// # Errors
     /// [`Error::NotFound`] if the server does not have the commit; [`Error::Limit`] if a limit is
     /// exceeded; other errors if the answer or the content is not valid.
-    pub async fn fetch(&self, commit: ObjectId, options: &FetchOptions) -> Result<Fetched> {
+    pub async fn fetch(&self, commit: ObjectId, options: &FetchOptions) -> Result<FetchedCommit> {
         let deadline = Deadline::after(self.limits.time);
         let checkout = Checkout::new(self.limits, deadline, options.directories.clone());
         let root = TreePath::root();
@@ -94,7 +94,7 @@ impl Remote {
             checkout = grown;
             waiting.extend(submodules::named(&remote, &found)?);
         }
-        Ok(Fetched {
+        Ok(FetchedCommit {
             commit: first.commit,
             tags: first.tags,
             files: checkout.files,
@@ -109,7 +109,7 @@ impl Remote {
         deadline: Deadline,
         mut checkout: Checkout,
         at: TreePath,
-    ) -> Result<(Checkout, Found)> {
+    ) -> Result<(Checkout, CommitParts)> {
         let pack = self.pack(commit, options, deadline).await?;
         let (limits, tag) = (self.limits, options.tag);
         blocking(move || {
@@ -118,7 +118,7 @@ impl Remote {
             let root = tree(&objects, commit)?;
             let links = checkout.add(&objects, root, &at)?;
             let modules = Checkout::file_of(&objects, root, ".gitmodules").cloned();
-            let found = Found {
+            let found = CommitParts {
                 commit: objects.get(&commit, Kind::Commit)?.clone(),
                 tags,
                 at,
@@ -168,7 +168,7 @@ impl Remote {
 }
 
 /// The parts of a fetched commit other than its files.
-pub(crate) struct Found {
+pub(crate) struct CommitParts {
     commit: Bytes,
     tags: Vec<(ObjectId, Bytes)>,
     /// The path below which its files are checked out.

@@ -24,7 +24,7 @@ mod submodules;
 
 pub use connection::Reference;
 pub use error::{BoxError, Error, Limit, Result};
-pub use fetch::{FetchOptions, Fetched};
+pub use fetch::{FetchOptions, FetchedCommit};
 pub use gix_hash::ObjectId;
 pub use limits::Limits;
 pub use packets::Body;

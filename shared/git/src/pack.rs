@@ -42,7 +42,7 @@ pub(crate) fn unpack(pack: Vec<u8>, limits: &Limits, deadline: Deadline) -> Resu
         return protocol("the pack's checksum is wrong");
     }
     let file = File::from_data(pack, PathBuf::new(), Hash::Sha1).map_err(damaged)?;
-    let mut unpacking = Unpacking {
+    let mut unpacking = Unpacker {
         file,
         limits,
         deadline,
@@ -89,7 +89,7 @@ struct Ready {
     depth: usize,
 }
 
-struct Unpacking<'a> {
+struct Unpacker<'a> {
     file: File<Vec<u8>>,
     limits: &'a Limits,
     deadline: Deadline,
@@ -101,7 +101,7 @@ struct Unpacking<'a> {
     deltas: HashMap<Base, Vec<(u64, Entry)>>,
 }
 
-impl Unpacking<'_> {
+impl Unpacker<'_> {
     /// Reads every entry once, in order: the start of an entry is known only after the entry before
     /// it was read.
     fn entries(&mut self) -> Result<Vec<Ready>> {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const STDERR_LIMIT: usize = 1000;
 /// Parts of the messages for a repository that does not exist: git, GitHub, GitLab, Bitbucket,
 /// Gitea, Azure DevOps.
-const ABSENT: [&str; 5] = [
+const MISSING_REPOSITORY_MESSAGES: [&str; 5] = [
     "not appear to be a git repository",
     "not found",
     "not be found",
@@ -108,13 +108,18 @@ impl Ssh {
             return None;
         }
         let lower = stderr.to_lowercase();
-        Some(match ABSENT.iter().any(|absent| lower.contains(absent)) {
-            true => Error::NotFound(format!(
-                "the repository '{}' does not exist: {stderr}",
-                self.place
-            )),
-            false => Error::Refused(stderr),
-        })
+        Some(
+            match MISSING_REPOSITORY_MESSAGES
+                .iter()
+                .any(|absent| lower.contains(absent))
+            {
+                true => Error::NotFound(format!(
+                    "the repository '{}' does not exist: {stderr}",
+                    self.place
+                )),
+                false => Error::Refused(stderr),
+            },
+        )
     }
 }
 
@@ -204,10 +209,12 @@ fn shell_quoted(text: &[u8]) -> Vec<u8> {
     out
 }
 
-type Reading = (ChannelReadHalf, Arc<Mutex<Vec<u8>>>);
+type ResponseStream = (ChannelReadHalf, Arc<Mutex<Vec<u8>>>);
 
 /// Returns the next bytes of the answer, and collects stderr.
-async fn next((mut read, stderr): Reading) -> Option<(Result<Bytes, BoxError>, Reading)> {
+async fn next(
+    (mut read, stderr): ResponseStream,
+) -> Option<(Result<Bytes, BoxError>, ResponseStream)> {
     loop {
         match read.wait().await? {
             ChannelMsg::Data { data } => return Some((Ok(data), (read, stderr))),

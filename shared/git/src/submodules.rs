@@ -1,7 +1,7 @@
 //! Reads the submodules from `.gitmodules`: <https://git-scm.com/docs/gitmodules>.
 
 use crate::error::{Error, Result};
-use crate::fetch::Found;
+use crate::fetch::CommitParts;
 use crate::remote::{Auth, Remote};
 use driftless_manifest::TreePath;
 use gix_config::File;
@@ -16,7 +16,7 @@ pub(crate) struct Submodule {
 }
 
 /// Returns the submodules of a commit that are in its tree and in its `.gitmodules`.
-pub(crate) fn named(parent: &Remote, found: &Found) -> Result<Vec<Submodule>> {
+pub(crate) fn named(parent: &Remote, found: &CommitParts) -> Result<Vec<Submodule>> {
     let mut submodules = Vec::new();
     let Some(modules) = found.modules.as_ref().filter(|_| !found.links.is_empty()) else {
         return Ok(submodules);

@@ -584,7 +584,7 @@ mod tests {
     /// Each of these took time that grows with the square of its length, or compiled a class for
     /// each occurrence.
     #[test]
-    fn what_is_repeated_is_looked_for_once() {
+    fn a_repeated_piece_is_searched_once() {
         const TIMES: usize = 1 << 20;
         for (piece, fine) in [
             ("{", true),

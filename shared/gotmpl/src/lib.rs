@@ -27,8 +27,8 @@ mod exec;
 pub mod fmt;
 mod function;
 mod lex;
+mod name_stack;
 mod parse;
-mod scope;
 mod set;
 mod value;
 

@@ -196,7 +196,7 @@ generated: "2026-01-01T00:00:00Z"
     }
 
     #[test]
-    fn checks() {
+    fn an_invalid_index_is_refused_with_helms_message() {
         assert!(check(INDEX.as_bytes()).is_ok());
         let message = |text: &str| check(text.as_bytes()).unwrap_err().to_string();
         assert!(message("").ends_with("empty"));

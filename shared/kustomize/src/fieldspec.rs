@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// A field of a kind of object: `spec/template/metadata/labels` of Deployments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Written")]
+#[serde(from = "FieldSpecFields")]
 pub(crate) struct FieldSpec {
     pub gvk: GvkFilter,
     /// The names of fields with `/` between them; `\/` is a slash in a name.
@@ -21,7 +21,7 @@ pub(crate) struct FieldSpec {
 }
 
 declare! {
-    struct Written {
+    struct FieldSpecFields {
         "group" group: Cow<'static, str>,
         "version" version: Cow<'static, str>,
         "kind" kind: Cow<'static, str>,
@@ -31,12 +31,12 @@ declare! {
 }
 
 impl Declared for FieldSpec {
-    const TYPE: Type = Written::TYPE;
+    const TYPE: Type = FieldSpecFields::TYPE;
 }
 
-impl From<Written> for FieldSpec {
-    fn from(written: Written) -> Self {
-        let Written {
+impl From<FieldSpecFields> for FieldSpec {
+    fn from(written: FieldSpecFields) -> Self {
+        let FieldSpecFields {
             group,
             version,
             kind,

@@ -159,7 +159,7 @@ struct Edit<'f> {
 }
 
 /// Items of a list that can be moved in one step.
-const MOVED: usize = 32;
+const ITEMS_PER_STEP: usize = 32;
 
 impl Edit<'_> {
     fn copy(&self, value: &Value) -> Result<Value, JsonPatchError> {
@@ -177,7 +177,7 @@ impl Edit<'_> {
             Value::Array(items) => {
                 let at = index(&key, items.len(), items.len() + 1)
                     .map_err(|reason| JsonPatchError::Failed(format!("path '{path}': {reason}")))?;
-                self.fuel.steps((items.len() - at) / MOVED)?;
+                self.fuel.steps((items.len() - at) / ITEMS_PER_STEP)?;
                 items.insert(at, value);
             }
             Value::Object(map) => {
@@ -194,7 +194,7 @@ impl Edit<'_> {
             Value::Array(items) => {
                 let at = index(&key, items.len(), items.len())
                     .map_err(|reason| JsonPatchError::Failed(format!("path '{path}': {reason}")))?;
-                self.fuel.steps((items.len() - at) / MOVED)?;
+                self.fuel.steps((items.len() - at) / ITEMS_PER_STEP)?;
                 Ok(items.remove(at))
             }
             Value::Object(map) => map.remove(&key).ok_or_else(|| {

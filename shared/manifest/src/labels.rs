@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selects() {
+    fn a_selector_matches_labels_as_in_kubernetes() {
         let labels = |key: &str| match key {
             "app" => Some("web"),
             "size" => Some("3"),

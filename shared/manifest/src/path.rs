@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cleans() {
+    fn a_joined_path_is_cleaned() {
         let base = TreePath::new("clusters/staging").unwrap();
         assert_eq!(
             base.join("../base/./x//y").unwrap().as_str(),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn stays_inside() {
+    fn a_joined_path_cannot_leave_the_root() {
         let base = TreePath::new("a").unwrap();
         assert_eq!(
             base.join("../../x"),

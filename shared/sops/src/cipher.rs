@@ -21,7 +21,7 @@ pub(crate) struct Plain {
 }
 
 const NOT_ENCRYPTED: &str = "expected an encrypted value (ENC[AES256_GCM,...])";
-const WRONG: &str = "cannot be decrypted: the value was changed, moved to another key, or encrypted with another data key";
+const WRONG_KEY_MESSAGE: &str = "cannot be decrypted: the value was changed, moved to another key, or encrypted with another data key";
 
 impl DataKey {
     /// Returns a key; `None` if it does not have 32 bytes.
@@ -44,7 +44,7 @@ impl DataKey {
         );
         self.0
             .decrypt_in_place_detached(nonce, place.as_bytes(), &mut bytes, tag)
-            .map_err(|_| WRONG)?;
+            .map_err(|_| WRONG_KEY_MESSAGE)?;
         Ok(Plain {
             kind: parts.kind.to_owned(),
             bytes,

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn two_points_give_the_line_back() {
+    fn two_shares_restore_the_secret() {
         // f(x) = 7 + 9x, at x = 3 and x = 200.
         let at = |x: u8| Zeroizing::new(vec![7 ^ multiply(9, x), x]);
         assert_eq!(combine(&[at(3), at(200)]).as_deref(), Some(&vec![7]));

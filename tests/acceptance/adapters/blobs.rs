@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use driftless_adapters::aws::S3Blobs;
 use driftless_adapters::local::DirectoryBlobs;
-use driftless_core::ports::{BlobEntry, Blobs, ErrorKind, Precondition, Put, Version};
+use driftless_core::ports::{BlobEntry, Blobs, ErrorKind, Precondition, PutOutcome, Version};
 use driftless_core::testing::MemoryBlobs;
 use serde_json::json;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ const KEYS: [&str; 9] = [
     "a/plain.blob",
 ];
 
-fn done(put: Put) -> Version {
+fn done(put: PutOutcome) -> Version {
     match put {
-        Put::Done(version) => version,
-        Put::PreconditionFailed => panic!("refused"),
+        PutOutcome::Done(version) => version,
+        PutOutcome::PreconditionFailed => panic!("refused"),
     }
 }
 
@@ -32,7 +32,7 @@ fn keys(listed: Vec<BlobEntry>) -> Vec<String> {
     listed.into_iter().map(|entry| entry.key).collect()
 }
 
-async fn write(store: &Store, key: &str, text: &str, when: Precondition) -> Put {
+async fn write(store: &Store, key: &str, text: &str, when: Precondition) -> PutOutcome {
     let content = Bytes::from(text.to_owned());
     store.put(key, content, when).await.expect("an answer")
 }
@@ -43,14 +43,14 @@ async fn conditions(store: &Store) {
     let other = Version("\"9e107d9d372bb6826bd81d3542a419d6\"".into());
     assert_eq!(
         write(store, "x/lease", "0", is(&other)).await,
-        Put::PreconditionFailed,
+        PutOutcome::PreconditionFailed,
         "nothing to replace"
     );
     assert_eq!(store.get("x/lease").await.expect("read"), None);
     let first = done(write(store, "x/lease", "1", Precondition::Absent).await);
     assert_eq!(
         write(store, "x/lease", "2", Precondition::Absent).await,
-        Put::PreconditionFailed
+        PutOutcome::PreconditionFailed
     );
     let current = Some((Bytes::from("1"), first.clone()));
     assert_eq!(store.get("x/lease").await.expect("read"), current);
@@ -58,7 +58,7 @@ async fn conditions(store: &Store) {
     assert_ne!(first, second);
     assert_eq!(
         write(store, "x/lease", "3", is(&first)).await,
-        Put::PreconditionFailed,
+        PutOutcome::PreconditionFailed,
         "an old version"
     );
     let listed = store.list("x/lease").await.expect("list");
@@ -74,7 +74,7 @@ async fn conditions(store: &Store) {
     assert_eq!(store.size("x/lease").await.expect("look"), None);
     assert_eq!(
         write(store, "x/lease", "4", is(&second)).await,
-        Put::PreconditionFailed,
+        PutOutcome::PreconditionFailed,
         "the blob is deleted"
     );
     done(write(store, "x/lease", "5", Precondition::Absent).await);
@@ -169,7 +169,7 @@ async fn races(store: &Store) {
         });
         let mut winners = Vec::new();
         for writer in futures::future::join_all(writers).await {
-            if let (n, Put::Done(version)) = writer.expect("a writer") {
+            if let (n, PutOutcome::Done(version)) = writer.expect("a writer") {
                 winners.push((n, version));
             }
         }

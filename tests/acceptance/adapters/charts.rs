@@ -2,7 +2,9 @@
 //! hostile hosts too.
 
 use driftless_adapters::charts::HttpCharts;
-use driftless_core::ports::{Charts, Connection, ErrorKind, Fetched, PortError, Secret, Validator};
+use driftless_core::ports::{
+    Charts, Connection, DownloadOutcome, ErrorKind, PortError, Secret, Validator,
+};
 use driftless_harness::charts::{self, Fault, Host, Validators};
 use driftless_harness::proxy::Proxy;
 use std::time::Duration;
@@ -35,8 +37,8 @@ async fn get(
         .get(url, connection, &Validator::default(), LIMIT)
         .await?
     {
-        Fetched::Body { bytes, .. } => Ok(bytes.to_vec()),
-        Fetched::Unchanged => panic!("unchanged, and nothing was known"),
+        DownloadOutcome::Body { bytes, .. } => Ok(bytes.to_vec()),
+        DownloadOutcome::Unchanged => panic!("unchanged, and nothing was known"),
     }
 }
 
@@ -51,7 +53,7 @@ async fn an_unchanged_file_is_not_sent_again() {
         let first = charts
             .get(&url, &connection(), &Validator::default(), LIMIT)
             .await;
-        let Ok(Fetched::Body { bytes, validator }) = first else {
+        let Ok(DownloadOutcome::Body { bytes, validator }) = first else {
             panic!("{first:?}");
         };
         assert_eq!(bytes, "one");
@@ -60,7 +62,7 @@ async fn an_unchanged_file_is_not_sent_again() {
             .get(&url, &connection(), &validator, LIMIT)
             .await
             .unwrap();
-        assert_eq!(again, Fetched::Unchanged);
+        assert_eq!(again, DownloadOutcome::Unchanged);
         let statuses: Vec<u16> = host.take_calls().iter().map(|call| call.status).collect();
         assert_eq!(statuses, [200, 304]);
     }

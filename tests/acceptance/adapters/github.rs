@@ -82,7 +82,7 @@ fn paths(tree: &FileTree) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_reference_leads_where_flux_says() {
+async fn each_reference_resolves_as_in_flux() {
     let World { stub, fleet, head } = world();
     let next = fleet.commit("main", &[Change::write("b", "2")], "Second");
     fleet.tag("v1.0.0", &head);
@@ -276,7 +276,7 @@ async fn files_are_those_of_the_commit() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused() {
+async fn a_repository_above_the_limits_is_refused() {
     let World { stub, fleet, .. } = world();
     let git = adapter(&stub, &[]);
     let sha = fleet.commit(
@@ -300,7 +300,7 @@ async fn what_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn unreadable_is_never_empty() {
+async fn an_unreadable_answer_is_an_error_and_not_empty() {
     let World { stub, head, .. } = world();
     let git = adapter(&stub, &[]);
     let all = FetchLimits::default();
@@ -541,7 +541,7 @@ fn refusal(status: u16, message: &str, headers: &[(&'static str, String)]) -> Re
 }
 
 #[tokio::test]
-async fn refusals_in_all_their_forms() {
+async fn each_refusal_of_github_is_reported() {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("now")

@@ -8,7 +8,7 @@ use crate::leases::Leases;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    BlobEntry, Blobs, Clock as _, ErrorKind, PortError, Precondition, Put, Result, Version,
+    BlobEntry, Blobs, Clock as _, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ impl Bucket {
         self.content.lock().expect("the bucket").clone()
     }
 
-    fn write(&self, key: &str, content: Bytes, when: &Precondition) -> Put {
+    fn write(&self, key: &str, content: Bytes, when: &Precondition) -> PutOutcome {
         let mut blobs = self.content.lock().expect("the bucket");
         let known = blobs.get(key).map(|(_, version)| version);
         let holds = match when {
@@ -60,14 +60,14 @@ impl Bucket {
             Precondition::Is(version) => known == Some(version),
         };
         if !holds && self.bug != Some(Bug::NoPreconditions) {
-            return Put::PreconditionFailed;
+            return PutOutcome::PreconditionFailed;
         }
         let mut writes = self.writes.lock().expect("the counter");
         *writes += 1;
         let version = Version(format!("\"{writes}\""));
         self.leases.written(key, &content, self.clock.now());
         blobs.insert(key.to_owned(), (content, version.clone()));
-        Put::Done(version)
+        PutOutcome::Done(version)
     }
 }
 
@@ -107,7 +107,7 @@ impl Blobs for Bucket {
             .await
     }
 
-    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
         let operation = format!("write s3://sim/{key}");
         let effect = || Ok(self.write(key, content, &when));
         let refuse = |trouble| match trouble {
@@ -118,7 +118,7 @@ impl Blobs for Bucket {
             // The client retried a write that had succeeded, so its own write fails the
             // precondition.
             Trouble::After(dice) if when != Precondition::None && dice.is_multiple_of(2) => {
-                Ok(Put::PreconditionFailed)
+                Ok(PutOutcome::PreconditionFailed)
             }
             trouble => Err(refusal(&operation, trouble)),
         };

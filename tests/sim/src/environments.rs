@@ -15,7 +15,7 @@ pub struct Environment {
     pub skew: i64,
     read: Arc<BlobCache>,
     watches: Arc<WatchCache>,
-    unpacked: Arc<driftless_core::unpacked::Unpacked>,
+    unpacked: Arc<driftless_core::tree_cache::TreeCache>,
 }
 
 impl Environment {

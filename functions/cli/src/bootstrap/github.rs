@@ -5,7 +5,7 @@ use super::{Installation, Rules, report_registration};
 use crate::create::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, apply};
-use crate::serve::setup::{WEBHOOK_SECRET, follow, report_changes};
+use crate::serve::startup::{WEBHOOK_SECRET, follow, report_changes};
 use crate::term;
 use clap::{ArgAction, ValueEnum};
 use driftless_adapters::git::{NewFile, Outcome, RepositorySetup};

@@ -5,13 +5,13 @@ mod github;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
-use crate::serve::setup::{self, follow, install};
+use crate::serve::startup::{self, follow, install};
 use crate::term;
 use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
-use driftless_core::hub::{self, CapsuleProxy, Hub, Registered, Settings};
+use driftless_core::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
 use driftless_core::ports::Secret;
 use driftless_core::repository::{self, Grant};
 use driftless_core::source::verify;
@@ -46,7 +46,7 @@ pub struct Args {
     rules: Rules,
     /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own
     /// GitHub App or token. Without this flag the sources that the hub already has are served
-    #[arg(long, value_name = "REPOSITORY", value_parser = setup::repository)]
+    #[arg(long, value_name = "REPOSITORY", value_parser = startup::repository)]
     repository: Option<String>,
     /// The branch of the fleet repository
     #[arg(long, default_value = "main", requires = "repository")]
@@ -253,7 +253,7 @@ impl Installation {
             .store(&format!("hubs/{name}"), &Secret::new(kubeconfig))
             .await?;
         let ports = config::aws_ports(&self.0).await?;
-        if hub::register(&ports, settings).await? == Registered::Restored {
+        if hub::register(&ports, settings).await? == RegistrationResult::Restored {
             term::failure(&format!(
                 "hub {name}: the registration was damaged, and now has the settings of this command's flags"
             ));

@@ -162,7 +162,7 @@ impl<'r> Files<'r> {
 
     /// Renders a directory, and reads the files for it.
     pub fn build(&mut self, dir: &TreePath, options: &Options) -> Result<Vec<Value>, BuildError> {
-        self.guess(dir).map_err(BuildError::Disk)?;
+        self.read_likely_files(dir).map_err(BuildError::Disk)?;
         let charts = DiskCharts {
             root: self.root.clone(),
         };
@@ -178,7 +178,7 @@ impl<'r> Files<'r> {
                 .filter(|path| index.get(path).is_none() && !index.is_dir(path));
             let mut grown = false;
             for path in missed.cloned().collect::<Vec<_>>() {
-                grown |= self.look(&path).map_err(BuildError::Disk)?;
+                grown |= self.load_path(&path).map_err(BuildError::Disk)?;
             }
             // The result of a build that missed a file may be wrong, even if the build succeeded.
             if grown {
@@ -199,7 +199,7 @@ impl<'r> Files<'r> {
 
     /// Reads the kustomization of a directory and all files that its words may name, recursively. A
     /// word that is not a path costs one lookup on the disk, a missed file one more build.
-    fn guess(&mut self, dir: &TreePath) -> Result<(), Error> {
+    fn read_likely_files(&mut self, dir: &TreePath) -> Result<(), Error> {
         let mut directories = vec![dir.clone()];
         let mut done = HashSet::new();
         let mut left = MAX_WORDS;
@@ -211,7 +211,7 @@ impl<'r> Files<'r> {
                 .iter()
                 .filter_map(|name| directory.join(name).ok())
             {
-                self.look(&path)?;
+                self.load_path(&path)?;
                 let Some(content) = self.tree.content(&path).cloned() else {
                     continue;
                 };
@@ -224,7 +224,7 @@ impl<'r> Files<'r> {
                     // A file that is too large is refused when a build requests it: the word may
                     // not mean this file.
                     if !directory.is_within(&path) && !self.is_too_large(&path) {
-                        self.look(&path)?;
+                        self.load_path(&path)?;
                         directories.extend(self.directories.get(&path).cloned());
                     }
                 }
@@ -243,7 +243,7 @@ impl<'r> Files<'r> {
     }
 
     /// Reads the file or link at a path into the tree. Returns whether the tree has grown.
-    fn look(&mut self, path: &TreePath) -> Result<bool, Error> {
+    fn load_path(&mut self, path: &TreePath) -> Result<bool, Error> {
         let before = self.tree.index().len();
         if self.looked_up.insert(path.clone()) {
             self.walk(path)?;

@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     enable_managedby_label: bool,
     #[command(flatten)]
-    refused: Refused,
+    refused: UnsupportedFlags,
     #[command(flatten)]
     _accepted: Accepted<DebugFlags>,
 }
@@ -84,7 +84,7 @@ enum Order {
 /// Flags of kustomize for features that driftless does not have. They are declared, so that the
 /// error can give the reason.
 #[derive(clap::Args)]
-struct Refused {
+struct UnsupportedFlags {
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     enable_alpha_plugins: Option<bool>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -112,7 +112,7 @@ impl Flags for DebugFlags {
     }
 }
 
-impl Refused {
+impl UnsupportedFlags {
     /// Returns the first given flag that driftless does not support, and the reason.
     fn first(&self) -> Option<(&'static str, &'static str)> {
         const PLUGINS: &str = "driftless runs no plugins, programs or containers";

@@ -13,7 +13,7 @@ pub const SCALE_TO_ZERO: &str = "HPAScaleToZero";
 
 /// Kinds of Kubernetes with the versions that an API server serves only if its runtime-config
 /// enables them, and whether they are namespaced (Kubernetes 1.34).
-const OFF: [(&str, &str, &[&str], bool); 14] = [
+const OPT_IN_VERSIONS: [(&str, &str, &[&str], bool); 14] = [
     (
         "admissionregistration.k8s.io",
         "MutatingAdmissionPolicy",
@@ -252,9 +252,11 @@ impl ApiServer {
 
 /// Returns whether a kind is namespaced if this version of it is off by default, else `None`.
 pub fn off_by_default(gvk: &Gvk) -> Option<bool> {
-    let found = OFF.into_iter().find(|(group, kind, versions, _)| {
-        *group == gvk.group && *kind == gvk.kind && versions.contains(&&*gvk.version)
-    });
+    let found = OPT_IN_VERSIONS
+        .into_iter()
+        .find(|(group, kind, versions, _)| {
+            *group == gvk.group && *kind == gvk.kind && versions.contains(&&*gvk.version)
+        });
     found.map(|(_, _, _, namespaced)| namespaced)
 }
 

@@ -2,8 +2,8 @@
 //! with their dependents.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::lenient_clusters::Refused;
-use super::made_up::MadeUp;
+use super::lenient_clusters::LenientState;
+use super::missing_objects::MadeUp;
 use crate::embedded::{Objects, Row, State, World, without_wait};
 use crate::error::Error;
 use driftless_adapters::git::BASE_NOT_FETCHED;
@@ -35,13 +35,13 @@ enum Reason {
 
 /// The objects that are assumed to be ready.
 #[derive(Default)]
-pub struct Assumed {
+pub struct AssumedReady {
     all: BTreeMap<Id, Reason>,
     /// The value of the feature gate ExternalArtifact, if it is set.
     external_artifacts: Option<bool>,
 }
 
-impl Assumed {
+impl AssumedReady {
     /// Creates an empty set.
     pub fn new(external_artifacts: Option<bool>) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Assumed {
         rows: &[Row],
         objects: &Objects,
         made: &MadeUp,
-        refused: &Refused,
+        refused: &LenientState,
     ) -> Result<bool, Error> {
         let mut any = false;
         for row in rows.iter().filter(|row| is_open(row)) {
@@ -89,7 +89,7 @@ impl Assumed {
     ///
     /// # Errors
     /// A server refuses a request.
-    pub async fn excuse(
+    pub async fn assume_failed_ready(
         &mut self,
         world: &World,
         rows: &[Row],
@@ -101,7 +101,7 @@ impl Assumed {
             if self.contains(&row.hub, &row.id) {
                 continue;
             }
-            if let Some(diagnostic) = made.excuse(row, objects) {
+            if let Some(diagnostic) = made.external_cause(row, objects) {
                 self.assume(world, row, objects, Reason::Diagnostic(diagnostic))
                     .await?;
                 any = true;
@@ -209,7 +209,7 @@ impl Assumed {
     }
 
     /// Returns the reason why an object's failed health check is not its own mistake.
-    fn unhealthy(&self, row: &Row, made: &MadeUp, refused: &Refused) -> Option<Reason> {
+    fn unhealthy(&self, row: &Row, made: &MadeUp, refused: &LenientState) -> Option<Reason> {
         if row.reason != reason::HEALTH_CHECK_FAILED {
             return None;
         }

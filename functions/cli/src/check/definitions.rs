@@ -50,9 +50,9 @@ type Key = (String, String, String);
 
 /// The kinds that the check has defined.
 #[derive(Default)]
-pub struct Definitions(BTreeMap<Key, Missing>);
+pub struct Definitions(BTreeMap<Key, MissingDefinition>);
 
-struct Missing {
+struct MissingDefinition {
     hubs: BTreeSet<String>,
     /// The objects that were refused without the definition.
     objects: BTreeSet<String>,
@@ -70,7 +70,7 @@ pub struct Names {
 }
 
 /// An object that was refused because its kind is not defined.
-struct Undefined<'r> {
+struct RefusedKind<'r> {
     row: &'r Row,
     gvk: Gvk,
     object: Option<ObjectId>,
@@ -102,7 +102,7 @@ impl Definitions {
     ) -> Result<bool, Error> {
         let mut any = self.rescope(world, rows).await?;
         let failed = rows.iter().filter(|row| row.state == State::Failed);
-        let all: Vec<Undefined<'_>> = failed.flat_map(undefined).collect();
+        let all: Vec<RefusedKind<'_>> = failed.flat_map(undefined).collect();
         for one in &all {
             let Gvk {
                 group,
@@ -119,15 +119,16 @@ impl Definitions {
                 continue;
             }
             if !self.0.contains_key(&key) {
-                let same =
-                    |other: &&Undefined<'_>| (&other.gvk.group, &other.gvk.kind) == (&group, &kind);
+                let same = |other: &&RefusedKind<'_>| {
+                    (&other.gvk.group, &other.gvk.kind) == (&group, &kind)
+                };
                 let ids = all
                     .iter()
                     .filter(same)
                     .filter_map(|other| other.object.clone());
                 let ids: Vec<ObjectId> = ids.collect();
                 let names = kind_names::names(world, &one.gvk, &ids, objects);
-                self.0.insert(key.clone(), Missing::new(names));
+                self.0.insert(key.clone(), MissingDefinition::new(names));
             }
             let Some(missing) = self.0.get_mut(&key) else {
                 continue;
@@ -188,7 +189,7 @@ impl Definitions {
     }
 }
 
-impl Missing {
+impl MissingDefinition {
     fn new(names: Names) -> Self {
         Self {
             hubs: BTreeSet::new(),
@@ -241,14 +242,14 @@ fn diagnostic(group: &str, kind: &str, about: String) -> Diagnostic {
 }
 
 /// Returns the kinds that the message of a row reports as not defined.
-fn undefined(row: &Row) -> Vec<Undefined<'_>> {
+fn undefined(row: &Row) -> Vec<RefusedKind<'_>> {
     static FORM: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"no matches for kind "([^"]+)" in version "([^"]+)""#).ok());
     let Some(form) = FORM.as_ref() else {
         return Vec::new();
     };
     let lines = row.message.lines().flat_map(|line| {
-        form.captures_iter(line).map(move |found| Undefined {
+        form.captures_iter(line).map(move |found| RefusedKind {
             row,
             gvk: Gvk::new(&found[2], &found[1]),
             object: object_of(line).filter(|id| id.kind == found[1]),

@@ -1,7 +1,7 @@
 //! Diagnostics of a check: errors and notes, each with all objects that it concerns.
 
-use crate::embedded::needs::{Place, Purpose};
-use crate::fleet::Place as File;
+use crate::embedded::needs::{NeededObject, Purpose};
+use crate::fleet::Location as File;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The prefix of a note about something that could not be checked.
@@ -51,7 +51,7 @@ impl Diagnostic {
     }
 
     /// Creates a note about a Secret, ConfigMap or service account that no applied object creates.
-    pub fn missing(place: &Place, purpose: &Purpose) -> Self {
+    pub fn missing(place: &NeededObject, purpose: &Purpose) -> Self {
         match purpose {
             Purpose::Variables => Self::unchecked(
                 place,

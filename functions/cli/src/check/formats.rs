@@ -2,7 +2,7 @@
 
 use super::assumed::ASSUMED;
 use super::diagnostic::{Diagnostic, Diagnostics, Occurrences};
-use super::report::Checked;
+use super::report::CheckedObject;
 use driftless_go::quote::is_print;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +76,7 @@ fn encoded(path: &str) -> String {
 
 /// Renders JUnit XML that Jenkins, GitLab and GitHub's reporters read: a suite for each hub, a case
 /// for each Flux object. An error without an object is a case itself.
-pub fn junit(objects: &[Checked], errors: &Diagnostics, took: Duration) -> String {
+pub fn junit(objects: &[CheckedObject], errors: &Diagnostics, took: Duration) -> String {
     let mut suites: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
     for checked in objects {
         suites.entry(&checked.hub).or_default().push(Case {

@@ -7,7 +7,8 @@ use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{BASE_NOT_FETCHED, DirectoryGit};
 use driftless_adapters::offline::Offline;
 use driftless_core::ports::{
-    Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Validator,
+    Charts, Connection, DownloadOutcome, ErrorKind, Layer, Manifest, PortError, Referrer, Result,
+    Validator,
 };
 use driftless_kustomize::FILE_NAMES;
 use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
@@ -89,16 +90,21 @@ impl Charts for FileHosts {
         connection: &Connection,
         known: &Validator,
         limit: u64,
-    ) -> Result<Fetched> {
+    ) -> Result<DownloadOutcome> {
         Offline.get(url, connection, known, limit).await
     }
 
-    async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
+    async fn file(
+        &self,
+        url: &str,
+        connection: &Connection,
+        limit: u64,
+    ) -> Result<DownloadOutcome> {
         match &self.hosts {
             Some(files) => files.file(url, connection, limit).await,
             None if self.is_generated(url) => {
                 self.stand_ins.lock().insert(url.to_owned());
-                Ok(Fetched::Body {
+                Ok(DownloadOutcome::Body {
                     bytes: Bytes::from_static(PLACEHOLDER.as_bytes()),
                     validator: Validator::default(),
                 })

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 /// The placeholders, and the objects that were refused because of them.
 #[derive(Clone, Default)]
-pub struct Refused(Arc<Mutex<Known>>);
+pub struct LenientState(Arc<Mutex<LenientRecords>>);
 
 #[derive(Default)]
-struct Known {
+struct LenientRecords {
     /// The objects that need a flag of an API server whose value is not known, by flag.
     unknown_flags: BTreeMap<String, BTreeSet<String>>,
     /// Objects of versions that are off by default, by cluster.
@@ -29,7 +29,7 @@ struct Known {
     objects: BTreeMap<ObjectId, String>,
 }
 
-impl Refused {
+impl LenientState {
     /// Returns the refused objects, each as JSON.
     pub fn objects(&self) -> BTreeMap<ObjectId, String> {
         self.lock().objects.clone()
@@ -52,7 +52,7 @@ impl Refused {
         self.lock().placeholders.extend(placeholders);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, LenientRecords> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,7 +85,7 @@ pub struct LenientClusters {
     /// The clusters with their API servers.
     pub inner: Arc<dyn Clusters>,
     /// The refused objects, shared with the check.
-    pub refused: Refused,
+    pub refused: LenientState,
     /// The settings of the API servers.
     pub servers: Arc<ApiServer>,
 }
@@ -109,7 +109,7 @@ impl Clusters for LenientClusters {
 
 struct LenientCluster {
     inner: Arc<dyn Cluster>,
-    refused: Refused,
+    refused: LenientState,
     servers: Arc<ApiServer>,
     /// The cluster's URL.
     server: String,

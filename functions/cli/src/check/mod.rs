@@ -4,20 +4,20 @@ mod apiserver;
 mod assumed;
 mod definitions;
 mod diagnostic;
-mod drive;
+mod endless_waits;
 mod formats;
 mod gates;
 mod given_objects;
 mod hosts;
 mod kind_names;
 mod lenient_clusters;
-mod made_up;
+mod missing_objects;
 mod policies;
 mod report;
+mod run;
 mod stand_ins;
 mod steps;
 mod values;
-mod waiting;
 
 use crate::build::remote;
 use crate::embedded::World;
@@ -30,12 +30,12 @@ use clap::ValueEnum;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::offline::Offline;
 use driftless_core::testing::{MemoryQueue, TestClock};
-use drive::{Drive, Plan};
 use gates::{Gate, Gates};
 use given_objects::GivenObjects;
 use hosts::{FileHosts, FileStandIns};
-use lenient_clusters::{LenientClusters, Refused};
+use lenient_clusters::{LenientClusters, LenientState};
 use report::PrintOptions;
+use run::{CheckRun, Plan};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -161,7 +161,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         false,
     )
     .await?;
-    let refused = Refused::default();
+    let refused = LenientState::default();
     world.ports.clusters = Arc::new(LenientClusters {
         inner: world.ports.clusters.clone(),
         refused: refused.clone(),
@@ -175,7 +175,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         allow_unserved: args.allow_not_served,
         files: stand_ins,
     };
-    let mut drive = Drive::new(&world, plan, queue, clock);
+    let mut drive = CheckRun::new(&world, plan, queue, clock);
     drive.run().await?;
     let report = drive.report().await?;
     let options = PrintOptions {

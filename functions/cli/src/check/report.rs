@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The lowest number of Kustomizations in the files for which a low share of checked ones is
 /// reported.
-const FEW: usize = 3;
+const MIN_KUSTOMIZATIONS: usize = 3;
 
 /// Options of the output.
 pub struct PrintOptions {
@@ -31,7 +31,7 @@ pub struct Report {
     pub notes: Diagnostics,
     /// The name, path and further directories of each hub, for JSON.
     hubs: Vec<(String, String, Vec<String>)>,
-    objects: Vec<Checked>,
+    objects: Vec<CheckedObject>,
     steps: usize,
     ready: usize,
     unchecked: usize,
@@ -44,7 +44,7 @@ pub struct Report {
 }
 
 /// An object of the fleet with its final state.
-pub struct Checked {
+pub struct CheckedObject {
     /// The hub's name.
     pub hub: String,
     /// The object as `KIND/NAMESPACE/NAME`.
@@ -59,7 +59,7 @@ impl Report {
     /// Creates a report without diagnostics.
     pub fn new(rows: &[Row], world: &World, fleet: &Fleet, steps: usize) -> Self {
         let hub = |plan: &HubPlan| (plan.name.clone(), plan.path.clone(), plan.more.clone());
-        let checked = |row: &Row| Checked {
+        let checked = |row: &Row| CheckedObject {
             hub: row.hub.clone(),
             object: row.id.to_string(),
             cluster: row.cluster.clone(),
@@ -135,7 +135,7 @@ impl Report {
             .iter()
             .filter(|name| checked.contains(name.as_str()))
             .count();
-        if names.len() < FEW || reached * 4 >= names.len() {
+        if names.len() < MIN_KUSTOMIZATIONS || reached * 4 >= names.len() {
             return;
         }
         let message = format!(

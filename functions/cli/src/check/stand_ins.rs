@@ -1,9 +1,9 @@
 //! Stand-ins for a fleet in `demo --fleet`, the same as in a check.
 
 use super::apiserver::ApiServer;
-use super::assumed::Assumed;
-use super::lenient_clusters::{LenientClusters, Refused};
-use super::made_up::MadeUp;
+use super::assumed::AssumedReady;
+use super::lenient_clusters::{LenientClusters, LenientState};
+use super::missing_objects::MadeUp;
 use crate::embedded::{Row, State, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub struct StandIns {
     fleet: Fleet,
     made: MadeUp,
-    assumed: Assumed,
-    refused: Refused,
+    assumed: AssumedReady,
+    refused: LenientState,
     /// The objects that were not ready at the last request.
     queued: Vec<Row>,
 }
@@ -27,7 +27,7 @@ impl StandIns {
     /// # Errors
     /// A directory cannot be read.
     pub fn new(fleet: Fleet, world: &mut World) -> Result<Self, Error> {
-        let refused = Refused::default();
+        let refused = LenientState::default();
         let servers = ApiServer::of_fleet(&fleet)?;
         world.ports.clusters = Arc::new(LenientClusters {
             inner: world.ports.clusters.clone(),
@@ -37,7 +37,7 @@ impl StandIns {
         Ok(Self {
             fleet,
             made: MadeUp::new(refused.clone()),
-            assumed: Assumed::new(None),
+            assumed: AssumedReady::new(None),
             refused,
             queued: Vec::new(),
         })
@@ -62,7 +62,9 @@ impl StandIns {
             || assumed.unreached(world, &rows, &objects).await?
             || world.capsule(&rows).await?
             || self.made.add(world, &self.fleet, &rows, &objects).await?
-            || assumed.excuse(world, &rows, &objects, &self.made).await?;
+            || assumed
+                .assume_failed_ready(world, &rows, &objects, &self.made)
+                .await?;
         let open = |row: &Row| {
             !matches!(row.state, State::Ready | State::Suspended)
                 && !assumed.contains(&row.hub, &row.id)

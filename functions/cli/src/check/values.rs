@@ -2,8 +2,8 @@
 //! placeholders for the variables that a Kustomization's build uses.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::lenient_clusters::Refused;
-use crate::embedded::needs::{self, Place, Purpose};
+use super::lenient_clusters::LenientState;
+use crate::embedded::needs::{self, NeededObject, Purpose};
 use crate::embedded::{Objects, Row, State, World};
 use crate::error::Error;
 use driftless_core::flux::{Kustomization, ObjectRef};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The prefix of every placeholder.
 const MARK: &str = "placeholder-";
 /// The maximum length of a placeholder: shorter than a DNS label, because it may be a part of one.
-const LONGEST: usize = 40;
+const MAX_PLACEHOLDER_LENGTH: usize = 40;
 
 /// Returns the placeholder of a variable: a word that is valid as a name or as a part of one.
 fn placeholder(variable: &str) -> String {
@@ -32,24 +32,24 @@ fn placeholder(variable: &str) -> String {
         })
         .collect();
     let mut text = format!("{MARK}{}", name.trim_matches('-'));
-    text.truncate(LONGEST);
+    text.truncate(MAX_PLACEHOLDER_LENGTH);
     text.trim_end_matches('-').to_owned()
 }
 
 /// The ConfigMaps and Secrets with placeholders.
 pub struct Values {
-    made: BTreeMap<(String, Place), Made>,
-    refused: Refused,
+    made: BTreeMap<(String, NeededObject), PlaceholderObject>,
+    refused: LenientState,
 }
 
-struct Made {
+struct PlaceholderObject {
     purpose: Purpose,
     entries: BTreeMap<String, String>,
 }
 
 impl Values {
     /// Creates an empty set. `refused` learns each placeholder.
-    pub fn new(refused: Refused) -> Self {
+    pub fn new(refused: LenientState) -> Self {
         Self {
             made: BTreeMap::new(),
             refused,
@@ -107,15 +107,18 @@ impl Values {
     async fn put(
         &mut self,
         world: &World,
-        place: &(String, Place),
+        place: &(String, NeededObject),
         purpose: Purpose,
         entries: BTreeMap<String, String>,
     ) -> Result<bool, Error> {
         let is_new = !self.made.contains_key(place);
-        let made = self.made.entry(place.clone()).or_insert_with(|| Made {
-            purpose,
-            entries: BTreeMap::new(),
-        });
+        let made = self
+            .made
+            .entry(place.clone())
+            .or_insert_with(|| PlaceholderObject {
+                purpose,
+                entries: BTreeMap::new(),
+            });
         let before = made.entries.len();
         let values = entries.values().filter(|value| value.starts_with(MARK));
         self.refused.add_placeholders(values.cloned());
@@ -163,7 +166,7 @@ impl Values {
 }
 
 /// The objects that need an object, by hub and needed object.
-pub type Users = BTreeMap<(String, Place), BTreeSet<String>>;
+pub type Users = BTreeMap<(String, NeededObject), BTreeSet<String>>;
 
 /// Returns the needed objects with the objects that need them.
 pub fn users(objects: &Objects) -> Users {

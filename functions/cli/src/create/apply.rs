@@ -1,7 +1,7 @@
 //! Applies objects to a hub, and waits until they are ready.
 
 use super::Common;
-use super::object::{End, NewObject};
+use super::object::{AwaitedState, NewObject};
 use super::secret::Secret;
 use crate::error::Error;
 use crate::hub::{MANAGER, apply_as, resource};
@@ -57,22 +57,22 @@ impl Hub {
             Change::Updated => "updated",
         };
         term::success(&format!("{noun} {verb}"));
-        if new.end == End::Stored {
+        if new.end == AwaitedState::Stored {
             term::success(&format!("{noun} {} is ready", object.name()));
             return Ok(());
         }
         term::waiting(&format!("waiting for {noun} reconciliation"));
         let object = self.until_ready(&resource, &object).await?;
         match new.end {
-            End::Fetched => {
+            AwaitedState::Fetched => {
                 term::success(&format!("{noun} reconciliation completed"));
                 term::success(&format!("fetched revision: {}", revision(&object)));
             }
-            End::Applied => {
+            AwaitedState::Applied => {
                 term::success(&format!("{noun} {} is ready", object.name()));
                 term::success(&format!("applied revision {}", revision(&object)));
             }
-            End::Stored => {}
+            AwaitedState::Stored => {}
         }
         Ok(())
     }
@@ -113,7 +113,7 @@ impl Hub {
         let is_other_role = |live: &&Object| live.pointer(role) != object.pointer(role);
         if let Some(live) = live.as_ref().filter(is_other_role) {
             // The role of a binding is immutable: delete the binding first.
-            let applier = Applier::new(cluster, Strategy::forced(MANAGER));
+            let applier = Applier::new(cluster, Strategy::forcing(MANAGER));
             let deletion = applier.delete(&resource, live, "Background", &|_| false);
             deletion.await?;
         }

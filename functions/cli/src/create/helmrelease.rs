@@ -1,7 +1,7 @@
 //! `driftless create helmrelease`.
 
 use super::flags::{self, List, NonEmpty as _, Reference, Time, items};
-use super::object::{End, Fields, NewObject, object};
+use super::object::{AwaitedState, Fields, NewObject, object};
 use super::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;
@@ -126,7 +126,7 @@ impl Args {
         Ok(NewObject {
             object: object("helm.toolkit.fluxcd.io/v2", "HelmRelease", metadata, spec),
             noun: "HelmRelease",
-            end: End::Applied,
+            end: AwaitedState::Applied,
         })
     }
 

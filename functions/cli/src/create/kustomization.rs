@@ -1,7 +1,7 @@
 //! `driftless create kustomization`.
 
 use super::flags::{self, List, NonEmpty as _, Reference, Time, items};
-use super::object::{End, Fields, NewObject, object};
+use super::object::{AwaitedState, Fields, NewObject, object};
 use super::{Common, Named};
 use crate::accepted::{Accepted, Flags, value};
 use crate::error::{EXIT_CODES, Error};
@@ -132,7 +132,7 @@ impl Args {
                 spec,
             ),
             noun: "Kustomization",
-            end: End::Applied,
+            end: AwaitedState::Applied,
         })
     }
 

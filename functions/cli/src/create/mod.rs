@@ -8,9 +8,9 @@ mod names;
 mod notification;
 mod object;
 mod secret;
-mod served;
 mod source;
 mod tenant;
+mod unserved;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
@@ -34,7 +34,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), args_override_self = true)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    command: CreateCommand,
     #[command(flatten, next_help_heading = "Options of every create")]
     common: Common,
 }
@@ -77,7 +77,7 @@ struct Named {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum CreateCommand {
     Tenant(tenant::Args),
     Source(source::Args),
     #[command(alias = "ks")]
@@ -112,7 +112,7 @@ impl Common {
     /// Without `--export`, fails for an object that driftless does not serve, before it or its
     /// Secret is created.
     fn export(&self, object: &Value) -> Result<bool, Error> {
-        let unserved = served::unserved(object);
+        let unserved = unserved::unserved(object);
         if self.export {
             if let Some(reason) = unserved {
                 term::failure(&format!("not served: {reason}"));
@@ -131,14 +131,14 @@ impl Common {
 /// Runs the command.
 pub async fn run(args: Args) -> Result<(), Error> {
     let common = &args.common;
-    match args.what {
-        What::Tenant(args) => args.run(common).await,
-        What::Source(args) => args.run(common).await,
-        What::Kustomization(args) => common.finish(args.build(common)?).await,
-        What::Helmrelease(args) => common.finish(args.build(common)?).await,
-        What::Secret(args) => args.run(common).await,
-        What::Receiver(args) => common.export(&args.build(common)?).map(drop),
-        What::Alert(args) => common.export(&args.build(common)?).map(drop),
-        What::AlertProvider(args) => common.export(&args.build(common)?).map(drop),
+    match args.command {
+        CreateCommand::Tenant(args) => args.run(common).await,
+        CreateCommand::Source(args) => args.run(common).await,
+        CreateCommand::Kustomization(args) => common.finish(args.build(common)?).await,
+        CreateCommand::Helmrelease(args) => common.finish(args.build(common)?).await,
+        CreateCommand::Secret(args) => args.run(common).await,
+        CreateCommand::Receiver(args) => common.export(&args.build(common)?).map(drop),
+        CreateCommand::Alert(args) => common.export(&args.build(common)?).map(drop),
+        CreateCommand::AlertProvider(args) => common.export(&args.build(common)?).map(drop),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::flags::{List, items};
 
 /// The maximum length of a name and of a label's value, in bytes.
-const LONGEST: usize = 63;
+const MAX_LABEL_LENGTH: usize = 63;
 /// The maximum length of the prefix of a label's key, in bytes.
 const LONGEST_PREFIX: usize = 253;
 
@@ -15,14 +15,14 @@ const LONGEST_PREFIX: usize = 253;
 pub fn object_name(name: &str) -> Result<String, String> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
-    let valid = (1..=LONGEST).contains(&bytes.len())
+    let valid = (1..=MAX_LABEL_LENGTH).contains(&bytes.len())
         && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
         && bytes.first().is_some_and(|byte| inner(*byte))
         && bytes.last().is_some_and(|byte| inner(*byte));
     match valid {
         true => Ok(name.to_owned()),
         false => Err(format!(
-            "name '{name}' is invalid, it should adhere to standard defined in RFC 1123: at most {LONGEST} lower-case letters, \
+            "name '{name}' is invalid, it should adhere to standard defined in RFC 1123: at most {MAX_LABEL_LENGTH} lower-case letters, \
              digits and '-', with a letter or digit at both ends"
         )),
     }
@@ -67,8 +67,8 @@ fn part(text: &str) -> Result<(), String> {
     let bytes = text.as_bytes();
     let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     match edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(inner) {
-        true if bytes.len() <= LONGEST => Ok(()),
-        true => Err(format!("must be no more than {LONGEST} characters")),
+        true if bytes.len() <= MAX_LABEL_LENGTH => Ok(()),
+        true => Err(format!("must be no more than {MAX_LABEL_LENGTH} characters")),
         false => Err(
             "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
              character"

@@ -12,12 +12,12 @@ pub struct NewObject {
     /// The name of its kind in messages.
     pub noun: &'static str,
     /// The state that the command waits for.
-    pub end: End,
+    pub end: AwaitedState,
 }
 
 /// The state of an applied object that a command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum AwaitedState {
     /// A source that is ready and has an artifact.
     Fetched,
     /// An object that is ready and has applied a revision.

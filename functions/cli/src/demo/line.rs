@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_and_no_row_is_too_wide() {
+    fn wrapping_keeps_each_word_and_the_width() {
         let text =
             "Kustomization/ns/näme 世界世界世界 \u{1b}[31m https://example.com/a/b?c=d\nlast";
         let want: String = term::plain(text).split_whitespace().collect();

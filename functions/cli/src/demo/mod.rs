@@ -13,7 +13,7 @@ use crate::check::StandIns;
 use crate::embedded::{Row, State, World};
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet::{self, Fleet};
-use crate::serve::{End, log, metrics::Metrics, worker};
+use crate::serve::{StopSignals, log, metrics::Metrics, worker};
 use crate::term::{self, Mark};
 use clap::ValueEnum;
 use driftless_adapters::aws::S3Buckets;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use watch::Watch;
-use worker::Shared;
+use worker::ServerState;
 
 const EXAMPLES: &str = "Examples:
   driftless demo                       # stays up: edit driftless-demo/fleet, look with kubectl
@@ -41,10 +41,10 @@ status of workloads is simulated as if all pods ran.";
 /// The interval of checks for changes.
 const POLL: Duration = Duration::from_millis(50);
 /// The idle time after which objects that are not ready count as failed.
-const QUIET: Duration = Duration::from_secs(3);
+const IDLE_UNTIL_FAILED: Duration = Duration::from_secs(3);
 /// The idle time after which a directory's content is a commit, and stand-ins of the fleet are
 /// created.
-const SETTLED: Duration = Duration::from_millis(150);
+const IDLE_UNTIL_COMMIT: Duration = Duration::from_millis(150);
 /// The interval of sweeps.
 const SWEEP: Duration = Duration::from_secs(60);
 const WORKERS: usize = 8;
@@ -92,7 +92,7 @@ pub fn run(args: Args) -> Result<(), Error> {
 }
 
 async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
-    let mut end = End::new()?;
+    let mut end = StopSignals::new()?;
     let (fleet, directory) = prepare(args).await?;
     let queue = LocalQueue::new(100_000);
     let mut world = World::start(
@@ -108,7 +108,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         Some(_) => Some(StandIns::new(fleet, &mut world)?),
         None => None,
     };
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ServerState {
         ports: world.ports.clone(),
         queue,
         metrics: Metrics::default(),
@@ -116,7 +116,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     let workers = worker::workers(&shared, WORKERS);
     let names: Vec<&str> = world.hubs.iter().map(|hub| hub.name.as_str()).collect();
     let timer = worker::timer(&shared, &names, SWEEP);
-    let show = Show {
+    let show = DemoOutput {
         args,
         directory: &directory,
         world: &world,
@@ -139,7 +139,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
 async fn prepare(args: &Args) -> Result<(Fleet, PathBuf), Error> {
     if let Some(directory) = &args.fleet {
         return Ok((
-            args.options.open(directory, SETTLED).await?,
+            args.options.open(directory, IDLE_UNTIL_COMMIT).await?,
             directory.clone(),
         ));
     }
@@ -152,11 +152,11 @@ async fn prepare(args: &Args) -> Result<(Fleet, PathBuf), Error> {
         fleet::write_sample(&directory)?;
         term::success(&format!("wrote the sample fleet into {shown}"));
     }
-    Ok((Fleet::sample(&directory, SETTLED)?, directory))
+    Ok((Fleet::sample(&directory, IDLE_UNTIL_COMMIT)?, directory))
 }
 
 /// The output on the terminal.
-struct Show<'a> {
+struct DemoOutput<'a> {
     args: &'a Args,
     directory: &'a Path,
     world: &'a World,
@@ -167,7 +167,7 @@ struct Show<'a> {
     screen: Screen,
 }
 
-impl Show<'_> {
+impl DemoOutput<'_> {
     async fn run(mut self) -> Result<(), Error> {
         let start = Instant::now();
         let (mut rows, mut changed, mut synced) = (Vec::new(), start, None);
@@ -187,7 +187,7 @@ impl Show<'_> {
                 kubeconfig = kubeconfigs::write(&self.args.dir, self.world)?;
                 known = remotes;
             }
-            let is_quiet = changed.elapsed() >= SETTLED && took_up != changed;
+            let is_quiet = changed.elapsed() >= IDLE_UNTIL_COMMIT && took_up != changed;
             if is_quiet && let Some(stand_ins) = &mut self.stand_ins {
                 took_up = changed;
                 if stand_ins.add(self.world).await? {
@@ -196,7 +196,8 @@ impl Show<'_> {
             }
             let ready = !rows.is_empty() && rows.iter().all(|row| row.state == State::Ready);
             let took = start.elapsed();
-            let is_over = ready || changed.elapsed() >= QUIET || took >= self.args.timeout;
+            let is_over =
+                ready || changed.elapsed() >= IDLE_UNTIL_FAILED || took >= self.args.timeout;
             // The rights of Tenants' owners fail without an object that is not ready.
             if is_over
                 && self.args.once

@@ -11,22 +11,22 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The time that an object must be not ready before a line reports it: most such states are short.
-const PASSING: Duration = Duration::from_millis(400);
+const REPORT_DELAY: Duration = Duration::from_millis(400);
 /// The size of a terminal that does not report one.
-const USUAL: Size = (24, 80);
+const DEFAULT_SIZE: Size = (24, 80);
 /// The smallest size of the drawing.
-const LEAST: Size = (4, 10);
+const MIN_SIZE: Size = (4, 10);
 
 /// The output for the state of the fleet.
 pub enum Screen {
     /// A tree, on a terminal.
-    Live(Live),
+    Live(LiveTree),
     /// Lines for what changed.
     Lines(Lines),
 }
 
 /// A tree, and the lines below it.
-pub struct Live {
+pub struct LiveTree {
     term: Term,
     region: Region<Term>,
     drawn: Option<(Size, Vec<Row>, Vec<Line>)>,
@@ -35,11 +35,11 @@ pub struct Live {
 /// The printed lines of each object, and the time of the last change.
 #[derive(Default)]
 pub struct Lines {
-    objects: BTreeMap<(String, ObjectRef), Known>,
+    objects: BTreeMap<(String, ObjectRef), ObjectLines>,
     is_footer_printed: bool,
 }
 
-struct Known {
+struct ObjectLines {
     text: Vec<String>,
     since: Instant,
     is_printed: bool,
@@ -52,7 +52,7 @@ impl Screen {
         if is_shared || !term::draws() {
             return Self::Lines(Lines::default());
         }
-        Self::Live(Live {
+        Self::Live(LiveTree {
             term: Term::stderr(),
             region: Region::new(Term::stderr()),
             drawn: None,
@@ -69,11 +69,13 @@ impl Screen {
     }
 }
 
-impl Live {
+impl LiveTree {
     fn draw(&mut self, rows: &[Row], footer: &[Line]) {
         let reported = self.term.size_checked();
-        let (height, columns) = reported.filter(|size| *size != (0, 0)).unwrap_or(USUAL);
-        let size = (height.max(LEAST.0), columns.max(LEAST.1));
+        let (height, columns) = reported
+            .filter(|size| *size != (0, 0))
+            .unwrap_or(DEFAULT_SIZE);
+        let size = (height.max(MIN_SIZE.0), columns.max(MIN_SIZE.1));
         let is_drawn = self.drawn.as_ref().is_some_and(|(of, tree, below)| {
             *of == size && tree.as_slice() == rows && below.as_slice() == footer
         });
@@ -112,11 +114,11 @@ impl Lines {
         text.extend(row.findings.iter().map(ToString::to_string));
         let key = (row.hub.clone(), row.id.clone());
         let known = self.objects.entry(key);
-        let known = known.or_insert_with(|| Known::new(text.clone()));
+        let known = known.or_insert_with(|| ObjectLines::new(text.clone()));
         if known.text != text {
-            *known = Known::new(text);
+            *known = ObjectLines::new(text);
         }
-        let passing = row.state != State::Ready && known.since.elapsed() < PASSING;
+        let passing = row.state != State::Ready && known.since.elapsed() < REPORT_DELAY;
         if known.is_printed || passing || row.state == State::Progressing {
             return;
         }
@@ -126,7 +128,7 @@ impl Lines {
     }
 }
 
-impl Known {
+impl ObjectLines {
     fn new(text: Vec<String>) -> Self {
         Self {
             text,

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The oldest Kubernetes version that driftless is tested with: it has server-side apply, CEL in
 /// definitions and selectable fields.
-const OLDEST: (u64, u64) = (1, 31);
+const MIN_VERSION: (u64, u64) = (1, 31);
 /// The highest accepted difference of a cluster's clock, which is compared with times of
 /// annotations, leases and tokens.
 const SKEW: Duration = Duration::from_secs(30);
@@ -56,9 +56,9 @@ fn version(found: &str, of: &str, report: &mut Report) {
     let check = format!("{of}: version");
     let plain = found.strip_prefix('v').unwrap_or(found);
     let mut parts = plain.split(['.', '-', '+']).map(str::parse::<u64>);
-    let (oldest, minor) = OLDEST;
+    let (oldest, minor) = MIN_VERSION;
     match (parts.next(), parts.next()) {
-        (Some(Ok(a)), Some(Ok(b))) if (a, b) < OLDEST => {
+        (Some(Ok(a)), Some(Ok(b))) if (a, b) < MIN_VERSION => {
             let next =
                 format!("driftless is tested with {oldest}.{minor} and later: upgrade the cluster");
             report.fail(&check, found, &next);

@@ -88,6 +88,6 @@ async fn apply(judge: &dyn Cluster, object: Value) -> Result<Object> {
     let resource = judge.resource(&gvk).await?;
     let resource =
         resource.ok_or_else(|| invalid(format!("{} is not served", gvk.api_version())))?;
-    let applier = Applier::new(judge, Strategy::forced(USER));
+    let applier = Applier::new(judge, Strategy::forcing(USER));
     applier.apply(&resource, &object).await
 }

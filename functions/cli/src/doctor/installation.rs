@@ -9,7 +9,7 @@ use driftless_adapters::config::{self, Config};
 use driftless_core::flux::{FluxKind, GitRepository};
 use driftless_core::functions;
 use driftless_core::hub::{self, Hub};
-use driftless_core::ports::{GitAuth, Ports, Precondition, Put};
+use driftless_core::ports::{GitAuth, Ports, Precondition, PutOutcome};
 use driftless_core::webhook;
 
 /// The key of the object that probes conditional writes.
@@ -185,9 +185,9 @@ async fn bucket(ports: &Ports, report: &mut Report) {
         blobs.delete(PROBE).await?;
         Ok((first, second))
     };
-    let results: driftless_core::ports::Result<(Put, Put)> = results.await;
+    let results: driftless_core::ports::Result<(PutOutcome, PutOutcome)> = results.await;
     match results {
-        Ok((Put::Done(_), Put::PreconditionFailed)) => {
+        Ok((PutOutcome::Done(_), PutOutcome::PreconditionFailed)) => {
             report.pass("bucket", "writable, with conditional writes");
         }
         Ok(_) => report.fail(

@@ -3,7 +3,7 @@
 //! token.
 
 use super::World;
-use super::stand_in::{MANAGER, Made, StandIn, apply, stand_in};
+use super::stand_in::{MANAGER, StandIn, StandInKind, apply, stand_in};
 use crate::error::Error;
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The lifetime of a token.
-const LIFE: Duration = Duration::from_secs(15 * 60);
+const TOKEN_LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 /// Cloud providers that know the clusters described by ConfigMaps.
 #[derive(Default)]
@@ -75,7 +75,7 @@ fn gke(cluster: &GkeCluster) -> String {
 fn token(now: Duration) -> Token {
     Token {
         secret: Secret::new("stand-in"),
-        expires: now + LIFE,
+        expires: now + TOKEN_LIFETIME,
     }
 }
 
@@ -202,7 +202,7 @@ impl World {
         self.lock().addresses.insert(server, cluster.name.clone());
         self.lock().places.insert(place, cluster.name.clone());
         self.admit(hub, one, &cluster.name).await?;
-        let made = Made::Cluster(cluster.name);
+        let made = StandInKind::Cluster(cluster.name);
         Ok(Some(stand_in(&hub.settings.name, id, missing, made)))
     }
 

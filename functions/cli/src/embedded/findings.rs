@@ -2,7 +2,7 @@
 
 use super::{Row, World};
 use crate::error::Error;
-use crate::fleet::{Build, Files, Place};
+use crate::fleet::{Build, Files, Location};
 use crate::ready::shorten;
 use driftless_core::flux::{FluxKind, GitReference, GitRepository, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock, PoisonError};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// The file, and the line if it is known.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     /// The error without the place.
     pub message: String,
 }
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// Searches the files of all directories for an object.
-    fn place_of(&self, id: &ObjectId, message: &str) -> Option<Place> {
+    fn place_of(&self, id: &ObjectId, message: &str) -> Option<Location> {
         self.git.trees().into_iter().find_map(|(root, tree)| {
             let files = self.files_of(&root, tree);
             let place = files.of_object(&Build::of("."), id, message)?;
@@ -187,7 +187,7 @@ impl World {
 
 impl Finding {
     /// Shortens a message, and adds a hint to that of a variable without a value.
-    fn new(place: Option<Place>, message: &str) -> Self {
+    fn new(place: Option<Location>, message: &str) -> Self {
         let hint = match message.contains("variable not set (strict mode)") {
             true => {
                 "; give it a value or a default, ${NAME:=default}; Flux before 2.9 replaces it with an empty string, and so does the feature gate StrictPostBuildSubstitutions=false"

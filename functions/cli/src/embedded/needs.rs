@@ -9,14 +9,14 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
     /// The referenced object.
-    pub object: Place,
+    pub object: NeededObject,
     /// The use that the Flux object has for it.
     pub purpose: Purpose,
 }
 
 /// The reference to an object on the hub.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct NeededObject {
     /// `Secret`, `ConfigMap` or `ServiceAccount`.
     pub kind: &'static str,
     /// The namespace of the object.
@@ -25,7 +25,7 @@ pub struct Place {
     pub name: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for NeededObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
     }
@@ -109,7 +109,7 @@ struct Names<'a> {
 impl Names<'_> {
     fn need(&self, kind: &'static str, name: &str, purpose: Purpose) -> Need {
         Need {
-            object: Place {
+            object: NeededObject {
                 kind,
                 namespace: self.namespace.to_owned(),
                 name: name.to_owned(),

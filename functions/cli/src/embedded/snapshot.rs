@@ -9,7 +9,7 @@ use driftless_core::flux::{
 use driftless_core::health::{self, Health};
 use driftless_core::hub::Hub;
 use driftless_core::inventory::Inventory;
-use driftless_core::kustomization::live::{OWNER_NAME, OWNER_NAMESPACE};
+use driftless_core::kustomization::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
 use driftless_core::target::{self, Target};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use serde_json::Value;
@@ -71,7 +71,7 @@ impl State {
 }
 
 /// An object that a Kustomization applied.
-pub struct Applied {
+pub struct AppliedObject {
     /// Its group, kind, namespace and name.
     pub id: ObjectId,
     /// Its health: `Current`, `InProgress`, `NotFound` and so on.
@@ -168,7 +168,7 @@ impl World {
     ///
     /// # Errors
     /// A server refuses a request.
-    pub async fn applied(&self, row: &Row) -> Result<Vec<Applied>, Error> {
+    pub async fn applied(&self, row: &Row) -> Result<Vec<AppliedObject>, Error> {
         if row.inventory.is_empty() {
             return Ok(Vec::new());
         }
@@ -198,7 +198,7 @@ impl World {
                 Some(live) => health::assess(&live, now)
                     .map_or(Health::Unknown, |assessment| assessment.status),
             };
-            all.push(Applied {
+            all.push(AppliedObject {
                 id: id.clone(),
                 health: health.to_string(),
             });

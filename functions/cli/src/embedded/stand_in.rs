@@ -3,7 +3,7 @@
 //! kubeconfig an embedded remote cluster.
 
 use super::World;
-use super::needs::{self, Place, Purpose};
+use super::needs::{self, NeededObject, Purpose};
 use crate::error::Error;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_apiserver::User;
@@ -32,12 +32,12 @@ pub struct StandIn {
     /// The missing object: `Secret/NAMESPACE/NAME` or `ConfigMap/NAMESPACE/NAME`.
     pub reference: String,
     /// The kind of stand-in.
-    pub kind: Made,
+    pub kind: StandInKind,
 }
 
 /// The kind of a stand-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum StandInKind {
     /// An embedded API server of this name, and a kubeconfig for it.
     Cluster(String),
     /// The keys of `--sops-key`, or none.
@@ -87,8 +87,8 @@ impl World {
             };
             if made {
                 let kind = match need.purpose {
-                    Purpose::Keys => Made::Keys,
-                    _ => Made::Login,
+                    Purpose::Keys => StandInKind::Keys,
+                    _ => StandInKind::Login,
                 };
                 all.push(stand_in(
                     &hub.settings.name,
@@ -142,7 +142,7 @@ impl World {
             (None, Some(map)) => return self.config_map_cluster(hub, id, one, &map.name).await,
             _ => return Ok(None),
         };
-        let secret = Place {
+        let secret = NeededObject {
             kind: "Secret",
             namespace: id.namespace.clone(),
             name: reference.name.clone(),
@@ -174,7 +174,7 @@ impl World {
                 .add_open(&server, &cluster.server, User::admin(MANAGER));
             self.lock().places.insert(place, name.clone());
             self.admit(hub, one, &name).await?;
-            let made = Made::Cluster(name);
+            let made = StandInKind::Cluster(name);
             return Ok(Some(stand_in(&hub.settings.name, id, missing, made)));
         }
         let cluster = self.remote(&name).await?;
@@ -182,7 +182,7 @@ impl World {
         create(hub, &secret, json!(data)).await?;
         self.lock().places.insert(place, name.clone());
         self.admit(hub, one, &name).await?;
-        let made = Made::Cluster(name);
+        let made = StandInKind::Cluster(name);
         Ok(Some(stand_in(&hub.settings.name, id, missing, made)))
     }
 
@@ -211,7 +211,7 @@ impl World {
     ///
     /// # Errors
     /// The server refuses the request.
-    pub async fn has(&self, hub: &str, place: &Place) -> Result<bool, Error> {
+    pub async fn has(&self, hub: &str, place: &NeededObject) -> Result<bool, Error> {
         Ok(find(&self.hub(hub).await?, place).await?.is_some())
     }
 
@@ -219,7 +219,7 @@ impl World {
     ///
     /// # Errors
     /// The server refuses the request.
-    pub async fn put(&self, hub: &str, place: &Place, data: Value) -> Result<(), Error> {
+    pub async fn put(&self, hub: &str, place: &NeededObject, data: Value) -> Result<(), Error> {
         self.give(hub, &made_up(place, data)?).await
     }
 
@@ -332,7 +332,12 @@ pub(super) async fn artifact(hub: &Hub, url: &str) -> Result<(), Error> {
     apply(hub.cluster.as_ref(), &repository).await
 }
 
-pub(super) fn stand_in(hub: &str, object: &ObjectRef, reference: String, kind: Made) -> StandIn {
+pub(super) fn stand_in(
+    hub: &str,
+    object: &ObjectRef,
+    reference: String,
+    kind: StandInKind,
+) -> StandIn {
     StandIn {
         hub: hub.to_owned(),
         object: object.clone(),
@@ -352,7 +357,7 @@ fn binding(namespace: &str, account: &str) -> Result<Object, Error> {
     Object::new(binding).map_err(Error::new)
 }
 
-async fn login(hub: &Hub, place: &Place, kind: FluxKind) -> Result<bool, Error> {
+async fn login(hub: &Hub, place: &NeededObject, kind: FluxKind) -> Result<bool, Error> {
     let data = match kind {
         FluxKind::Bucket => json!({"accesskey": "stand-in", "secretkey": "stand-in"}),
         _ => json!({"username": "git", "password": "stand-in"}),
@@ -361,12 +366,12 @@ async fn login(hub: &Hub, place: &Place, kind: FluxKind) -> Result<bool, Error> 
 }
 
 /// Reads an object of the hub.
-async fn find(hub: &Hub, place: &Place) -> Result<Option<Object>, Error> {
+async fn find(hub: &Hub, place: &NeededObject) -> Result<Option<Object>, Error> {
     Ok(credentials::read(hub, place.kind, &place.namespace, &place.name).await?)
 }
 
 /// Creates a missing object, a Secret with this data. Returns whether it did.
-async fn create(hub: &Hub, place: &Place, data: Value) -> Result<bool, Error> {
+async fn create(hub: &Hub, place: &NeededObject, data: Value) -> Result<bool, Error> {
     if find(hub, place).await?.is_some() {
         return Ok(false);
     }
@@ -374,8 +379,8 @@ async fn create(hub: &Hub, place: &Place, data: Value) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn made_up(place: &Place, data: Value) -> Result<Object, Error> {
-    let Place {
+fn made_up(place: &NeededObject, data: Value) -> Result<Object, Error> {
+    let NeededObject {
         kind,
         namespace,
         name,
@@ -394,7 +399,7 @@ pub(super) async fn apply(cluster: &dyn ports::Cluster, object: &Object) -> Resu
     let resource: Option<Resource> = cluster.resource(&gvk).await?;
     let resource =
         resource.ok_or_else(|| Error::new(format!("the cluster does not serve {}", gvk.kind)))?;
-    let applier = Applier::new(cluster, Strategy::forced(MANAGER));
+    let applier = Applier::new(cluster, Strategy::forcing(MANAGER));
     applier.apply(&resource, object).await?;
     Ok(())
 }

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use driftless_adapters::git::DirectoryGit;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{
-    Charts, Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, Layer, Manifest, PortError,
-    Referrer, Result, Validator,
+    Charts, Connection, DownloadOutcome, ErrorKind, FetchLimits, Git, GitAuth, Layer, Manifest,
+    PortError, Referrer, Result, Validator,
 };
 use driftless_core::source::archive;
 use driftless_manifest::yaml::{self, Limits};
@@ -178,8 +178,8 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
 }
 
-fn body(bytes: Bytes) -> Fetched {
-    Fetched::Body {
+fn body(bytes: Bytes) -> DownloadOutcome {
+    DownloadOutcome::Body {
         bytes,
         validator: Validator::default(),
     }
@@ -212,7 +212,7 @@ impl Charts for DirectoryCharts {
         connection: &Connection,
         known: &Validator,
         limit: u64,
-    ) -> Result<Fetched> {
+    ) -> Result<DownloadOutcome> {
         if let Some((repository, file)) = url.rsplit_once('/')
             && let Some(charts) = self.charts(repository).await?
         {
@@ -231,7 +231,12 @@ impl Charts for DirectoryCharts {
         self.others.get(url, connection, known, limit).await
     }
 
-    async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
+    async fn file(
+        &self,
+        url: &str,
+        connection: &Connection,
+        limit: u64,
+    ) -> Result<DownloadOutcome> {
         self.others.file(url, connection, limit).await
     }
 

@@ -15,14 +15,14 @@ const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
 
 /// A file or directory, and a line of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Location {
     /// The path, relative to the working directory if it is below it.
     pub file: PathBuf,
     /// The line, from 1, if it is known.
     pub line: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
         match self.line {
@@ -70,15 +70,15 @@ impl Files {
     }
 
     /// Returns the place of a file or directory.
-    pub fn place_in(root: &Path, path: &TreePath) -> Place {
-        Place {
+    pub fn place_in(root: &Path, path: &TreePath) -> Location {
+        Location {
             file: relative(root).join(path.as_str()),
             line: None,
         }
     }
 
     /// Splits `FILE:LINE:COLUMN: MESSAGE` or `FILE: MESSAGE` into the place and the message.
-    pub fn of_message<'m>(&self, message: &'m str) -> Option<(Place, &'m str)> {
+    pub fn of_message<'m>(&self, message: &'m str) -> Option<(Location, &'m str)> {
         static FORM: LazyLock<Option<Regex>> =
             LazyLock::new(|| Regex::new(r"(?s)^([^:\n]+?)(?::(\d+))?(?::\d+)?: (.*)$").ok());
         let found = FORM.as_ref()?.captures(message)?;
@@ -111,7 +111,7 @@ impl Files {
 
     /// Returns the place in a patch that a kustomization refuses: `patch: FILE: ...`, with
     /// `FILE:LINE:` in it for an invalid file.
-    fn of_patch(&self, text: &str) -> Option<Place> {
+    fn of_patch(&self, text: &str) -> Option<Location> {
         let rest = text.strip_prefix("patch: ")?;
         let file = rest.split([':', ' ']).next()?;
         let path = TreePath::new(file).ok()?;
@@ -127,14 +127,14 @@ impl Files {
     /// a name with a prefix, suffix, hash or variable by the name in the file. Among several, such
     /// as an object and its patches, it prefers one that the build reads, in a file that contains
     /// what the message is about, and the one nearest to the build's directory.
-    pub fn of_object(&self, build: &Build, id: &ObjectId, message: &str) -> Option<Place> {
+    pub fn of_object(&self, build: &Build, id: &ObjectId, message: &str) -> Option<Location> {
         let read = build_files::files(self, self.tree.index(), build);
         let is_missing = message.contains("Required value");
         let words = match is_missing {
             true => BTreeSet::new(),
             false => words(message, id),
         };
-        let mut best: Option<(Score, Place)> = None;
+        let mut best: Option<(Score, Location)> = None;
         for (path, _) in self.tree.index().iter() {
             let content = self
                 .tree
@@ -165,7 +165,7 @@ impl Files {
     /// Returns the place of the field that a message mentions (`.spec.replicas: expected ...`,
     /// `spec.selector: Required value`), as far as the object at a place has it; else the object's
     /// own place.
-    pub fn of_field(&self, object: Place, message: &str) -> Place {
+    pub fn of_field(&self, object: Location, message: &str) -> Location {
         static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
             Regex::new(
                 r"\b(?:spec|metadata|data|stringData|rules|subjects|roleRef)(?:\.[A-Za-z][A-Za-z0-9]*)+|\s\.[A-Za-z][A-Za-z0-9]*:",
@@ -175,7 +175,7 @@ impl Files {
         let found = FIELD.as_ref().and_then(|field| field.find(message));
         let path = found.map(|path| path.as_str().trim_start().trim_matches(['.', ':']));
         let line = path.and_then(|path| self.line_of_path(&object, path, message));
-        Place {
+        Location {
             line: line.or(object.line),
             ..object
         }
@@ -183,7 +183,7 @@ impl Files {
 
     /// Returns the line of the last key of a path that exists, or of the named list entry that the
     /// message mentions.
-    fn line_of_path(&self, object: &Place, fields: &str, message: &str) -> Option<usize> {
+    fn line_of_path(&self, object: &Location, fields: &str, message: &str) -> Option<usize> {
         let path = object.file.strip_prefix(&self.root).ok()?.to_str()?;
         let documents = self.documents(&TreePath::new(path).ok()?);
         let mut documents = documents
@@ -308,8 +308,8 @@ impl Files {
         found.map(|node| node.line)
     }
 
-    fn place(&self, path: &TreePath, line: Option<usize>) -> Place {
-        Place {
+    fn place(&self, path: &TreePath, line: Option<usize>) -> Location {
+        Location {
             file: self.root.join(path.as_str()),
             line,
         }
@@ -537,7 +537,7 @@ mod tests {
         assert_eq!(scaler("apps/c"), "/fleet/components/scale/scaler.yaml:4");
         assert_eq!(scaler("apps/d"), "/fleet/apps/d/scaler.yaml:1");
         let field = |message: &str| {
-            let object = Place {
+            let object = Location {
                 file: PathBuf::from("/fleet/a/web.yaml"),
                 line: Some(5),
             };

@@ -3,7 +3,7 @@
 mod build_files;
 mod directories;
 pub mod encrypted;
-mod find;
+mod hubs;
 mod locate;
 mod open;
 mod origin;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub use build_files::Build;
 pub use directories::DirectoryCharts;
-pub use locate::{Files, Place};
+pub use locate::{Files, Location};
 pub use open::Options;
 pub use origin::of as origin_of;
 pub use sample::write as write_sample;

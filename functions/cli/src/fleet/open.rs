@@ -1,6 +1,6 @@
 //! Opens a fleet repository that the user has in a directory.
 
-use super::find::{Documents, Found, plans};
+use super::hubs::{Documents, FleetFacts, plans};
 use super::{Fleet, HubPlan, encrypted, origin};
 use crate::error::Error;
 use driftless_adapters::git::DirectoryGit;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The URL of a repository whose URL is not known.
-const NOWHERE: &str = "https://fleet.internal/this/repository";
+const PLACEHOLDER_URL: &str = "https://fleet.internal/this/repository";
 
 /// Options about the fleet repository and what replaces external services.
 #[derive(clap::Args)]
@@ -127,7 +127,7 @@ impl Options {
         dir: &Path,
         quiet: Duration,
         documents: &Documents<'_>,
-        found: Found,
+        found: FleetFacts,
         workspace: Option<&Workspace>,
     ) -> Result<Fleet, Error> {
         let hubs = self.hubs(dir, documents, found.hubs)?;
@@ -148,7 +148,7 @@ impl Options {
             (Some(url), origin, _) => (url.clone(), origin.map(|origin| origin.1)),
             (None, Some((url, branch)), _) => (url, Some(branch)),
             (None, None, Some(url)) => (url.clone(), None),
-            (None, None, None) => (NOWHERE.to_owned(), None),
+            (None, None, None) => (PLACEHOLDER_URL.to_owned(), None),
         };
         if let Some(artifact) = &found.artifact {
             git = git.with(artifact, None, dir)?;
@@ -347,13 +347,13 @@ fn is_directory(path: &str, files: &FileTree) -> bool {
 
 /// Reads the files of a directory as a source does, with its exclusions.
 async fn files(dir: &Path) -> Result<FileTree, Error> {
-    let git = DirectoryGit::new(Duration::ZERO).with(NOWHERE, None, dir)?;
+    let git = DirectoryGit::new(Duration::ZERO).with(PLACEHOLDER_URL, None, dir)?;
     let auth = GitAuth::Anonymous;
     let commit = git
-        .resolve(NOWHERE, &GitReference::default(), &auth, None)
+        .resolve(PLACEHOLDER_URL, &GitReference::default(), &auth, None)
         .await?;
     Ok(git
-        .fetch(NOWHERE, &commit, &auth, FetchLimits::default())
+        .fetch(PLACEHOLDER_URL, &commit, &auth, FetchLimits::default())
         .await?)
 }
 

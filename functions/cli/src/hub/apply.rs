@@ -32,7 +32,7 @@ pub async fn apply_as(
     object: &Object,
     dry_run: bool,
 ) -> Result<Object, Error> {
-    let applier = Applier::new(cluster, Strategy::forced(MANAGER));
+    let applier = Applier::new(cluster, Strategy::forcing(MANAGER));
     Ok(match dry_run {
         true => applier.dry_run(resource, object).await?,
         false => applier.apply(resource, object).await?,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// The extension of a cluster's entry with the settings of the plugin.
 const SETTINGS: &str = "client.authentication.k8s.io/exec";
 /// The fields of the other credentials that a user may have instead.
-const OTHERS: [&str; 5] = [
+const OTHER_CREDENTIAL_FIELDS: [&str; 5] = [
     "token",
     "username",
     "password",
@@ -38,7 +38,7 @@ pub fn take(text: Vec<u8>) -> Result<(Vec<u8>, Option<Plugin>), Error> {
         return Ok((text, None));
     };
     let is_set = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
-    if let Some(other) = OTHERS
+    if let Some(other) = OTHER_CREDENTIAL_FIELDS
         .iter()
         .find(|name| user.get(**name).is_some_and(is_set))
     {

@@ -4,7 +4,7 @@ use super::checkout::{Checkout, ENV_NAME};
 use super::environment;
 use super::kubeconfig::SecretPlace;
 use super::manifests::Api;
-use super::resources::{self, At, kustomization};
+use super::resources::{self, EntryPosition, kustomization};
 use crate::error::Error;
 use driftless_core::flux::FLUX_SYSTEM;
 
@@ -50,7 +50,13 @@ pub fn add_remote(
     check_shared(checkout)?;
     let directory = environment::infrastructure(checkout, api, hub, remote, FLUX_SYSTEM)?;
     resources::create(checkout, &directory, kustomization(&["infra.yaml"]))?;
-    resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
+    resources::add(
+        checkout,
+        &format!("clusters/{hub}"),
+        &[],
+        remote,
+        EntryPosition::End,
+    )?;
     Ok(vec![SecretPlace {
         namespace: FLUX_SYSTEM.to_owned(),
         directory,

@@ -3,9 +3,9 @@
 use super::checkout::{Checkout, ENV_NAME};
 use super::kubeconfig::SecretPlace;
 use super::manifests::{Api, namespace};
-use super::resources::{self, At, kustomization};
+use super::resources::{self, EntryPosition, kustomization};
 use super::source::{self, Source};
-use super::tenant::{self, Place};
+use super::tenant::{self, TenantCluster};
 use crate::error::Error;
 use driftless_core::flux::FLUX_SYSTEM;
 use std::collections::BTreeSet;
@@ -165,7 +165,7 @@ pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), E
     resources::create(checkout, &format!("infra/{hub}"), base)?;
     resources::create(checkout, &format!("tenants/{hub}"), kustomization(&[]))?;
     for name in checkout.directories("tenants/base") {
-        tenant::overlay(checkout, api, &environment, Place::hub(hub), &name)?;
+        tenant::overlay(checkout, api, &environment, TenantCluster::hub(hub), &name)?;
     }
     Ok(())
 }
@@ -193,14 +193,20 @@ pub fn add_remote(
     let list = format!("{list}namespace: {space}\n");
     resources::create(checkout, &directory, list)?;
     // The scripts apply this directory with kubectl; here the hub follows it.
-    resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
+    resources::add(
+        checkout,
+        &format!("clusters/{hub}"),
+        &[],
+        remote,
+        EntryPosition::End,
+    )?;
     resources::create(checkout, &tenants, kustomization(&[]))?;
     let mut secrets = vec![SecretPlace {
         namespace: space,
         directory,
     }];
     for name in checkout.directories("tenants/base") {
-        let place = Place {
+        let place = TenantCluster {
             hub,
             remote: Some(remote),
         };

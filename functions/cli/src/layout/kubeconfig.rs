@@ -4,7 +4,7 @@
 use super::checkout::Checkout;
 use super::edit::{self, Field, File, Target};
 use super::manifests;
-use super::resources::{self, At};
+use super::resources::{self, EntryPosition};
 use crate::error::Error;
 use crate::hub::{Connection, access, apply};
 use crate::term;
@@ -43,7 +43,7 @@ pub struct SecretPlace {
 }
 
 /// Secrets that must still be applied to the hub.
-pub struct Unapplied {
+pub struct PendingSecrets {
     context: Option<String>,
     secrets: Vec<Value>,
 }
@@ -58,7 +58,7 @@ impl Kubeconfig {
         checkout: &mut Checkout,
         remote: &str,
         places: &[SecretPlace],
-    ) -> Result<Unapplied, Error> {
+    ) -> Result<PendingSecrets, Error> {
         if !self.apply && !self.plain {
             return Err(Error::usage("--apply or --plain is required: they choose the destination of the kubeconfig")
                 .next("--apply applies the Secret to the hub; --plain writes it into Git without encryption; to keep it encrypted in Git, write the file yourself with sops"));
@@ -77,7 +77,7 @@ impl Kubeconfig {
                 false => secrets.push(secret),
             }
         }
-        Ok(Unapplied {
+        Ok(PendingSecrets {
             context: self.context.clone(),
             secrets,
         })
@@ -128,7 +128,7 @@ fn put(checkout: &mut Checkout, place: &SecretPlace, secret: &Value) -> Result<(
         None => manifests::text(secret),
     };
     checkout.put(path, new);
-    resources::add(checkout, &place.directory, &[], FILE, At::End)
+    resources::add(checkout, &place.directory, &[], FILE, EntryPosition::End)
 }
 
 /// Returns the file of a Secret with another kubeconfig.
@@ -162,7 +162,7 @@ fn secret(remote: &str, namespace: &str, kubeconfig: &str) -> Value {
         "stringData": {"value": kubeconfig}})
 }
 
-impl Unapplied {
+impl PendingSecrets {
     /// Applies the Secrets and their namespaces to the hub. A dry run only prints their names.
     ///
     /// # Errors

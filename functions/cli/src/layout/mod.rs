@@ -15,9 +15,9 @@ mod checkout;
 mod cluster;
 mod edit;
 mod environment;
+mod follow_commands;
 mod kubeconfig;
 mod manifests;
-mod next;
 mod resources;
 mod source;
 mod tenant;
@@ -28,9 +28,9 @@ use checkout::{Change, Checkout};
 use clap::{Subcommand, ValueEnum};
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_manifest::names;
+use follow_commands::Next;
 use kubeconfig::Kubeconfig;
 use manifests::Api;
-use next::Next;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -92,7 +92,7 @@ struct RemoveCluster {
 {EXIT_CODES}"))]
 pub struct FleetArgs {
     #[command(subcommand)]
-    what: Fleet,
+    command: Fleet,
     #[command(flatten)]
     common: Common,
 }
@@ -135,7 +135,7 @@ enum Fleet {
 {EXIT_CODES}"))]
 pub struct EnvArgs {
     #[command(subcommand)]
-    what: Env,
+    command: Env,
     #[command(flatten)]
     common: Common,
 }
@@ -182,7 +182,7 @@ enum Env {
 {EXIT_CODES}"))]
 pub struct TenantArgs {
     #[command(subcommand)]
-    what: Tenant,
+    command: Tenant,
     #[command(flatten)]
     common: Common,
 }
@@ -213,7 +213,7 @@ enum Tenant {
 {EXIT_CODES}"))]
 pub struct AppArgs {
     #[command(subcommand)]
-    what: App,
+    command: App,
     #[command(flatten)]
     common: Common,
 }
@@ -243,7 +243,7 @@ enum App {
 {EXIT_CODES}"))]
 pub struct ReleaseEnvArgs {
     #[command(subcommand)]
-    what: ReleaseEnv,
+    command: ReleaseEnv,
     #[command(flatten)]
     common: Common,
 }
@@ -302,11 +302,11 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
     let dir = args.common.dir.clone();
     let (mut checkout, api) = args.common.open()?;
     let mut next = Vec::new();
-    match args.what {
+    match args.command {
         Fleet::AddCluster { name, group } => {
             let directory = group.as_ref().unwrap_or(&name);
             cluster::add(&mut checkout, api, directory)?;
-            next = next::of_shared(&dir, directory);
+            next = follow_commands::of_shared(&dir, directory);
         }
         Fleet::AddRemote(AddRemote {
             hub,
@@ -326,11 +326,11 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
 pub async fn env(args: EnvArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let mut next = Vec::new();
-    match args.what {
+    match args.command {
         Env::Init { name, repo } => environment::init(&mut checkout, api, &name, repo)?,
         Env::AddCluster { name } => {
             environment::add_cluster(&mut checkout, api, &name)?;
-            next = next::of_environment(&checkout, &args.common.dir, &name)?;
+            next = follow_commands::of_environment(&checkout, &args.common.dir, &name)?;
         }
         Env::AddRemote(AddRemote {
             hub,
@@ -351,7 +351,7 @@ pub async fn env(args: EnvArgs) -> Result<(), Error> {
 /// Runs the subcommands of `driftless tenant`.
 pub fn tenant(args: &TenantArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
-    let Tenant::Add { name, repo, branch } = &args.what;
+    let Tenant::Add { name, repo, branch } = &args.command;
     tenant::add(&mut checkout, api, name, repo, branch)?;
     args.common.finish(&checkout, &[])
 }
@@ -359,7 +359,7 @@ pub fn tenant(args: &TenantArgs) -> Result<(), Error> {
 /// Runs the subcommands of `driftless app`.
 pub fn app(args: &AppArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
-    let App::Add { tenant, name } = &args.what;
+    let App::Add { tenant, name } = &args.command;
     tenant::add_app(&mut checkout, api, tenant, name)?;
     args.common.finish(&checkout, &[])
 }
@@ -372,7 +372,7 @@ pub fn release_env(args: &ReleaseEnvArgs) -> Result<(), Error> {
         name,
         repo,
         branch,
-    } = &args.what;
+    } = &args.command;
     tenant::add_release(&mut checkout, api, tenant, name, repo, branch)?;
     args.common.finish(&checkout, &[])
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// The position of a new entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum EntryPosition {
     /// After all others, as with `kustomize edit add resource`.
     End,
     /// Sorted by name, after entries that lead out of the directory, as with
@@ -61,7 +61,7 @@ pub fn add(
     directory: &str,
     first: &[&str],
     entry: &str,
-    at: At,
+    at: EntryPosition,
 ) -> Result<(), Error> {
     if let Some(path) = file(checkout, directory)? {
         let text = checkout.text(&path)?.unwrap_or_default();
@@ -201,7 +201,7 @@ fn normalize(entry: &str) -> &str {
     entry.trim_start_matches("./").trim_end_matches('/')
 }
 
-fn with_entry(text: &str, path: &str, entry: &str, at: At) -> Result<String, Error> {
+fn with_entry(text: &str, path: &str, entry: &str, at: EntryPosition) -> Result<String, Error> {
     let file = File::read(path, text)?;
     let refused = |line: usize, problem: &str| {
         Error::new(format!("{path}:{line}: {problem}"))
@@ -258,8 +258,8 @@ fn with_entry(text: &str, path: &str, entry: &str, at: At) -> Result<String, Err
             .is_some_and(|name| name.starts_with("../") || name < entry)
     };
     let after = match at {
-        At::End => Some(items.len() - 1),
-        At::Name => items.iter().rposition(before),
+        EntryPosition::End => Some(items.len() - 1),
+        EntryPosition::Name => items.iter().rposition(before),
     };
     let line = after.map_or(first.line - 1, |at| items[at].line);
     let new = format!("{indent}- {entry}");
@@ -274,7 +274,7 @@ fn with_entry(text: &str, path: &str, entry: &str, at: At) -> Result<String, Err
 mod tests {
     use super::*;
 
-    fn after(text: &str, entry: &str, at: At) -> Result<String, String> {
+    fn after(text: &str, entry: &str, at: EntryPosition) -> Result<String, String> {
         with_entry(text, "kustomization.yaml", entry, at).map_err(|error| error.message)
     }
 
@@ -284,18 +284,30 @@ mod tests {
         for (entry, at, line) in [
             (
                 "bank",
-                At::Name,
+                EntryPosition::Name,
                 "  - ../../base/shop # first\n  - bank\n  - cart\n",
             ),
-            ("menu", At::Name, "  - cart\n  - menu\n  - pay # last\n"),
-            ("zoo", At::Name, "  - pay # last\n  - zoo\nnamespace: x\n"),
-            ("bank", At::End, "  - pay # last\n  - bank\nnamespace: x\n"),
+            (
+                "menu",
+                EntryPosition::Name,
+                "  - cart\n  - menu\n  - pay # last\n",
+            ),
+            (
+                "zoo",
+                EntryPosition::Name,
+                "  - pay # last\n  - zoo\nnamespace: x\n",
+            ),
+            (
+                "bank",
+                EntryPosition::End,
+                "  - pay # last\n  - bank\nnamespace: x\n",
+            ),
         ] {
             let text = after(text, entry, at).unwrap();
             assert!(text.contains(line), "{text}");
             assert!(text.starts_with("# ours\n"), "{text}");
         }
-        assert_eq!(after(text, "cart", At::End).unwrap(), text);
+        assert_eq!(after(text, "cart", EntryPosition::End).unwrap(), text);
     }
 
     #[test]
@@ -306,16 +318,16 @@ mod tests {
             "kind: K\n",
         ] {
             assert_eq!(
-                after(text, "a", At::End).unwrap(),
+                after(text, "a", EntryPosition::End).unwrap(),
                 "kind: K\nresources:\n- a\n"
             );
         }
         assert_eq!(
-            after("resources: [b]\n", "a", At::End).unwrap_err(),
+            after("resources: [b]\n", "a", EntryPosition::End).unwrap_err(),
             "kustomization.yaml:1: resources is not a list in block style, with lines that begin with '- '"
         );
-        assert!(after("resources: {}\n", "a", At::End).is_err());
-        assert!(after("- a\n", "a", At::End).is_err());
+        assert!(after("resources: {}\n", "a", EntryPosition::End).is_err());
+        assert!(after("- a\n", "a", EntryPosition::End).is_err());
     }
 
     #[test]
@@ -330,10 +342,10 @@ mod tests {
             ("kind: K\r\n", "kind: K\r\nresources:\r\n- a\r\n"),
             ("resources: [./a/]\n", "resources: [./a/]\n"),
         ] {
-            assert_eq!(after(text, "a", At::End).unwrap(), want);
+            assert_eq!(after(text, "a", EntryPosition::End).unwrap(), want);
         }
         let folded = "resources:\n- >-\n  b\n- c\n";
-        let message = after(folded, "bb", At::Name).unwrap_err();
+        let message = after(folded, "bb", EntryPosition::Name).unwrap_err();
         assert!(
             message.contains(":2: cannot add 'bb' to resources"),
             "{message}"

@@ -5,21 +5,21 @@ use super::edit::File;
 use super::environment::{Environment, hubs, not_found, remotes};
 use super::kubeconfig::{self, SecretPlace};
 use super::manifests::{self, Api};
-use super::resources::{self, At, kustomization};
+use super::resources::{self, EntryPosition, kustomization};
 use super::source::Source;
 use crate::error::Error;
 use driftless_core::flux::FLUX_SYSTEM;
 
 /// A cluster of an environment.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct TenantCluster<'a> {
     /// The name of the hub.
     pub hub: &'a str,
     /// The name of the remote cluster; `None` for the hub itself.
     pub remote: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> TenantCluster<'a> {
     /// Returns the place of a hub.
     pub fn hub(hub: &'a str) -> Self {
         Self { hub, remote: None }
@@ -176,14 +176,20 @@ pub fn add_release(
     let list = format!("{list}namespace: {space}\n");
     resources::create(checkout, &directory, list)?;
     let entry = format!("releases/{release}");
-    resources::add(checkout, &base, &[], &entry, At::End)?;
+    resources::add(checkout, &base, &[], &entry, EntryPosition::End)?;
     for app in apps(checkout, tenant) {
         let directory = format!("{base}/{app}");
         let sync = api.app(&app, tenant, &space, &source);
         checkout.add(format!("{directory}/{entry}/sync.yaml"), sync);
         let list = kustomization(&["sync.yaml"]);
         resources::create(checkout, &format!("{directory}/{entry}"), list)?;
-        resources::add(checkout, &directory, &["sync.yaml"], &entry, At::End)?;
+        resources::add(
+            checkout,
+            &directory,
+            &["sync.yaml"],
+            &entry,
+            EntryPosition::End,
+        )?;
     }
     Ok(())
 }
@@ -196,7 +202,7 @@ pub fn overlay(
     checkout: &mut Checkout,
     api: Api,
     environment: &Environment,
-    place: Place<'_>,
+    place: TenantCluster<'_>,
     tenant: &str,
 ) -> Result<(), Error> {
     let list = place.tenants();
@@ -207,8 +213,8 @@ pub fn overlay(
     }
     // The scripts append on hubs, and rewrite the list of a remote cluster sorted by name.
     let at = match place.remote {
-        Some(_) => At::Name,
-        None => At::End,
+        Some(_) => EntryPosition::Name,
+        None => EntryPosition::End,
     };
     resources::add(checkout, &list, &[], tenant, at)
 }
@@ -217,7 +223,7 @@ fn add_overlay_of_app(
     checkout: &mut Checkout,
     api: Api,
     environment: &Environment,
-    place: Place<'_>,
+    place: TenantCluster<'_>,
     tenant: &str,
     app: &str,
 ) -> Result<(), Error> {
@@ -234,7 +240,7 @@ fn add_overlay_of_app(
     checkout.add(format!("{directory}/{app}/sync-patch.yaml"), patch);
     resources::create(checkout, &format!("{directory}/{app}"), overlay)?;
     let base = format!("{base}/{tenant}");
-    resources::add(checkout, &directory, &[&base], app, At::Name)
+    resources::add(checkout, &directory, &[&base], app, EntryPosition::Name)
 }
 
 /// Returns the API version of the Kustomization in a file.
@@ -262,13 +268,13 @@ fn apps(checkout: &Checkout, tenant: &str) -> Vec<String> {
 
 fn each_cluster(
     checkout: &mut Checkout,
-    mut work: impl FnMut(&mut Checkout, Place<'_>) -> Result<(), Error>,
+    mut work: impl FnMut(&mut Checkout, TenantCluster<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for hub in &hubs(checkout) {
-        work(checkout, Place::hub(hub))?;
+        work(checkout, TenantCluster::hub(hub))?;
         for remote in remotes(checkout, hub) {
             let remote = Some(remote.as_str());
-            work(checkout, Place { hub, remote })?;
+            work(checkout, TenantCluster { hub, remote })?;
         }
     }
     Ok(())

@@ -11,18 +11,18 @@ const TIME: Duration = Duration::from_secs(10);
 /// The time after which the speed of a body is checked first.
 const START: Duration = Duration::from_secs(2);
 /// The interval of the later checks of the speed.
-const SPAN: Duration = Duration::from_secs(1);
+const SPEED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum number of bytes between two checks.
 const MIN_BYTES: usize = 8 << 10;
 /// The size up to which a body needs none of the shared memory, in bytes; nearly all deliveries are
 /// smaller.
-const UNSHARED: usize = 64 << 10;
+const MAX_SMALL_BODY: usize = 64 << 10;
 /// The memory that all bodies share in addition, in KiB.
-const SHARED: usize = 100 << 10;
+const SHARED_KIB: usize = 100 << 10;
 
 /// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum BodyError {
     /// The body is larger than allowed.
     TooLarge,
     /// The body arrived too slowly.
@@ -34,11 +34,11 @@ pub enum Unread {
 }
 
 /// The memory that large bodies share.
-pub struct Room(Semaphore);
+pub struct BodyMemory(Semaphore);
 
-impl Default for Room {
+impl Default for BodyMemory {
     fn default() -> Self {
-        Self(Semaphore::new(SHARED))
+        Self(Semaphore::new(SHARED_KIB))
     }
 }
 
@@ -50,19 +50,19 @@ pub struct Read<'a> {
     _room: Option<SemaphorePermit<'a>>,
 }
 
-impl Room {
+impl BodyMemory {
     /// Reads a body of at most `limit` bytes.
-    pub async fn read(&self, body: Body, limit: usize) -> Result<Read<'_>, Unread> {
+    pub async fn read(&self, body: Body, limit: usize) -> Result<Read<'_>, BodyError> {
         let mut incoming = Incoming::new(body);
         let (mut bytes, mut room) = (Vec::new(), None::<SemaphorePermit<'_>>);
         while let Some(more) = incoming.next().await? {
             let size = bytes.len() + more.len();
             if size > limit {
-                return Err(Unread::TooLarge);
+                return Err(BodyError::TooLarge);
             }
             let held = room.as_ref().map_or(0, SemaphorePermit::num_permits);
             let lacking = size
-                .saturating_sub(UNSHARED)
+                .saturating_sub(MAX_SMALL_BODY)
                 .div_ceil(1024)
                 .saturating_sub(held);
             if lacking > 0 {
@@ -86,15 +86,15 @@ impl Room {
         &self,
         kib: usize,
         incoming: &mut Incoming,
-    ) -> Result<SemaphorePermit<'_>, Unread> {
-        let kib = u32::try_from(kib).map_err(|_| Unread::TooLarge)?;
+    ) -> Result<SemaphorePermit<'_>, BodyError> {
+        let kib = u32::try_from(kib).map_err(|_| BodyError::TooLarge)?;
         if let Ok(taken) = self.0.try_acquire_many(kib) {
             return Ok(taken);
         }
         let taken = timeout_at(incoming.end, self.0.acquire_many(kib)).await;
         incoming.restart_check();
         // The semaphore is never closed.
-        taken.ok().and_then(Result::ok).ok_or(Unread::NoRoom)
+        taken.ok().and_then(Result::ok).ok_or(BodyError::NoRoom)
     }
 }
 
@@ -133,18 +133,18 @@ impl Incoming {
     }
 
     /// Returns the next bytes; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
+    async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
             let now = Instant::now();
             if now >= self.end || (now >= self.next_check && self.received < MIN_BYTES) {
-                return Err(Unread::Slow);
+                return Err(BodyError::Slow);
             }
             if now >= self.next_check {
-                (self.next_check, self.received) = (now + SPAN, 0);
+                (self.next_check, self.received) = (now + SPEED_CHECK_INTERVAL, 0);
             }
             // After a timeout the next iteration checks which limit was reached.
             if let Ok(frame) = timeout_at(self.next_check.min(self.end), self.frames.next()).await {
-                let frame = frame.transpose().map_err(|_| Unread::Broken)?;
+                let frame = frame.transpose().map_err(|_| BodyError::Broken)?;
                 self.received += frame.as_ref().map_or(0, Bytes::len);
                 return Ok(frame);
             }
@@ -153,7 +153,7 @@ impl Incoming {
 
     /// Starts a new check of the speed: the sender was not slow, but had to wait for memory.
     fn restart_check(&mut self) {
-        (self.next_check, self.received) = (Instant::now() + SPAN, 0);
+        (self.next_check, self.received) = (Instant::now() + SPEED_CHECK_INTERVAL, 0);
     }
 }
 
@@ -172,8 +172,8 @@ mod tests {
         Body::from_stream(frames)
     }
 
-    async fn read(body: Body, limit: usize) -> Result<usize, Unread> {
-        let room = Room::default();
+    async fn read(body: Body, limit: usize) -> Result<usize, BodyError> {
+        let room = BodyMemory::default();
         room.read(body, limit).await.map(|read| read.bytes.len())
     }
 
@@ -183,7 +183,7 @@ mod tests {
         let started = Instant::now();
         assert_eq!(
             read(drip(1, millis(100), 1000), 1 << 20).await,
-            Err(Unread::Slow)
+            Err(BodyError::Slow)
         );
         assert_eq!(started.elapsed(), START);
         let started = Instant::now();
@@ -192,14 +192,14 @@ mod tests {
             .chain(drip(1, Duration::from_secs(60), 1).into_data_stream());
         assert_eq!(
             read(Body::from_stream(paused), 2 << 20).await,
-            Err(Unread::Slow)
+            Err(BodyError::Slow)
         );
-        assert_eq!(started.elapsed(), START + SPAN);
+        assert_eq!(started.elapsed(), START + SPEED_CHECK_INTERVAL);
         // Fast enough, but endless.
         let started = Instant::now();
         assert_eq!(
             read(drip(8 << 10, millis(500), 1000), 25 << 20).await,
-            Err(Unread::Slow)
+            Err(BodyError::Slow)
         );
         assert_eq!(started.elapsed(), TIME);
         assert_eq!(read(drip(100, millis(100), 10), 1000).await, Ok(1000));
@@ -210,19 +210,19 @@ mod tests {
     async fn a_body_above_the_limit_is_refused() {
         assert_eq!(
             read(Body::from(vec![0; 10]), 9).await,
-            Err(Unread::TooLarge)
+            Err(BodyError::TooLarge)
         );
         assert_eq!(read(Body::from(vec![0; 10]), 10).await, Ok(10));
         let broken = stream::iter([Ok(Bytes::from("{")), Err(io::Error::other("gone"))]);
         assert_eq!(
             read(Body::from_stream(broken), 10).await,
-            Err(Unread::Broken)
+            Err(BodyError::Broken)
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn large_bodies_share_memory_and_small_ones_need_none_of_it() {
-        let room = Room::default();
+        let room = BodyMemory::default();
         let large = || drip(25 << 20, Duration::ZERO, 1);
         let mut held = Vec::new();
         for _ in 0..4 {
@@ -230,10 +230,10 @@ mod tests {
         }
         assert_eq!(
             room.read(large(), 25 << 20).await.unwrap_err(),
-            Unread::NoRoom
+            BodyError::NoRoom
         );
         assert!(
-            room.read(Body::from(vec![0; UNSHARED]), 25 << 20)
+            room.read(Body::from(vec![0; MAX_SMALL_BODY]), 25 << 20)
                 .await
                 .is_ok()
         );

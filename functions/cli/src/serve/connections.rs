@@ -22,14 +22,14 @@ use tower::ServiceExt as _;
 
 /// The limits of simultaneous connections.
 #[derive(Clone, Copy, Debug)]
-pub struct Places {
+pub struct ConnectionLimits {
     /// The maximum number of all connections.
     pub all: usize,
     /// The maximum number from one remote address, which for IPv6 is a /64 network.
     pub of_one: usize,
 }
 
-impl Default for Places {
+impl Default for ConnectionLimits {
     /// Returns limits below the usual limit of open files of a process.
     fn default() -> Self {
         Self {
@@ -72,10 +72,10 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     count: Count,
-    places: Places,
+    places: ConnectionLimits,
     stop: impl Future<Output = ()>,
 ) {
-    let book = Arc::new(Book {
+    let book = Arc::new(ConnectionTable {
         places,
         count,
         connections: Mutex::default(),
@@ -148,8 +148,8 @@ async fn connection(stream: TcpStream, router: Router, caller: Caller) {
 }
 
 /// The open connections.
-struct Book {
-    places: Places,
+struct ConnectionTable {
+    places: ConnectionLimits,
     count: Count,
     /// The connections by number; the lowest is the oldest.
     connections: Mutex<Connections>,
@@ -158,10 +158,10 @@ struct Book {
 #[derive(Default)]
 struct Connections {
     count: u64,
-    known: BTreeMap<u64, Known>,
+    known: BTreeMap<u64, OpenConnection>,
 }
 
-struct Known {
+struct OpenConnection {
     origin: IpAddr,
     /// True if the request is complete.
     served: bool,
@@ -171,7 +171,7 @@ struct Known {
 /// The entry of a connection in the book, which is removed on drop.
 struct Slot {
     number: u64,
-    book: Arc<Book>,
+    book: Arc<ConnectionTable>,
 }
 
 impl Drop for Slot {
@@ -180,7 +180,7 @@ impl Drop for Slot {
     }
 }
 
-impl Book {
+impl ConnectionTable {
     fn lock(&self) -> MutexGuard<'_, Connections> {
         self.connections
             .lock()
@@ -208,7 +208,7 @@ impl Book {
         }
         connections.count += 1;
         let number = connections.count;
-        let known = Known {
+        let known = OpenConnection {
             origin,
             served: false,
             task: None,
@@ -287,9 +287,9 @@ fn origin(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn book(all: usize, of_one: usize) -> Arc<Book> {
-        Arc::new(Book {
-            places: Places { all, of_one },
+    fn new_table(all: usize, of_one: usize) -> Arc<ConnectionTable> {
+        Arc::new(ConnectionTable {
+            places: ConnectionLimits { all, of_one },
             count: Arc::new(|_| ()),
             connections: Mutex::default(),
         })
@@ -299,13 +299,13 @@ mod tests {
         SocketAddr::new(text.parse().unwrap(), 4000)
     }
 
-    fn numbers(book: &Book) -> Vec<u64> {
+    fn numbers(book: &ConnectionTable) -> Vec<u64> {
         book.lock().known.keys().copied().collect()
     }
 
     #[test]
     fn the_oldest_connection_of_the_largest_origin_is_closed() {
-        let book = book(4, 3);
+        let book = new_table(4, 3);
         let admit = |address: &str| book.admit(from(address));
         let slots: Vec<_> = ["10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.1"]
             .iter()
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_served_connection_is_not_closed() {
-        let book = book(4, 2);
+        let book = new_table(4, 2);
         let admit = |address: &str| book.admit(from(address));
         let (first, second) = (admit("::1").unwrap(), admit("::1").unwrap());
         book.set_served(first.number);
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_ipv6_network_is_one_origin() {
-        let book = book(4, 1);
+        let book = new_table(4, 1);
         let first = book.admit(from("2001:db8::1")).unwrap();
         let _second = book.admit(from("2001:db8::2")).unwrap();
         assert_eq!(numbers(&book), [2]);

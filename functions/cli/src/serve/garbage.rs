@@ -24,10 +24,10 @@ use tokio::task::JoinHandle;
 /// The interval of collections.
 const INTERVAL: Duration = Duration::from_secs(600);
 /// The time for which unused files are kept.
-const KEPT: Duration = Duration::from_secs(3600);
+const UNUSED_FILE_TTL: Duration = Duration::from_secs(3600);
 /// The time for which the note of a waiting object and the wait of a login are kept; an object that
 /// still waits renews its note every minute.
-const WAITS: Duration = Duration::from_secs(24 * 3600);
+const WAIT_NOTE_TTL: Duration = Duration::from_secs(24 * 3600);
 /// The prefixes of notes that map a commit or chart to its artifact.
 const NOTES: [&str; 2] = ["commits/", "charts/"];
 
@@ -73,13 +73,13 @@ impl Garbage {
         let mut removed = 0;
         for key in unused {
             let since = *self.since.entry(key.clone()).or_insert(now);
-            if now.saturating_sub(since) >= KEPT {
-                removed += usize::from(self.store.expire(&key, KEPT).await?);
+            if now.saturating_sub(since) >= UNUSED_FILE_TTL {
+                removed += usize::from(self.store.expire(&key, UNUSED_FILE_TTL).await?);
             }
         }
         for prefix in ["waits/", "limits/"] {
             for BlobEntry { key, .. } in self.store.list(prefix).await? {
-                removed += usize::from(self.store.expire(&key, WAITS).await?);
+                removed += usize::from(self.store.expire(&key, WAIT_NOTE_TTL).await?);
             }
         }
         Ok(removed)
@@ -144,7 +144,7 @@ mod tests {
 
     /// Makes every file older than the longest time for which files are kept.
     fn age(state: &Path) {
-        let long_ago = SystemTime::now() - 2 * WAITS;
+        let long_ago = SystemTime::now() - 2 * WAIT_NOTE_TTL;
         for file in files(&state.join("blobs")) {
             let file = File::options().write(true).open(file).unwrap();
             file.set_modified(long_ago).unwrap();
@@ -181,7 +181,7 @@ mod tests {
         let mut collect = async || garbage.collect(&ports, "hub").await.unwrap();
         age(&site.state());
         collect().await;
-        tokio::time::sleep(KEPT - Duration::from_secs(1)).await;
+        tokio::time::sleep(UNUSED_FILE_TTL - Duration::from_secs(1)).await;
         collect().await;
         assert_eq!(
             keys(&store, "commits/").await.len(),
@@ -203,7 +203,7 @@ mod tests {
         );
         collect().await;
         age(&site.state());
-        tokio::time::sleep(KEPT).await;
+        tokio::time::sleep(UNUSED_FILE_TTL).await;
         collect().await;
         let left = keys(&store, "artifacts/").await;
         assert_eq!(
@@ -241,7 +241,7 @@ mod tests {
         put().await;
         age(&site.state());
         garbage.collect(&ports, "hub").await.unwrap();
-        tokio::time::sleep(KEPT).await;
+        tokio::time::sleep(UNUSED_FILE_TTL).await;
         put().await;
         garbage.collect(&ports, "hub").await.unwrap();
         assert!(keys(&store, "artifacts/").await.contains(&artifact));

@@ -1,11 +1,11 @@
 //! The HTTP routes: the webhook and metrics for all clients, objects and the sweep for this machine
 //! only.
 
-use super::body::{Room, Unread, discard};
+use super::body::{BodyError, BodyMemory, discard};
 use super::connections::Caller;
 use super::local;
-use super::setup::WEBHOOK_SECRET_PLACE;
-use super::worker::Shared;
+use super::startup::WEBHOOK_SECRET_PLACE;
+use super::worker::ServerState;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -16,31 +16,31 @@ use axum::{Extension, Json, Router};
 use driftless_core::flux::{Conditions, FluxKind};
 use driftless_core::hub;
 use driftless_core::sweep::Report;
-use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance, Refusal};
+use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// GitHub's limit of a payload is 25 MB.
-const ENTRANCE: Entrance = Entrance {
+const DELIVERY_LIMITS: DeliveryLimits = DeliveryLimits {
     max_body: 25 << 20,
     secret: WEBHOOK_SECRET_PLACE,
 };
 
 struct Site {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     hub: String,
-    room: Room,
+    room: BodyMemory,
 }
 
-type Sited = State<Arc<Site>>;
+type SiteState = State<Arc<Site>>;
 
 /// Returns the routes. Requests must carry a [`Caller`].
-pub fn router(shared: Arc<Shared>, hub: String) -> Router {
+pub fn router(shared: Arc<ServerState>, hub: String) -> Router {
     let site = Arc::new(Site {
         shared,
         hub,
-        room: Room::default(),
+        room: BodyMemory::default(),
     });
     Router::new()
         .route("/webhook", post(webhook))
@@ -60,7 +60,7 @@ impl Site {
 }
 
 /// The reason why a delivery was refused.
-enum Refused {
+enum DeliveryError {
     /// A refusal of the core.
     Delivery(Refusal),
     /// The body arrived too slowly: 408.
@@ -69,19 +69,19 @@ enum Refused {
     NoRoom,
 }
 
-impl From<Refusal> for Refused {
+impl From<Refusal> for DeliveryError {
     fn from(refusal: Refusal) -> Self {
         Self::Delivery(refusal)
     }
 }
 
-impl From<Unread> for Refused {
-    fn from(unread: Unread) -> Self {
+impl From<BodyError> for DeliveryError {
+    fn from(unread: BodyError) -> Self {
         match unread {
-            Unread::TooLarge => Refusal::TooLarge(ENTRANCE.max_body).into(),
-            Unread::Slow => Self::Slow,
-            Unread::NoRoom => Self::NoRoom,
-            Unread::Broken => {
+            BodyError::TooLarge => Refusal::TooLarge(DELIVERY_LIMITS.max_body).into(),
+            BodyError::Slow => Self::Slow,
+            BodyError::NoRoom => Self::NoRoom,
+            BodyError::Broken => {
                 let problem = "the body could not be read".to_owned();
                 Refusal::Malformed("webhook".to_owned(), problem).into()
             }
@@ -89,7 +89,7 @@ impl From<Unread> for Refused {
     }
 }
 
-impl Refused {
+impl DeliveryError {
     fn status(&self) -> u16 {
         match self {
             Self::Delivery(refusal) => refusal.status(),
@@ -117,7 +117,7 @@ impl Refused {
 }
 
 async fn webhook(
-    State(site): Sited,
+    State(site): SiteState,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     request: Request,
@@ -139,25 +139,25 @@ async fn receive(
     caller: &Caller,
     headers: &HeaderMap,
     body: Body,
-) -> Result<DeliveryResult, Refused> {
+) -> Result<DeliveryResult, DeliveryError> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let unread = Delivery {
         header: &text,
         body: &[],
     };
-    webhook::check_headers(&ENTRANCE, &unread)?;
+    webhook::check_headers(&DELIVERY_LIMITS, &unread)?;
     let announced = text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
-    if announced.is_some_and(|length: u64| length > ENTRANCE.max_body as u64) {
-        discard(body, 2 * ENTRANCE.max_body).await;
-        return Err(Unread::TooLarge.into());
+    if announced.is_some_and(|length: u64| length > DELIVERY_LIMITS.max_body as u64) {
+        discard(body, 2 * DELIVERY_LIMITS.max_body).await;
+        return Err(BodyError::TooLarge.into());
     }
-    let body = site.room.read(body, ENTRANCE.max_body).await?;
+    let body = site.room.read(body, DELIVERY_LIMITS.max_body).await?;
     caller.request_complete();
     let delivery = Delivery {
         header: &text,
         body: &body.bytes,
     };
-    Ok(webhook::receive(&site.shared.ports, &ENTRANCE, delivery).await?)
+    Ok(webhook::receive(&site.shared.ports, &DELIVERY_LIMITS, delivery).await?)
 }
 
 fn response(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
@@ -176,7 +176,7 @@ fn response(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
     (status, Json(body))
 }
 
-async fn metrics(State(site): Sited) -> Response {
+async fn metrics(State(site): SiteState) -> Response {
     let text = site.shared.metrics.render(site.shared.queue.waiting());
     let kind = [(
         header::CONTENT_TYPE,
@@ -186,7 +186,7 @@ async fn metrics(State(site): Sited) -> Response {
 }
 
 async fn objects(
-    State(site): Sited,
+    State(site): SiteState,
     Extension(caller): Extension<Caller>,
     parts: Parts,
 ) -> Response {
@@ -227,7 +227,11 @@ fn summary(object: &Object) -> Value {
     })
 }
 
-async fn sweep(State(site): Sited, Extension(caller): Extension<Caller>, parts: Parts) -> Response {
+async fn sweep(
+    State(site): SiteState,
+    Extension(caller): Extension<Caller>,
+    parts: Parts,
+) -> Response {
     let answer = match local::foreign_reason(&caller.address, &parts) {
         Some(reason) => forbidden(&reason),
         None => match site.shared.sweep().await {

@@ -45,7 +45,7 @@ impl Metrics {
     }
 
     /// Counts a connection that came when all places were taken.
-    pub fn crowded(&self, result: &'static str) {
+    pub fn count_refused_connection(&self, result: &'static str) {
         *self.lock().crowded.entry(result).or_default() += 1;
     }
 
@@ -148,7 +148,7 @@ mod tests {
         metrics.step("Kustomization", "failed", Duration::from_millis(250));
         metrics.request("/webhook", 202);
         metrics.sweep("done");
-        metrics.crowded("replaced");
+        metrics.count_refused_connection("replaced");
         let text = metrics.render(3);
         for line in [
             "driftless_steps_total{kind=\"Kustomization\",result=\"failed\"} 1",

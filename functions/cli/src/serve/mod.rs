@@ -4,14 +4,14 @@ mod body;
 mod changes;
 mod connections;
 #[cfg(test)]
-mod damaged_state_starts;
-mod data;
+mod damaged_state_tests;
+mod data_directory;
 mod garbage;
 mod http;
 mod local;
 pub mod log;
 pub mod metrics;
-pub mod setup;
+pub mod startup;
 #[cfg(test)]
 mod testing;
 pub mod worker;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use worker::Shared;
+use worker::ServerState;
 
 const EXAMPLES: &str = "Examples:
   driftless serve --repository acme/fleet --path clusters/staging
@@ -58,7 +58,7 @@ pub struct Args {
     /// The fleet repository: OWNER/NAME of GitHub, a URL, or file:///PATH. It is read with
     /// GITHUB_TOKEN or the GitHub App. Without this flag the sources that the hub already has are
     /// served
-    #[arg(long, value_name = "REPOSITORY", value_parser = setup::repository)]
+    #[arg(long, value_name = "REPOSITORY", value_parser = startup::repository)]
     repository: Option<String>,
     /// The branch of the fleet repository
     #[arg(long, default_value = "main", requires = "repository")]
@@ -112,14 +112,14 @@ async fn serve(args: &Args) -> Result<(), Error> {
             .next("give another address with --listen")
     })?;
     let address = listener.local_addr().map_err(Error::new)?;
-    let installation = setup::start(args).await?;
-    let shared = Arc::new(Shared {
+    let installation = startup::start(args).await?;
+    let shared = Arc::new(ServerState {
         ports: installation.ports,
         queue: installation.queue,
         metrics: metrics::Metrics::default(),
     });
     // Handle signals before the messages that announce the server.
-    let mut end = End::new()?;
+    let mut end = StopSignals::new()?;
     announce(args, address, &installation.server);
     // Keeps the directory locked until the end.
     let _data = installation.data;
@@ -130,12 +130,13 @@ async fn serve(args: &Args) -> Result<(), Error> {
     let site = http::router(shared.clone(), args.name.clone());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let metrics = shared.clone();
-    let count: connections::Count = Arc::new(move |result| metrics.metrics.crowded(result));
+    let count: connections::Count =
+        Arc::new(move |result| metrics.metrics.count_refused_connection(result));
     let server = connections::serve(
         listener,
         site,
         count,
-        connections::Places::default(),
+        connections::ConnectionLimits::default(),
         async {
             // Stop on a message, and also if the sender is dropped.
             stopped.await.unwrap_or_default();
@@ -176,28 +177,28 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
     term::success(&format!(
         "webhook: http://{address}/webhook (content type application/json, the push event)"
     ));
-    if let Some(variable) = setup::unused_login(args) {
+    if let Some(variable) = startup::unused_login(args) {
         term::failure(&format!(
             "{variable} is set, but no repository is read with it: give --repository, or \
              --allow-installation-repository flux-system=OWNER/NAME"
         ));
     }
-    if std::env::var_os(setup::WEBHOOK_SECRET).is_none_or(|secret| secret.is_empty()) {
+    if std::env::var_os(startup::WEBHOOK_SECRET).is_none_or(|secret| secret.is_empty()) {
         term::failure(&format!(
             "{} is not set: webhooks are refused, and changes are only found by the sweep every {} s",
-            setup::WEBHOOK_SECRET,
+            startup::WEBHOOK_SECRET,
             args.sweep_interval.as_secs()
         ));
     }
 }
 
 /// The signals SIGINT and SIGTERM.
-pub struct End {
+pub struct StopSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
-impl End {
+impl StopSignals {
     /// Installs the handlers of the signals.
     pub fn new() -> Result<Self, Error> {
         let signal =

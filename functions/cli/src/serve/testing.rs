@@ -3,8 +3,8 @@
 //! time.
 
 use super::metrics::Metrics;
-use super::setup;
-use super::worker::{self, Shared};
+use super::startup;
+use super::worker::{self, ServerState};
 use crate::embedded::{State, World};
 use crate::error::Error;
 use crate::fleet::{Fleet, HubPlan};
@@ -15,7 +15,7 @@ use driftless_adapters::git::DirectoryGit;
 use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
 use driftless_core::hub::Settings;
 use driftless_core::ports::{
-    Cause, Charts, Clock, Connection, Fetched, Layer, Manifest, Ports, Referrer, Request,
+    Cause, Charts, Clock, Connection, DownloadOutcome, Layer, Manifest, Ports, Referrer, Request,
     Result as PortResult, Validator,
 };
 use driftless_core::source::index;
@@ -170,9 +170,9 @@ impl Charts for Repository {
         _: &Connection,
         known: &Validator,
         _: u64,
-    ) -> PortResult<Fetched> {
+    ) -> PortResult<DownloadOutcome> {
         let bytes = match url.strip_prefix(CHARTS) {
-            Some("/index.yaml") if !known.is_empty() => return Ok(Fetched::Unchanged),
+            Some("/index.yaml") if !known.is_empty() => return Ok(DownloadOutcome::Unchanged),
             Some("/index.yaml") => self.index.clone(),
             Some("/web.tgz") => self.chart.clone(),
             _ => unreachable!("{url}"),
@@ -181,7 +181,7 @@ impl Charts for Repository {
             etag: Some("\"1\"".to_owned()),
             ..Validator::default()
         };
-        Ok(Fetched::Body { bytes, validator })
+        Ok(DownloadOutcome::Body { bytes, validator })
     }
 
     async fn tags(&self, _: &str, _: &Connection) -> PortResult<Vec<String>> {
@@ -261,8 +261,8 @@ impl Site {
             name: HUB.to_owned(),
             ..Settings::default()
         };
-        setup::begin(&ports, &settings).await?;
-        let shared = Arc::new(Shared {
+        startup::begin(&ports, &settings).await?;
+        let shared = Arc::new(ServerState {
             ports,
             queue,
             metrics: Metrics::default(),
@@ -314,7 +314,7 @@ impl Site {
 pub struct Serving<'a> {
     site: &'a Site,
     /// The ports and the queue of its workers.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<ServerState>,
     tasks: Vec<JoinHandle<()>>,
 }
 

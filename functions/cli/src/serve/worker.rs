@@ -28,7 +28,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(10);
 const CHANGE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The state that workers, the timer and the server share.
-pub struct Shared {
+pub struct ServerState {
     /// The ports of the process.
     pub ports: Ports,
     /// The receiving end of the queue of `ports`.
@@ -38,7 +38,7 @@ pub struct Shared {
 }
 
 /// Starts the workers. They end when the queue is closed.
-pub fn workers(shared: &Arc<Shared>, count: usize) -> Vec<JoinHandle<()>> {
+pub fn workers(shared: &Arc<ServerState>, count: usize) -> Vec<JoinHandle<()>> {
     let worker = |_| {
         let shared = shared.clone();
         tokio::spawn(async move {
@@ -52,7 +52,7 @@ pub fn workers(shared: &Arc<Shared>, count: usize) -> Vec<JoinHandle<()>> {
 
 /// Starts the timer: a sweep now, one after each interval, and one after each change of a hub's
 /// objects by a user.
-pub fn timer(shared: &Arc<Shared>, hubs: &[&str], interval: Duration) -> JoinHandle<()> {
+pub fn timer(shared: &Arc<ServerState>, hubs: &[&str], interval: Duration) -> JoinHandle<()> {
     let shared = shared.clone();
     let mut detectors: Vec<ChangeDetector> =
         hubs.iter().map(|hub| ChangeDetector::new(hub)).collect();
@@ -87,7 +87,7 @@ async fn changed(detectors: &mut [ChangeDetector], ports: &Ports) -> bool {
     any
 }
 
-impl Shared {
+impl ServerState {
     /// Runs one step. No error or panic of the step ends the worker.
     async fn work(&self, work: Work) {
         let request = work.request();

@@ -11,7 +11,7 @@ use driftless_core::flux::parse_duration;
 /// can give the reason.
 #[derive(clap::Args)]
 #[group(skip)]
-pub struct Refused {
+pub struct UnsupportedFlags {
     #[arg(long, hide = true)]
     validate: bool,
     #[arg(long, hide = true)]
@@ -28,7 +28,7 @@ pub struct Refused {
     name_template: Option<String>,
 }
 
-impl Refused {
+impl UnsupportedFlags {
     /// Fails for the first given flag that driftless does not support, with the reason.
     pub fn check(&self) -> Result<(), Error> {
         const REMOTE: &str = "driftless template connects to no repository";
@@ -88,13 +88,13 @@ const SWITCHES: [&str; 13] = [
     "take-ownership",
     "wait-for-jobs",
 ];
-const TEXTS: [&str; 4] = ["description", "kube-context", "kubeconfig", "version"];
+const STRING_FLAGS: [&str; 4] = ["description", "kube-context", "kubeconfig", "version"];
 
 impl Flags for InstallationFlags {
     fn flags() -> Vec<Arg> {
         let text = |name| value(name, ValueParser::string());
         let mut all: Vec<Arg> = SWITCHES.into_iter().map(switch).collect();
-        all.extend(TEXTS.into_iter().map(text));
+        all.extend(STRING_FLAGS.into_iter().map(text));
         all.extend([
             text("labels").short('l'),
             value("timeout", parse_duration),

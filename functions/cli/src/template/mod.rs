@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(short, long)]
     generate_name: bool,
     #[command(flatten)]
-    refused: flags::Refused,
+    refused: flags::UnsupportedFlags,
     #[command(flatten)]
     _accepted: Accepted<flags::InstallationFlags>,
 }

@@ -536,7 +536,7 @@ fn a_missing_definition_causes_no_other_errors() {
 
 /// The source of the fleet has a name on the cluster that is not in Git.
 #[test]
-fn a_source_that_something_else_made_is_the_fleet_repository() {
+fn a_source_missing_in_git_is_the_fleet_repository() {
     let renamed =
         |name: &str| kustomization(name, "").replace("name: flux-system\n", "name: flux-config\n");
     let own = [
@@ -566,7 +566,7 @@ fn a_source_that_something_else_made_is_the_fleet_repository() {
 }
 
 #[test]
-fn a_namespace_that_something_else_makes_is_one_note() {
+fn a_namespace_missing_in_git_is_one_note() {
     let in_monitor = |name: &str| config_map(name).replace("default", "monitor");
     let own = [
         ("clusters/one/a.yaml", kustomization("a", "  wait: true\n")),

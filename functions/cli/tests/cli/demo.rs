@@ -1,7 +1,7 @@
 //! The demo: a whole installation in one process, without anything else on the machine.
 
 use crate::check::{fleet, kustomization};
-use crate::check_truth::capsule_fleet;
+use crate::check_findings::capsule_fleet;
 use driftless_harness::command::{Done, driftless, run_in};
 use driftless_harness::process::PATIENCE;
 use serde_json::Value;

@@ -9,8 +9,8 @@
 
 mod bootstrap_github;
 mod check;
+mod check_findings;
 mod check_on_public_shapes;
-mod check_truth;
 mod create;
 mod definitions;
 mod demo;

@@ -4,7 +4,7 @@ use super::warm_cache::WarmCache;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::hub;
-use driftless_core::ports::{BlobEntry, Blobs, Precondition, Put, Result, Version};
+use driftless_core::ports::{BlobEntry, Blobs, Precondition, PutOutcome, Result, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Blobs for HubSettingsCache {
         Ok(found)
     }
 
-    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
         self.known.forget(key);
         self.blobs.put(key, content, when).await
     }

@@ -9,7 +9,7 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
 use driftless_core::ports::{
-    BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
+    BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
 
 /// A bucket of S3. A blob's version is its ETag.
@@ -67,7 +67,7 @@ impl Blobs for S3Blobs {
         Ok(Some((content.into_bytes(), version)))
     }
 
-    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
         blob_key::check(key)?;
         let operation = self.operation("write", key);
         let mut request = self
@@ -88,11 +88,11 @@ impl Blobs for S3Blobs {
             overrides = overrides.retry_config(RetryConfig::disabled());
         }
         match request.customize().config_override(overrides).send().await {
-            Ok(answer) => Ok(Put::Done(version(&operation, answer.e_tag)?)),
+            Ok(answer) => Ok(PutOutcome::Done(version(&operation, answer.e_tag)?)),
             Err(error) => match (status_and_code(&error), &when) {
-                (Some((412, _)), _) => Ok(Put::PreconditionFailed),
+                (Some((412, _)), _) => Ok(PutOutcome::PreconditionFailed),
                 (Some((404, code)), Precondition::Is(_)) if code != "NoSuchBucket" => {
-                    Ok(Put::PreconditionFailed)
+                    Ok(PutOutcome::PreconditionFailed)
                 }
                 _ => Err(to_error(&operation, &error)),
             },

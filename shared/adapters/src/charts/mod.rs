@@ -10,7 +10,8 @@ use crate::tenant_http::{self, Clients, FileRequest, Login};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Validator,
+    Charts, Connection, DownloadOutcome, ErrorKind, Layer, Manifest, PortError, Referrer, Result,
+    Validator,
 };
 use driftless_core::source::redact;
 use reqwest::header::{
@@ -39,7 +40,7 @@ impl Charts for HttpCharts {
         connection: &Connection,
         known: &Validator,
         limit: u64,
-    ) -> Result<Fetched> {
+    ) -> Result<DownloadOutcome> {
         let place = redact(url);
         let address = Url::parse(url)
             .map_err(|error| PortError::new(ErrorKind::Invalid, format!("'{place}': {error}")))?;
@@ -53,7 +54,7 @@ impl Charts for HttpCharts {
         };
         let response = self.clients.ask(ask).await?;
         if response.status() == StatusCode::NOT_MODIFIED && !known.is_empty() {
-            return Ok(Fetched::Unchanged);
+            return Ok(DownloadOutcome::Unchanged);
         }
         let response = tenant_http::accepted(response, &place)?;
         let text = |name: &HeaderName| {
@@ -65,7 +66,7 @@ impl Charts for HttpCharts {
             last_modified: text(&LAST_MODIFIED),
         };
         let bytes = tenant_http::body(response, limit, &place).await?;
-        Ok(Fetched::Body { bytes, validator })
+        Ok(DownloadOutcome::Body { bytes, validator })
     }
 
     async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {

@@ -63,14 +63,14 @@ fn cloud_of(authority: Option<&str>) -> &'static Cloud {
 #[derive(Clone, Default)]
 pub struct AzureLogins(Arc<Shared>);
 
-type Identified<K> = (K, EntraIdentity);
+type IdentityKey<K> = (K, EntraIdentity);
 
 #[derive(Default)]
 struct Shared {
     services: Services,
-    tokens: ExpiringCache<Identified<(&'static str, &'static str)>, Token>,
-    registries: ExpiringCache<Identified<AcrRegistry>, RegistryLogin>,
-    endpoints: ExpiringCache<Identified<AksCluster>, Vec<ClusterEndpoint>>,
+    tokens: ExpiringCache<IdentityKey<(&'static str, &'static str)>, Token>,
+    registries: ExpiringCache<IdentityKey<AcrRegistry>, RegistryLogin>,
+    endpoints: ExpiringCache<IdentityKey<AksCluster>, Vec<ClusterEndpoint>>,
 }
 
 impl AzureLogins {
@@ -132,7 +132,7 @@ struct Claims {
 }
 
 #[derive(Deserialize)]
-struct Described {
+struct ClusterDescription {
     properties: Properties,
 }
 
@@ -244,7 +244,7 @@ impl Shared {
             cloud.manager
         );
         let place = format!("{base}?api-version=2022-04-01");
-        let described: Described = self
+        let described: ClusterDescription = self
             .services
             .ask(&place, LoginQuery::Get, Some(&token))
             .await?;
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn ends() {
+    fn the_expiry_is_read_from_the_token() {
         let token = |claims: &str| format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims));
         let end = end_of(&token(r#"{"exp": 1700000000, "aud": "acme.azurecr.io"}"#));
         assert_eq!(end, Some(Duration::from_secs(1_700_000_000)));

@@ -80,7 +80,7 @@ struct Impersonated {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-struct Described {
+struct ClusterDescription {
     endpoint: String,
     master_auth: MasterAuth,
 }
@@ -157,7 +157,7 @@ impl Shared {
     ) -> Result<ClusterEndpoint> {
         let token = self.token(identity, now).await?;
         let place = format!("container.googleapis.com/v1/{}", cluster.name);
-        let described: Described = self
+        let described: ClusterDescription = self
             .services
             .ask(&place, LoginQuery::Get, Some(&token))
             .await?;

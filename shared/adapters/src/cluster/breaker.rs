@@ -24,27 +24,27 @@ const CHEAP_FAILURE: Duration = Duration::from_secs(1);
 /// The circuit breaker of a server.
 #[derive(Default)]
 pub struct Breaker {
-    last: Mutex<Option<Probed>>,
+    last: Mutex<Option<ProbeResult>>,
     /// Locked by the request that probes.
     probing: tokio::sync::Mutex<()>,
 }
 
 /// The result of the last probe.
 #[derive(Clone)]
-struct Probed {
+struct ProbeResult {
     at: Instant,
-    down: Option<Down>,
+    down: Option<Outage>,
 }
 
 /// The state of a server that did not answer.
 #[derive(Clone)]
-struct Down {
+struct Outage {
     error: PortError,
     /// The time for which no requests are sent.
     pause: Duration,
 }
 
-impl Probed {
+impl ProbeResult {
     fn result(self) -> Result<()> {
         self.down.map_or(Ok(()), |down| Err(down.error))
     }
@@ -58,11 +58,11 @@ impl Breaker {
     /// Fails with the error of the last probe if the server is down.
     pub async fn pass(&self, probe: impl Future<Output = Result<(), String>>) -> Result<()> {
         match self.last() {
-            Some(Probed {
+            Some(ProbeResult {
                 at,
                 down: Some(down),
             }) if at.elapsed() < down.pause => Err(down.error),
-            Some(Probed { down: Some(_), .. }) => self.probe(probe).await,
+            Some(ProbeResult { down: Some(_), .. }) => self.probe(probe).await,
             _ => Ok(()),
         }
     }
@@ -82,7 +82,7 @@ impl Breaker {
         let answer = timeout(PROBE_TIMEOUT, probe).await;
         let answer = answer.unwrap_or_else(|_| Err(no_answer(PROBE_TIMEOUT)));
         let before = last.and_then(|last| last.down);
-        let down = answer.err().map(|message| Down {
+        let down = answer.err().map(|message| Outage {
             error: PortError::new(ErrorKind::Unavailable, message),
             pause: match before {
                 Some(down) => MAX_PAUSE.min(down.pause * 2),
@@ -90,7 +90,7 @@ impl Breaker {
             },
         });
         let at = Instant::now();
-        let probed = Probed { at, down };
+        let probed = ProbeResult { at, down };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(probed.clone());
         probed.result()
     }
@@ -101,7 +101,7 @@ impl Breaker {
         took >= CHEAP_FAILURE
     }
 
-    fn last(&self) -> Option<Probed> {
+    fn last(&self) -> Option<ProbeResult> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone()
     }

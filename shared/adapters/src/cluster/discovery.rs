@@ -20,18 +20,18 @@ const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 /// The cached resources of a server, with the core group and the other groups in separate halves.
 #[derive(Default)]
 pub struct Discovery {
-    core: Half,
-    groups: Half,
+    core: CachedDiscovery,
+    groups: CachedDiscovery,
 }
 
 #[derive(Default)]
-struct Half {
-    known: Mutex<Option<Arc<Known>>>,
+struct CachedDiscovery {
+    known: Mutex<Option<Arc<DiscoveryDocument>>>,
     /// Locked during a request, so that concurrent callers share one request.
     asking: tokio::sync::Mutex<()>,
 }
 
-struct Known {
+struct DiscoveryDocument {
     at: Instant,
     etag: Option<HeaderValue>,
     groups: Arc<BTreeMap<String, Vec<Version>>>,
@@ -98,7 +98,7 @@ impl Discovery {
         *self.half(group).lock() = None;
     }
 
-    fn half(&self, group: &str) -> &Half {
+    fn half(&self, group: &str) -> &CachedDiscovery {
         if group.is_empty() {
             &self.core
         } else {
@@ -107,12 +107,12 @@ impl Discovery {
     }
 }
 
-impl Half {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Known>>> {
+impl CachedDiscovery {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<DiscoveryDocument>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn cached(&self) -> Option<Arc<Known>> {
+    fn cached(&self) -> Option<Arc<DiscoveryDocument>> {
         self.lock().clone()
     }
 
@@ -122,7 +122,7 @@ impl Half {
         caller: &Caller<'_>,
         group: &str,
         requested: Instant,
-    ) -> Result<Arc<Known>> {
+    ) -> Result<Arc<DiscoveryDocument>> {
         let _one = self.asking.lock().await;
         let before = self.cached();
         if let Some(known) = before.clone().filter(|known| known.at >= requested) {
@@ -134,7 +134,7 @@ impl Half {
     }
 }
 
-impl Known {
+impl DiscoveryDocument {
     async fn find(&self, caller: &Caller<'_>, gvk: &Gvk) -> Result<Option<Resource>> {
         let versions = self
             .groups
@@ -213,7 +213,11 @@ impl Version {
 }
 
 /// Requests all groups of one half.
-async fn request(caller: &Caller<'_>, core: bool, before: Option<&Known>) -> Result<Known> {
+async fn request(
+    caller: &Caller<'_>,
+    core: bool,
+    before: Option<&DiscoveryDocument>,
+) -> Result<DiscoveryDocument> {
     let path = if core { "/api" } else { "/apis" };
     let mut headers = vec![(header::ACCEPT, HeaderValue::from_static(ACCEPT))];
     let validator = before.and_then(|known| known.etag.clone());
@@ -221,7 +225,7 @@ async fn request(caller: &Caller<'_>, core: bool, before: Option<&Known>) -> Res
     let at = Instant::now();
     let answer = caller.read(path, headers, None).await?;
     if let (StatusCode::NOT_MODIFIED, Some(before)) = (answer.status, before) {
-        return Ok(Known {
+        return Ok(DiscoveryDocument {
             at,
             etag: before.etag.clone(),
             groups: before.groups.clone(),
@@ -245,7 +249,7 @@ async fn request(caller: &Caller<'_>, core: bool, before: Option<&Known>) -> Res
             return Err(PortError::new(ErrorKind::Unreadable, message));
         }
     };
-    Ok(Known {
+    Ok(DiscoveryDocument {
         at,
         etag,
         groups: Arc::new(groups),

@@ -42,13 +42,13 @@ const BREAKERS: usize = 10_000;
 
 /// The adapter of the port [`Clusters`], with a cache of connections and discoveries.
 pub struct KubeClusters {
-    servers: Mutex<Lru<Known>>,
+    servers: Mutex<Lru<CachedServer>>,
     breakers: Mutex<Lru<Arc<Breaker>>>,
 }
 
 /// A server with its client.
 #[derive(Clone)]
-struct Known {
+struct CachedServer {
     server: Arc<Server>,
     /// The time since 1970 at which the login expires, if it does.
     expires: Option<Duration>,
@@ -84,7 +84,7 @@ impl KubeClusters {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
         // The connections of a login that has expired are no longer used.
-        let is_valid = |known: &Known| known.expires.is_none_or(|end| end > now);
+        let is_valid = |known: &CachedServer| known.expires.is_none_or(|end| end > now);
         if let Some(known) = lock(&self.servers).get(&key).filter(is_valid) {
             return Ok(known.server);
         }
@@ -92,7 +92,7 @@ impl KubeClusters {
             breaker: self.breaker(access),
             ..Server::new(connect::client(access)?, &access.server)
         };
-        let known = Known {
+        let known = CachedServer {
             server: Arc::new(server),
             expires: match &access.login {
                 Login::Issued(token) => Some(token.expires),

@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex};
 /// token identifies the user. All other addresses are left to a fallback.
 #[derive(Default)]
 pub struct EmbeddedClusters {
-    servers: Mutex<BTreeMap<String, Known>>,
+    servers: Mutex<BTreeMap<String, EmbeddedCluster>>,
     fallback: Option<Arc<dyn Clusters>>,
 }
 
-struct Known {
+struct EmbeddedCluster {
     server: Embedded,
     /// The user of a token that another issuer made for this server.
     guest: Option<User>,
@@ -52,9 +52,9 @@ impl EmbeddedClusters {
     /// Registers a server that accepts every login as `guest`, including certificates and
     /// passwords: it replaces a server that is not reached.
     pub fn add_open(&self, address: &str, server: &Embedded, guest: User) {
-        let known = Known {
+        let known = EmbeddedCluster {
             is_open: true,
-            ..Known::new(server, Some(guest))
+            ..EmbeddedCluster::new(server, Some(guest))
         };
         lock(&self.servers).insert(trimmed(address), known);
     }
@@ -66,7 +66,7 @@ impl EmbeddedClusters {
     }
 
     fn insert(&self, address: &str, server: &Embedded, guest: Option<User>) {
-        lock(&self.servers).insert(trimmed(address), Known::new(server, guest));
+        lock(&self.servers).insert(trimmed(address), EmbeddedCluster::new(server, guest));
     }
 
     /// Drops the clients and their discoveries, after a definition was replaced by another one of
@@ -91,7 +91,7 @@ impl EmbeddedClusters {
     }
 }
 
-impl Known {
+impl EmbeddedCluster {
     fn new(server: &Embedded, guest: Option<User>) -> Self {
         Self {
             server: server.clone(),

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deploy_key_is_used_over_ssh_at_github_too() {
+    async fn a_deploy_key_of_github_is_used_over_ssh() {
         use crate::git::{GitHub, GitRouter, Hosts};
         use driftless_core::ports::Git;
         use driftless_core::testing::MemorySecrets;

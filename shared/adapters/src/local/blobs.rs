@@ -5,7 +5,7 @@ use super::names;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
+    BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -99,7 +99,7 @@ impl Blobs for DirectoryBlobs {
             .await
     }
 
-    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
         let file = names::file_of(key)?;
         let locked = key.to_owned();
         self.run("write", key, move |directory| {
@@ -172,7 +172,7 @@ fn put(
     file: &Path,
     content: &[u8],
     when: &Precondition,
-) -> io::Result<Put> {
+) -> io::Result<PutOutcome> {
     let _lock = directory.lock(key)?;
     let holds = match when {
         Precondition::None => true,
@@ -180,13 +180,13 @@ fn put(
         Precondition::Is(version) => read(directory, file)?.is_some_and(|(_, now)| now == *version),
     };
     if !holds {
-        return Ok(Put::PreconditionFailed);
+        return Ok(PutOutcome::PreconditionFailed);
     }
     let may_tear = VOLATILE_PREFIXES
         .iter()
         .any(|prefix| key.starts_with(prefix));
     directory.write(file, content, may_tear)?;
-    Ok(Put::Done(version(content)))
+    Ok(PutOutcome::Done(version(content)))
 }
 
 fn list(directory: &Directory, prefix: &str) -> io::Result<Vec<BlobEntry>> {
@@ -251,10 +251,10 @@ mod tests {
         (directory, blobs)
     }
 
-    fn done(put: Put) -> Version {
+    fn done(put: PutOutcome) -> Version {
         match put {
-            Put::Done(version) => version,
-            Put::PreconditionFailed => panic!("refused"),
+            PutOutcome::Done(version) => version,
+            PutOutcome::PreconditionFailed => panic!("refused"),
         }
     }
 
@@ -267,12 +267,12 @@ mod tests {
             put("a/b", "1", Precondition::Is(Version("x".into())))
                 .await
                 .unwrap(),
-            Put::PreconditionFailed
+            PutOutcome::PreconditionFailed
         );
         let first = done(put("a/b", "1", Precondition::Absent).await.unwrap());
         assert_eq!(
             put("a/b", "2", Precondition::Absent).await.unwrap(),
-            Put::PreconditionFailed
+            PutOutcome::PreconditionFailed
         );
         assert_eq!(
             blobs.get("a/b").await.unwrap(),
@@ -285,7 +285,7 @@ mod tests {
         );
         assert_eq!(
             put("a/b", "3", Precondition::Is(first)).await.unwrap(),
-            Put::PreconditionFailed
+            PutOutcome::PreconditionFailed
         );
         done(put("a", "parent", Precondition::None).await.unwrap());
         done(put("a/bc", "", Precondition::None).await.unwrap());
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_leaves_the_directory() {
+    async fn keys_with_dot_dot_stay_in_the_directory() {
         let (directory, blobs) = store();
         for key in ["../../escaped", "a/../../escaped", ".."] {
             done(
@@ -361,7 +361,7 @@ mod tests {
                 .collect();
             let mut winners = Vec::new();
             for writer in writers {
-                if let Put::Done(version) = writer.await.unwrap() {
+                if let PutOutcome::Done(version) = writer.await.unwrap() {
                     winners.push(version);
                 }
             }

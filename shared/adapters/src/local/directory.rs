@@ -13,7 +13,7 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// The age from which a temporary file is removed: its writer has crashed.
 const MAX_AGE: Duration = Duration::from_secs(3600);
 /// The directory below the root to which unusable files and directories are moved.
-const DAMAGED: &str = "damaged";
+const DAMAGED_DIRECTORY: &str = "damaged";
 
 /// A store in a directory of the file system.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Directory {
 /// Fails if the file system does.
 pub fn set_aside(root: &Path, path: &Path) -> io::Result<()> {
     let name = path.strip_prefix(root).map_err(io::Error::other)?;
-    let target = new_directory(&root.join(DAMAGED))?.join(name);
+    let target = new_directory(&root.join(DAMAGED_DIRECTORY))?.join(name);
     if let Some(parent) = target.parent() {
         fs::create_dir_all(parent)?;
     }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn files_and_given_secrets() {
+    async fn secrets_are_read_from_files_and_flags() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("hubs")).unwrap();
         std::fs::write(directory.path().join("hubs/staging"), "from the file").unwrap();

@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use driftless_adapters::aws::{self, S3Blobs};
-use driftless_core::ports::{Blobs, ErrorKind, Precondition, Put, Version};
+use driftless_core::ports::{Blobs, ErrorKind, Precondition, PutOutcome, Version};
 use std::sync::{Arc, Mutex};
 
 type Asked = Arc<Mutex<Vec<String>>>;
@@ -73,13 +73,13 @@ async fn a_refusal_is_an_answer() {
     for when in [Precondition::Absent, is()] {
         assert_eq!(
             blobs.put("k", Bytes::new(), when).await.unwrap(),
-            Put::PreconditionFailed
+            PutOutcome::PreconditionFailed
         );
     }
     let (blobs, _) = bucket(404, "NoSuchKey").await;
     assert_eq!(
         blobs.put("k", Bytes::new(), is()).await.unwrap(),
-        Put::PreconditionFailed
+        PutOutcome::PreconditionFailed
     );
     assert!(blobs.get("k").await.unwrap().is_none());
 }

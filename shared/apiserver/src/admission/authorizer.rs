@@ -20,7 +20,7 @@ static DECISION: Type = Type::new_unspecified_type("kubernetes.authorization.Dec
 
 /// The attributes of a question, as the calls of an expression have set them.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(super) struct AccessRequest {
     state: Arc<State>,
     user: User,
     path: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Question {
     name: String,
 }
 
-impl Question {
+impl AccessRequest {
     pub(super) fn new(state: Arc<State>, user: &User) -> Self {
         Self {
             state,
@@ -77,13 +77,13 @@ impl Question {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Authorizer(pub Question);
+pub(super) struct Authorizer(pub AccessRequest);
 #[derive(Clone, Debug)]
-struct PathCheck(Question);
+struct PathCheck(AccessRequest);
 #[derive(Clone, Debug)]
-struct GroupCheck(Question);
+struct GroupCheck(AccessRequest);
 #[derive(Clone, Debug)]
-pub(super) struct ResourceCheck(Question);
+pub(super) struct ResourceCheck(AccessRequest);
 #[derive(Clone, Debug)]
 struct Decision {
     allowed: bool,

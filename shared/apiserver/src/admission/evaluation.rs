@@ -11,10 +11,10 @@ use ::cel::{Env, ExecutionError, StructType, Value as Cel};
 use driftless_cel::{Data, Size};
 use serde_json::{Value, json};
 
-use super::authorizer::{self, Authorizer, Question};
+use super::authorizer::{self, AccessRequest, Authorizer};
 use super::policies::{Matched, Request, namespace, to_version};
 use crate::expressions::{Expression, Failure, OUT_OF_BUDGET, library};
-use crate::registry::policy::OUTSIDE;
+use crate::registry::policy::POLICY_VARIABLES;
 use crate::store::state::State;
 use crate::values::text;
 
@@ -34,7 +34,7 @@ fn compiled(text: &str) -> Compiled {
     if let Some(found) = kept.get(text) {
         return Arc::clone(found);
     }
-    let made = Arc::new(Expression::compile(text, &OUTSIDE));
+    let made = Arc::new(Expression::compile(text, &POLICY_VARIABLES));
     if kept.len() >= MAX_COMPILED {
         kept.clear();
     }
@@ -191,7 +191,7 @@ impl<'a> Evaluation<'a> {
             data.add(name, value);
         }
         if expression.reads("authorizer") {
-            let question = Question::new(Arc::new(self.state.clone()), self.request.user);
+            let question = AccessRequest::new(Arc::new(self.state.clone()), self.request.user);
             let own = question.clone().about(self.request);
             data.add_own("authorizer", Box::new(Authorizer(question)));
             data.add_own("authorizer.requestResource", Box::new(own));

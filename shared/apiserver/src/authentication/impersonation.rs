@@ -23,7 +23,7 @@ const MASTERS: &str = "system:masters";
 /// The extra value of a service account's token that names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 /// The number of values from which on a right to all values is checked first.
-const MANY: usize = 4;
+const CHECK_ALL_FROM: usize = 4;
 /// The most users whose mode is remembered.
 const MAX_REMEMBERED: usize = 10_000;
 
@@ -360,7 +360,7 @@ impl Attempt<'_> {
                 let detail = "impersonating the system:masters group is not allowed";
                 return Err(self.refused(attributes(MASTERS), detail));
             }
-            if groups.len() >= MANY && self.check(attributes("*")).is_ok() {
+            if groups.len() >= CHECK_ALL_FROM && self.check(attributes("*")).is_ok() {
                 return Ok(());
             }
         }
@@ -383,7 +383,7 @@ impl Attempt<'_> {
                 return Err(self.refused(attributes("", ""), &detail));
             }
             let values: usize = extra.iter().map(|(_, values)| values.len()).sum();
-            if values >= MANY && self.check(attributes("*", "*")).is_ok() {
+            if values >= CHECK_ALL_FROM && self.check(attributes("*", "*")).is_ok() {
                 return Ok(());
             }
         }

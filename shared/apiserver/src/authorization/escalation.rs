@@ -14,7 +14,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// One right of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Right {
+struct Permission {
     group: String,
     resource: String,
     verb: String,
@@ -69,7 +69,7 @@ pub(crate) fn check(
         object["rules"].as_array().cloned().unwrap_or_default()
     };
     let own = rules_of_user(state, user, namespace);
-    let missing: Vec<Right> = rules
+    let missing: Vec<Permission> = rules
         .iter()
         .flat_map(rights)
         .filter(|right| !own.iter().any(|rule| covers(rule, right)))
@@ -101,7 +101,7 @@ pub(crate) fn check(
     Err(error)
 }
 
-fn rights(rule: &Value) -> Vec<Right> {
+fn rights(rule: &Value) -> Vec<Permission> {
     let mut out = Vec::new();
     let names = match texts(&rule["resourceNames"]) {
         names if names.is_empty() => vec![String::new()],
@@ -111,7 +111,7 @@ fn rights(rule: &Value) -> Vec<Right> {
     for group in texts(&rule["apiGroups"]) {
         for resource in texts(&rule["resources"]) {
             for verb in &verbs {
-                out.extend(names.iter().map(|name| Right {
+                out.extend(names.iter().map(|name| Permission {
                     group: group.clone(),
                     resource: resource.clone(),
                     verb: verb.clone(),
@@ -122,7 +122,7 @@ fn rights(rule: &Value) -> Vec<Right> {
         }
     }
     for path in texts(&rule["nonResourceURLs"]) {
-        out.extend(verbs.iter().map(|verb| Right {
+        out.extend(verbs.iter().map(|verb| Permission {
             group: String::new(),
             resource: String::new(),
             verb: verb.clone(),
@@ -133,7 +133,7 @@ fn rights(rule: &Value) -> Vec<Right> {
     out
 }
 
-fn covers(rule: &Value, right: &Right) -> bool {
+fn covers(rule: &Value, right: &Permission) -> bool {
     let has = |key: &str, wanted: &str| {
         texts(&rule[key])
             .iter()
@@ -161,8 +161,8 @@ fn covers(rule: &Value, right: &Right) -> bool {
 }
 
 /// Returns the rights as rules, with the verbs of one resource together.
-fn compact(missing: &[Right]) -> Vec<String> {
-    let mut lines: Vec<(Right, Vec<String>)> = Vec::new();
+fn compact(missing: &[Permission]) -> Vec<String> {
+    let mut lines: Vec<(Permission, Vec<String>)> = Vec::new();
     for right in missing {
         let same = lines.iter_mut().find(|(known, _)| {
             known.group == right.group

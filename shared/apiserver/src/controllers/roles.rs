@@ -22,7 +22,8 @@ pub(crate) fn aggregate(api: &mut Api, done: &mut u64, clock: &Clock) {
         return;
     }
     let key: Key = (GROUP.to_owned(), "clusterroles".to_owned());
-    let is_written = *done < store.forgotten() || store.since(*done).any(|event| event.key == key);
+    let is_written =
+        *done < store.compacted_version() || store.since(*done).any(|event| event.key == key);
     if is_written {
         // An aggregated role may aggregate another one: a chain of n roles takes up to n rounds.
         let rounds = aggregated_roles(&api.state, &key).len();

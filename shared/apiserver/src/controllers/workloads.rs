@@ -54,7 +54,7 @@ fn written_since(state: &State, version: u64) -> BTreeMap<(Key, Name), Status> {
     let store = &state.store;
     let keys = KINDS.map(|(group, plural, status)| ((group.into(), plural.into()), status));
     let keys = BTreeMap::<Key, Status>::from(keys);
-    if version < store.forgotten() {
+    if version < store.compacted_version() {
         let all = keys.into_iter().flat_map(|(key, status)| {
             let names = store.list(&key, "", None);
             let names = names.map(|(name, _)| name.clone()).collect::<Vec<_>>();

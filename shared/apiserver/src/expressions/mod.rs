@@ -2,16 +2,16 @@
 //! and the functions that Kubernetes adds to the language. The budgets are `driftless_cel`'s.
 
 pub(crate) mod library;
+mod name_resolution;
 mod network;
 mod quantity;
-mod scope;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use driftless_cel::{Data, Env, ExecutionError, Limits, ParseError, Value as Cel, describe};
 
-use scope::Scope;
+use name_resolution::Scope;
 
 /// The budgets of an expression.
 const LIMITS: Limits = Limits {

@@ -402,7 +402,7 @@ impl Change<'_> {
 /// The result of an apply.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Applied {
+pub struct ApplyResult {
     /// The merged object without managedFields; `None` if nothing changed.
     pub object: Option<Value>,
     /// The managers with their fields after the apply.
@@ -433,7 +433,7 @@ pub fn apply(
     versions: &dyn Versions,
     request: &Apply<'_>,
     mut managers: Vec<Manager>,
-) -> Result<Applied, ApplyError> {
+) -> Result<ApplyResult, ApplyError> {
     let Apply {
         live,
         config,
@@ -482,7 +482,7 @@ pub fn apply(
         }
     }
     managers.retain(|manager| !manager.set.is_empty());
-    Ok(Applied {
+    Ok(ApplyResult {
         object: changed.then_some(new),
         managers,
     })

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::set::{Element, field};
-use crate::schema::{DEDUCED, Id, ListType, Scalar, Schema, Struct, Type, UNTYPED};
+use crate::schema::{Id, ListType, Scalar, Schema, Struct, Type, UNTYPED, UNTYPED_GRANULAR};
 
 /// The scalars that a type accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,9 @@ pub(super) fn shape<'a>(schema: &'a Schema, id: Id, value: Option<&Value>) -> Sh
             atomic: found.atomic,
         },
         Type::Untyped => anything(value, UNTYPED, true),
-        Type::Deduced | Type::OrBool(_) | Type::OrArray(_) => anything(value, DEDUCED, false),
+        Type::Deduced | Type::OrBool(_) | Type::OrArray(_) => {
+            anything(value, UNTYPED_GRANULAR, false)
+        }
     }
 }
 

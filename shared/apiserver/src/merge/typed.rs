@@ -684,11 +684,11 @@ fn step(of: TypeRef<'_>, element: &str) -> (Id, bool) {
                 declared, others, ..
             },
             Some(key),
-        ) => below(declared, others, key)
-            .map_or((crate::schema::DEDUCED, false), |(id, _, named)| {
-                (id, named)
-            }),
+        ) => below(declared, others, key).map_or(
+            (crate::schema::UNTYPED_GRANULAR, false),
+            |(id, _, named)| (id, named),
+        ),
         (Shape::List { item, .. }, None) => (item, false),
-        _ => (crate::schema::DEDUCED, false),
+        _ => (crate::schema::UNTYPED_GRANULAR, false),
     }
 }

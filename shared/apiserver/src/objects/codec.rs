@@ -8,7 +8,7 @@ use crate::values::{is_zero, json_kind, quantity};
 
 /// The options of reading a document, and the unknown fields that were found.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct DecodeReport {
     /// Fields that the type does not have: `spec.foo`.
     pub unknown: Vec<String>,
     /// True if nulls that the schema of a custom resource does not allow are kept: the result of an
@@ -20,7 +20,12 @@ pub struct Found {
 ///
 /// # Errors
 /// A value of another type, with the message of Go's JSON decoder.
-pub fn read(schema: &Schema, id: Id, value: &Value, found: &mut Found) -> Result<Value, String> {
+pub fn read(
+    schema: &Schema,
+    id: Id,
+    value: &Value,
+    found: &mut DecodeReport,
+) -> Result<Value, String> {
     let mut reader = Reader {
         schema,
         found,
@@ -36,14 +41,14 @@ pub fn empty(schema: &Schema, id: Id) -> Value {
         schema,
         id,
         &Value::Object(Map::new()),
-        &mut Found::default(),
+        &mut DecodeReport::default(),
     )
     .unwrap_or_default()
 }
 
 struct Reader<'a, 'f> {
     schema: &'a Schema,
-    found: &'f mut Found,
+    found: &'f mut DecodeReport,
     path: Vec<String>,
     owner: &'a str,
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::objects::codec;
-use crate::objects::codec::Found;
+use crate::objects::codec::DecodeReport;
 use crate::resources::Resource;
 use crate::values::{set, take};
 
@@ -86,7 +86,7 @@ fn decode_again(resource: &Resource, object: Value) -> Value {
     let Some(id) = resource.schema.kinds.get(&name) else {
         return object;
     };
-    match codec::read(&resource.schema, *id, &object, &mut Found::default()) {
+    match codec::read(&resource.schema, *id, &object, &mut DecodeReport::default()) {
         Ok(mut read) => {
             read["apiVersion"] = api_version;
             read["kind"] = resource.kind.clone().into();

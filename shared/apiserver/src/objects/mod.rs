@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::resources::Resource;
 
-use codec::Found;
+use codec::DecodeReport;
 
 /// The handling of fields that a type does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +44,9 @@ pub(crate) fn read(
             kind = resource.kind
         ))
     };
-    let mut found = Found {
+    let mut found = DecodeReport {
         merged: validation == Validation::Merged,
-        ..Found::default()
+        ..DecodeReport::default()
     };
     let mut object = match &resource.custom {
         Some(custom) => {

@@ -18,7 +18,7 @@ use crate::values::clock::Clock;
 use crate::values::{is_zero, set, take, text};
 
 /// Checks before an object is stored; implemented above the registry, which does not know users.
-pub(crate) trait Admit {
+pub(crate) trait Admission {
     /// Admits a new object, and may complete it.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ pub(crate) struct Write<'a> {
     pub clock: &'a mut Clock,
     /// True if everything is checked and nothing is stored.
     pub dry_run: bool,
-    pub admit: &'a dyn Admit,
+    pub admit: &'a dyn Admission,
 }
 
 /// Stores a new object, once it is admitted and checked. A name is generated, uid and creation time

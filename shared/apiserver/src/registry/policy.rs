@@ -9,7 +9,7 @@ use crate::expressions::Expression;
 use crate::values::{is_zero, text};
 
 /// The variables that an admission policy's expressions have.
-pub(crate) const OUTSIDE: [&str; 7] = [
+pub(crate) const POLICY_VARIABLES: [&str; 7] = [
     "object",
     "oldObject",
     "request",
@@ -260,7 +260,7 @@ impl<'c> Check<'c> {
         }
         let has_params = !self.spec["paramKind"].is_null();
         let composed = composed && !is_zero(&self.spec["variables"]);
-        let outside: Vec<&str> = OUTSIDE
+        let outside: Vec<&str> = POLICY_VARIABLES
             .into_iter()
             .filter(|name| match *name {
                 "params" => has_params,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::authorization::escalation;
 use crate::error::ApiError;
 use crate::objects::table::Representation;
-use crate::registry::{Admit, Write};
+use crate::registry::{Admission, Write};
 use crate::request::message::{Request, Response};
 use crate::request::query::Query;
 use crate::request::target::Target;
@@ -167,7 +167,7 @@ impl<'a> Guards<'a> {
     }
 }
 
-impl Admit for Guards<'_> {
+impl Admission for Guards<'_> {
     fn create(
         &self,
         state: &State,

@@ -5,7 +5,6 @@ mod apply;
 mod body;
 mod call;
 mod checks;
-mod created;
 mod delete;
 mod discovery;
 pub(crate) mod message;
@@ -18,6 +17,7 @@ mod reviews;
 mod scale;
 mod target;
 mod tokens;
+mod unstored;
 pub(crate) mod watch;
 mod write;
 

@@ -10,8 +10,8 @@ use crate::objects::Validation;
 use crate::request::api::Api;
 use crate::request::body::body_object;
 use crate::request::call::Call;
-use crate::request::created::{user_info, with_managers};
 use crate::request::message::Response;
+use crate::request::unstored::{user_info, with_managers};
 use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::{join, text, texts};
@@ -139,7 +139,7 @@ fn request_resource(accounts: &Resource) -> Resource {
         version: version.to_owned(),
         kind: kind.to_owned(),
         plural: "tokenrequests".to_owned(),
-        id: id.copied().unwrap_or(crate::schema::DEDUCED),
+        id: id.copied().unwrap_or(crate::schema::UNTYPED_GRANULAR),
         api_version,
         ..accounts.clone()
     }

@@ -68,10 +68,10 @@ pub(crate) fn open(
     };
     if initial || from == 0 {
         watch.start = matching(state, &watch);
-    } else if from < state.store.forgotten() {
+    } else if from < state.store.compacted_version() {
         watch.ended = true;
         watch.start = vec![
-            json!({"type": "ERROR", "object": too_old(from, state.store.forgotten()).to_status()}),
+            json!({"type": "ERROR", "object": too_old(from, state.store.compacted_version()).to_status()}),
         ];
     } else {
         watch.version = from;
@@ -103,9 +103,9 @@ pub(crate) fn poll(state: &State, watch: &mut Watch) -> Vec<Value> {
             out.push(watch.bookmark(true));
         }
     }
-    if watch.version < state.store.forgotten() {
+    if watch.version < state.store.compacted_version() {
         watch.ended = true;
-        let error = too_old(watch.version, state.store.forgotten());
+        let error = too_old(watch.version, state.store.compacted_version());
         out.push(json!({"type": "ERROR", "object": error.to_status()}));
         return out;
     }

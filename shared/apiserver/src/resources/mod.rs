@@ -135,7 +135,7 @@ fn read_resource(group: &str, version: &str, entry: &Value, schema: &Arc<Schema>
         .kinds
         .get(&format!("{api_version}/{kind}"))
         .copied()
-        .unwrap_or(crate::schema::DEDUCED);
+        .unwrap_or(crate::schema::UNTYPED_GRANULAR);
     Resource {
         api_version,
         group: group.to_owned(),

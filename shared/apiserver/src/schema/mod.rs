@@ -15,13 +15,13 @@ pub type Id = usize;
 /// Any value; lists and maps are one value.
 pub const UNTYPED: Id = 0;
 /// Any value; managers own the fields of maps separately.
-pub const DEDUCED: Id = 1;
+pub const UNTYPED_GRANULAR: Id = 1;
 
 /// A set of types that refer to each other.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Schema {
-    /// The types; [`UNTYPED`] and [`DEDUCED`] come first.
+    /// The types; [`UNTYPED`] and [`UNTYPED_GRANULAR`] come first.
     pub types: Vec<Type>,
     /// Root types by `apiVersion/Kind`.
     pub kinds: BTreeMap<String, Id>,
@@ -71,7 +71,7 @@ pub enum ListType {
 pub enum Type {
     /// Any value, as one value: see [`UNTYPED`].
     Untyped,
-    /// Any value, field by field: see [`DEDUCED`].
+    /// Any value, field by field: see [`UNTYPED_GRANULAR`].
     Deduced,
     /// A string, number or boolean.
     Scalar(Scalar),

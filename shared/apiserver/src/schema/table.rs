@@ -28,11 +28,11 @@ fn read(text: &str) -> Schema {
     schema
 }
 
-/// Ids in the table do not count [`super::UNTYPED`] and [`super::DEDUCED`].
+/// Ids in the table do not count [`super::UNTYPED`] and [`super::UNTYPED_GRANULAR`].
 fn reference(id: &Value) -> usize {
     id.as_u64()
         .and_then(|id| usize::try_from(id).ok())
-        .map_or(super::DEDUCED, |id| id + 2)
+        .map_or(super::UNTYPED_GRANULAR, |id| id + 2)
 }
 
 fn text(value: &Value) -> String {

@@ -69,7 +69,7 @@ impl Store {
     }
 
     /// Returns the newest version that a watch can no longer start from.
-    pub fn forgotten(&self) -> u64 {
+    pub fn compacted_version(&self) -> u64 {
         self.forgotten
     }
 

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// The state of an object after its apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Applied {
+pub struct AppliedState {
     /// The API version that it was applied in, such as `v1`.
     pub version: String,
     /// The [`fingerprint`]; empty if the object did not exist.
@@ -19,7 +19,7 @@ pub struct Applied {
     pub expires: bool,
 }
 
-impl Applied {
+impl AppliedState {
     /// Records the state of `live`, to which `object` was applied.
     pub fn new(object: &Object, live: Option<&Object>, manager: &str) -> Self {
         Self {
@@ -92,9 +92,9 @@ mod tests {
     #[test]
     fn a_missing_object_may_stay_missing() {
         let there = live(json!([]));
-        let gone = Applied::new(&there, None, "us");
+        let gone = AppliedState::new(&there, None, "us");
         assert!(!gone.is_changed(None) && gone.is_changed(Some("x")));
-        let left = Applied::new(&there, Some(&there), "us");
+        let left = AppliedState::new(&there, Some(&there), "us");
         assert!(left.is_changed(None) && !left.is_changed(Some(&fingerprint(&there, "us"))));
         let mut job = left;
         job.expires = true;

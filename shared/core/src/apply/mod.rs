@@ -3,14 +3,14 @@
 //! whose fields are taken over. The requests are sent elsewhere.
 
 pub mod annotations;
-pub mod drift;
+pub mod apply_order;
+pub mod change_detection;
 mod errors;
 mod fieldset;
 pub mod fingerprint;
 mod managers;
 pub mod normalize;
 pub mod plan;
-pub mod stage;
 pub mod three_way;
 
 pub use errors::{is_immutable_error, may_recreate};

@@ -6,7 +6,7 @@
 //! JSON merge patch for the `resourceVersion` that was read: the outcome is the same.
 //! `managedFields` of the live object shows which lists merge by key, and which are sets.
 
-use super::drift::SERVER_METADATA;
+use super::change_detection::SERVER_METADATA;
 use super::fieldset::{FieldSet, Step, canonical};
 use driftless_manifest::Object;
 use serde_json::{Map, Value, json};

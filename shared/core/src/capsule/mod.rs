@@ -16,7 +16,7 @@
 //! - two accounts whose cluster-scoped objects would have the same names are refused: one of them
 //!   could act as the other.
 
-mod desired;
+mod desired_objects;
 
 use crate::applier::{Applier, Strategy};
 use crate::concurrent;
@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::flux::reason;
 use crate::hub::{self, CapsuleProxy, Hub};
 use crate::ports::{Cluster, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest};
-use desired::Owner;
+use desired_objects::Owner;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -224,7 +224,7 @@ impl Work<'_> {
         // The objects of a refused account stay unchanged until a user renames one of the accounts.
         let mut kept: BTreeSet<Place> = BTreeSet::new();
         for (owner, failure) in refused {
-            kept.extend(desired::places(&owner));
+            kept.extend(desired_objects::places(&owner));
             report.fail(AccountFailure::new(&owner, failure));
         }
         let runs = owners
@@ -252,7 +252,7 @@ impl Work<'_> {
 
     /// Lists Capsule's Tenants; returns `None` if the cluster does not serve them.
     async fn tenants(&self) -> Result<Option<Vec<Object>>, Failure> {
-        let gvk = Gvk::new(desired::CAPSULE, "Tenant");
+        let gvk = Gvk::new(desired_objects::CAPSULE, "Tenant");
         match self.cluster.resource(&gvk).await? {
             Some(resource) => Ok(Some(self.cluster.list(&resource, "", "").await?)),
             None => Ok(None),
@@ -285,7 +285,7 @@ impl Work<'_> {
     async fn live(&self) -> Result<Live, Failure> {
         let selector = format!("{LABEL}={ON}");
         let mut live = Live::new();
-        for (version, kind) in desired::KINDS {
+        for (version, kind) in desired_objects::KINDS {
             for object in self.list(version, kind, &selector).await? {
                 let place = (
                     kind,
@@ -300,7 +300,7 @@ impl Work<'_> {
 
     async fn reconcile_account(&self, owner: &Owner, live: &Live) -> AccountResult {
         let mut result = AccountResult {
-            desired: desired::places(owner),
+            desired: desired_objects::places(owner),
             applied: Vec::new(),
             failure: None,
         };
@@ -316,14 +316,14 @@ impl Work<'_> {
         live: &Live,
         applied: &mut Vec<String>,
     ) -> Result<(), Failure> {
-        for object in desired::rights(owner)? {
+        for object in desired_objects::rights(owner)? {
             self.ensure(object, live, applied).await?;
         }
         let Some(token) = self.token_of(owner, live, applied).await? else {
             return Ok(());
         };
-        let secret = desired::kubeconfig(owner, self.proxy, &token)?;
-        let resources = desired::global_resources(owner, &secret)?;
+        let secret = desired_objects::kubeconfig(owner, self.proxy, &token)?;
+        let resources = desired_objects::global_resources(owner, &secret)?;
         self.ensure(secret, live, applied).await?;
         for object in resources {
             self.ensure(object, live, applied).await?;
@@ -338,13 +338,13 @@ impl Work<'_> {
         owner: &Owner,
         live: &Live,
         applied: &mut Vec<String>,
-    ) -> Result<Option<desired::OwnerToken>, Failure> {
+    ) -> Result<Option<desired_objects::OwnerToken>, Failure> {
         if owner.token_secret {
             return self.lasting_token(owner, live, applied).await;
         }
         let known = live
-            .get(&desired::secret_place(owner))
-            .and_then(|secret| desired::known_token(owner, secret));
+            .get(&desired_objects::secret_place(owner))
+            .and_then(|secret| desired_objects::known_token(owner, secret));
         let now = self.ports.clock.now();
         if let Some(known) = &known
             && known.expires.is_some_and(|end| end > now + RENEWAL)
@@ -361,7 +361,7 @@ impl Work<'_> {
         // The known token may be returned again while it is valid: then the Secret is not written.
         Ok(Some(match known {
             Some(known) if known.expires >= Some(expires) => known,
-            _ => desired::OwnerToken {
+            _ => desired_objects::OwnerToken {
                 secret,
                 expires: Some(expires),
             },
@@ -374,17 +374,17 @@ impl Work<'_> {
         owner: &Owner,
         live: &Live,
         applied: &mut Vec<String>,
-    ) -> Result<Option<desired::OwnerToken>, Failure> {
-        let desired = desired::token_secret(owner)?;
+    ) -> Result<Option<desired_objects::OwnerToken>, Failure> {
+        let desired = desired_objects::token_secret(owner)?;
         self.ensure(desired, live, applied).await?;
         let resource = self.resource(&Gvk::new("v1", "Secret")).await?;
-        let name = desired::token_secret_name(owner);
+        let name = desired_objects::token_secret_name(owner);
         let secret = self.cluster.get(&resource, &owner.namespace, &name).await?;
-        Ok(secret.and_then(|secret| desired::filled_token(owner, &secret)))
+        Ok(secret.and_then(|secret| desired_objects::filled_token(owner, &secret)))
     }
 
     fn applier(&self) -> Applier<'_> {
-        Applier::new(self.cluster, Strategy::forced(MANAGER))
+        Applier::new(self.cluster, Strategy::forcing(MANAGER))
     }
 
     /// Applies an object unless the live one contains all its fields.
@@ -394,7 +394,7 @@ impl Work<'_> {
         live: &Live,
         applied: &mut Vec<String>,
     ) -> Result<(), Failure> {
-        let place = desired::place(&object);
+        let place = desired_objects::place(&object);
         let old = live.get(&place);
         if old.is_some_and(|old| contains(&old.to_value(), &object.to_value())) {
             return Ok(());
@@ -426,7 +426,7 @@ impl Work<'_> {
             .cluster
             .get(resource, object.namespace(), object.name())
             .await?;
-        if existing.is_none_or(|existing| desired::is_ours(&existing, object)) {
+        if existing.is_none_or(|existing| desired_objects::is_ours(&existing, object)) {
             return Ok(());
         }
         let message = format!(
@@ -445,7 +445,9 @@ impl Work<'_> {
             Ok(Deleted::Gone | Deleted::Pending) => Ok(()),
             // Another client changed or recreated it: the next run reads the new object.
             Err(error) if error.kind == ErrorKind::Conflict => Ok(()),
-            Err(error) => Err(Failure::from(error).context(display_name(&desired::place(object)))),
+            Err(error) => {
+                Err(Failure::from(error).context(display_name(&desired_objects::place(object))))
+            }
         }
     }
 }
@@ -454,7 +456,7 @@ impl Work<'_> {
 fn owners(accounts: &[Object], tenants: &[Object]) -> (Vec<Owner>, Vec<(Owner, Failure)>) {
     let mut owned: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for tenant in tenants {
-        for user in desired::account_owners(tenant) {
+        for user in desired_objects::account_owners(tenant) {
             owned
                 .entry(user)
                 .or_default()
@@ -464,14 +466,14 @@ fn owners(accounts: &[Object], tenants: &[Object]) -> (Vec<Owner>, Vec<(Owner, F
     let enabled = accounts.iter().filter(|account| concerns(account));
     let mut enabled: Vec<Owner> = enabled
         .filter_map(|account| {
-            let user = desired::user(account.namespace(), account.name());
+            let user = desired_objects::user(account.namespace(), account.name());
             Some(Owner::new(account, owned.get(&user)?.clone()))
         })
         .collect();
     enabled.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
     let mut names = Names::new();
     for owner in &enabled {
-        for place in desired::places(owner) {
+        for place in desired_objects::places(owner) {
             let shared = names.entry(place).or_default();
             if !shared.is_empty() {
                 shared.push_str(" and ");
@@ -481,7 +483,7 @@ fn owners(accounts: &[Object], tenants: &[Object]) -> (Vec<Owner>, Vec<(Owner, F
     }
     let (mut good, mut refused) = (Vec::new(), Vec::new());
     for owner in enabled {
-        let places = desired::places(&owner);
+        let places = desired_objects::places(&owner);
         let own = owner.display_name();
         let clash = places.iter().find(|place| names.get(place) != Some(&own));
         match clash {

@@ -47,7 +47,7 @@ fn fewer(word: &str, have: i64, want: i64) -> Option<Assessment> {
     (want > have).then(|| Assessment::in_progress(format!("{word}: {have}/{want}")))
 }
 
-fn surplus(have: i64, want: i64) -> Option<Assessment> {
+fn assess_surplus(have: i64, want: i64) -> Option<Assessment> {
     (have > want).then(|| {
         Assessment::in_progress(format!(
             "Pending termination: {}",
@@ -70,7 +70,7 @@ fn stateful_set(object: &Object) -> Assessment {
     );
     fewer("Replicas", have, want)
         .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
-        .or_else(|| surplus(have, want))
+        .or_else(|| assess_surplus(have, want))
         .or_else(|| {
             (partition != -1).then(|| {
                 fewer("updated", updated, want.saturating_sub(partition)).unwrap_or_else(|| {
@@ -113,7 +113,7 @@ fn deployment(object: &Object) -> Result<Assessment, HealthError> {
     let updated = status(object, "updatedReplicas");
     Ok(fewer("Replicas", have, want)
         .or_else(|| fewer("Updated", updated, want))
-        .or_else(|| surplus(have, want))
+        .or_else(|| assess_surplus(have, want))
         .or_else(|| fewer("Available", status(object, "availableReplicas"), updated))
         .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
         .or_else(|| (!progressing).then(|| Assessment::in_progress("ReplicaSet not Available")))
@@ -138,7 +138,7 @@ fn replica_set(object: &Object) -> Result<Assessment, HealthError> {
         fewer("Labelled", status(object, "fullyLabeledReplicas"), want)
             .or_else(|| fewer("Available", status(object, "availableReplicas"), want))
             .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
-            .or_else(|| surplus(have, want))
+            .or_else(|| assess_surplus(have, want))
             .unwrap_or_else(|| {
                 Assessment::current(format!("ReplicaSet is available. Replicas: {have}"))
             }),

@@ -5,7 +5,7 @@ use super::memory::Operation;
 use super::objects;
 use super::run::{PhaseError, Step};
 use crate::applier::{Change, Strategy};
-use crate::apply::drift::helm_fields_patch;
+use crate::apply::change_detection::helm_fields_patch;
 use crate::concurrent;
 use crate::flux::{CrdsPolicy, DeletionPropagation, HELM_CONTROLLER, ObjectRef};
 use crate::ports::{Patch, Resource};

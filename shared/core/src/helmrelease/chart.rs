@@ -4,7 +4,7 @@
 use super::conditions::reasons;
 use super::memory::ChartFacts;
 use crate::applier::{Applier, Strategy};
-use crate::apply::drift::{Drift, compare};
+use crate::apply::change_detection::{Drift, compare};
 use crate::failure::{Class, Failure};
 use crate::flux::{
     ArtifactStatus, ChartTemplate, ConditionStatus, Conditions, FluxKind, HELM_CONTROLLER,

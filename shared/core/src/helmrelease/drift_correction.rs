@@ -9,7 +9,7 @@ use super::drift_detection::{
 use super::objects;
 use super::run::{PhaseError, Step};
 use crate::applier::Strategy;
-use crate::apply::fingerprint::Applied;
+use crate::apply::fingerprint::AppliedState;
 use crate::failure::Failure;
 use crate::flux::{ConditionStatus, HELM_CONTROLLER, reason};
 use crate::ports::{ErrorKind, Patch, PortError};
@@ -34,7 +34,7 @@ pub struct DriftReport {
     /// The message about the drift; `None` if there is none.
     pub summary: Option<String>,
     /// The fingerprints of all live objects of the release, by inventory id.
-    pub seen: BTreeMap<String, Applied>,
+    pub seen: BTreeMap<String, AppliedState>,
 }
 
 impl Attempt<'_> {
@@ -57,7 +57,7 @@ impl Attempt<'_> {
         for item in items {
             let id = item.object.id();
             let live = live.get(&id);
-            let seen = Applied::new(&item.object, live, HELM_CONTROLLER);
+            let seen = AppliedState::new(&item.object, live, HELM_CONTROLLER);
             let is_unchanged = self.is_unchanged(&id.inventory_id(), &seen);
             report.seen.insert(id.inventory_id(), seen);
             let examined = self.examine(&item, live, &rules, is_unchanged).await;
@@ -92,7 +92,7 @@ impl Attempt<'_> {
 
     /// Returns whether an object is unchanged since a check that found no drift, so that no dry run
     /// is needed.
-    fn is_unchanged(&self, id: &str, seen: &Applied) -> bool {
+    fn is_unchanged(&self, id: &str, seen: &AppliedState) -> bool {
         let release = &self.release;
         let is_same_spec = release.status.observed_generation == Some(release.generation());
         let drifted = release.status.conditions.get(DRIFTED);

@@ -4,7 +4,7 @@
 //! the live object without a request. If that has no clear result, [`changes`] uses the result of a
 //! dry run. The field manager and the exclusion are helm-controller's.
 
-use crate::apply::{drift, normalize};
+use crate::apply::{change_detection, normalize};
 use crate::flux::{HELM_CONTROLLER, IgnoreRule};
 use driftless_helm::record::Release;
 use driftless_kustomize::{ObjectSelector, SelectorBudget};
@@ -146,10 +146,10 @@ pub fn compare_with_live(desired: &Object, live: Option<&Object>, rules: &Ignore
     let Ok(with_ignored) = Object::new(with_ignored) else {
         return Finding::Unknown(Box::new(desired.clone()));
     };
-    match drift::compare(&with_ignored, live, HELM_CONTROLLER) {
-        drift::Drift::Unchanged => Finding::Same,
-        drift::Drift::Unknown => Finding::Unknown(Box::new(with_ignored)),
-        drift::Drift::Configured => Finding::Differs(Box::new(with_ignored)),
+    match change_detection::compare(&with_ignored, live, HELM_CONTROLLER) {
+        change_detection::Drift::Unchanged => Finding::Same,
+        change_detection::Drift::Unknown => Finding::Unknown(Box::new(with_ignored)),
+        change_detection::Drift::Configured => Finding::Differs(Box::new(with_ignored)),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::health::{Health, HealthExprs};
 use crate::ports::ErrorKind;
 use crate::target::health::expressions;
 use crate::target::objects::Item;
-use crate::target::polling::{Paused, Pauses};
+use crate::target::polling::{Pauses, PollDecision};
 use driftless_helm::hooks::{HookEvent, HookStep, steps, steps_after_failure};
 use driftless_helm::record::{HookPhase, RecordedHook, Release, Time};
 use driftless_manifest::Object;
@@ -107,9 +107,9 @@ impl Attempt<'_> {
                 return Ok(Step::Done);
             }
             match self.pause(&mut pauses).await? {
-                Paused::Poll => {}
-                Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
-                Paused::TooLate => {
+                PollDecision::Poll => {}
+                PollDecision::StepEnds => return Ok(Step::Waiting(list(&left))),
+                PollDecision::TooLate => {
                     return Err(PhaseError::Failed(self.termination_timeout_message(&left)));
                 }
             }
@@ -195,10 +195,10 @@ impl Attempt<'_> {
                 (_, false) => {}
             }
             match self.pause(&mut pauses).await? {
-                Paused::Poll => {}
-                Paused::StepEnds => return Ok(Step::Waiting(list(&open))),
-                Paused::TooLate if is_legacy => break TIMED_OUT.to_owned(),
-                Paused::TooLate => {
+                PollDecision::Poll => {}
+                PollDecision::StepEnds => return Ok(Step::Waiting(list(&open))),
+                PollDecision::TooLate if is_legacy => break TIMED_OUT.to_owned(),
+                PollDecision::TooLate => {
                     open.append(&mut failed);
                     break self.timeout_message(&open);
                 }

@@ -3,7 +3,7 @@
 
 use super::action::{Action, ActionKind};
 use super::plan::{self, Cursor, Phase};
-use crate::apply::fingerprint::Applied;
+use crate::apply::fingerprint::AppliedState;
 use crate::flux::HelmRelease;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub struct Memory {
     /// The fingerprints of the release's objects at the last drift check, by inventory id. The
     /// sweep compares with them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub seen: BTreeMap<String, Applied>,
+    pub seen: BTreeMap<String, AppliedState>,
 }
 
 /// The facts about a chart that decide whether its release is the desired one.

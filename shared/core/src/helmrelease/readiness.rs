@@ -10,7 +10,7 @@ use crate::flux::timestamp;
 use crate::health::{self, Assessment, Health, HealthExprs, legacy};
 use crate::target::health::{expressions, health_of};
 use crate::target::objects::{CONCURRENCY, Item};
-use crate::target::polling::{Paused, Pauses};
+use crate::target::polling::{Pauses, PollDecision};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl Attempt<'_> {
     }
 
     /// Pauses, unless the wait exceeds its timeout or the step may not wait longer.
-    pub async fn pause(&mut self, pauses: &mut Pauses) -> Result<Paused, PhaseError> {
+    pub async fn pause(&mut self, pauses: &mut Pauses) -> Result<PollDecision, PhaseError> {
         let timeout = self.timeout()?;
         let clock = self.context.ports.clock.clone();
         let running = self.running().map_err(PhaseError::Transient)?;
@@ -83,9 +83,11 @@ impl Attempt<'_> {
                 return Ok(Step::Done);
             }
             match self.pause(&mut pauses).await? {
-                Paused::Poll => {}
-                Paused::StepEnds => return Ok(Step::Waiting(list(&open))),
-                Paused::TooLate => return Err(PhaseError::Failed(self.timeout_message(&open))),
+                PollDecision::Poll => {}
+                PollDecision::StepEnds => return Ok(Step::Waiting(list(&open))),
+                PollDecision::TooLate => {
+                    return Err(PhaseError::Failed(self.timeout_message(&open)));
+                }
             }
         }
     }
@@ -178,9 +180,9 @@ impl Attempt<'_> {
                 return Ok(Step::Done);
             }
             match self.pause(&mut pauses).await? {
-                Paused::Poll => {}
-                Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
-                Paused::TooLate => {
+                PollDecision::Poll => {}
+                PollDecision::StepEnds => return Ok(Step::Waiting(list(&left))),
+                PollDecision::TooLate => {
                     let error = self.termination_timeout_message(&left);
                     let message = format!("uninstallation completed with 1 error(s): {error}");
                     return Err(PhaseError::Failed(message));

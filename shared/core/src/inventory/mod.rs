@@ -1,11 +1,13 @@
 //! The objects that a Kustomization has applied: `status.inventory`, as Flux writes it, and the
 //! guard against mass deletion.
 
-mod guard;
+mod prune_guard;
 
-pub use guard::{Below, BlockedPrune, Limits, PRUNE_APPROVED, guard, guard_within};
+pub use prune_guard::{
+    BlockedPrune, IndirectDeletions, Limits, PRUNE_APPROVED, guard, guard_within,
+};
 
-use crate::apply::stage;
+use crate::apply::apply_order;
 use driftless_manifest::{Object, ObjectId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -75,7 +77,7 @@ impl Inventory {
     /// Returns `status.inventory`, in the order of applying.
     pub fn to_status(&self) -> Value {
         let mut entries: Vec<(&ObjectId, &String)> = self.entries.iter().collect();
-        entries.sort_by(|a, b| stage::order(a.0, b.0));
+        entries.sort_by(|a, b| apply_order::order(a.0, b.0));
         let entries = entries.into_iter().map(|(id, version)| entry(id, version));
         json!({"entries": entries.chain(self.unreadable.iter().cloned()).collect::<Vec<_>>()})
     }
@@ -155,7 +157,7 @@ impl Inventory {
     /// Returns the entries in the order of deleting: the reverse of applying.
     pub fn in_deletion_order(&self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = self.iter().collect();
-        entries.sort_by(|a, b| stage::order(&b.id, &a.id));
+        entries.sort_by(|a, b| apply_order::order(&b.id, &a.id));
         entries
     }
 }

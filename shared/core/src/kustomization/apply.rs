@@ -1,12 +1,12 @@
 //! Applies a build to a cluster: stage by stage, kind by kind, and only the objects that differ.
 
-use super::live::Live;
+use super::live_objects::LiveObjects;
 use crate::applier::Strategy;
 use crate::apply::annotations::Policy;
-use crate::apply::drift::{self, Drift};
-use crate::apply::fingerprint::Applied;
+use crate::apply::change_detection::{self, Drift};
+use crate::apply::fingerprint::AppliedState;
 use crate::apply::plan::{Action, ChangeSet};
-use crate::apply::{is_immutable_error, normalize, stage};
+use crate::apply::{apply_order, is_immutable_error, normalize};
 use crate::concurrent;
 use crate::failure::{Class, Failure};
 use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, parse_rfc3339, reason};
@@ -33,7 +33,7 @@ pub struct Report {
     /// The live objects after the apply, by inventory id.
     pub live: BTreeMap<String, Object>,
     /// The fingerprints to remember, by inventory id.
-    pub applied: BTreeMap<String, Applied>,
+    pub applied: BTreeMap<String, AppliedState>,
     /// Objects whose write failed without a clear refusal: they may exist nevertheless.
     pub doubtful: BTreeSet<ObjectId>,
     /// The failures of all objects, as one.
@@ -50,7 +50,7 @@ pub async fn apply(
     known: &Inventory,
 ) -> Report {
     let mut report = Report::default();
-    for stage in stage::stages(objects, &[]) {
+    for stage in apply_order::stages(objects, &[]) {
         let mut items = Vec::new();
         for object in stage.objects {
             match item(target, object).await {
@@ -61,7 +61,7 @@ pub async fn apply(
         if report.failure.is_some() {
             break;
         }
-        let live = match Live::read(target, owner, &items, known).await {
+        let live = match LiveObjects::read(target, owner, &items, known).await {
             Ok(live) => live,
             Err(failure) => {
                 report.fail(failure);
@@ -123,7 +123,7 @@ impl Report {
             Ok((action, live)) => {
                 let id = object.id().inventory_id();
                 self.changes.push(object.id(), action);
-                let applied = Applied::new(object, live.as_ref(), KUSTOMIZE_CONTROLLER);
+                let applied = AppliedState::new(object, live.as_ref(), KUSTOMIZE_CONTROLLER);
                 self.applied.insert(id.clone(), applied);
                 if let Some(live) = live {
                     self.live.insert(id, live);
@@ -210,7 +210,7 @@ async fn apply_one<'i>(
     target: &Target,
     owner: &Kustomization,
     item: &'i Item,
-    live: &Live,
+    live: &LiveObjects,
 ) -> (&'i Object, Result<(Action, Option<Object>), NotApplied>) {
     let result = change(context, target, owner, item, live.get(&item.object)).await;
     (&item.object, result)
@@ -266,14 +266,14 @@ async fn is_as_desired(
     object: &Object,
     live: &Object,
 ) -> bool {
-    match drift::compare(object, live, KUSTOMIZE_CONTROLLER) {
+    match change_detection::compare(object, live, KUSTOMIZE_CONTROLLER) {
         Drift::Unchanged => true,
         Drift::Configured => false,
         Drift::Unknown => {
             let applier = target.applier(Strategy::KUSTOMIZE);
             // An error of the dry run is an error of the apply as well, which then reports it.
             let would = applier.dry_run(resource, object).await;
-            would.is_ok_and(|would| drift::is_same(&would, live))
+            would.is_ok_and(|would| change_detection::is_same(&would, live))
         }
     }
 }
@@ -333,7 +333,7 @@ async fn clean_managers(
     resource: &Resource,
     live: &Object,
 ) -> Result<Option<Object>, PortError> {
-    let Some(patch) = drift::managed_fields_patch(live, KUSTOMIZE_CONTROLLER) else {
+    let Some(patch) = change_detection::managed_fields_patch(live, KUSTOMIZE_CONTROLLER) else {
         return Ok(None);
     };
     let applier = target.applier(Strategy::KUSTOMIZE);

@@ -23,7 +23,7 @@ pub struct Inputs {
 
 /// The result of a build.
 #[derive(Debug)]
-pub struct Built {
+pub struct BuildResult {
     /// The objects, in the order of the kustomization.
     pub objects: Vec<Object>,
     /// All files and directories that the build read or looked up.
@@ -34,14 +34,14 @@ pub struct Built {
 
 /// The reason that a build stopped.
 #[derive(Debug)]
-pub enum Stop {
+pub enum BuildStop {
     /// The build must run again with this remote base or file in the tree.
     Needs(Remote),
     /// The build failed.
     Failed(Failure),
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for BuildStop {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
@@ -58,7 +58,7 @@ pub fn build(
     kustomization: &Kustomization,
     inputs: &Inputs,
     remote: bool,
-) -> Result<Built, Stop> {
+) -> Result<BuildResult, BuildStop> {
     on_large_stack(|| render_and_substitute(tree, kustomization, inputs, remote))
 }
 
@@ -67,7 +67,7 @@ fn render_and_substitute(
     kustomization: &Kustomization,
     inputs: &Inputs,
     remote: bool,
-) -> Result<Built, Stop> {
+) -> Result<BuildResult, BuildStop> {
     let reader = match &inputs.decryptor {
         Some(decryptor) => Reader::with_filter(tree, decryptor),
         None => Reader::new(tree),
@@ -77,7 +77,7 @@ fn render_and_substitute(
         .into_iter()
         .map(|object| substitute_variables(object, kustomization, inputs, &fuel))
         .collect::<Result<_, Failure>>()?;
-    Ok(Built {
+    Ok(BuildResult {
         objects,
         read_set: reader.into_read_set(),
         has_remote_files: false,
@@ -93,7 +93,7 @@ pub fn unset(
     kustomization: &Kustomization,
     inputs: &Inputs,
     remote: bool,
-) -> Result<BTreeSet<String>, Stop> {
+) -> Result<BTreeSet<String>, BuildStop> {
     let reader = match &inputs.decryptor {
         Some(decryptor) => Reader::with_filter(tree, decryptor),
         None => Reader::new(tree),
@@ -111,7 +111,7 @@ fn render(
     kustomization: &Kustomization,
     inputs: &Inputs,
     remote: bool,
-) -> Result<Vec<Object>, Stop> {
+) -> Result<Vec<Object>, BuildStop> {
     let path = directory(kustomization)?;
     match reader.kind(&path).map_err(failed)? {
         Some(driftless_manifest::Kind::Dir) => {}
@@ -135,8 +135,8 @@ fn render(
         .options(&options)
         .objects();
     let objects = objects.map_err(|error| match error.kind {
-        ErrorKind::Needs(remote) => Stop::Needs(remote),
-        _ => Stop::Failed(failed(error)),
+        ErrorKind::Needs(remote) => BuildStop::Needs(remote),
+        _ => BuildStop::Failed(failed(error)),
     })?;
     let objects = objects
         .into_iter()
@@ -319,11 +319,15 @@ mod tests {
         Kustomization::from_object(Object::new(object).unwrap()).unwrap()
     }
 
-    fn build(tree: &FileTree, owner: &Kustomization, inputs: &Inputs) -> Result<Built, Failure> {
+    fn build(
+        tree: &FileTree,
+        owner: &Kustomization,
+        inputs: &Inputs,
+    ) -> Result<BuildResult, Failure> {
         match super::build(tree, owner, inputs, false) {
             Ok(built) => Ok(built),
-            Err(Stop::Failed(failure)) => Err(failure),
-            Err(Stop::Needs(remote)) => panic!("{remote:?} is not allowed"),
+            Err(BuildStop::Failed(failure)) => Err(failure),
+            Err(BuildStop::Needs(remote)) => panic!("{remote:?} is not allowed"),
         }
     }
 

@@ -6,7 +6,7 @@ use super::prune::find;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef, reason};
 use crate::helmrelease;
-use crate::inventory::{Below, Eligibility, Entry, Inventory, Limits, eligibility};
+use crate::inventory::{Eligibility, Entry, IndirectDeletions, Inventory, Limits, eligibility};
 use crate::kernel::Context;
 use crate::ports::PortError;
 use crate::target::Target;
@@ -20,7 +20,7 @@ struct Child {
     /// The Kustomization that would delete it; `None` if a release would, which sets no owner
     /// labels.
     owner: Option<ObjectRef>,
-    /// The index in [`Below::children`] of the child through which the prune reaches it.
+    /// The index in [`IndirectDeletions::children`] of the child through which the prune reaches it.
     top: usize,
 }
 
@@ -56,8 +56,8 @@ pub async fn below(
     peers: &Peers,
     seen: &Inventory,
     going: &Inventory,
-) -> Result<Below, Failure> {
-    let mut below = Below::default();
+) -> Result<IndirectDeletions, Failure> {
+    let mut below = IndirectDeletions::default();
     let mut seen: BTreeSet<ObjectId> = seen.iter().map(|one| one.id).collect();
     let mut open = VecDeque::new();
     for entry in going.iter() {

@@ -1,7 +1,7 @@
 //! Health checks of everything that was applied, or of everything that the object names. A check
 //! polls for seconds; a longer wait is a delayed message.
 
-use super::live;
+use super::live_objects;
 use super::memory::Memory;
 use crate::apply::annotations::Policy;
 use crate::concurrent;
@@ -13,7 +13,7 @@ use crate::kernel::Context;
 use crate::target::Target;
 use crate::target::health::{expressions, health_of};
 use crate::target::objects::{self, CONCURRENCY, Denied, Item};
-use crate::target::polling::{Paused, Pauses};
+use crate::target::polling::{Pauses, PollDecision};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::json;
@@ -83,9 +83,11 @@ pub async fn check(
             return Ok(Health::Healthy);
         }
         match pauses.pause(clock, passed >= timeout, step_ends).await {
-            Paused::Poll => awaited = open.into_iter().map(|(one, _)| one).collect(),
-            Paused::StepEnds => return Ok(Health::Waiting(list(&open))),
-            Paused::TooLate => return Err(unhealthy(timeout, "timeout waiting for", &list(&open))),
+            PollDecision::Poll => awaited = open.into_iter().map(|(one, _)| one).collect(),
+            PollDecision::StepEnds => return Ok(Health::Waiting(list(&open))),
+            PollDecision::TooLate => {
+                return Err(unhealthy(timeout, "timeout waiting for", &list(&open)));
+            }
         }
     }
 }
@@ -185,7 +187,7 @@ async fn assess(
         ids.push(item.as_ref().map(|item| item.object.id()));
         items.extend(item);
     }
-    let selector = live::selector(owner);
+    let selector = live_objects::selector(owner);
     let live = objects::read(target, &items, &selector, Denied::Error).await?;
     let checks = awaited.into_iter().zip(ids).map(|(one, id)| {
         let live = id.and_then(|id| live.get(&id));

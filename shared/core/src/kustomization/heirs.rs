@@ -13,7 +13,7 @@
 //! `mod.rs`). One of the two reads is later than both writes, so an object with owner labels is
 //! listed in the end.
 
-use super::live::{OWNER_NAME, OWNER_NAMESPACE};
+use super::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::applier::{Applier, Strategy};
 use crate::failure::TargetError;
 use crate::failure::{Class, Failure};

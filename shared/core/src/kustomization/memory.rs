@@ -1,7 +1,7 @@
 //! The memory of a Kustomization's steps in the bucket. All of it can be lost: the next step then
 //! reads and does more.
 
-use crate::apply::fingerprint::Applied;
+use crate::apply::fingerprint::AppliedState;
 use driftless_manifest::ReadSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,9 +22,9 @@ pub struct Memory {
     /// The reference to the kubeconfig of the cluster on which it was applied.
     pub target: Value,
     /// The fingerprints of our fields of each applied object, by inventory id.
-    pub applied: BTreeMap<String, Applied>,
+    pub applied: BTreeMap<String, AppliedState>,
     /// An unfinished wait for health.
-    pub wait: Option<Wait>,
+    pub wait: Option<HealthWait>,
     /// A prune that waits for children, if there is one.
     pub prune_wait: Option<PruneWait>,
 }
@@ -40,7 +40,7 @@ pub struct PruneWait {
 
 /// A wait for health.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Wait {
+pub struct HealthWait {
     /// The revision that was applied.
     pub revision: String,
     /// Time of the apply, in seconds since 1970.

@@ -6,15 +6,15 @@ mod children;
 pub mod decrypt;
 mod deps;
 mod finalize;
-mod gate;
 mod health;
 mod heirs;
 mod inputs;
 mod keys;
-pub mod live;
+pub mod live_objects;
 pub mod memory;
 mod peers;
 mod prune;
+mod prune_gate;
 pub mod remote;
 mod report;
 pub mod variables;
@@ -32,11 +32,11 @@ use crate::ports::ErrorKind;
 use crate::source::{artifact, lookup};
 use crate::target::objects::{self, Denied, Item};
 use crate::target::{self, Target};
-use build::{Built, Inputs};
+use build::{BuildResult, Inputs};
 use driftless_manifest::{Gvk, Object, ObjectId};
-use gate::{Gate, Later, Next};
-use memory::{Memory, Wait};
+use memory::{HealthWait, Memory};
 use prune::Prune;
+use prune_gate::{Gate, PruneDecision, WaitForChildren};
 use report::{Progress, Stage};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -93,7 +93,7 @@ pub enum PruneState {
     /// The time of the step was over; the next step prunes this many objects.
     Unfinished(usize),
     /// The prune has not begun, because it waits for children.
-    Waiting(Later),
+    Waiting(WaitForChildren),
 }
 
 /// The end of a run without a failure.
@@ -283,7 +283,7 @@ async fn apply_and_prune(
     progress: &mut Progress<'_>,
     target: &Target,
     artifact: &ArtifactStatus,
-    built: Built,
+    built: BuildResult,
 ) -> Result<PruneState, Failure> {
     let owner = progress.owner.clone();
     let old = Inventory::from_status(owner.status.inventory.as_ref());
@@ -294,7 +294,7 @@ async fn apply_and_prune(
     progress.digest = Some(format!("sha256:{}", hex::encode(digest)));
     objects
         .iter_mut()
-        .for_each(|object| live::mark(object, &owner));
+        .for_each(|object| live_objects::mark(object, &owner));
 
     let mut new = Inventory::of(&objects);
     new.keep_unreadable(&old);
@@ -342,12 +342,12 @@ async fn apply_and_prune(
     progress.memory.read_set = built.read_set;
     progress.memory.has_remote_files = built.has_remote_files;
     let heirs = match gate.before_prune(progress.memory).await {
-        Ok(Next::Prune(heirs)) => heirs,
-        Ok(Next::Nothing) => {
+        Ok(PruneDecision::Prune(heirs)) => heirs,
+        Ok(PruneDecision::Nothing) => {
             progress.inventory(new);
             return Ok(PruneState::Finished);
         }
-        Ok(Next::Later(later)) => {
+        Ok(PruneDecision::Later(later)) => {
             progress.inventory(union);
             return Ok(PruneState::Waiting(later));
         }
@@ -406,7 +406,7 @@ async fn release(
     }
     progress.write_inventory(context, kept).await?;
     let owner = &progress.owner;
-    let selector = live::selector(owner);
+    let selector = live_objects::selector(owner);
     let live = objects::read_labeled(target, others, &[&selector], Denied::Unknown).await;
     let live = live.map_err(|error| Failure::port(reason::PRUNE_FAILED, &error))?;
     let is_ours = |live: &Object| {
@@ -450,7 +450,7 @@ async fn split_controllers(
     let keep = context.hub.settings.keep_controllers;
     let (held, rest): (Vec<_>, Vec<_>) = objects
         .into_iter()
-        .partition(|object| live::is_controllers_own(object, keep, ours));
+        .partition(|object| live_objects::is_controllers_own(object, keep, ours));
     Ok((rest, held.iter().map(Object::id).collect()))
 }
 
@@ -489,7 +489,7 @@ async fn check_health(
         }
         Ok(health::Health::Waiting(open)) => {
             let revision = progress.new.last_attempted_revision.clone();
-            progress.memory.wait = Some(Wait {
+            progress.memory.wait = Some(HealthWait {
                 revision,
                 digest: progress.digest.clone(),
                 since: since.as_secs_f64(),

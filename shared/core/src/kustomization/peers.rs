@@ -2,7 +2,7 @@
 //! which keep the objects that they list, and which may still take over an object.
 
 use super::heirs::is_same_cluster;
-use crate::apply::drift::{self, Drift};
+use crate::apply::change_detection::{self, Drift};
 use crate::apply::normalize;
 use crate::flux::{
     ConditionStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, READY, STALLED, shorten,
@@ -33,7 +33,7 @@ pub struct Peers {
 
 /// A child of the owner that has not been reconciled at this revision.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Unsettled {
+pub struct PendingChild {
     /// The identity of the child.
     pub id: ObjectId,
     /// True if it builds from the directory of a child that would be deleted, or lists an object
@@ -110,7 +110,8 @@ impl Peers {
             Some(peer) => {
                 let mut desired = object.clone();
                 normalize::object(&mut desired);
-                let drift = drift::compare(&desired, &peer.object.object, KUSTOMIZE_CONTROLLER);
+                let drift =
+                    change_detection::compare(&desired, &peer.object.object, KUSTOMIZE_CONTROLLER);
                 drift != Drift::Unchanged || self.child_state(peer, revision) == ChildState::Pending
             }
         })
@@ -118,7 +119,7 @@ impl Peers {
 
     /// Returns the owner's children on the hub that are not reconciled at this revision, without
     /// those that were reconciled and have failed since.
-    pub fn unsettled(&self, revision: &str, stale: &Inventory) -> Vec<Unsettled> {
+    pub fn unsettled(&self, revision: &str, stale: &Inventory) -> Vec<PendingChild> {
         let Some(owner) = self.all.get(&self.owner) else {
             return Vec::new();
         };
@@ -130,7 +131,7 @@ impl Peers {
             children.filter(|(id, _)| **id != self.owner && owner.inventory.contains(id));
         let unsettled = children.filter_map(|(id, peer)| {
             let child_state = self.child_state(peer, revision);
-            (child_state != ChildState::Settled).then(|| Unsettled {
+            (child_state != ChildState::Settled).then(|| PendingChild {
                 id: id.clone(),
                 is_likely_heir: self.is_likely_heir(peer, stale),
                 is_stalled: child_state == ChildState::Stalled,

@@ -2,7 +2,7 @@
 //! very object that was read.
 
 use super::heirs::{self, HandoverOutcome, Heirs};
-use super::live::{self, OWNER_NAME, OWNER_NAMESPACE};
+use super::live_objects::{self, OWNER_NAME, OWNER_NAMESPACE};
 use super::report;
 use crate::applier::Strategy;
 use crate::apply::plan::{Action, ChangeSet};
@@ -99,7 +99,7 @@ pub async fn prune(
 
 /// The state of the objects of a kind before each of them is pruned.
 #[derive(Default)]
-struct Listed {
+struct KindState {
     /// Our live objects.
     live: BTreeMap<ObjectId, (Resource, Object)>,
     /// The versions of entries whose kind is not served in any version.
@@ -196,8 +196,8 @@ impl Prune<'_> {
 
     /// Reads our live objects of a kind with one LIST, if that is cheaper than a request for each.
     /// What cannot be listed is read by [`Prune::prune_one`], which reports the errors.
-    async fn list(&self, owner: &Kustomization, entries: &[Entry]) -> Listed {
-        let mut listed = Listed::default();
+    async fn list(&self, owner: &Kustomization, entries: &[Entry]) -> KindState {
+        let mut listed = KindState::default();
         let versions: BTreeSet<&str> = entries.iter().map(|entry| &*entry.version).collect();
         for version in versions {
             let entries = entries.iter().filter(|entry| entry.version == version);
@@ -213,7 +213,7 @@ impl Prune<'_> {
                 }
                 Err(_) => continue,
             };
-            let selector = live::selector(owner);
+            let selector = live_objects::selector(owner);
             let live = objects::list(self.target, &resource, &namespaces, &selector).await;
             let live = live.ok().flatten().unwrap_or_default().into_iter();
             let live = live.map(|object| (object.id(), (resource.clone(), object)));

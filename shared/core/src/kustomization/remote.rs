@@ -1,14 +1,14 @@
 //! Remote bases and files of a build: each is fetched if the hub allows it, put into the tree, and
 //! the build runs again.
 
-use super::build::{self, Built, Inputs, Stop};
+use super::build::{self, BuildResult, BuildStop, Inputs};
 use crate::credentials::LoginHint;
 use crate::failure::Failure;
 use crate::flux::{GitReference, Kustomization, reason};
 use crate::hub::Settings;
 use crate::kernel::Context;
 use crate::ports::{
-    Charts, Connection, ErrorKind, Fetched, Git, GitAuth, PortError, Result as PortResult,
+    Charts, Connection, DownloadOutcome, ErrorKind, Git, GitAuth, PortError, Result as PortResult,
 };
 use driftless_kustomize::Remote;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
@@ -32,7 +32,7 @@ pub async fn build(
     tree: Arc<FileTree>,
     owner: &Kustomization,
     inputs: Arc<Inputs>,
-) -> Result<Built, Failure> {
+) -> Result<BuildResult, Failure> {
     let remote = context.hub.settings.allow_remote_bases;
     let owner = owner.clone();
     let files = tree.clone();
@@ -64,7 +64,7 @@ pub async fn unset(
 async fn with_remotes<T: Send + 'static>(
     context: &Context<'_>,
     mut tree: Arc<FileTree>,
-    work: impl Fn(&FileTree) -> Result<T, Stop> + Send + Sync + 'static,
+    work: impl Fn(&FileTree) -> Result<T, BuildStop> + Send + Sync + 'static,
 ) -> Result<(T, Arc<FileTree>), Failure> {
     let work = Arc::new(work);
     let settings = &context.hub.settings;
@@ -79,8 +79,8 @@ async fn with_remotes<T: Send + 'static>(
         let (build, files) = (work.clone(), tree.clone());
         match context.ports.compute(move || build(&files)).await? {
             Ok(done) => return Ok((done, tree)),
-            Err(Stop::Failed(failure)) => return Err(failure),
-            Err(Stop::Needs(needed)) => {
+            Err(BuildStop::Failed(failure)) => return Err(failure),
+            Err(BuildStop::Needs(needed)) => {
                 let fetched = hosts.fetch(&needed, Arc::make_mut(&mut tree)).await;
                 fetched.map_err(|error| fetch_failure(&needed, &error, settings, namespace))?;
             }
@@ -155,8 +155,8 @@ impl Hosts<'_> {
             ..Connection::default()
         };
         match self.files.file(url, &connection, FILE_LIMIT).await? {
-            Fetched::Body { bytes, .. } => Ok(bytes),
-            Fetched::Unchanged => Err(PortError::new(
+            DownloadOutcome::Body { bytes, .. } => Ok(bytes),
+            DownloadOutcome::Unchanged => Err(PortError::new(
                 ErrorKind::Unreadable,
                 "the server answered 304 Not Modified to a request without a condition",
             )),

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Maximum number of entries in `status.history`.
-const HISTORY: usize = 5;
+const MAX_HISTORY: usize = 5;
 
 /// The stage that a step reached. It decides Flux's message for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -498,7 +498,7 @@ impl<'a> Progress<'a> {
             "metadata": {"revision": revision},
         });
         self.new.history.insert(0, entry);
-        self.new.history.truncate(HISTORY);
+        self.new.history.truncate(MAX_HISTORY);
     }
 }
 

@@ -17,10 +17,10 @@ const OVERHEAD: usize = 512;
 /// The blobs that a process has read. Those of the directories that were read longest ago are
 /// evicted first; a read never evicts what it uses itself.
 #[derive(Default)]
-pub struct BlobCache(Mutex<Kept>);
+pub struct BlobCache(Mutex<CacheEntries>);
 
 #[derive(Default)]
-struct Kept {
+struct CacheEntries {
     blobs: BTreeMap<String, Blob>,
     /// The keys of the blobs, in the order in which they are evicted.
     order: BTreeSet<(u64, String)>,
@@ -36,12 +36,12 @@ struct Blob {
 }
 
 impl BlobCache {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CacheEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl CacheEntries {
     /// Returns the number of a new read of a directory, and drops the blobs that it no longer has.
     fn begin(&mut self, prefix: &str, entries: &[BlobEntry]) -> u64 {
         let listed: BTreeSet<&str> = entries.iter().map(|entry| &*entry.key).collect();
@@ -161,7 +161,7 @@ impl Ports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{Blobs, PortError, Precondition, Put};
+    use crate::ports::{Blobs, PortError, Precondition, PutOutcome};
     use crate::testing::{self, MemoryBlobs, MemoryQueue};
     use async_trait::async_trait;
     use futures::future::pending;
@@ -191,7 +191,7 @@ mod tests {
             }
             self.blobs.get(key).await
         }
-        async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+        async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
             self.blobs.put(key, content, when).await
         }
         async fn delete(&self, key: &str) -> Result<()> {
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_directory_that_was_read_longest_ago_is_evicted_first() {
-        let mut kept = Kept::default();
+        let mut kept = CacheEntries::default();
         let (version, half) = (
             Version("1".to_owned()),
             Bytes::from(vec![0; MAX_BYTES / 2 - 1024]),
@@ -348,7 +348,7 @@ mod tests {
         assert!(kept.get("a/1", &version, read).is_some());
         let read = kept.begin("c/", &[entry("c/1"), entry("c/2"), entry("c/3")]);
         kept.keep("c/1", version.clone(), half.clone(), read);
-        let keys = |kept: &Kept| kept.blobs.keys().cloned().collect::<Vec<_>>();
+        let keys = |kept: &CacheEntries| kept.blobs.keys().cloned().collect::<Vec<_>>();
         assert_eq!(keys(&kept), ["a/1", "c/1"]);
         // A directory that is too large keeps what fits, so that the next read finds it.
         kept.keep("c/2", version.clone(), half.clone(), read);

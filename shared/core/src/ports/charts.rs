@@ -75,7 +75,7 @@ impl Validator {
 
 /// The outcome of a conditional download.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fetched {
+pub enum DownloadOutcome {
     /// The body is the one that the validator belongs to.
     Unchanged,
     /// The body, and the validator for the next request.
@@ -136,10 +136,15 @@ pub trait Charts: Send + Sync {
         connection: &Connection,
         known: &Validator,
         limit: u64,
-    ) -> Result<Fetched>;
+    ) -> Result<DownloadOutcome>;
 
     /// Downloads a file that a kustomization names.
-    async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
+    async fn file(
+        &self,
+        url: &str,
+        connection: &Connection,
+        limit: u64,
+    ) -> Result<DownloadOutcome> {
         self.get(url, connection, &Validator::default(), limit)
             .await
     }

@@ -15,7 +15,7 @@ pub type Values = BTreeMap<ObjectId, String>;
 
 /// The objects of one kind and selector on one cluster, at a resourceVersion.
 #[derive(Clone, Debug, Default)]
-pub struct Watched {
+pub struct WatchSnapshot {
     /// The values of the objects.
     pub values: Arc<Values>,
     /// The resourceVersion of these values, from which a watch continues. Empty if the user may not
@@ -30,7 +30,7 @@ pub struct Watched {
     pub is_busy: bool,
 }
 
-impl Watched {
+impl WatchSnapshot {
     fn bytes(&self) -> usize {
         let texts = self.values.iter().map(|(id, value)| {
             let id = [&id.namespace, &id.name, &id.group, &id.kind];
@@ -44,11 +44,11 @@ impl Watched {
 /// those that were not used for the longest time are dropped, and read again by a LIST.
 pub struct WatchCache {
     limit: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheEntries>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CacheEntries {
     entries: BTreeMap<String, Entry>,
     bytes: usize,
     /// The number of uses until now.
@@ -56,7 +56,7 @@ struct Kept {
 }
 
 struct Entry {
-    watched: Watched,
+    watched: WatchSnapshot,
     bytes: usize,
     /// The number of the last use.
     used: u64,
@@ -78,7 +78,7 @@ impl WatchCache {
     }
 
     /// Returns what is known under a key.
-    pub fn get(&self, key: &str) -> Option<Watched> {
+    pub fn get(&self, key: &str) -> Option<WatchSnapshot> {
         let mut kept = self.lock();
         kept.uses += 1;
         let uses = kept.uses;
@@ -88,7 +88,7 @@ impl WatchCache {
     }
 
     /// Keeps what is known under a key, and drops others if there are too many bytes in total.
-    pub fn keep(&self, key: &str, watched: Watched) {
+    pub fn keep(&self, key: &str, watched: WatchSnapshot) {
         let bytes = key.len() + watched.bytes();
         let mut kept = self.lock();
         kept.remove(key);
@@ -112,12 +112,12 @@ impl WatchCache {
         kept.entries.insert(key.to_owned(), entry);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CacheEntries> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl CacheEntries {
     fn remove(&mut self, key: &str) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.bytes;
@@ -129,16 +129,16 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn watched(bytes: usize) -> Watched {
+    fn watched(bytes: usize) -> WatchSnapshot {
         let id = ObjectId {
             namespace: String::new(),
             name: String::new(),
             group: String::new(),
             kind: String::new(),
         };
-        Watched {
+        WatchSnapshot {
             values: Arc::new([(id, "x".repeat(bytes - OVERHEAD - 1))].into()),
-            ..Watched::default()
+            ..WatchSnapshot::default()
         }
     }
 

@@ -19,15 +19,15 @@ mod fence;
 mod record;
 #[cfg(test)]
 mod tests;
-mod waiters;
+mod waiting_objects;
 
-pub use record::{HOPS, INTERRUPTIONS, Record, TERM};
-pub(crate) use waiters::{forget, register};
+pub use record::{LEASE_DURATION, MAX_FAST_REQUEUES, MAX_INTERRUPTIONS, Record};
+pub(crate) use waiting_objects::{forget, register};
 
 use crate::flux::ObjectRef;
 use crate::kernel::Outcome;
 use crate::ports::{
-    Cause, ErrorKind, PortError, Ports, Precondition, Put, Request, Result, Version,
+    Cause, ErrorKind, PortError, Ports, Precondition, PutOutcome, Request, Result, Version,
 };
 use crate::state;
 use bytes::Bytes;
@@ -39,7 +39,7 @@ use std::time::Duration;
 
 /// The time before the end of its lease at which a worker stops writing: clocks differ, and a
 /// request takes time. A function that is alive has ended by then.
-const MARGIN: Duration = Duration::from_secs(20);
+const LEASE_MARGIN: Duration = Duration::from_secs(20);
 /// The most tries to write a record that other workers write at the same time.
 const TRIES: u32 = 8;
 /// The longest pauses before the second and before the last tries to write a record.
@@ -47,7 +47,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The first decision about a message.
-pub enum Begin {
+pub enum MessageDecision {
     /// A step runs under this lease.
     Run(Lease),
     /// No step runs, for this reason: it is not needed, or the message comes again later.
@@ -72,7 +72,7 @@ impl Lease {
     /// lease.
     pub fn fence(&self, ports: &Ports) -> Ports {
         let end = Duration::from_millis(self.record.lease.until);
-        fence::fenced(ports, end.saturating_sub(MARGIN))
+        fence::fenced(ports, end.saturating_sub(LEASE_MARGIN))
     }
 
     /// Returns whether the step before this one was interrupted: its effects are not known.
@@ -157,7 +157,7 @@ pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Lease>
 ///
 /// # Errors
 /// The errors of the store and the queue: the message must come back.
-pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
+pub async fn begin(ports: &Ports, request: &Request) -> Result<MessageDecision> {
     let key = key(&request.hub, &request.object);
     for tries in 0..TRIES {
         pause(ports, tries).await;
@@ -165,10 +165,12 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
         let (now, nonce) = (ports.clock.now(), nonce(ports));
         let (is_first, was_open) = (record.pending.is_none(), record.is_open());
         match record.decide(request, now, &nonce) {
-            Decision::Drop(reason) => return Ok(Begin::Skip(reason)),
+            Decision::Drop(reason) => return Ok(MessageDecision::Skip(reason)),
             Decision::PutBack(after) => {
                 ports.queue.send(vec![(request.clone(), after)]).await?;
-                return Ok(Begin::Skip("the message is early; it was queued again"));
+                return Ok(MessageDecision::Skip(
+                    "the message is early; it was queued again",
+                ));
             }
             Decision::Ask(record, pending) => {
                 let is_ours = |found: &Record| found.pending.as_ref() == Some(&pending);
@@ -178,7 +180,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
                         let after = record.until_free(now);
                         ports.queue.send(vec![(message, after)]).await?;
                     }
-                    return Ok(Begin::Skip(
+                    return Ok(MessageDecision::Skip(
                         "another worker holds the lease; the request was recorded",
                     ));
                 }
@@ -195,7 +197,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
                         version,
                         has_new_memory: false,
                     };
-                    return Ok(Begin::Run(held));
+                    return Ok(MessageDecision::Run(held));
                 }
             }
         }
@@ -220,7 +222,7 @@ pub async fn end(
     for tries in 0..TRIES {
         pause(ports, tries).await;
         if outcome.notifies && held.record.is_awaited && !is_notified {
-            waiters::notify(ports, request, outcome).await?;
+            waiting_objects::notify(ports, request, outcome).await?;
             is_notified = true;
         }
         if outcome.is_gone && !held.record.is_awaited {
@@ -245,7 +247,7 @@ pub async fn end(
         {
             if back.is_none() && outcome.requeue_after.is_some() {
                 tracing::warn!(
-                    hub = request.hub, object = %request.object, steps = HOPS,
+                    hub = request.hub, object = %request.object, steps = MAX_FAST_REQUEUES,
                     "no progress; the object is left to the timer: {}", outcome.summary
                 );
             }
@@ -356,8 +358,8 @@ async fn write(
 ) -> Result<Option<Version>> {
     let blobs = ports.blobs.as_ref();
     match state::write(blobs, key, record, when).await {
-        Ok(Put::Done(version)) => return Ok(Some(version)),
-        Ok(Put::PreconditionFailed) => {}
+        Ok(PutOutcome::Done(version)) => return Ok(Some(version)),
+        Ok(PutOutcome::PreconditionFailed) => {}
         Err(error) if is_unclear(error.kind) => {}
         Err(error) => return Err(error),
     }

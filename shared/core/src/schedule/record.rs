@@ -12,22 +12,22 @@ use std::time::Duration;
 
 /// The duration of a lease: longer than a function may run (120 s), so that its holder is dead when
 /// the lease is over.
-pub const TERM: Duration = Duration::from_secs(150);
+pub const LEASE_DURATION: Duration = Duration::from_secs(150);
 /// The delay after which a late message counts as lost.
-const LATE: Duration = Duration::from_secs(30);
+const LOST_MESSAGE_DELAY: Duration = Duration::from_secs(30);
 /// The time by which a message may be early: clocks of workers differ, and a queue shortens delays
 /// above its maximum.
-const EARLY: Duration = Duration::from_secs(5);
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(5);
 /// The longest wait for a message. A later time in a record is from a clock that was far ahead.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The number of times that an object without progress is requeued faster than the timer's
 /// interval; then it is left to the timer.
-pub const HOPS: u32 = 360;
+pub const MAX_FAST_REQUEUES: u32 = 360;
 /// The number of steps in a row that did not end, after which an object is isolated.
-pub const INTERRUPTIONS: u32 = 3;
+pub const MAX_INTERRUPTIONS: u32 = 3;
 /// The time after which an object tries a cluster that does not answer although no sweep has found
 /// that it answers.
-const DARK: Duration = Duration::from_secs(60 * 60);
+const DARK_CLUSTER_RETRY: Duration = Duration::from_secs(60 * 60);
 /// The interval of the timer.
 const TIMER: Duration = Duration::from_secs(60);
 
@@ -138,15 +138,15 @@ impl Record {
     pub(super) fn is_held(&self, now: Duration) -> bool {
         let now = millis(now);
         // A lease that ends later than any lease can is from a clock that was far ahead.
-        self.lease.until > now && self.lease.until < now.saturating_add(2 * millis(TERM))
+        self.lease.until > now && self.lease.until < now.saturating_add(2 * millis(LEASE_DURATION))
     }
 
     /// Returns whether a message that requeues the object is due and not late.
     fn is_alive(&self, now: Duration) -> bool {
         self.chain.as_ref().is_some_and(|chain| {
             let now = millis(now);
-            chain.due.saturating_add(millis(LATE)) > now
-                && chain.due < now.saturating_add(2 * millis(LONGEST))
+            chain.due.saturating_add(millis(LOST_MESSAGE_DELAY)) > now
+                && chain.due < now.saturating_add(2 * millis(MAX_DELAY))
         })
     }
 
@@ -165,7 +165,7 @@ impl Record {
     /// the cluster answers.
     pub fn waits_for_cluster(&self, now: Duration) -> bool {
         self.dark
-            .is_some_and(|last| millis(now).saturating_sub(last) < millis(DARK))
+            .is_some_and(|last| millis(now).saturating_sub(last) < millis(DARK_CLUSTER_RETRY))
     }
 
     /// Returns whether an object that waits for its cluster may try it now: the back-off of its
@@ -183,7 +183,7 @@ impl Record {
 
     /// Returns whether the steps of the object did not end so often that they must run isolated.
     pub fn is_isolated(&self) -> bool {
-        self.interruptions >= INTERRUPTIONS
+        self.interruptions >= MAX_INTERRUPTIONS
     }
 
     /// Returns whether a step runs or was interrupted: its effects are not known.
@@ -240,7 +240,7 @@ impl Record {
         Decision::Take(Self {
             lease: StoredLease {
                 nonce: nonce.to_owned(),
-                until: millis(now + TERM),
+                until: millis(now + LEASE_DURATION),
             },
             pending: None,
             // A change of the object is tried at once.
@@ -297,7 +297,7 @@ impl Record {
     fn early(&self, now: Duration) -> Option<Duration> {
         let due = self.chain.as_ref()?.due;
         let early = Duration::from_millis(due.saturating_sub(millis(now)));
-        (early > EARLY && early < 2 * LONGEST).then_some(early)
+        (early > CLOCK_TOLERANCE && early < 2 * MAX_DELAY).then_some(early)
     }
 
     /// Returns the record at the end of a step, and the cause and delay of the object's own next
@@ -340,8 +340,8 @@ impl Record {
                     Duration::ZERO,
                 ))
             }
-            (None, Some(after)) if after < TIMER && next.hops >= HOPS => None,
-            (None, Some(after)) => Some((Cause::Requeue, after.min(LONGEST))),
+            (None, Some(after)) if after < TIMER && next.hops >= MAX_FAST_REQUEUES => None,
+            (None, Some(after)) => Some((Cause::Requeue, after.min(MAX_DELAY))),
             (None, None) => None,
         };
         next.chain = back.as_ref().map(|(_, after)| Chain {

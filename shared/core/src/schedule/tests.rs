@@ -44,8 +44,8 @@ fn request(name: &str, cause: Cause) -> Request {
 impl World {
     fn begin(&self, request: &Request) -> Option<Lease> {
         match now(begin(&self.ports, request)).expect("the store answers") {
-            Begin::Run(held) => Some(held),
-            Begin::Skip(_) => None,
+            MessageDecision::Run(held) => Some(held),
+            MessageDecision::Skip(_) => None,
         }
     }
 
@@ -89,7 +89,7 @@ fn an_object_has_one_lease_until_it_is_over() {
     world.end(held, &a, Outcome::done("done"));
     assert!(world.begin(&a).is_some());
     assert!(world.begin(&a).is_none());
-    world.clock.advance(TERM);
+    world.clock.advance(LEASE_DURATION);
     assert!(world.begin(&a).is_some());
 }
 
@@ -115,7 +115,7 @@ fn a_late_end_does_not_free_the_next_holder() {
     let world = world();
     let a = request("a", Cause::Push);
     let late = world.begin(&a).expect("the lease is free");
-    world.clock.advance(TERM);
+    world.clock.advance(LEASE_DURATION);
     let _next = world.begin(&a).expect("the lease is over");
     let sent = world.end(late, &a, waiting("for a pod", seconds(5)));
     assert!(
@@ -141,7 +141,7 @@ fn a_clock_far_ahead_does_not_lock_for_ever() {
             .expect("stored")
             .expect("there");
         let put = now(back.ports.blobs.put(key, bytes, Precondition::None));
-        assert!(matches!(put, Ok(Put::Done(_))));
+        assert!(matches!(put, Ok(PutOutcome::Done(_))));
     }
     assert!(back.begin(&a).is_some());
     assert!(back.begin(&request("b", Cause::Timer)).is_some());
@@ -159,7 +159,7 @@ fn requests_during_a_step_are_queued_once() {
     assert!(world.begin(&source).is_none());
     let watch = world.queue.take();
     assert_eq!(watch.len(), 1, "in case that the holder is dead");
-    assert!(watch[0].1 > TERM && watch[0].0.token.is_some());
+    assert!(watch[0].1 > LEASE_DURATION && watch[0].0.token.is_some());
     // Again, and for a cause that makes the step do more, and by the timer.
     assert!(world.begin(&source).is_none());
     assert!(world.queue.take().is_empty());
@@ -262,7 +262,7 @@ fn a_message_before_its_time_is_put_back() {
 fn an_object_without_progress_is_left_to_the_timer() {
     let world = world();
     let mut message = request("a", Cause::Push);
-    for hop in 0..=HOPS {
+    for hop in 0..=MAX_FAST_REQUEUES {
         let summary = if hop < 10 {
             "none is ready"
         } else {
@@ -296,7 +296,7 @@ fn an_object_without_progress_is_left_to_the_timer() {
     world.put_back(&request("a", Cause::Push), seconds(5));
     // A slow chain is not a loop.
     let mut message = request("b", Cause::Push);
-    for _ in 0..2 * HOPS {
+    for _ in 0..2 * MAX_FAST_REQUEUES {
         message = world.put_back(&message, seconds(60));
         world.clock.advance(seconds(60));
     }
@@ -358,7 +358,7 @@ fn an_object_of_a_dark_cluster_leaves_its_next_try_to_the_sweep() {
 }
 
 #[test]
-fn nothing_is_kept_of_an_object_that_is_gone() {
+fn a_deleted_object_leaves_no_record() {
     let world = world();
     let push = request("a", Cause::Push);
     let held = world.begin(&push).expect("the lease is free");
@@ -419,7 +419,7 @@ fn a_worker_that_was_frozen_keeps_the_record_of_the_next_one() {
     let world = world();
     let push = request("a", Cause::Push);
     let frozen = world.begin(&push).expect("the lease is free");
-    world.clock.advance(TERM);
+    world.clock.advance(LEASE_DURATION);
     // The object exists again, and another worker has it.
     let _next = world.begin(&push).expect("the lease is over");
     assert!(world.end(frozen, &push, Outcome::gone("gone")).is_empty());
@@ -443,10 +443,10 @@ fn another_try_of_a_write_pauses() {
 
 /// The worker of each step dies. Returns the lease of the step that only reports that.
 fn interrupt(world: &World, push: &Request) -> Lease {
-    for _ in 0..INTERRUPTIONS {
+    for _ in 0..MAX_INTERRUPTIONS {
         let dead = world.begin(push).expect("the lease is over");
         assert!(!dead.only_reports_interruptions());
-        world.clock.advance(TERM);
+        world.clock.advance(LEASE_DURATION);
     }
     let report = world.begin(push).expect("the lease is over");
     assert!(report.only_reports_interruptions());
@@ -475,7 +475,7 @@ fn an_object_whose_steps_do_not_end_is_isolated() {
         // The isolated step runs, and does not end either.
         let step = world.begin(&message).expect("the lease is free");
         assert!(!step.only_reports_interruptions() && step.is_interrupted());
-        world.clock.advance(TERM);
+        world.clock.advance(LEASE_DURATION);
         // Its message comes again.
         report = world.begin(&message).expect("the lease is over");
         assert!(report.only_reports_interruptions());
@@ -502,9 +502,9 @@ fn two_interrupted_steps_isolate_nothing() {
     let world = world();
     let push = request("a", Cause::Push);
     for _ in 0..3 {
-        for _ in 1..INTERRUPTIONS {
+        for _ in 1..MAX_INTERRUPTIONS {
             world.begin(&push).expect("the lease is over");
-            world.clock.advance(TERM);
+            world.clock.advance(LEASE_DURATION);
         }
         let step = world.begin(&push).expect("the lease is over");
         assert!(step.is_interrupted() && !step.only_reports_interruptions());

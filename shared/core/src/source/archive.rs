@@ -12,7 +12,7 @@ use tar::{Archive, Builder, Entry, EntryType, Header};
 /// Maximum bytes of overhead of each entry: headers, padding, long names.
 const ENTRY_OVERHEAD: u64 = 4096;
 /// Unpacked bytes that are accepted at any compression ratio.
-const SMALL: u64 = 1 << 20;
+const RATIO_EXEMPT_BYTES: u64 = 1 << 20;
 /// Maximum bytes of a link's target, as on Linux.
 const LINK_LENGTH: usize = 4096;
 
@@ -78,7 +78,7 @@ fn set_target<W: io::Write>(
 
 /// Returns the most bytes of memory that [`unpack`] needs for an archive of this size.
 pub fn memory_of(packed: u64, limits: FetchLimits) -> u64 {
-    let ratio = limits.ratio.saturating_mul(packed).max(SMALL);
+    let ratio = limits.ratio.saturating_mul(packed).max(RATIO_EXEMPT_BYTES);
     packed.saturating_add(limits.bytes.min(ratio))
 }
 
@@ -105,7 +105,10 @@ pub async fn unpack_apart(
 /// `limits`, hard links, devices, names that are absolute or have `..`, duplicate names,
 /// contradictory sizes.
 pub fn unpack(packed: &[u8], strip: bool, limits: FetchLimits) -> Result<FileTree> {
-    let ratio = limits.ratio.saturating_mul(packed.len() as u64).max(SMALL);
+    let ratio = limits
+        .ratio
+        .saturating_mul(packed.len() as u64)
+        .max(RATIO_EXEMPT_BYTES);
     let overhead = ENTRY_OVERHEAD.saturating_mul(limits.files as u64 + 16);
     let left = limits.bytes.saturating_add(overhead).min(ratio);
     let mut archive = Archive::new(Capped {
@@ -247,7 +250,8 @@ impl Unpacking {
                 self.limits.bytes
             )));
         }
-        let mut content = Vec::with_capacity(usize::try_from(size.min(SMALL)).unwrap_or_default());
+        let mut content =
+            Vec::with_capacity(usize::try_from(size.min(RATIO_EXEMPT_BYTES)).unwrap_or_default());
         entry.read_to_end(&mut content).map_err(broken)?;
         if content.len() as u64 != size {
             return Err(PortError::new(
@@ -505,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn caps() {
+    fn an_archive_above_its_limits_is_refused() {
         let big = archive(&[entry("a", EntryType::Regular, "", &vec![b'x'; 4 << 20])]);
         let limits = FetchLimits {
             bytes: 8 << 20,

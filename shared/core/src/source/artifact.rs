@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// The bytes from which a digest would delay other steps: it takes about a millisecond.
-const LARGE: u64 = 1 << 20;
+const ASYNC_DIGEST_BYTES: u64 = 1 << 20;
 
 /// The kind of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ async fn sha256(ports: &Ports, content: &Bytes) -> Result<String> {
     let bytes = content.len() as u64;
     let content = content.clone();
     let hash = move || hex::encode(Sha256::digest(&content));
-    match bytes < LARGE {
+    match bytes < ASYNC_DIGEST_BYTES {
         true => Ok(hash()),
         false => compute(ports.compute.as_ref(), bytes, hash).await,
     }

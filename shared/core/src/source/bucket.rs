@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
 use crate::kernel::Context;
 use crate::ports::{BucketAddress, ErrorKind, FetchLimits};
-use crate::source::bucket_files::{Files, Index, Known};
-use crate::source::reconciler::{self, Found, SourceReconciler};
+use crate::source::bucket_files::{Files, Index, PreviousFiles};
+use crate::source::reconciler::{self, SourceReconciler, SourceReport};
 use crate::source::{artifact, connection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,18 +54,18 @@ impl Memory {
         context: &Context<'_>,
         address: &BucketAddress,
         status: &SourceStatus,
-    ) -> Result<Known<'_>, Failure> {
+    ) -> Result<PreviousFiles<'_>, Failure> {
         let artifact = status.artifact.as_ref();
         let artifact = artifact.filter(|one| self.digest == one.digest);
         let Some(artifact) = artifact.filter(|_| self.bucket == place(address)) else {
-            return Ok(Known::default());
+            return Ok(PreviousFiles::default());
         };
         match artifact::load(context.ports, artifact).await {
-            Ok(tree) => Ok(Known {
+            Ok(tree) => Ok(PreviousFiles {
                 etags: Some(&self.etags),
                 tree,
             }),
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(Known::default()),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(PreviousFiles::default()),
             Err(error) => Err(error.into()),
         }
     }
@@ -87,7 +87,7 @@ impl SourceReconciler for Objects {
         source: &Bucket,
         status: &mut SourceStatus,
         memory: &mut Memory,
-    ) -> Result<Found, Failure> {
+    ) -> Result<SourceReport, Failure> {
         if let Some(message) = source.unsupported() {
             return Err(Failure::terminal(reason::UNSUPPORTED, message));
         }
@@ -136,14 +136,14 @@ impl SourceReconciler for Objects {
     }
 }
 
-fn success(index: &Index, bucket: &str) -> Found {
+fn success(index: &Index, bucket: &str) -> SourceReport {
     let message = format!("stored artifact: revision '{}'", index.digest());
     let news = format!(
         "stored artifact with {} fetched files from '{bucket}' bucket",
         index.len()
     );
-    Found {
+    SourceReport {
         news: (reason::NEW_ARTIFACT, news),
-        ..Found::new(reason::META_SUCCEEDED, message)
+        ..SourceReport::new(reason::META_SUCCEEDED, message)
     }
 }

@@ -40,12 +40,12 @@ pub(super) struct Files<'a> {
 /// The objects that belong to the artifact, by key.
 #[derive(Default)]
 pub(super) struct Index {
-    objects: BTreeMap<String, Listed>,
+    objects: BTreeMap<String, ListedFile>,
     /// The bucket's `.sourceignore`, which is part of the artifact but not of its revision.
     ignore_file: Option<Bytes>,
 }
 
-struct Listed {
+struct ListedFile {
     etag: String,
     size: u64,
     path: TreePath,
@@ -53,14 +53,14 @@ struct Listed {
 
 /// The files of the last artifact, and the ETags of their objects.
 #[derive(Default)]
-pub(super) struct Known<'a> {
+pub(super) struct PreviousFiles<'a> {
     pub etags: Option<&'a BTreeMap<String, String>>,
     pub tree: Arc<FileTree>,
 }
 
-impl Known<'_> {
+impl PreviousFiles<'_> {
     /// Returns the known object if it still has the listed ETag.
-    fn find(&self, key: &str, listed: &Listed) -> Option<BucketObject> {
+    fn find(&self, key: &str, listed: &ListedFile) -> Option<BucketObject> {
         let etag = self.etags?.get(key)?;
         let content = self.tree.content(&listed.path)?;
         (*etag == listed.etag).then(|| BucketObject {
@@ -104,7 +104,7 @@ impl Index {
                 continue;
             }
             check_key(&entry.key, &path)?;
-            let listed = Listed {
+            let listed = ListedFile {
                 etag: entry.etag,
                 size: entry.size,
                 path,
@@ -166,7 +166,11 @@ impl Files<'_> {
     ///
     /// # Errors
     /// The bucket's; two objects of one path; more bytes than the limit; the time is over.
-    pub async fn fetch(&self, index: &mut Index, known: &Known<'_>) -> Result<FileTree, Failure> {
+    pub async fn fetch(
+        &self,
+        index: &mut Index,
+        known: &PreviousFiles<'_>,
+    ) -> Result<FileTree, Failure> {
         let left = AtomicU64::new(self.limits.bytes);
         let downloads = index.objects.iter().map(|(key, listed)| {
             let left = &left;
@@ -380,7 +384,7 @@ mod tests {
             end: Duration::from_secs(1),
         };
         let mut index = block_on(files.index(spec)).map_err(|failure| failure.message)?;
-        let tree = block_on(files.fetch(&mut index, &Known::default()))
+        let tree = block_on(files.fetch(&mut index, &PreviousFiles::default()))
             .map_err(|failure| failure.message)?;
         let names = tree.index().iter().map(|(path, _)| path.to_string());
         Ok((index.objects.into_keys().collect(), names.collect()))
@@ -528,15 +532,15 @@ mod tests {
         let mut index = block_on(files.index(&spec("", ""))).unwrap();
         buckets.delete(NAME, "gone");
         buckets.put(NAME, "other", "changed");
-        block_on(files.fetch(&mut index, &Known::default())).unwrap();
+        block_on(files.fetch(&mut index, &PreviousFiles::default())).unwrap();
         let again = block_on(files.index(&spec("", ""))).unwrap();
         assert_eq!(index.digest(), again.digest());
         // The limit also holds if the listed size is wrong.
         buckets.put(NAME, "other", vec![0; 2 << 20]);
-        let refused = block_on(files.fetch(&mut index, &Known::default())).unwrap_err();
+        let refused = block_on(files.fetch(&mut index, &PreviousFiles::default())).unwrap_err();
         assert!(refused.message.contains("larger than"), "{refused}");
         clock.advance(Duration::from_secs(1));
-        let late = block_on(files.fetch(&mut index, &Known::default())).unwrap_err();
+        let late = block_on(files.fetch(&mut index, &PreviousFiles::default())).unwrap_err();
         assert!(late.message.contains("exceeded spec.timeout"), "{late}");
     }
 
@@ -545,12 +549,12 @@ mod tests {
     fn known_objects() {
         let tree = FileTree::from_files([("a", "content")]).unwrap();
         let etags = BTreeMap::from([("a", "1"), ("b", "1")].map(|(k, v)| (k.into(), v.into())));
-        let known = Known {
+        let known = PreviousFiles {
             etags: Some(&etags),
             tree: tree.into(),
         };
         let found = |key: &str, etag: &str| {
-            let listed = Listed {
+            let listed = ListedFile {
                 etag: etag.to_owned(),
                 size: 0,
                 path: place(key).unwrap(),

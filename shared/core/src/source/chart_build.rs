@@ -1,6 +1,6 @@
 //! The plan of a HelmChart's artifact, and the build of it from a chart's files. Pure.
 
-use super::chart_dependencies::{self as dependencies, Needed};
+use super::chart_dependencies::{self as dependencies, RemoteSubchart};
 use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmChart, reason};
 use bytes::Bytes;
@@ -139,7 +139,7 @@ impl Options {
         plan: &Plan,
         local: Local,
         tree: &FileTree,
-    ) -> Result<(Package, Vec<String>, Vec<Needed>), Failure> {
+    ) -> Result<(Package, Vec<String>, Vec<RemoteSubchart>), Failure> {
         let reader = Reader::new(tree);
         let Local {
             directory,

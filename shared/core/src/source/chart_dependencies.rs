@@ -18,7 +18,7 @@ const MAX_REMOTE: usize = 64;
 
 /// A subchart of a repository.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Needed {
+pub(super) struct RemoteSubchart {
     name: String,
     version: String,
     repository: String,
@@ -34,7 +34,7 @@ pub(super) fn local(
     directory: &TreePath,
     metadata: &Metadata,
     package: &mut Package,
-) -> Result<Vec<Needed>, Failure> {
+) -> Result<Vec<RemoteSubchart>, Failure> {
     let mut needs = Vec::new();
     for dependency in missing(package, metadata)? {
         let Dependency {
@@ -54,7 +54,7 @@ pub(super) fn local(
             })?;
             package.add_chart(&name, inner);
         } else {
-            needs.push(Needed {
+            needs.push(RemoteSubchart {
                 name,
                 version,
                 repository,
@@ -120,7 +120,7 @@ fn from_tree(
 /// A subchart cannot be downloaded.
 pub(super) async fn add(
     context: &Context<'_>,
-    needs: Vec<Needed>,
+    needs: Vec<RemoteSubchart>,
     package: &mut Package,
 ) -> Result<(), Failure> {
     for needed in needs {
@@ -142,10 +142,10 @@ pub(super) async fn add(
 
 async fn from_repository(
     context: &Context<'_>,
-    needed: &Needed,
+    needed: &RemoteSubchart,
     package: &mut Package,
 ) -> Result<(), Failure> {
-    let Needed {
+    let RemoteSubchart {
         name,
         version,
         repository,

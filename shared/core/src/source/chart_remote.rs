@@ -5,7 +5,9 @@ use super::helm_chart::no_artifact;
 use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, HelmRepository, reason};
 use crate::kernel::Context;
-use crate::ports::{Connection, ErrorKind, Fetched, Manifest, PortError, Precondition, Validator};
+use crate::ports::{
+    Connection, DownloadOutcome, ErrorKind, Manifest, PortError, Precondition, Validator,
+};
 use crate::source::artifact::{self, ArtifactKind};
 use crate::source::verify::{self, Trust, Verdict};
 use crate::source::{connection, index_url, redact, repository_url, unnamed};
@@ -115,8 +117,8 @@ pub(super) async fn find_subchart(
         .get(&address, &connection, &Validator::default(), limit)
         .await;
     match fetched.map_err(|error| failed(&error))? {
-        Fetched::Body { bytes, .. } => in_index(&bytes, url, connection, chart, range),
-        Fetched::Unchanged => Err(unexpected_not_modified()),
+        DownloadOutcome::Body { bytes, .. } => in_index(&bytes, url, connection, chart, range),
+        DownloadOutcome::Unchanged => Err(unexpected_not_modified()),
     }
 }
 
@@ -251,9 +253,9 @@ pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<By
             let fetched = charts.get(url, &chart.connection, &validator, MAX_CHART_BYTES);
             let fetched = fetched.await.map_err(|error| download_failure(&error))?;
             match (fetched, known) {
-                (Fetched::Unchanged, Some(known)) => Ok(known),
-                (Fetched::Unchanged, None) => Err(unexpected_not_modified()),
-                (Fetched::Body { bytes, validator }, _) => {
+                (DownloadOutcome::Unchanged, Some(known)) => Ok(known),
+                (DownloadOutcome::Unchanged, None) => Err(unexpected_not_modified()),
+                (DownloadOutcome::Body { bytes, validator }, _) => {
                     check_digest(&bytes, digest, url)?;
                     if !validator.is_empty() {
                         remember(context, chart, &name, &bytes, validator).await?;

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn places() {
+    fn a_registry_url_is_split_into_host_and_repository() {
         let request = request("apps", "oci://ghcr.io/a/b/");
         assert_eq!(
             (request.host(), request.repository()),

@@ -9,7 +9,7 @@ use crate::ports::{
     Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
 };
 use crate::repository::is_github;
-use crate::source::reconciler::{self, Found, SourceReconciler};
+use crate::source::reconciler::{self, SourceReconciler, SourceReport};
 use crate::source::{artifact, connection, ignore, index};
 use crate::state;
 use serde::{Deserialize, Serialize};
@@ -37,14 +37,14 @@ impl SourceReconciler for Git {
         source: &GitRepository,
         status: &mut SourceStatus,
         memory: &mut Memory,
-    ) -> Result<Found, Failure> {
+    ) -> Result<SourceReport, Failure> {
         follow(context, source, status, memory).await?;
         let revision = status.artifact.as_ref().map(|artifact| &*artifact.revision);
         let message = format!(
             "stored artifact for revision '{}'",
             revision.unwrap_or_default()
         );
-        Ok(Found::new(reason::META_SUCCEEDED, message))
+        Ok(SourceReport::new(reason::META_SUCCEEDED, message))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::flux::{
 use crate::kernel::Context;
 use crate::source::artifact::{self, ArtifactKind};
 use crate::source::lookup::{artifact_of, find};
-use crate::source::reconciler::{self, Found, SourceReconciler};
+use crate::source::reconciler::{self, SourceReconciler, SourceReport};
 use crate::source::verify::{Trust, Verdict};
 use bytes::Bytes;
 
@@ -33,7 +33,7 @@ impl SourceReconciler for Helm {
         source: &HelmChart,
         status: &mut SourceStatus,
         _: &mut (),
-    ) -> Result<Found, Failure> {
+    ) -> Result<SourceReport, Failure> {
         if let Some(message) = source.unsupported() {
             return Err(Failure::terminal(reason::UNSUPPORTED, message));
         }
@@ -86,7 +86,7 @@ pub(super) fn no_artifact(kind: FluxKind, name: &str) -> Failure {
 }
 
 /// A planned artifact, and its content unless the status already has it.
-struct Built {
+struct PlannedArtifact {
     plan: Plan,
     /// The values files for the message and the status.
     values_files: Vec<String>,
@@ -100,9 +100,9 @@ async fn finish(
     context: &Context<'_>,
     source: &HelmChart,
     status: &mut SourceStatus,
-    built: Built,
-) -> Result<Found, Failure> {
-    let Built {
+    built: PlannedArtifact,
+) -> Result<SourceReport, Failure> {
+    let PlannedArtifact {
         plan,
         values_files,
         content,
@@ -141,9 +141,9 @@ async fn finish(
         ));
     }
     status.observed_chart_name = plan.name;
-    Ok(Found {
+    Ok(SourceReport {
         news: (reason, message.clone()),
-        ..Found::new(reason, message)
+        ..SourceReport::new(reason, message)
     })
 }
 
@@ -152,7 +152,7 @@ async fn find_current(
     context: &Context<'_>,
     source: &HelmChart,
     plan: &Plan,
-) -> Result<Option<Built>, Failure> {
+) -> Result<Option<PlannedArtifact>, Failure> {
     let status = &source.status;
     let Some(artifact) = &status.artifact else {
         return Ok(None);
@@ -167,7 +167,7 @@ async fn find_current(
         true => Options::of(source).values_files,
         false => status.observed_values_files.clone(),
     };
-    Ok(Some(Built {
+    Ok(Some(PlannedArtifact {
         plan: plan.clone(),
         values_files,
         content: None,
@@ -179,7 +179,7 @@ async fn from_repository(
     context: &Context<'_>,
     source: &HelmChart,
     repository: &HelmRepository,
-) -> Result<Built, Failure> {
+) -> Result<PlannedArtifact, Failure> {
     let trust = match &source.spec.verify {
         Some(verify) if repository.is_oci() => {
             Some(Trust::read(context, &source.id.namespace, verify).await?)
@@ -196,11 +196,11 @@ async fn from_repository(
     let options = Options::of(source);
     let plan = options.remote(&found.name, &found.version)?;
     if let Some(built) = find_current(context, source, &plan).await? {
-        return Ok(Built { verified, ..built });
+        return Ok(PlannedArtifact { verified, ..built });
     }
     let content = remote::download(context, &found).await?;
     let (content, values_files) = options.build_remote(&plan, content)?;
-    Ok(Built {
+    Ok(PlannedArtifact {
         plan,
         values_files,
         content: Some(content),
@@ -213,7 +213,7 @@ async fn from_files(
     source: &HelmChart,
     id: &ObjectRef,
     files: &ArtifactStatus,
-) -> Result<Built, Failure> {
+) -> Result<PlannedArtifact, Failure> {
     let tree = artifact::load_of(context, id, files).await?;
     let options = Options::of(source);
     let local = build::Local::read(&tree, &source.spec.chart)?;
@@ -222,7 +222,7 @@ async fn from_files(
         return Ok(built);
     }
     if !plan.packaged {
-        return Ok(Built {
+        return Ok(PlannedArtifact {
             plan,
             values_files: Vec::new(),
             content: local.into_archive(),
@@ -232,7 +232,7 @@ async fn from_files(
     let (mut package, values_files, needs) = options.build_local(&plan, local, &tree)?;
     dependencies::add(context, needs, &mut package).await?;
     let content = Some(build::pack(package, &plan)?);
-    Ok(Built {
+    Ok(PlannedArtifact {
         plan,
         values_files,
         content,

@@ -7,9 +7,9 @@ use crate::flux::{
     ArtifactStatus, HelmRepository, HelmRepositorySpec, SOURCE_CONTROLLER, SourceStatus, reason,
 };
 use crate::kernel::{Context, Outcome};
-use crate::ports::{Fetched, Validator};
+use crate::ports::{DownloadOutcome, Validator};
 use crate::source::artifact::{self, ArtifactKind};
-use crate::source::reconciler::{Found, SourceReconciler};
+use crate::source::reconciler::{SourceReconciler, SourceReport};
 use crate::source::{connection, consumers, index_url, redact, unnamed};
 use bytes::Bytes;
 use driftless_helm::index;
@@ -41,7 +41,7 @@ impl SourceReconciler for Helm {
         source: &HelmRepository,
         status: &mut SourceStatus,
         memory: &mut Memory,
-    ) -> Result<Found, Failure> {
+    ) -> Result<SourceReport, Failure> {
         let stored = match &status.artifact {
             Some(artifact) => artifact::exists(context.ports, artifact).await?,
             None => false,
@@ -61,9 +61,9 @@ impl SourceReconciler for Helm {
             "stored fetched index of size {size} from '{}'",
             redact(&source.spec.url)
         );
-        Ok(Found {
+        Ok(SourceReport {
             news: (reason::NEW_ARTIFACT, news),
-            ..Found::new(reason::META_SUCCEEDED, message)
+            ..SourceReport::new(reason::META_SUCCEEDED, message)
         })
     }
 }
@@ -92,7 +92,7 @@ async fn fetch(
         Failure::port(reason::SOURCE_FAILED, &error)
             .context("failed to fetch Helm repository index")
     })?;
-    let Fetched::Body { bytes, validator } = fetched else {
+    let DownloadOutcome::Body { bytes, validator } = fetched else {
         return Ok(None);
     };
     index::check(&bytes).map_err(|error| {

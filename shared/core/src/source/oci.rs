@@ -9,7 +9,7 @@ use crate::flux::{
 use crate::kernel::Context;
 use crate::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortError};
 use crate::source::artifact::{self, ArtifactKind};
-use crate::source::reconciler::{self, Found, SourceReconciler};
+use crate::source::reconciler::{self, SourceReconciler, SourceReport};
 use crate::source::verify::{self, Trust, Verdict};
 use crate::source::{archive, connection, ignore, pattern};
 use driftless_helm::index;
@@ -33,7 +33,7 @@ impl SourceReconciler for Oci {
         source: &OCIRepository,
         status: &mut SourceStatus,
         _: &mut (),
-    ) -> Result<Found, Failure> {
+    ) -> Result<SourceReport, Failure> {
         let spec = &source.spec;
         if let Some(message) = source.unsupported() {
             return Err(Failure::terminal(reason::UNSUPPORTED, message));
@@ -110,9 +110,12 @@ impl SourceReconciler for Oci {
                 .clone_from(&spec.layer_selector);
         }
         let message = format!("stored artifact for digest '{revision}'");
-        Ok(Found {
-            news: (reason::NEW_ARTIFACT, news(source, status, &revision)),
-            ..Found::new(reason::META_SUCCEEDED, message)
+        Ok(SourceReport {
+            news: (
+                reason::NEW_ARTIFACT,
+                event_message(source, status, &revision),
+            ),
+            ..SourceReport::new(reason::META_SUCCEEDED, message)
         })
     }
 }
@@ -129,7 +132,7 @@ fn is_verified(source: &OCIRepository, status: &SourceStatus, revision: &str) ->
 
 /// Returns the message of the event: the revision, and its origin if the artifact has annotations
 /// for it.
-fn news(source: &OCIRepository, status: &SourceStatus, revision: &str) -> String {
+fn event_message(source: &OCIRepository, status: &SourceStatus, revision: &str) -> String {
     let text = format!(
         "stored artifact with revision '{revision}' from '{}'",
         source.spec.url

@@ -27,7 +27,7 @@ pub(crate) trait SourceReconciler {
         source: &Source<Self::Spec>,
         status: &mut SourceStatus,
         memory: &mut Self::Memory,
-    ) -> Result<Found, Failure>;
+    ) -> Result<SourceReport, Failure>;
 
     /// Returns the condition that a failure sets in addition to `Ready`, if there is one.
     fn failed_condition(failure: &Failure) -> Option<&'static str> {
@@ -142,7 +142,7 @@ async fn store_origin<M: Serialize>(
 }
 
 /// The reason and messages of a successful step.
-pub(crate) struct Found {
+pub(crate) struct SourceReport {
     /// The reason of `Ready`.
     pub reason: &'static str,
     /// The message of `Ready`.
@@ -151,7 +151,7 @@ pub(crate) struct Found {
     pub news: (&'static str, String),
 }
 
-impl Found {
+impl SourceReport {
     /// Creates a result whose event has the message of `Ready`.
     pub fn new(reason: &'static str, message: String) -> Self {
         Self {
@@ -254,9 +254,9 @@ async fn succeeded<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
     new: &mut SourceStatus,
-    found: Found,
+    found: SourceReport,
 ) -> StepEnd {
-    let Found {
+    let SourceReport {
         reason,
         message,
         news,

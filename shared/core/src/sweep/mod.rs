@@ -2,21 +2,23 @@
 //! minute it requests a sweep of each hub, which LISTs the hub's Flux objects and queues those that
 //! need a step; a lost message costs at most that minute.
 
+mod cluster_watch;
 mod clusters;
 mod dark_clusters;
-mod drift;
+mod drifted_objects;
 mod due;
 mod kubeconfigs;
 mod read_only;
 mod rehearsal;
 mod snapshot;
-mod watched;
 
 use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, ObjectRef, reason};
 use crate::hub::{self, Hub};
-use crate::ports::{Cause, Clock, PortError, Ports, Precondition, Put, Request, Version, in_time};
+use crate::ports::{
+    Cause, Clock, PortError, Ports, Precondition, PutOutcome, Request, Version, in_time,
+};
 use crate::schedule::Records;
 use crate::state::{self, key_part};
 use driftless_manifest::Object;
@@ -67,7 +69,7 @@ impl Report {
 
 /// The result of the timer's event.
 #[derive(Debug)]
-pub enum Started {
+pub enum SweepStart {
     /// The queue has a message for each of these hubs.
     Queued(Vec<String>),
     /// The queue does not carry such messages: the hubs were swept in this invocation.
@@ -79,12 +81,12 @@ pub enum Started {
 ///
 /// # Errors
 /// The registry cannot be read, or the queue does not answer.
-pub async fn start(ports: &Ports) -> Result<Started, PortError> {
+pub async fn start(ports: &Ports) -> Result<SweepStart, PortError> {
     let names = hub::names(ports).await?;
     if names.is_empty() || ports.queue.sweep(&names).await? {
-        return Ok(Started::Queued(names));
+        return Ok(SweepStart::Queued(names));
     }
-    Ok(Started::Swept(sweep_all(ports, names).await))
+    Ok(SweepStart::Swept(sweep_all(ports, names).await))
 }
 
 /// Sweeps every registered hub in this process. A hub that cannot be reached does not delay the
@@ -160,7 +162,7 @@ fn late(task: &str, limit: Duration) -> Failure {
 }
 
 /// A hub whose due objects are queued.
-struct Found {
+struct DueObjects {
     hub: Hub,
     objects: Vec<(ObjectRef, Object)>,
     records: Arc<Records>,
@@ -180,7 +182,7 @@ struct Schedule {
 }
 
 /// Queues the objects that are due, before any slow work.
-async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Found, Failure> {
+async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<DueObjects, Failure> {
     let hub = hub::connect(ports, name).await?;
     let listed = list(ports, &hub).await?;
     let mut schedule = Schedule::read(ports, name).await?;
@@ -221,7 +223,7 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
     if let Some(failure) = listed.failure {
         report.fail(failure);
     }
-    Ok(Found {
+    Ok(DueObjects {
         hub,
         objects: listed.objects,
         records: Arc::new(records),
@@ -251,11 +253,11 @@ enum Finding {
 /// The queue or the bucket does not answer, or the time was not sufficient.
 async fn queue_rest(
     ports: &Ports,
-    found: Found,
+    found: DueObjects,
     limit: Duration,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    let Found {
+    let DueObjects {
         hub,
         objects,
         records,
@@ -284,7 +286,7 @@ async fn queue_rest(
     let rehearsals = rehearsals.map(|(id, is_noop)| Finding::Rehearsed(id, is_noop));
     let written = kubeconfigs::written(&hub, &objects, &quiet, &schedule.entries);
     let written = written.map(Finding::Written).into_stream();
-    let drifted = drift::drifted(ports, &hub, &checked, &records).map(Finding::Drifted);
+    let drifted = drifted_objects::drifted(ports, &hub, &checked, &records).map(Finding::Drifted);
     let waiting: Vec<&Object> = quiet
         .iter()
         .filter_map(|id| by_id.get(id).copied())
@@ -380,8 +382,8 @@ impl Schedule {
             .map_or(Precondition::None, Precondition::Is);
         let blobs = ports.blobs.as_ref();
         match state::write(blobs, &self.key, &self.entries, when).await? {
-            Put::Done(version) => self.version = Some(version),
-            Put::PreconditionFailed => {
+            PutOutcome::Done(version) => self.version = Some(version),
+            PutOutcome::PreconditionFailed => {
                 tracing::info!(
                     key = self.key,
                     "schedule not written: another sweep has written it meanwhile"
@@ -415,7 +417,7 @@ impl Schedule {
 }
 
 /// The Flux objects of a hub.
-struct Listed {
+struct HubObjects {
     objects: Vec<(ObjectRef, Object)>,
     /// The prefixes of the keys of the kinds that could not be listed.
     failed: Vec<String>,
@@ -427,11 +429,11 @@ struct Listed {
 ///
 /// # Errors
 /// No kind can be listed.
-async fn list(ports: &Ports, hub: &Hub) -> Result<Listed, Failure> {
-    let lists = FluxKind::ALL
-        .into_iter()
-        .map(|kind| async move { (kind, watched::flux_objects(ports, hub, kind).await) }.boxed());
-    let mut listed = Listed {
+async fn list(ports: &Ports, hub: &Hub) -> Result<HubObjects, Failure> {
+    let lists = FluxKind::ALL.into_iter().map(|kind| {
+        async move { (kind, cluster_watch::flux_objects(ports, hub, kind).await) }.boxed()
+    });
+    let mut listed = HubObjects {
         objects: Vec::new(),
         failed: Vec::new(),
         failure: None,

@@ -5,9 +5,9 @@ use super::snapshot::Snapshot;
 use crate::flux::{GitReference, ObjectRef};
 use crate::ports::{
     Access, BlobEntry, Blobs, Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts,
-    Cluster, Clusters, Commit, Connection, FetchLimits, Fetched, Gate, GatedCluster, Git, GitAuth,
-    Impersonation, Layer, Manifest, Ports, Precondition, Put, Queue, Referrer, Request, Result,
-    Validator, Version,
+    Cluster, Clusters, Commit, Connection, DownloadOutcome, FetchLimits, Gate, GatedCluster, Git,
+    GitAuth, Impersonation, Layer, Manifest, Ports, Precondition, PutOutcome, Queue, Referrer,
+    Request, Result, Validator, Version,
 };
 use crate::schedule::Records;
 use crate::source::artifact;
@@ -121,13 +121,13 @@ impl Charts for ListingCharts {
         connection: &Connection,
         known: &Validator,
         limit: u64,
-    ) -> Result<Fetched> {
+    ) -> Result<DownloadOutcome> {
         if known.is_empty() {
             // Without a validator, the host sends the whole body.
             return stop(&self.1).await;
         }
         match self.0.get(url, connection, known, limit).await {
-            Ok(Fetched::Body { .. }) => stop(&self.1).await,
+            Ok(DownloadOutcome::Body { .. }) => stop(&self.1).await,
             unchanged => unchanged,
         }
     }
@@ -192,7 +192,7 @@ impl Blobs for ReadOnlyBlobs {
             None => self.blobs.get(key).await,
         }
     }
-    async fn put(&self, _: &str, _: Bytes, _: Precondition) -> Result<Put> {
+    async fn put(&self, _: &str, _: Bytes, _: Precondition) -> Result<PutOutcome> {
         stop(&self.stop).await
     }
     async fn delete(&self, _: &str) -> Result<()> {

@@ -66,7 +66,7 @@ impl<'a> Rehearsals<'a> {
             hub,
             records,
             releases: snapshot(helmrelease::OWNER_NAME),
-            others: snapshot(kustomization::live::OWNER_NAME),
+            others: snapshot(kustomization::live_objects::OWNER_NAME),
             artifacts,
         }
     }

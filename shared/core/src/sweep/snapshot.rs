@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 type Objects = Arc<Vec<Object>>;
-type Listed = Shared<BoxFuture<'static, Result<Objects>>>;
+type SharedList = Shared<BoxFuture<'static, Result<Objects>>>;
 
 /// One API server, as one user, at about one moment, for reads only.
 pub struct Snapshot {
@@ -24,7 +24,7 @@ pub struct Snapshot {
     flux: Option<Objects>,
     /// The label of applied objects: that of Kustomizations or of HelmReleases.
     owner_label: &'static str,
-    lists: Mutex<BTreeMap<(Gvk, String), Listed>>,
+    lists: Mutex<BTreeMap<(Gvk, String), SharedList>>,
 }
 
 impl Snapshot {
@@ -59,7 +59,7 @@ impl Snapshot {
         }
     }
 
-    fn listed(&self, resource: &Resource, namespace: &str) -> Listed {
+    fn listed(&self, resource: &Resource, namespace: &str) -> SharedList {
         let key = (resource.gvk.clone(), namespace.to_owned());
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let first = || {

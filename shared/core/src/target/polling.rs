@@ -20,7 +20,7 @@ pub(crate) struct Pauses {
 
 /// The next action of a wait for an object that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Paused {
+pub(crate) enum PollDecision {
     /// Poll the object again.
     Poll,
     /// Continue in the next step: this one has no more time to wait.
@@ -37,22 +37,27 @@ impl Pauses {
 
     /// Pauses before the next poll, unless the wait `is_late`, or the step ends its waits (at
     /// `step_ends`, since 1970) before that.
-    pub async fn pause(&mut self, clock: &dyn Clock, is_late: bool, step_ends: Duration) -> Paused {
+    pub async fn pause(
+        &mut self,
+        clock: &dyn Clock,
+        is_late: bool,
+        step_ends: Duration,
+    ) -> PollDecision {
         if is_late {
-            return Paused::TooLate;
+            return PollDecision::TooLate;
         }
         if clock.now() + self.next > step_ends {
-            return Paused::StepEnds;
+            return PollDecision::StepEnds;
         }
         clock.sleep(self.next).await;
         self.next = LONGEST_PAUSE.min(self.next * 2);
-        Paused::Poll
+        PollDecision::Poll
     }
 
     /// Pauses before the next poll of an object that is expected soon; returns `false` if `end`
     /// (since 1970) is before that.
     pub async fn until(&mut self, clock: &dyn Clock, end: Duration) -> bool {
-        self.pause(clock, false, end).await == Paused::Poll
+        self.pause(clock, false, end).await == PollDecision::Poll
     }
 }
 

@@ -15,7 +15,7 @@ pub const SECRET: &str = "github/webhook";
 /// The kinds of hosts whose deliveries are supported.
 const SENDERS: [&dyn Sender; 1] = [&github::GitHub];
 /// The headers that identify the deliveries of other hosts, to name the host in the response.
-const OTHERS: [(&str, &str); 3] = [
+const OTHER_HOST_HEADERS: [(&str, &str); 3] = [
     ("x-gitlab-event", "GitLab"),
     ("x-event-key", "Bitbucket"),
     ("x-gitea-event", "Gitea"),
@@ -54,7 +54,7 @@ enum Event {
 
 /// The limits and messages of one way in which deliveries arrive.
 #[derive(Clone, Copy, Debug)]
-pub struct Entrance {
+pub struct DeliveryLimits {
     /// The maximum bytes of a body.
     pub max_body: usize,
     /// The place where an operator sets the webhook's secret, for the message about a wrong
@@ -122,19 +122,22 @@ impl Refusal {
 ///
 /// # Errors
 /// [`Refusal::OtherHost`] or [`Refusal::Unauthorized`].
-pub fn check_headers(entrance: &Entrance, delivery: &Delivery<'_>) -> Result<(), Refusal> {
+pub fn check_headers(entrance: &DeliveryLimits, delivery: &Delivery<'_>) -> Result<(), Refusal> {
     sender(entrance, delivery).map(drop)
 }
 
 /// Returns the kind of host that sent a delivery.
-fn sender(entrance: &Entrance, delivery: &Delivery<'_>) -> Result<&'static dyn Sender, Refusal> {
+fn sender(
+    entrance: &DeliveryLimits,
+    delivery: &Delivery<'_>,
+) -> Result<&'static dyn Sender, Refusal> {
     if let Some(sender) = SENDERS
         .into_iter()
         .find(|sender| sender.is_sender(delivery))
     {
         return Ok(sender);
     }
-    let mut others = OTHERS.into_iter();
+    let mut others = OTHER_HOST_HEADERS.into_iter();
     let other = others.find(|(header, _)| (delivery.header)(header).is_some());
     Err(match other {
         Some((_, host)) => Refusal::OtherHost(host),
@@ -148,7 +151,7 @@ fn sender(entrance: &Entrance, delivery: &Delivery<'_>) -> Result<&'static dyn S
 /// See [`Refusal`]; nothing is queued then.
 pub async fn receive(
     ports: &Ports,
-    entrance: &Entrance,
+    entrance: &DeliveryLimits,
     delivery: Delivery<'_>,
 ) -> Result<DeliveryResult, Refusal> {
     if delivery.body.len() > entrance.max_body {
@@ -200,20 +203,20 @@ mod tests {
     use std::sync::Arc;
 
     const SECRET: &[u8] = b"It's a Secret to Everybody";
-    const ENTRANCE: Entrance = Entrance {
+    const ENTRANCE: DeliveryLimits = DeliveryLimits {
         max_body: 1 << 20,
         secret: "the vault",
     };
 
     /// A delivery of GitHub.
-    struct Sent<'a> {
+    struct SampleDelivery<'a> {
         event: &'a str,
         body: &'a str,
         signature: &'a str,
     }
 
-    fn delivery<'a>(event: &'a str, body: &'a str, signature: &'a str) -> Sent<'a> {
-        Sent {
+    fn delivery<'a>(event: &'a str, body: &'a str, signature: &'a str) -> SampleDelivery<'a> {
+        SampleDelivery {
             event,
             body,
             signature,
@@ -234,7 +237,7 @@ mod tests {
             Arc::new(MemoryQueue::default()),
         );
         let mut ports = testing::ports(blobs, queue.clone(), Arc::default());
-        let receive = |ports: &Ports, one: Sent<'_>| {
+        let receive = |ports: &Ports, one: SampleDelivery<'_>| {
             let header = |name: &str| match name {
                 "x-github-event" => Some(one.event),
                 "x-hub-signature-256" => Some(one.signature),
@@ -295,7 +298,7 @@ mod tests {
         let strange = super::receive(&ports, &ENTRANCE, strange);
         let refusal = strange.now_or_never().unwrap().unwrap_err();
         assert_eq!(refusal.status(), 401, "an unknown host");
-        for (header, host) in OTHERS {
+        for (header, host) in OTHER_HOST_HEADERS {
             let headers = |name: &str| (name == header).then_some("Push Hook");
             let other = Delivery {
                 header: &headers,

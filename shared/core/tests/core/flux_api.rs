@@ -123,7 +123,7 @@ fn every_field_has_its_row() {
 }
 
 #[test]
-fn what_the_types_refuse_is_marked() {
+fn fields_that_types_refuse_are_marked_as_refused() {
     for kind in [
         FluxKind::GitRepository,
         FluxKind::OCIRepository,
@@ -172,7 +172,7 @@ fn is_documented(message: &str, row: &str) -> bool {
 
 /// Refusals of fields that no type reports itself, found by the strings in the sources.
 #[test]
-fn what_the_steps_refuse_has_a_row() {
+fn each_field_that_a_step_refuses_has_a_row() {
     let text = Regex::new(r#""spec\.([a-zA-Z.]+)[^"]*? (?:is not supported|is a field of)"#);
     let text = text.expect("a pattern");
     let mut found = 0;

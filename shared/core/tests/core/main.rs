@@ -10,7 +10,7 @@
     reason = "tests read their cases and print how many hold"
 )]
 
-mod drift;
+mod drift_oracle;
 mod flux_api;
 mod health;
 mod helm_digests;

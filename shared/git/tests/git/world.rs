@@ -4,8 +4,8 @@ use crate::skip::skip;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_git::{
-    Auth, Body, BoxError, Duplex, Error, FetchOptions, Fetched, Limits, Network, ObjectId, Remote,
-    RemoteUrl,
+    Auth, Body, BoxError, Duplex, Error, FetchOptions, FetchedCommit, Limits, Network, ObjectId,
+    Remote, RemoteUrl,
 };
 use futures::StreamExt;
 use http::{Request, Response, StatusCode};
@@ -252,7 +252,7 @@ pub fn remote(network: impl Network + 'static, url: &str) -> Remote {
 }
 
 /// Fetches the commit that a reference points to.
-pub async fn clone(remote: &Remote, reference: &str) -> Result<Fetched, Error> {
+pub async fn clone(remote: &Remote, reference: &str) -> Result<FetchedCommit, Error> {
     let found = remote.references(&[reference]).await?;
     let found = found.into_iter().find(|found| found.name == reference);
     let found = found.ok_or_else(|| Error::NotFound(format!("no {reference}")))?;
@@ -264,7 +264,7 @@ pub async fn clone(remote: &Remote, reference: &str) -> Result<Fetched, Error> {
 
 /// Lists `PATH=CONTENT` of each file, with `*` after the path of an executable and `@` after that
 /// of a link.
-pub fn listing(fetched: &Fetched) -> Vec<String> {
+pub fn listing(fetched: &FetchedCommit) -> Vec<String> {
     use driftless_manifest::EntryKind as K;
     let line = |(path, entry): (&driftless_manifest::TreePath, &driftless_manifest::Entry)| {
         let mark = match entry.kind {

@@ -1,6 +1,6 @@
 //! Calls: arguments are evaluated to the types of the function's parameters.
 
-use super::frame::{At, Frame, Slot};
+use super::frame::{CurrentNode, Frame, Slot};
 use super::{Exec, READ_BYTES_PER_STEP, Result, STEPS_PER_CALL, constant};
 use crate::error::{Error, ErrorKind};
 use crate::function::{FuncError, Function, Param, Special};
@@ -16,7 +16,7 @@ impl Exec<'_> {
         &mut self,
         frame: &mut Frame<'t>,
         dot: &Slot,
-        node: At<'t>,
+        node: CurrentNode<'t>,
         name: &str,
         function: &'t Function,
         args: &'t [Term],
@@ -58,10 +58,10 @@ impl Exec<'_> {
         )?;
         let values = self.arguments(frame, dot, method.params, method.variadic, args, last)?;
         self.charge_call(&values)
-            .map_err(|e| call_error(frame, At::Term(term), method.name, e))?;
+            .map_err(|e| call_error(frame, CurrentNode::Term(term), method.name, e))?;
         match (method.call)(self, &receiver, &values) {
             Ok(value) => Ok(Slot::plain(value)),
-            Err(e) => Err(call_error(frame, At::Term(term), method.name, e)),
+            Err(e) => Err(call_error(frame, CurrentNode::Term(term), method.name, e)),
         }
     }
 
@@ -129,7 +129,7 @@ impl Exec<'_> {
         param: Param,
         term: &'t Term,
     ) -> Result<Value> {
-        frame.at = At::Term(term);
+        frame.at = CurrentNode::Term(term);
         match &term.kind {
             TermKind::Nil if param.takes_nil() => Ok(zero(param)),
             TermKind::Nil => Err(frame.error(format!("cannot assign nil to {}", param.name()))),
@@ -150,7 +150,7 @@ impl Exec<'_> {
         dot: &Slot,
         term: &'t Term,
     ) -> Result<Slot> {
-        frame.at = At::Term(term);
+        frame.at = CurrentNode::Term(term);
         match &term.kind {
             TermKind::Dot => Ok(dot.clone()),
             TermKind::Field(fields) => self.chain(frame, dot, dot.clone(), term, fields, &[], None),
@@ -158,7 +158,15 @@ impl Exec<'_> {
             TermKind::Chain(..) => self.chain_term(frame, dot, term, &[], None),
             TermKind::Pipe(pipe) => Ok(Slot::plain(self.pipeline(frame, dot, pipe)?)),
             TermKind::Function { name, function } => {
-                let value = self.function(frame, dot, At::Term(term), name, function, &[], None)?;
+                let value = self.function(
+                    frame,
+                    dot,
+                    CurrentNode::Term(term),
+                    name,
+                    function,
+                    &[],
+                    None,
+                )?;
                 Ok(Slot::plain(value))
             }
             TermKind::Nil => Ok(Slot::plain(Value::Nil)),
@@ -177,7 +185,12 @@ fn callee(args: &[Term], piped: Option<&Value>) -> String {
     }
 }
 
-fn call_error<'t>(frame: &mut Frame<'t>, node: At<'t>, name: &str, error: FuncError) -> Error {
+fn call_error<'t>(
+    frame: &mut Frame<'t>,
+    node: CurrentNode<'t>,
+    name: &str,
+    error: FuncError,
+) -> Error {
     frame.at = node;
     let mut out = frame.error(format!("error calling {name}: {}", error.message));
     if error.budget {

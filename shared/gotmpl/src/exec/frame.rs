@@ -1,8 +1,8 @@
 //! The frame of one template: its variables and its present node.
 
 use crate::error::{Error, ErrorKind, shortened};
+use crate::name_stack::Scope;
 use crate::parse::{Branch, Command, Pipe, Term, Tree};
-use crate::scope::Scope;
 use crate::value::Value;
 use driftless_go::quote::quote;
 
@@ -33,7 +33,7 @@ impl Slot {
 
 /// The node that is being evaluated.
 #[derive(Clone, Copy)]
-pub(super) enum At<'t> {
+pub(super) enum CurrentNode<'t> {
     Start,
     Action(&'t Pipe),
     Pipe(&'t Pipe),
@@ -43,16 +43,16 @@ pub(super) enum At<'t> {
     Template(usize, &'t str, Option<&'t Pipe>),
 }
 
-impl At<'_> {
+impl CurrentNode<'_> {
     fn describe(&self) -> Option<(usize, String)> {
         Some(match self {
-            At::Start => return None,
-            At::Action(pipe) => (pipe.pos, format!("{{{{{pipe}}}}}")),
-            At::Pipe(pipe) => (pipe.pos, pipe.to_string()),
-            At::Range(branch) => (branch.pos, format!("{{{{range {}}}}}", branch.pipe)),
-            At::Command(command) => (command.args[0].pos, command.to_string()),
-            At::Term(term) => (term.pos, term.to_string()),
-            At::Template(pos, name, pipe) => {
+            CurrentNode::Start => return None,
+            CurrentNode::Action(pipe) => (pipe.pos, format!("{{{{{pipe}}}}}")),
+            CurrentNode::Pipe(pipe) => (pipe.pos, pipe.to_string()),
+            CurrentNode::Range(branch) => (branch.pos, format!("{{{{range {}}}}}", branch.pipe)),
+            CurrentNode::Command(command) => (command.args[0].pos, command.to_string()),
+            CurrentNode::Term(term) => (term.pos, term.to_string()),
+            CurrentNode::Template(pos, name, pipe) => {
                 let pipe = pipe.map_or(String::new(), |p| format!(" {p}"));
                 (
                     *pos,
@@ -65,7 +65,7 @@ impl At<'_> {
 
 pub(super) struct Frame<'t> {
     pub tree: &'t Tree,
-    pub at: At<'t>,
+    pub at: CurrentNode<'t>,
     pub vars: Scope<&'t str, Slot>,
 }
 
@@ -73,7 +73,7 @@ impl<'t> Frame<'t> {
     pub fn new(tree: &'t Tree, data: Value) -> Self {
         Frame {
             tree,
-            at: At::Start,
+            at: CurrentNode::Start,
             vars: Scope::of("$", Slot::plain(data)),
         }
     }

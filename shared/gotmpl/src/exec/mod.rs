@@ -13,7 +13,7 @@ use crate::set::{MissingKey, Templates, no_template};
 use crate::value::Str;
 use crate::value::{Complex, Elem, Kind, Value};
 use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
-use frame::{At, Frame, Slot};
+use frame::{CurrentNode, Frame, Slot};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -290,7 +290,7 @@ impl<'h> Exec<'h> {
             Node::Action(pipe) => {
                 let value = self.pipeline(frame, dot, pipe)?;
                 if pipe.decl.is_empty() {
-                    frame.at = At::Action(pipe);
+                    frame.at = CurrentNode::Action(pipe);
                     self.print(frame, &value)?;
                 }
             }
@@ -343,7 +343,7 @@ impl<'h> Exec<'h> {
     }
 
     fn range<'t>(&mut self, frame: &mut Frame<'t>, dot: &Slot, branch: &'t Branch) -> Result<Flow> {
-        frame.at = At::Range(branch);
+        frame.at = CurrentNode::Range(branch);
         let outer = frame.vars.len();
         let value = self.pipeline(frame, dot, &branch.pipe)?;
         let mark = frame.vars.len();
@@ -480,7 +480,7 @@ impl<'h> Exec<'h> {
         name: &'t Arc<str>,
         pipe: Option<&'t Pipe>,
     ) -> Result<()> {
-        frame.at = At::Template(pos, name, pipe);
+        frame.at = CurrentNode::Template(pos, name, pipe);
         let Some(tree) = self.templates.tree(name) else {
             let quoted = driftless_go::quote::quote(name.as_bytes());
             return Err(frame.error(format!("template {quoted} not defined")));
@@ -497,7 +497,7 @@ impl<'h> Exec<'h> {
     }
 
     fn pipeline<'t>(&mut self, frame: &mut Frame<'t>, dot: &Slot, pipe: &'t Pipe) -> Result<Value> {
-        frame.at = At::Pipe(pipe);
+        frame.at = CurrentNode::Pipe(pipe);
         let mut value = None;
         for command in &pipe.cmds {
             value = Some(self.command(frame, dot, command, value)?.value.unwrapped());
@@ -525,13 +525,20 @@ impl<'h> Exec<'h> {
         let args = &command.args[1..];
         match &first.kind {
             TermKind::Function { name, function } => {
-                frame.at = At::Term(first);
-                let value =
-                    self.function(frame, dot, At::Command(command), name, function, args, last)?;
+                frame.at = CurrentNode::Term(first);
+                let value = self.function(
+                    frame,
+                    dot,
+                    CurrentNode::Command(command),
+                    name,
+                    function,
+                    args,
+                    last,
+                )?;
                 return Ok(Slot::plain(value));
             }
             TermKind::Field(fields) => {
-                frame.at = At::Term(first);
+                frame.at = CurrentNode::Term(first);
                 return self.chain(frame, dot, dot.clone(), first, fields, args, last);
             }
             TermKind::Chain(..) => return self.chain_term(frame, dot, first, args, last),
@@ -539,7 +546,7 @@ impl<'h> Exec<'h> {
             _ => {}
         }
         if !matches!(first.kind, TermKind::Pipe(_)) {
-            frame.at = At::Term(first);
+            frame.at = CurrentNode::Term(first);
         }
         not_a_function(frame, first, args, last.as_ref())?;
         match &first.kind {
@@ -563,7 +570,7 @@ impl<'h> Exec<'h> {
         let TermKind::Chain(inner, fields) = &term.kind else {
             return Err(frame.error("not a chain"));
         };
-        frame.at = At::Term(term);
+        frame.at = CurrentNode::Term(term);
         if matches!(inner.kind, TermKind::Nil) {
             return Err(frame.error(format!("indirection through explicit nil in {term}")));
         }
@@ -582,7 +589,7 @@ impl<'h> Exec<'h> {
         let TermKind::Variable(name, fields) = &term.kind else {
             return Err(frame.error("not a variable"));
         };
-        frame.at = At::Term(term);
+        frame.at = CurrentNode::Term(term);
         let value = frame.get(name)?;
         if fields.is_empty() {
             not_a_function(frame, term, args, last.as_ref())?;

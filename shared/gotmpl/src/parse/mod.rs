@@ -10,7 +10,7 @@ use crate::Table;
 use crate::error::{Error, ErrorKind, shortened};
 use crate::function::Functions;
 use crate::lex::{Kind, Lexer, Token};
-use crate::scope::Scope;
+use crate::name_stack::Scope;
 use crate::value::Str;
 use std::sync::Arc;
 

@@ -26,8 +26,8 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
         value = skip(value, before).ok_or_else(|| bad(value, before))?;
         value = match fields.read(element, value, after) {
             Ok(left) => left,
-            Err(Bad::Value) => return Err(bad(value, name)),
-            Err(Bad::Range(field)) => {
+            Err(ParseError::Value) => return Err(bad(value, name)),
+            Err(ParseError::Range(field)) => {
                 let text = quote(text.as_bytes());
                 return Err(format!("parsing time {text}: {field} out of range"));
             }
@@ -63,7 +63,7 @@ fn skip<'v>(mut value: &'v str, prefix: &str) -> Option<&'v str> {
     Some(value)
 }
 
-enum Bad {
+enum ParseError {
     Value,
     Range(&'static str),
 }
@@ -83,20 +83,20 @@ struct Fields {
 }
 
 /// Reads the first `max` digits, at least `min`.
-fn digits(value: &str, min: usize, max: usize) -> Result<(i64, &str), Bad> {
+fn digits(value: &str, min: usize, max: usize) -> Result<(i64, &str), ParseError> {
     let count = value
         .bytes()
         .take(max)
         .take_while(u8::is_ascii_digit)
         .count();
     if count < min {
-        return Err(Bad::Value);
+        return Err(ParseError::Value);
     }
-    let number = value[..count].parse().map_err(|_| Bad::Value)?;
+    let number = value[..count].parse().map_err(|_| ParseError::Value)?;
     Ok((number, &value[count..]))
 }
 
-fn name<'v>(value: &'v str, names: &[&str], length: usize) -> Result<(usize, &'v str), Bad> {
+fn name<'v>(value: &'v str, names: &[&str], length: usize) -> Result<(usize, &'v str), ParseError> {
     for (i, name) in names.iter().enumerate() {
         let wanted = &name[..length.min(name.len())];
         if let Some(head) = value.get(..wanted.len())
@@ -105,23 +105,28 @@ fn name<'v>(value: &'v str, names: &[&str], length: usize) -> Result<(usize, &'v
             return Ok((i, &value[wanted.len()..]));
         }
     }
-    Err(Bad::Value)
+    Err(ParseError::Value)
 }
 
 fn range(
     number: i64,
     limit: std::ops::RangeInclusive<i64>,
     field: &'static str,
-) -> Result<i64, Bad> {
+) -> Result<i64, ParseError> {
     if limit.contains(&number) {
         Ok(number)
     } else {
-        Err(Bad::Range(field))
+        Err(ParseError::Range(field))
     }
 }
 
 impl Fields {
-    fn read<'v>(&mut self, element: Element, value: &'v str, after: &str) -> Result<&'v str, Bad> {
+    fn read<'v>(
+        &mut self,
+        element: Element,
+        value: &'v str,
+        after: &str,
+    ) -> Result<&'v str, ParseError> {
         use Element as E;
         let (number, rest) = match element {
             E::Year => {
@@ -147,7 +152,7 @@ impl Fields {
             E::ZoneName => return self.zone_name(value),
             E::Offset { z, form } => return self.offset(value, z, form),
             E::Pm | E::SmallPm => {
-                let head = value.get(..2).ok_or(Bad::Value)?;
+                let head = value.get(..2).ok_or(ParseError::Value)?;
                 let (am, pm) = if element == E::Pm {
                     ("AM", "PM")
                 } else {
@@ -156,7 +161,7 @@ impl Fields {
                 self.pm = Some(match head {
                     h if h == am => false,
                     h if h == pm => true,
-                    _ => return Err(Bad::Value),
+                    _ => return Err(ParseError::Value),
                 });
                 return Ok(&value[2..]);
             }
@@ -199,22 +204,31 @@ impl Fields {
         &rest[count + 1..]
     }
 
-    fn fraction<'v>(&mut self, value: &'v str, fixed: bool, wanted: usize) -> Result<&'v str, Bad> {
+    fn fraction<'v>(
+        &mut self,
+        value: &'v str,
+        fixed: bool,
+        wanted: usize,
+    ) -> Result<&'v str, ParseError> {
         let b = value.as_bytes();
         let separated = matches!(b.first(), Some(b'.' | b','));
         if !separated || !b.get(1).is_some_and(u8::is_ascii_digit) {
-            return if fixed { Err(Bad::Value) } else { Ok(value) };
+            return if fixed {
+                Err(ParseError::Value)
+            } else {
+                Ok(value)
+            };
         }
         let have = b[1..].iter().take_while(|d| d.is_ascii_digit()).count();
         if fixed && have < wanted {
-            return Err(Bad::Value);
+            return Err(ParseError::Value);
         }
         let count = if fixed { wanted } else { have.min(9) };
         self.nanos = nanos(&value[1..=count]);
         Ok(&value[count + 1..])
     }
 
-    fn zone_name<'v>(&mut self, value: &'v str) -> Result<&'v str, Bad> {
+    fn zone_name<'v>(&mut self, value: &'v str) -> Result<&'v str, ParseError> {
         if let Some(rest) = value.strip_prefix("UTC") {
             self.offset = Some(0);
             return Ok(rest);
@@ -225,12 +239,12 @@ impl Fields {
             .take_while(u8::is_ascii_uppercase)
             .count();
         if !(3..=5).contains(&count) {
-            return Err(Bad::Value);
+            return Err(ParseError::Value);
         }
         Ok(&value[count..])
     }
 
-    fn offset<'v>(&mut self, value: &'v str, z: bool, form: Offset) -> Result<&'v str, Bad> {
+    fn offset<'v>(&mut self, value: &'v str, z: bool, form: Offset) -> Result<&'v str, ParseError> {
         if z && let Some(rest) = value.strip_prefix('Z') {
             self.offset = Some(0);
             return Ok(rest);
@@ -238,7 +252,7 @@ impl Fields {
         let sign = match value.as_bytes().first() {
             Some(b'+') => 1,
             Some(b'-') => -1,
-            _ => return Err(Bad::Value),
+            _ => return Err(ParseError::Value),
         };
         let colon = matches!(form, Offset::ColonMinutes | Offset::ColonSeconds);
         let parts = match form {
@@ -250,7 +264,7 @@ impl Fields {
         let mut seconds = 0;
         for (i, unit) in [3_600, 60, 1].into_iter().take(parts).enumerate() {
             if i > 0 && colon {
-                rest = rest.strip_prefix(':').ok_or(Bad::Value)?;
+                rest = rest.strip_prefix(':').ok_or(ParseError::Value)?;
             }
             let (number, left) = digits(rest, 2, 2)?;
             range(number, 0..=if i == 0 { 24 } else { 60 }, "time zone offset")?;

@@ -2,15 +2,15 @@
 //! digests by which Flux's helm-controller recognizes a release.
 
 mod chart;
+mod create;
 mod digest;
-mod make;
 mod secret;
 mod status;
 mod time;
 
 pub use chart::{RecordedChart, RecordedFile, RecordedMetadata};
+pub use create::NewRelease;
 pub use digest::{config_digest, digest_text, observation_digest, same_values};
-pub use make::NewRelease;
 pub use secret::{OWNER_LABELS, RecordError, RecordLimits, SECRET_TYPE, Stamp, secret_name};
 pub use status::{HookPhase, Status};
 pub use time::Time;

@@ -129,7 +129,7 @@ fn digests_match_those_of_helm_controller() {
 }
 
 #[test]
-fn both_helms_read_ours() {
+fn helm_3_and_helm_4_read_our_records() {
     let cases: Vec<Value> = serde_json::from_str(&corpus("cases.json")).unwrap();
     let answers = lines("read.jsonl");
     assert_eq!(cases.len(), answers.len());

@@ -158,7 +158,7 @@ fn document(
 
 /// Checks whether kustomize uses an annotation only internally and removes it from its output.
 fn is_internal(key: &str) -> bool {
-    const OWN: [&str; 12] = [
+    const INTERNAL_ANNOTATIONS: [&str; 12] = [
         "previousKinds",
         "previousNames",
         "prefixes",
@@ -184,7 +184,7 @@ fn is_internal(key: &str) -> bool {
         "config.k8s.io/id",
     ];
     match key.strip_prefix("internal.config.kubernetes.io/") {
-        Some(name) => OWN.contains(&name) || MORE.contains(&name),
+        Some(name) => INTERNAL_ANNOTATIONS.contains(&name) || MORE.contains(&name),
         None => LEGACY.contains(&key),
     }
 }

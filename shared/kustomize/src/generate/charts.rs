@@ -39,7 +39,7 @@ pub(crate) fn chart(
         ));
     };
     check(chart)?;
-    let home = home(chart, globals);
+    let home = chart_directory(chart, globals);
     let call = call(chart, &home, loader)?;
     let text = charts
         .render(&call)
@@ -91,7 +91,7 @@ fn check(chart: &HelmChart) -> Result<(), Error> {
 }
 
 /// Returns the parent of the chart's directory: a pulled version has a separate one.
-fn home(chart: &HelmChart, globals: &HelmGlobals) -> String {
+fn chart_directory(chart: &HelmChart, globals: &HelmGlobals) -> String {
     let home = match globals.chart_home.as_str() {
         "" => HOME,
         home => home,

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits() {
+    fn a_path_is_split_at_its_separators() {
         for (path, want) in [
             ("spec/template", vec!["spec", "template"]),
             ("/spec", vec!["spec"]),

@@ -15,7 +15,7 @@ pub(crate) struct Labels {
 }
 
 /// A key that is new in some places of an object.
-struct Added {
+struct NewKey {
     share: u32,
     places: usize,
 }
@@ -31,10 +31,10 @@ impl Labels {
         }
         for resource in map.list_mut() {
             context.budget.spend_steps(self.texts.len())?;
-            let mut added: Vec<Added> = resource
+            let mut added: Vec<NewKey> = resource
                 .shares
                 .reserve(self.texts.len())
-                .map(|share| Added { share, places: 0 })
+                .map(|share| NewKey { share, places: 0 })
                 .collect();
             let budget = &context.budget;
             for spec in &self.specs {
@@ -57,7 +57,7 @@ impl Labels {
         &self,
         node: &mut Node,
         spec: &FieldSpec,
-        added: &mut [Added],
+        added: &mut [NewKey],
         budget: &Budget,
     ) -> Result<(), Error> {
         match node {

@@ -132,12 +132,12 @@ struct Targets {
     /// The objects that have or had a name, in order.
     by_name: HashMap<Rc<str>, Vec<usize>>,
     /// The present places of the objects, by their original namespace.
-    moved: HashMap<String, HashSet<Place>>,
+    moved: HashMap<String, HashSet<NamespaceScope>>,
 }
 
 /// The present place of an object.
 #[derive(PartialEq, Eq, Hash)]
-struct Place {
+struct NamespaceScope {
     cluster: bool,
     effective_namespace: String,
     namespace: String,
@@ -176,10 +176,10 @@ impl Targets {
             });
         }
         // A reference with a namespace depends on whether anything started there, renamed or not.
-        let mut moved: HashMap<String, HashSet<Place>> = HashMap::new();
+        let mut moved: HashMap<String, HashSet<NamespaceScope>> = HashMap::new();
         for resource in map.list() {
             let id = resource.id(schema);
-            let place = Place {
+            let place = NamespaceScope {
                 cluster: id.cluster,
                 effective_namespace: id.effective_namespace().to_owned(),
                 namespace: resource.namespace().to_owned(),
@@ -362,7 +362,7 @@ impl Search<'_> {
         let mut found: Vec<&Target> = places.iter().map(|at| &self.targets.all[*at]).collect();
         found.retain(|target| self.is_reachable(target) && self.is_in(target, namespace));
         found.retain(|target| {
-            Self::was(target, self.target) && self.fits_role(target) && self.is_near(target)
+            Self::had_gvk(target, self.target) && self.fits_role(target) && self.is_near(target)
         });
         if let [one] = found.as_slice() {
             return Ok(Some(one));
@@ -426,7 +426,7 @@ impl Search<'_> {
             .any(|place| self.reaches(place.cluster, &place.effective_namespace, &place.namespace))
     }
 
-    fn was(target: &Target, filter: &GvkFilter) -> bool {
+    fn had_gvk(target: &Target, filter: &GvkFilter) -> bool {
         let gvk = crate::resid::Gvk::new(&target.api_version, &target.kind);
         target.previous.iter().any(|previous| {
             filter.selects(crate::resid::Gvk {
@@ -438,7 +438,7 @@ impl Search<'_> {
 
     fn fits_role(&self, target: &Target) -> bool {
         match &self.referrer.role {
-            Some(role) if self.role => Self::was(target, role),
+            Some(role) if self.role => Self::had_gvk(target, role),
             _ => true,
         }
     }

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expands() {
+    fn variables_in_strings_are_expanded() {
         let values: Values = HashMap::from([
             ("A".to_owned(), Some(Scalar::str("x"))),
             (

@@ -8,7 +8,7 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-use super::error::{Fault, YamlError, YamlErrorKind};
+use super::error::{LocatedError, YamlError, YamlErrorKind};
 use super::node::{Limits, Node, NodeKind, ScalarStyle};
 use super::resolve::{Resolved, resolve};
 use super::{Dialect, number, time};
@@ -27,7 +27,7 @@ pub fn node_to_value(node: &Node, file: &str, dialect: Dialect) -> Result<Value,
     document(node, dialect).map_err(|fault| fault.in_file(file))
 }
 
-fn document(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
+fn document(node: &Node, dialect: Dialect) -> Result<Value, LocatedError> {
     match &node.kind {
         NodeKind::Map(pairs) => mapping(pairs, Keys::of_document(dialect)).map(Value::Object),
         _ => value(node, dialect),
@@ -117,8 +117,8 @@ fn read_documents(
     Ok(values)
 }
 
-fn fault(node: &Node, kind: YamlErrorKind) -> Fault {
-    Fault {
+fn fault(node: &Node, kind: YamlErrorKind) -> LocatedError {
+    LocatedError {
         line: node.line,
         column: node.column,
         kind,
@@ -127,7 +127,7 @@ fn fault(node: &Node, kind: YamlErrorKind) -> Fault {
 
 /// Converts a node. Each level of nesting takes the stack frames of this function and of
 /// [`mapping`], so everything else is kept out of them.
-fn value(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
+fn value(node: &Node, dialect: Dialect) -> Result<Value, LocatedError> {
     match &node.kind {
         NodeKind::Scalar { text, style } => scalar(node, text, *style, dialect),
         NodeKind::Seq(items) => sequence(items, dialect).map(Value::Array),
@@ -135,7 +135,7 @@ fn value(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
     }
 }
 
-fn sequence(items: &[Node], dialect: Dialect) -> Result<Vec<Value>, Fault> {
+fn sequence(items: &[Node], dialect: Dialect) -> Result<Vec<Value>, LocatedError> {
     let mut values = Vec::with_capacity(items.len());
     for item in items {
         values.push(value(item, dialect)?);
@@ -152,7 +152,12 @@ const LAX: GeneralPurpose = GeneralPurpose::new(
 const CORE: &str = "tag:yaml.org,2002:";
 
 #[inline(never)]
-fn scalar(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Result<Value, Fault> {
+fn scalar(
+    node: &Node,
+    text: &str,
+    style: ScalarStyle,
+    dialect: Dialect,
+) -> Result<Value, LocatedError> {
     match typed(node, text, style, dialect)? {
         Resolved::Null => Ok(Value::Null),
         Resolved::Bool(b) => Ok(Value::Bool(b)),
@@ -173,7 +178,12 @@ fn scalar(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Resu
 }
 
 /// Resolves the type of a scalar, by its tag, its style and its string.
-fn typed(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Result<Resolved, Fault> {
+fn typed(
+    node: &Node,
+    text: &str,
+    style: ScalarStyle,
+    dialect: Dialect,
+) -> Result<Resolved, LocatedError> {
     let plain = style == ScalarStyle::Plain;
     let tag = match node.tag.as_deref() {
         None if plain => return Ok(resolve(text, dialect)),
@@ -201,7 +211,7 @@ fn typed(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Resul
 }
 
 /// Decodes a `!!binary` scalar, with U+FFFD for each byte that is not UTF-8, like `encoding/json`.
-fn binary(node: &Node, text: &str) -> Result<Option<String>, Fault> {
+fn binary(node: &Node, text: &str) -> Result<Option<String>, LocatedError> {
     if node.tag.as_deref().and_then(|t| t.strip_prefix(CORE)) != Some("binary") {
         return Ok(None);
     }
@@ -217,7 +227,7 @@ fn binary(node: &Node, text: &str) -> Result<Option<String>, Fault> {
     Ok(Some(out))
 }
 
-fn mapping(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fault> {
+fn mapping(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, LocatedError> {
     if pairs.iter().any(|(key, _)| is_merge(key)) {
         return merged(pairs, keys);
     }
@@ -245,7 +255,7 @@ fn insert(map: &mut Map<String, Value>, key: String, value: Value) -> Result<(),
 }
 
 #[inline(never)]
-fn duplicate(pairs: &[(Node, Node)], node: &Node, name: String, keys: Keys) -> Fault {
+fn duplicate(pairs: &[(Node, Node)], node: &Node, name: String, keys: Keys) -> LocatedError {
     let first = pairs
         .iter()
         .map(|(k, _)| k)
@@ -276,7 +286,7 @@ fn is_string(node: &Node) -> bool {
 
 /// Returns the string of a key.
 #[inline(never)]
-fn key(node: &Node, keys: Keys) -> Result<String, Fault> {
+fn key(node: &Node, keys: Keys) -> Result<String, LocatedError> {
     let NodeKind::Scalar { text, style } = &node.kind else {
         return Err(fault(node, YamlErrorKind::Key("a mapping or a list")));
     };
@@ -310,7 +320,7 @@ fn float_key(f: f64) -> String {
 /// Converts a mapping with `<<`. In v2 a merge overrides the keys before it; in v3 the mapping's
 /// own keys always win.
 #[inline(never)]
-fn merged(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fault> {
+fn merged(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, LocatedError> {
     let mut map = Map::new();
     let mut own: BTreeMap<String, usize> = BTreeMap::new();
     let mut merges = Vec::new();
@@ -337,7 +347,7 @@ fn merged(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Faul
     Ok(map)
 }
 
-fn merge_under(map: &mut Map<String, Value>, node: &Node, keys: Keys) -> Result<(), Fault> {
+fn merge_under(map: &mut Map<String, Value>, node: &Node, keys: Keys) -> Result<(), LocatedError> {
     for source in merge_sources(node)? {
         add_missing(map, merge_entries(source, keys)?);
     }
@@ -351,14 +361,14 @@ fn add_missing(map: &mut Map<String, Value>, more: Map<String, Value>) {
     }
 }
 
-fn merge_entries(source: &Node, keys: Keys) -> Result<Map<String, Value>, Fault> {
+fn merge_entries(source: &Node, keys: Keys) -> Result<Map<String, Value>, LocatedError> {
     match &source.kind {
         NodeKind::Map(pairs) => mapping(pairs, keys),
         _ => Err(fault(source, YamlErrorKind::Merge)),
     }
 }
 
-fn merge_over(map: &mut Map<String, Value>, node: &Node) -> Result<(), Fault> {
+fn merge_over(map: &mut Map<String, Value>, node: &Node) -> Result<(), LocatedError> {
     // The first mapping of a list wins, so it is inserted last.
     for source in merge_sources(node)?.into_iter().rev() {
         replace_with(map, merge_entries(source, Keys::V2)?);
@@ -373,7 +383,7 @@ fn replace_with(map: &mut Map<String, Value>, more: Map<String, Value>) {
 
 /// Returns the mappings of a merge key's value.
 #[inline(never)]
-fn merge_sources(node: &Node) -> Result<Vec<&Node>, Fault> {
+fn merge_sources(node: &Node) -> Result<Vec<&Node>, LocatedError> {
     match &node.kind {
         NodeKind::Map(_) => Ok(vec![node]),
         NodeKind::Seq(items) if items.iter().all(|i| matches!(i.kind, NodeKind::Map(_))) => {

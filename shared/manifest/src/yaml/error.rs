@@ -102,13 +102,13 @@ impl fmt::Display for Budget {
 }
 
 /// An error without the name of its file, which the inner functions do not know.
-pub(crate) struct Fault {
+pub(crate) struct LocatedError {
     pub line: usize,
     pub column: usize,
     pub kind: YamlErrorKind,
 }
 
-impl Fault {
+impl LocatedError {
     pub(crate) fn in_file(self, file: &str) -> YamlError {
         YamlError {
             file: file.to_owned(),

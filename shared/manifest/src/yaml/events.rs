@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::error::Fault;
+use super::error::LocatedError;
 use super::node::{Comment, ScalarStyle};
 use super::scan::{Mark, Scanner, Token};
 
@@ -66,7 +66,7 @@ pub(crate) struct Parser<'t> {
     tags: HashMap<&'t str, String>,
 }
 
-type Step<'t> = Result<(Event<'t>, Mark), Fault>;
+type Step<'t> = Result<(Event<'t>, Mark), LocatedError>;
 
 const CORE: &str = "tag:yaml.org,2002:";
 
@@ -113,7 +113,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Takes the next token if it is the given one.
-    fn accept(&mut self, token: &Token<'_>) -> Result<Option<Mark>, Fault> {
+    fn accept(&mut self, token: &Token<'_>) -> Result<Option<Mark>, LocatedError> {
         let (next, mark) = self.scanner.peek()?;
         if next != token {
             return Ok(None);
@@ -122,7 +122,7 @@ impl<'t> Parser<'t> {
         Ok(Some(mark))
     }
 
-    fn next_is(&mut self, tokens: &[Token<'_>]) -> Result<bool, Fault> {
+    fn next_is(&mut self, tokens: &[Token<'_>]) -> Result<bool, LocatedError> {
         let next = self.scanner.peek()?.0;
         Ok(tokens.iter().any(|token| token == next))
     }
@@ -166,7 +166,7 @@ impl<'t> Parser<'t> {
         Ok((Event::DocumentStart, mark))
     }
 
-    fn directives(&mut self) -> Result<bool, Fault> {
+    fn directives(&mut self) -> Result<bool, LocatedError> {
         let mut version = false;
         let mut any = false;
         loop {
@@ -263,7 +263,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses an anchor and a tag, in either order.
-    fn properties(&mut self) -> Result<Properties<'t>, Fault> {
+    fn properties(&mut self) -> Result<Properties<'t>, LocatedError> {
         let mut properties = Properties::default();
         loop {
             match self.scanner.peek()?.0 {
@@ -281,7 +281,12 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn resolve_tag(&self, handle: &str, suffix: String, mark: Mark) -> Result<String, Fault> {
+    fn resolve_tag(
+        &self,
+        handle: &str,
+        suffix: String,
+        mark: Mark,
+    ) -> Result<String, LocatedError> {
         if handle.is_empty() {
             return Ok(suffix);
         }

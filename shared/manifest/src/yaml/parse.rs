@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::error::{Budget, Fault, YamlError, YamlErrorKind};
+use super::error::{Budget, LocatedError, YamlError, YamlErrorKind};
 use super::events::{Event, Parser, Properties};
 use super::node::{Comment, Limits, Node, NodeKind};
 use super::scan::Mark;
@@ -108,8 +108,8 @@ pub(super) fn read(
     limits: &Limits,
     fuel: Option<&Fuel>,
     comments: bool,
-    sink: impl FnMut(Node) -> Result<(), Fault>,
-) -> Result<Vec<Comment>, Fault> {
+    sink: impl FnMut(Node) -> Result<(), LocatedError>,
+) -> Result<Vec<Comment>, LocatedError> {
     read_path(text, limits, fuel, comments, &[], sink)
 }
 
@@ -119,8 +119,8 @@ fn read_path(
     fuel: Option<&Fuel>,
     comments: bool,
     path: &[&str],
-    mut sink: impl FnMut(Node) -> Result<(), Fault>,
-) -> Result<Vec<Comment>, Fault> {
+    mut sink: impl FnMut(Node) -> Result<(), LocatedError>,
+) -> Result<Vec<Comment>, LocatedError> {
     if text.len() > limits.bytes {
         return Err(budget(Budget::Bytes, limits.bytes, START));
     }
@@ -180,12 +180,12 @@ fn forbidden(text: &[u8]) -> Option<usize> {
 /// The start of a file.
 const START: Mark = Mark { line: 1, column: 0 };
 
-fn budget(unit: Budget, limit: usize, at: Mark) -> Fault {
+fn budget(unit: Budget, limit: usize, at: Mark) -> LocatedError {
     at.fault(YamlErrorKind::Budget { unit, limit })
 }
 
 /// Returns the error for a fuel of the caller that has run out.
-fn spent(out: OutOfFuel, at: Mark) -> Fault {
+fn spent(out: OutOfFuel, at: Mark) -> LocatedError {
     at.fault(YamlErrorKind::Fuel(out))
 }
 
@@ -196,7 +196,7 @@ struct Frame<'t> {
     key: Option<Node>,
     anchor: Option<&'t str>,
     /// The cost before it began, to compute its own cost at its end.
-    spent: Spent,
+    spent: Usage,
 }
 
 /// Nodes that a mapping counts as, in addition to itself: its table is by far the largest part of a
@@ -204,13 +204,13 @@ struct Frame<'t> {
 const MAPPING_NODES: usize = 4;
 
 #[derive(Clone, Copy, Default)]
-struct Spent {
+struct Usage {
     nodes: usize,
     bytes: usize,
 }
 
-impl Spent {
-    fn add(&mut self, more: Spent) {
+impl Usage {
+    fn add(&mut self, more: Usage) {
         self.nodes = self.nodes.saturating_add(more.nodes);
         self.bytes = self.bytes.saturating_add(more.bytes);
     }
@@ -229,11 +229,11 @@ struct Builder<'l, 't> {
     complete: Option<Node>,
     open: Vec<Frame<'t>>,
     keep_anchors: bool,
-    anchors: HashMap<&'t str, (Node, Spent)>,
+    anchors: HashMap<&'t str, (Node, Usage)>,
     /// The cost of the nodes in the documents, without the copies that are kept for anchors.
-    spent: Spent,
+    spent: Usage,
     /// The cost of those copies.
-    kept: Spent,
+    kept: Usage,
 }
 
 impl<'l, 't> Builder<'l, 't> {
@@ -253,17 +253,17 @@ impl<'l, 't> Builder<'l, 't> {
             open: Vec::new(),
             keep_anchors,
             anchors: HashMap::new(),
-            spent: Spent::default(),
-            kept: Spent::default(),
+            spent: Usage::default(),
+            kept: Usage::default(),
         }
     }
 
-    fn event(&mut self, event: Event<'t>, at: Mark) -> Result<(), Fault> {
+    fn event(&mut self, event: Event<'t>, at: Mark) -> Result<(), LocatedError> {
         match event {
             Event::Scalar(text, style, properties) => {
                 let before = self.spent;
                 let bytes = text.len() + properties.tag_bytes();
-                self.spend(Spent { nodes: 1, bytes }, at)?;
+                self.spend(Usage { nodes: 1, bytes }, at)?;
                 let kind = NodeKind::Scalar {
                     text: text.into_owned(),
                     style,
@@ -297,14 +297,14 @@ impl<'l, 't> Builder<'l, 't> {
     }
 
     /// Charges the cost of nodes that are about to be created.
-    fn spend(&mut self, cost: Spent, at: Mark) -> Result<(), Fault> {
+    fn spend(&mut self, cost: Usage, at: Mark) -> Result<(), LocatedError> {
         self.spent.add(cost);
         self.charge(cost, at)
     }
 
     /// Charges the fuel of the file and the caller's. The document and the copies for its anchors
     /// are in memory together, so they share the fuel.
-    fn charge(&self, cost: Spent, at: Mark) -> Result<(), Fault> {
+    fn charge(&self, cost: Usage, at: Mark) -> Result<(), LocatedError> {
         let own = self.fuel.nodes(cost.nodes);
         own.and_then(|()| self.fuel.bytes(cost.bytes))
             .map_err(|out| budget(out.which.into(), out.limit, at))?;
@@ -317,21 +317,26 @@ impl<'l, 't> Builder<'l, 't> {
     }
 
     /// Gives back the cost of nodes that are dropped.
-    fn give_back(&self, cost: Spent) {
+    fn give_back(&self, cost: Usage) {
         self.fuel.give_back(cost.nodes, cost.bytes);
         if let Some(outer) = self.outer {
             outer.give_back(cost.nodes, 0);
         }
     }
 
-    fn open(&mut self, kind: NodeKind, properties: Properties<'t>, at: Mark) -> Result<(), Fault> {
+    fn open(
+        &mut self,
+        kind: NodeKind,
+        properties: Properties<'t>,
+        at: Mark,
+    ) -> Result<(), LocatedError> {
         let spent = self.spent;
         let nodes = match kind {
             NodeKind::Map(_) => 1 + MAPPING_NODES,
             NodeKind::Seq(_) | NodeKind::Scalar { .. } => 1,
         };
         let bytes = properties.tag_bytes();
-        self.spend(Spent { nodes, bytes }, at)?;
+        self.spend(Usage { nodes, bytes }, at)?;
         self.fuel
             .depth(self.open.len() + 1)
             .map_err(|out| budget(out.which.into(), out.limit, at))?;
@@ -345,7 +350,7 @@ impl<'l, 't> Builder<'l, 't> {
         Ok(())
     }
 
-    fn alias(&mut self, name: &str, at: Mark) -> Result<(), Fault> {
+    fn alias(&mut self, name: &str, at: Mark) -> Result<(), LocatedError> {
         let Some((_, cost)) = self.anchors.get(name) else {
             return Err(at.fault(YamlErrorKind::UnknownAnchor));
         };
@@ -358,9 +363,14 @@ impl<'l, 't> Builder<'l, 't> {
     }
 
     /// Completes a node: keeps a copy for its anchor, and adds the node to its parent.
-    fn done(&mut self, node: Node, anchor: Option<&'t str>, before: Spent) -> Result<(), Fault> {
+    fn done(
+        &mut self,
+        node: Node,
+        anchor: Option<&'t str>,
+        before: Usage,
+    ) -> Result<(), LocatedError> {
         if let Some(anchor) = anchor.filter(|_| self.keep_anchors) {
-            let cost = Spent {
+            let cost = Usage {
                 nodes: self.spent.nodes - before.nodes,
                 bytes: self.spent.bytes - before.bytes,
             };
@@ -380,7 +390,7 @@ impl<'l, 't> Builder<'l, 't> {
                 NodeKind::Seq(items) => items.push(node),
                 NodeKind::Map(pairs) => match frame.key.take() {
                     Some(key) if path_key.is_some_and(|path_key| key.text() != Some(path_key)) => {
-                        let dropped = Spent {
+                        let dropped = Usage {
                             nodes: self.spent.nodes - before.nodes,
                             bytes: self.spent.bytes - before.bytes,
                         };

@@ -31,7 +31,7 @@ fn lines(count: usize, line: &dyn Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn limits_hold() {
+fn limits_of_aliases_and_anchors_hold() {
     let bomb = (1..20).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
         let refs = vec![format!("*a{}", i - 1); 10].join(", ");
         format!("{text}a{i}: &a{i} [{refs}]\n")

@@ -3,7 +3,7 @@
 use super::{new_source, set_secret_ref};
 use crate::create::apply::Hub;
 use crate::create::flags::{self, NonEmpty as _};
-use crate::create::object::{End, Fields, NewObject};
+use crate::create::object::{AwaitedState, Fields, NewObject};
 use crate::create::secret::{self, Secret};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
@@ -108,7 +108,7 @@ impl Args {
         }
         let mut new = new_source("HelmRepository", "HelmRepository source", metadata, spec);
         if registry {
-            new.end = End::Stored;
+            new.end = AwaitedState::Stored;
         }
         Ok(new)
     }

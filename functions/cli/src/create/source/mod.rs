@@ -8,7 +8,7 @@ mod oci;
 
 use super::Common;
 use super::flags::Time;
-use super::object::{End, Fields, NewObject, object};
+use super::object::{AwaitedState, Fields, NewObject, object};
 use crate::error::{EXIT_CODES, Error};
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
@@ -75,7 +75,7 @@ fn new_source(
     NewObject {
         object: object("source.toolkit.fluxcd.io/v1", kind, metadata, spec),
         noun,
-        end: End::Fetched,
+        end: AwaitedState::Fetched,
     }
 }
 

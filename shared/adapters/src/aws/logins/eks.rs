@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The time for which a cluster accepts a token.
-const LIFE: Duration = Duration::from_secs(15 * 60);
+const TOKEN_LIFETIME: Duration = Duration::from_secs(15 * 60);
 /// The names of the partitions with their domains.
 const DOMAINS: [(&str, &str); 6] = [
     ("aws", "amazonaws.com"),
@@ -28,7 +28,7 @@ const DOMAINS: [(&str, &str); 6] = [
 
 /// The parts of EKS's description of a cluster that are used here.
 #[derive(Deserialize)]
-struct Described {
+struct ClusterDescription {
     cluster: Cluster,
 }
 
@@ -58,7 +58,7 @@ impl Shared {
         let body = self.ask(request.signed(credentials)?).await?;
         let broken =
             |reason: &str| PortError::new(ErrorKind::Unreadable, format!("'{url}': {reason}"));
-        let described: Described = serde_json::from_slice(&body)
+        let described: ClusterDescription = serde_json::from_slice(&body)
             .map_err(|_| broken("the answer does not describe a cluster"))?;
         let authority = described.cluster.certificate_authority;
         let authority = authority.and_then(|authority| authority.data);
@@ -91,11 +91,11 @@ impl Shared {
             headers: &[("x-k8s-aws-id", &cluster.name)],
             ..SigningRequest::get("sts", &cluster.region, &url, now)
         };
-        let url = request.presigned(credentials, LIFE)?;
+        let url = request.presigned(credentials, TOKEN_LIFETIME)?;
         let ends = ends.and_then(|ends| ends.duration_since(UNIX_EPOCH).ok());
         Ok(Token {
             secret: Secret::new(format!("k8s-aws-v1.{}", URL_SAFE_NO_PAD.encode(url))),
-            expires: ends.map_or(now + LIFE, |ends| ends.min(now + LIFE)),
+            expires: ends.map_or(now + TOKEN_LIFETIME, |ends| ends.min(now + TOKEN_LIFETIME)),
         })
     }
 }

@@ -35,11 +35,11 @@ struct Listing {
     sha: String,
     #[serde(default)]
     truncated: bool,
-    tree: Vec<Listed>,
+    tree: Vec<TreeEntry>,
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct TreeEntry {
     path: String,
     mode: String,
     sha: String,

@@ -3,13 +3,13 @@
 //! Redirects, retries and rate limits are handled here and not by the client library: credentials
 //! are sent only to the API's host, and no requests are sent during a rate limit.
 
+mod bootstrap;
 mod client;
 mod fetch;
 mod login;
 mod resolve;
-mod setup;
 
-pub use setup::{NewFile, Outcome, RepositorySetup};
+pub use bootstrap::{NewFile, Outcome, RepositorySetup};
 
 use super::GitHost;
 use async_trait::async_trait;

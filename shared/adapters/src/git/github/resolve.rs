@@ -11,7 +11,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 /// The greatest number of annotated tags in a chain of tags.
-const PEELS: usize = 5;
+const MAX_TAG_CHAIN: usize = 5;
 /// The limit of the number of pages of tags.
 const PAGES: usize = 100;
 
@@ -157,7 +157,7 @@ impl Session<'_> {
 
     /// Follows annotated tags to a commit.
     async fn peel(&self, mut target: Target) -> Result<String> {
-        for _ in 0..PEELS {
+        for _ in 0..MAX_TAG_CHAIN {
             if !is_sha(&target.sha) {
                 break;
             }

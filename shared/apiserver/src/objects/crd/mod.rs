@@ -14,7 +14,7 @@ pub(crate) use types::object_meta;
 
 use crate::error::FieldError;
 use crate::objects::codec;
-use crate::objects::codec::Found;
+use crate::objects::codec::DecodeReport;
 use crate::resources::{Compiled, Custom, Resource};
 use crate::values::{join, text};
 
@@ -34,7 +34,7 @@ pub(crate) fn read(
     custom: &Custom,
     resource: &Resource,
     document: &Value,
-    found: &mut Found,
+    found: &mut DecodeReport,
 ) -> Result<Value, String> {
     let mut object = document.clone();
     let metadata = resource
@@ -43,7 +43,7 @@ pub(crate) fn read(
         .and_then(|root| root.fields.get("metadata"))
         .map(|field| field.id);
     if let (Some(id), Some(own)) = (metadata, object.get("metadata")) {
-        let mut inner = Found::default();
+        let mut inner = DecodeReport::default();
         let read = codec::read(&resource.schema, id, own, &mut inner)?;
         found
             .unknown

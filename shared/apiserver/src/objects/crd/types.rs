@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::schema::{DEDUCED, Field, Id, ListType, Scalar, Schema, Struct, Type, builtin};
+use crate::schema::{Field, Id, ListType, Scalar, Schema, Struct, Type, UNTYPED_GRANULAR, builtin};
 
 /// Returns the types of a version, and the id of the root.
 pub(super) fn convert(schema: &Value) -> (Schema, Id) {
@@ -21,7 +21,7 @@ pub(super) fn convert(schema: &Value) -> (Schema, Id) {
     let mut structure = match out.types.get(root) {
         Some(Type::Struct(found)) => found.clone(),
         _ => Struct {
-            others: Some(DEDUCED),
+            others: Some(UNTYPED_GRANULAR),
             ..Struct::default()
         },
     };
@@ -64,12 +64,12 @@ impl Builder<'_> {
     /// Copies ObjectMeta out of the built-in types.
     fn object_meta(&mut self) -> Id {
         let from = builtin();
-        let id = object_meta(&from).unwrap_or(DEDUCED);
+        let id = object_meta(&from).unwrap_or(UNTYPED_GRANULAR);
         self.copy(&from, id)
     }
 
     fn copy(&mut self, from: &Schema, id: Id) -> Id {
-        if id <= DEDUCED {
+        if id <= UNTYPED_GRANULAR {
             return id;
         }
         if let Some(known) = self.known.get(&id) {
@@ -113,7 +113,7 @@ impl Builder<'_> {
             Some("boolean") => Type::Scalar(Scalar::Bool),
             Some("integer") => Type::Scalar(Scalar::Int),
             Some("number") => Type::Scalar(Scalar::Float),
-            _ => return DEDUCED,
+            _ => return UNTYPED_GRANULAR,
         };
         self.push(made)
     }
@@ -123,9 +123,9 @@ impl Builder<'_> {
         let properties = schema["properties"].as_object();
         let others = match schema.get("additionalProperties") {
             Some(Value::Object(_)) => Some(self.build(&schema["additionalProperties"], open)),
-            Some(Value::Bool(true)) => Some(DEDUCED),
+            Some(Value::Bool(true)) => Some(UNTYPED_GRANULAR),
             Some(Value::Bool(false)) => None,
-            _ if open || properties.is_none_or(Map::is_empty) => Some(DEDUCED),
+            _ if open || properties.is_none_or(Map::is_empty) => Some(UNTYPED_GRANULAR),
             _ => None,
         };
         let mut fields = BTreeMap::new();

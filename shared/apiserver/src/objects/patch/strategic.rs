@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
 use crate::error::ApiError;
-use crate::schema::{DEDUCED, Field, Id, Schema, Type};
+use crate::schema::{Field, Id, Schema, Type, UNTYPED_GRANULAR};
 
 pub(super) fn apply(
     schema: &Schema,
@@ -35,16 +35,19 @@ impl Walker<'_> {
 
     fn below(&self, id: Id, key: &str) -> Id {
         match self.schema.get(id) {
-            Type::Struct(found) => found.fields.get(key).map_or(DEDUCED, |field| field.id),
+            Type::Struct(found) => found
+                .fields
+                .get(key)
+                .map_or(UNTYPED_GRANULAR, |field| field.id),
             Type::Map { value, .. } => *value,
-            _ => DEDUCED,
+            _ => UNTYPED_GRANULAR,
         }
     }
 
     fn item(&self, id: Id) -> Id {
         match self.schema.get(id) {
             Type::List { item, .. } => *item,
-            _ => DEDUCED,
+            _ => UNTYPED_GRANULAR,
         }
     }
 

@@ -18,28 +18,28 @@ use std::collections::BTreeMap;
 
 /// The result of the next action in a script.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Goes {
+enum ScriptedResult {
     Well,
     /// The action fails after it wrote its record.
     Wrong(&'static str),
     /// The action fails before it wrote anything.
     Nowhere(&'static str),
 }
-use Goes::{Nowhere, Well, Wrong};
+use ScriptedResult::{Nowhere, Well, Wrong};
 
 struct World {
     release: HelmRelease,
     storage: BTreeMap<i64, Release>,
     chart_version: &'static str,
     values: Table,
-    script: Vec<Goes>,
+    script: Vec<ScriptedResult>,
     drifted: bool,
     keep_history: bool,
     log: Vec<String>,
 }
 
 impl World {
-    fn new(spec: &Value, script: &[Goes]) -> Self {
+    fn new(spec: &Value, script: &[ScriptedResult]) -> Self {
         World {
             release: helm_release(spec),
             storage: BTreeMap::new(),
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// Creates a world with an installed release.
-    fn installed(spec: &Value, script: &[Goes]) -> Self {
+    fn installed(spec: &Value, script: &[ScriptedResult]) -> Self {
         let mut world = World::new(spec, script);
         world.script.push(Well);
         world.attempt();
@@ -748,7 +748,7 @@ fn drift() {
 }
 
 #[test]
-fn forced() {
+fn a_forced_release_is_upgraded_once() {
     let force = |world: &mut World| {
         for annotation in [FORCE_AT, REQUESTED_AT] {
             world.release.object.set_annotation(annotation, "now");

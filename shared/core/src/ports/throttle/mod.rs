@@ -7,22 +7,22 @@
 //! may depend on it. A wait is known to all processes ([`waits`]). Requests that succeed cost
 //! nothing.
 
-mod waits;
+mod host_waits;
 
 use super::{
     Blobs, Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts, Clock, Commit,
-    Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, Layer, Manifest, PortError, Ports,
-    Referrer, Result, Validator,
+    Connection, DownloadOutcome, ErrorKind, FetchLimits, Git, GitAuth, Layer, Manifest, PortError,
+    Ports, Referrer, Result, Validator,
 };
 use crate::address::authority;
 use crate::flux::GitReference;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::FileTree;
+use host_waits::Waits;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use waits::Waits;
 
 /// Requests of a tenant to a host that may fail in a row.
 const BURST: f64 = 100.0;
@@ -35,13 +35,13 @@ const MAX_BUDGETS: usize = 4096;
 /// The budgets of a process, and the waits that it knows of.
 #[derive(Default)]
 pub struct Throttle {
-    budgets: Mutex<BTreeMap<Party, Budget>>,
+    budgets: Mutex<BTreeMap<BudgetKey, Budget>>,
     waits: Waits,
 }
 
 /// A tenant and a host: the key of a budget.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Party {
+struct BudgetKey {
     hub: String,
     namespace: String,
     host: String,
@@ -82,14 +82,14 @@ impl Budget {
 
 impl Throttle {
     /// Allows a request, unless the tenant has used up its budget.
-    fn pass(&self, party: &Party, now: Duration) -> Result<()> {
+    fn pass(&self, party: &BudgetKey, now: Duration) -> Result<()> {
         let mut budgets = self.lock();
         let Some(budget) = budgets.get_mut(party) else {
             return Ok(());
         };
         budget.refill(now);
         if budget.left < 1.0 {
-            let Party {
+            let BudgetKey {
                 namespace, host, ..
             } = party;
             let reason = format!("too many requests of namespace '{namespace}' to {host} failed");
@@ -99,7 +99,7 @@ impl Throttle {
     }
 
     /// Charges a failed request to the budget.
-    fn charge(&self, party: &Party, now: Duration) {
+    fn charge(&self, party: &BudgetKey, now: Duration) {
         let mut budgets = self.lock();
         if !budgets.contains_key(party) {
             make_room(&mut budgets, now);
@@ -111,14 +111,14 @@ impl Throttle {
         budget.left = (budget.left - 1.0).max(0.0);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Party, Budget>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<BudgetKey, Budget>> {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Removes the full budgets if there are too many, and if none is full, the one that was used
 /// longest ago.
-fn make_room(budgets: &mut BTreeMap<Party, Budget>, now: Duration) {
+fn make_room(budgets: &mut BTreeMap<BudgetKey, Budget>, now: Duration) {
     if budgets.len() < MAX_BUDGETS {
         return;
     }
@@ -179,7 +179,7 @@ impl Tenant {
         login: Option<&str>,
         request: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let party = Party {
+        let party = BudgetKey {
             hub: self.hub.clone(),
             namespace: self.namespace.clone(),
             host: host_of(address).to_ascii_lowercase(),
@@ -188,8 +188,8 @@ impl Tenant {
         // Anyone can be anonymous, and a host may give a wait to anyone who asks for a certain
         // address: a tenant's own wait must not hold back the others.
         let key = match login {
-            Some(login) => waits::key(&party.host, &[login]),
-            None => waits::key(&party.host, &[&party.hub, &party.namespace, ""]),
+            Some(login) => host_waits::key(&party.host, &[login]),
+            None => host_waits::key(&party.host, &[&party.hub, &party.namespace, ""]),
         };
         let now = self.clock.now();
         self.throttle.pass(&party, now)?;
@@ -280,12 +280,17 @@ impl Charts for Throttled<dyn Charts> {
         connection: &Connection,
         known: &Validator,
         limit: u64,
-    ) -> Result<Fetched> {
+    ) -> Result<DownloadOutcome> {
         let request = self.0.get(url, connection, known, limit);
         self.run(url, connection, request).await
     }
 
-    async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
+    async fn file(
+        &self,
+        url: &str,
+        connection: &Connection,
+        limit: u64,
+    ) -> Result<DownloadOutcome> {
         let request = self.0.file(url, connection, limit);
         self.run(url, connection, request).await
     }

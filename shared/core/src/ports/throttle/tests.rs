@@ -161,7 +161,7 @@ fn records(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn one_wait_for_all() {
+fn a_wait_holds_for_all_processes() {
     let one = World::new(limited(300));
     let other = another_process(&one);
     let login = GitAuth::Basic {

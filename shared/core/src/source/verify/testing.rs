@@ -2,7 +2,8 @@
 
 use super::key::{Hash, Scheme};
 use crate::ports::{
-    Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Validator,
+    Charts, Connection, DownloadOutcome, ErrorKind, Layer, Manifest, PortError, Referrer, Result,
+    Validator,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -75,7 +76,7 @@ fn absent<T>() -> Result<T> {
 
 #[async_trait]
 impl Charts for Registry {
-    async fn get(&self, _: &str, _: &Connection, _: &Validator, _: u64) -> Result<Fetched> {
+    async fn get(&self, _: &str, _: &Connection, _: &Validator, _: u64) -> Result<DownloadOutcome> {
         absent()
     }
 

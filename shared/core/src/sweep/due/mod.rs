@@ -11,7 +11,7 @@ use crate::flux::{
 };
 use crate::helmrelease;
 use crate::helmrelease::conditions::reasons;
-use crate::kustomization::live;
+use crate::kustomization::live_objects;
 use crate::ports::Cause;
 use crate::schedule::Record;
 use crate::source::consumers;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The time after which the timer treats a queued message as lost.
-const LOST: Duration = Duration::from_secs(50);
+const LOST_AFTER: Duration = Duration::from_secs(50);
 /// The interval of an object whose own interval cannot be read: its step reports that in the
 /// status.
 const FALLBACK: Duration = Duration::from_secs(600);
@@ -151,7 +151,7 @@ pub fn due(
         // The deletion itself makes a new generation.
         return match ours {
             true if is_new => Some(Cause::Changed),
-            true => is_due(LOST),
+            true => is_due(LOST_AFTER),
             false => None,
         };
     }
@@ -167,20 +167,20 @@ pub fn due(
     let requested = object.annotation(REQUESTED_AT).unwrap_or_default();
     if !is_request_handled(object) {
         // The object has not changed since, so only its message can be lost.
-        let is_lost = || is_past(known.at(), LOST);
+        let is_lost = || is_past(known.at(), LOST_AFTER);
         return (requested != known.requested || is_lost()).then_some(Cause::Changed);
     }
     if !id.kind.is_served() {
         // The step writes the status once for each generation.
         return match ready(object) {
-            None => is_due(LOST),
+            None => is_due(LOST_AFTER),
             Some(_) => None,
         };
     }
     if let Some(artifact) = behind(id, object, artifacts) {
         // The source queued the object when it got the artifact.
         let queued = known.at().max(artifact.since);
-        return is_past(queued, LOST).then_some(Cause::Source);
+        return is_past(queued, LOST_AFTER).then_some(Cause::Source);
     }
     is_due(period(id, object))
 }
@@ -199,12 +199,12 @@ fn period(id: &ObjectRef, object: &Object) -> Duration {
     let interval = || duration("interval").unwrap_or(fallback);
     match ready(object) {
         Some(ready) if ready.status == ConditionStatus::True => interval(),
-        Some(ready) if waits_for_others(&ready.reason) => LOST,
+        Some(ready) if waits_for_others(&ready.reason) => LOST_AFTER,
         Some(ready) if ready.status == ConditionStatus::False => {
             duration("retryInterval").unwrap_or_else(interval)
         }
         // In progress, or never reconciled: its message may be lost.
-        _ => LOST,
+        _ => LOST_AFTER,
     }
 }
 
@@ -266,10 +266,10 @@ pub fn is_chart_of_artifact(id: &ObjectRef, object: &Object, artifacts: &Artifac
 
 /// Returns whether an apply has just created the object, and so has queued it.
 fn is_just_applied(object: &Object, now: Duration) -> bool {
-    let owners = [live::OWNER_NAME, helmrelease::OWNER_NAME];
+    let owners = [live_objects::OWNER_NAME, helmrelease::OWNER_NAME];
     let created = parse_rfc3339(object.meta("creationTimestamp"));
     owners.iter().any(|owner| object.label(owner).is_some())
-        && created.is_some_and(|created| now.saturating_sub(created) < LOST)
+        && created.is_some_and(|created| now.saturating_sub(created) < LOST_AFTER)
 }
 
 fn is_suspended(object: &Object) -> bool {

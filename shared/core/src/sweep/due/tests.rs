@@ -44,7 +44,7 @@ fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Ca
 /// While a source's consumers are processed, they are not queued again; and if they are, unchanged
 /// files are not built again.
 #[test]
-fn what_a_source_has_queued_is_given_time() {
+fn consumers_of_a_source_are_not_queued_again_at_once() {
     let behind = |o: &mut Value| o["status"]["lastAttemptedRevision"] = "main@sha1:0".into();
     assert_eq!(cause(300, 290, behind), None);
     assert_eq!(cause(340, 290, behind), Some(Cause::Source));
@@ -52,7 +52,7 @@ fn what_a_source_has_queued_is_given_time() {
 }
 
 #[test]
-fn what_a_step_has_seen_is_not_new() {
+fn an_observed_generation_is_not_due() {
     let changed = |o: &mut Value| o["metadata"]["generation"] = 3.into();
     assert_eq!(cause(0, 0, changed), Some(Cause::Changed));
     let seen = |o: &mut Value| {
@@ -75,7 +75,7 @@ fn what_a_step_has_seen_is_not_new() {
 }
 
 #[test]
-fn the_record_says_who_is_looked_at_anyway() {
+fn a_pending_message_postpones_the_timer() {
     let now = Duration::from_secs(1000);
     let record = |chain: Value| -> Record {
         serde_json::from_value(json!({"lease": {"nonce": "n", "until": 0}, "chain": chain}))
@@ -111,7 +111,7 @@ fn the_record_says_who_is_looked_at_anyway() {
 }
 
 #[test]
-fn what_an_apply_made_a_moment_ago_is_queued_by_it() {
+fn a_new_child_is_due_after_fifty_seconds() {
     let made = |label: &'static str| {
         move |o: &mut Value| {
             o["metadata"]["labels"] = json!({label: "apps"});
@@ -134,7 +134,7 @@ fn what_an_apply_made_a_moment_ago_is_queued_by_it() {
 }
 
 #[test]
-fn what_is_due_when() {
+fn objects_are_due_at_their_interval_and_after_changes() {
     assert!(!after(599, |_| {}) && after(600, |_| {}));
     assert!(after(0, |o| o["metadata"]["generation"] = 3.into()));
     assert!(after(0, |o| o["metadata"]["annotations"] =
@@ -167,7 +167,7 @@ fn a_new_object_is_due_at_once() {
 }
 
 #[test]
-fn deletions_are_due_while_our_finalizer_stands() {
+fn a_deleted_object_is_due_while_it_has_our_finalizer() {
     let deleted = |o: &mut Value| {
         o["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         o["metadata"]["finalizers"] = json!([FINALIZER]);

@@ -46,7 +46,7 @@ fn a_worker_that_dies_anywhere_delays_the_object_by_its_lease_and_the_timer() {
                 assert!(call > 60, "{call} calls were tried");
                 break;
             }
-            let most = HEALED + schedule::TERM + 2 * TIMER;
+            let most = HEALED + schedule::LEASE_DURATION + 2 * TIMER;
             assert!(ready <= most, "{crash:?}: ready at {ready:?}");
             latest = latest.max(ready);
         }

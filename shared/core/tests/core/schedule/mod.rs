@@ -118,7 +118,10 @@ mod one_chain_an_object {
         let before = world.steps();
         for request in old {
             let begun = world.now(schedule::begin(&world.ports, &request));
-            assert!(matches!(begun, Ok(schedule::Begin::Skip(_))), "{request:?}");
+            assert!(
+                matches!(begun, Ok(schedule::MessageDecision::Skip(_))),
+                "{request:?}"
+            );
         }
         assert_eq!(world.steps(), before);
     }
@@ -132,7 +135,7 @@ mod a_late_worker {
     #[test]
     fn writes_nothing() {
         let world = World::start();
-        world.meanwhile(|world| world.clock.advance(schedule::TERM));
+        world.meanwhile(|world| world.clock.advance(schedule::LEASE_DURATION));
         world.ask(Cause::Push);
         assert!(world.work());
         assert_eq!((world.steps(), world.ready()), (1, None));

@@ -9,7 +9,8 @@ use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, ApiCapabilities, Apply, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters, Commit,
     Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PortError, Ports,
-    Precondition, Put, Queue, Request, Resource, Result, Secret, Token, TokenRequest, Version,
+    Precondition, PutOutcome, Queue, Request, Resource, Result, Secret, Token, TokenRequest,
+    Version,
 };
 use driftless_core::testing::{self, MemoryBlobs, MemorySecrets, SqsModel, TestClock};
 use driftless_core::{step, sweep};
@@ -221,7 +222,7 @@ impl Blobs for Stored {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         self.1.pass(self.0.get(key)).await
     }
-    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<PutOutcome> {
         self.1.pass(self.0.put(key, content, when)).await
     }
     async fn delete(&self, key: &str) -> Result<()> {

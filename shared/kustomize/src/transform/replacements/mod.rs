@@ -17,7 +17,7 @@ use crate::selector::{Matcher, Selector};
 use driftless_go::json;
 use driftless_manifest::fuel::value_nodes;
 use driftless_manifest::yaml::{self, Dialect};
-use paths::{Found, Miss, Visit};
+use paths::{PathError, PathTarget, Visit};
 use serde_json::Value as Json;
 
 /// The replacements of one kustomization or plugin.
@@ -255,7 +255,7 @@ fn apply_target(
                 context,
                 levels: path.len(),
             };
-            copy.to(resource, path)?;
+            copy.write_to(resource, path)?;
             resource.shares.sync(&mut resource.node, &context.budget)?;
             value.follow(at, &resource.node, &context.budget)?;
         }
@@ -311,12 +311,12 @@ struct Copy<'c> {
 
 impl Copy<'_> {
     /// Writes the value to every field that the path leads to.
-    fn to(&self, resource: &mut Resource, path: &[String]) -> Result<(), Error> {
+    fn write_to(&self, resource: &mut Resource, path: &[String]) -> Result<(), Error> {
         let done = match self.replace_in_text(&mut resource.node, path) {
             // The path may continue in a string with YAML or JSON.
             Ok(count) => Ok(count),
-            Err(Miss::Spent(error)) => return Err(error),
-            Err(Miss::Reason(_)) => self.replace_in_fields(&mut resource.node, path),
+            Err(PathError::Spent(error)) => return Err(error),
+            Err(PathError::Reason(_)) => self.replace_in_fields(&mut resource.node, path),
         };
         match done {
             Ok(0) if self.creates() => {
@@ -324,8 +324,8 @@ impl Copy<'_> {
             }
             Ok(0) => self.missed(resource, path, "the field does not exist"),
             Ok(_) => Ok(()),
-            Err(Miss::Spent(error)) => Err(error),
-            Err(Miss::Reason(reason)) => self.missed(resource, path, &reason),
+            Err(PathError::Spent(error)) => Err(error),
+            Err(PathError::Reason(reason)) => self.missed(resource, path, &reason),
         }
     }
 
@@ -340,7 +340,7 @@ impl Copy<'_> {
     }
 
     /// Sets every field that the path leads to; returns how many there were.
-    fn replace_in_fields(&self, node: &mut Node, path: &[String]) -> Result<usize, Miss> {
+    fn replace_in_fields(&self, node: &mut Node, path: &[String]) -> Result<usize, PathError> {
         let mut count = 0;
         let visit = Visit {
             make: self.creates().then_some(self.value),
@@ -349,15 +349,15 @@ impl Copy<'_> {
         visit.path(node, path, &mut |found| {
             count += 1;
             match found {
-                Found::Node(node) => self.set(node),
+                PathTarget::Node(node) => self.set(node),
                 // A value within a string is changed in a copy that is discarded.
-                Found::InText => Ok(()),
+                PathTarget::InText => Ok(()),
             }
         })?;
         Ok(count)
     }
 
-    fn set(&self, node: &mut Node) -> Result<(), Miss> {
+    fn set(&self, node: &mut Node) -> Result<(), PathError> {
         let budget = &self.context.budget;
         let value = self.value;
         let options = self.options.filter(|options| !options.delimiter.is_empty());
@@ -378,15 +378,19 @@ impl Copy<'_> {
                 budget.check_node_levels(self.levels, value)?;
                 *node = value.clone();
             }
-            (_, Some(_)) => return Err(Miss::Reason("delimiter is for strings only".to_owned())),
+            (_, Some(_)) => {
+                return Err(PathError::Reason(
+                    "delimiter is for strings only".to_owned(),
+                ));
+            }
         }
         Ok(())
     }
 
     /// Follows the path to a string that holds YAML or JSON, changes a value in it and rewrites the
     /// string.
-    fn replace_in_text(&self, object: &mut Node, path: &[String]) -> Result<usize, Miss> {
-        let none = || Miss::Reason("a value on the path is not a string".to_owned());
+    fn replace_in_text(&self, object: &mut Node, path: &[String]) -> Result<usize, PathError> {
+        let none = || PathError::Reason("a value on the path is not a string".to_owned());
         let mut text = None;
         for length in 1..path.len() {
             let Some(parts) = node::parts(&path[..length]) else {

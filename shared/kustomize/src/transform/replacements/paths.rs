@@ -6,7 +6,7 @@ use crate::node::{Map, Node, Scalar};
 use driftless_manifest::fuel::MAP_NODES;
 
 /// A value that a path leads to.
-pub(super) enum Found<'n> {
+pub(super) enum PathTarget<'n> {
     /// A value of the object.
     Node(&'n mut Node),
     /// A value within a string.
@@ -14,26 +14,26 @@ pub(super) enum Found<'n> {
 }
 
 /// The reason why a value was not written.
-pub(super) enum Miss {
+pub(super) enum PathError {
     /// The path does not match the object.
     Reason(String),
     /// The build itself fails: a budget is used up.
     Spent(Error),
 }
 
-impl From<Error> for Miss {
+impl From<Error> for PathError {
     fn from(error: Error) -> Self {
         Self::Spent(error)
     }
 }
 
-impl From<String> for Miss {
+impl From<String> for PathError {
     fn from(reason: String) -> Self {
         Self::Reason(reason)
     }
 }
 
-type Set<'s> = &'s mut dyn FnMut(Found<'_>) -> Result<(), Miss>;
+type Set<'s> = &'s mut dyn FnMut(PathTarget<'_>) -> Result<(), PathError>;
 
 /// A walk along a path. `*` means every item of a list, `[key=value]` the items whose key matches
 /// an expression. With `make`, missing fields are created, the last one of the kind of `make`.
@@ -48,10 +48,10 @@ impl Visit<'_> {
     ///
     /// # Errors
     /// A field of a list or scalar, an index beyond the end, or an error of `set`.
-    pub fn path(self, node: &mut Node, path: &[String], set: Set<'_>) -> Result<(), Miss> {
+    pub fn path(self, node: &mut Node, path: &[String], set: Set<'_>) -> Result<(), PathError> {
         self.context.budget.spend_steps(1)?;
         let Some((part, rest)) = path.split_first() else {
-            return set(Found::Node(node));
+            return set(PathTarget::Node(node));
         };
         if part.parse::<usize>().is_ok() {
             return self.index(node, part, rest, set);
@@ -68,12 +68,18 @@ impl Visit<'_> {
     }
 
     /// Charges for a missing value, and creates it empty.
-    fn blank(self, next: Option<&String>, make: &Node) -> Result<Node, Miss> {
+    fn blank(self, next: Option<&String>, make: &Node) -> Result<Node, PathError> {
         self.context.budget.spend_nodes(1 + MAP_NODES)?;
         Ok(blank(next, make))
     }
 
-    fn field(self, node: &mut Node, name: &str, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
+    fn field(
+        self,
+        node: &mut Node,
+        name: &str,
+        rest: &[String],
+        set: Set<'_>,
+    ) -> Result<(), PathError> {
         if node.is_null() {
             return Ok(());
         }
@@ -94,17 +100,23 @@ impl Visit<'_> {
 
     /// Parses a string on the path as YAML. Values found in it count, but changes in it are
     /// discarded.
-    fn text(self, scalar: &Scalar, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
+    fn text(self, scalar: &Scalar, rest: &[String], set: Set<'_>) -> Result<(), PathError> {
         let Some(mut inner) = self.context.embedded(&scalar.text)? else {
             return Err("the path goes through a string that is not YAML"
                 .to_owned()
                 .into());
         };
         let visit = Visit { make: None, ..self };
-        visit.path(&mut inner, rest, &mut |_| set(Found::InText))
+        visit.path(&mut inner, rest, &mut |_| set(PathTarget::InText))
     }
 
-    fn index(self, node: &mut Node, part: &str, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
+    fn index(
+        self,
+        node: &mut Node,
+        part: &str,
+        rest: &[String],
+        set: Set<'_>,
+    ) -> Result<(), PathError> {
         let index: usize = part
             .parse()
             .map_err(|_| format!("'{part}' is not an index"))?;
@@ -125,7 +137,7 @@ impl Visit<'_> {
         part: &str,
         rest: &[String],
         set: Set<'_>,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), PathError> {
         let inner = &part[1..part.len() - 1];
         let (key, pattern) = inner
             .split_once('=')
@@ -133,8 +145,8 @@ impl Visit<'_> {
         let budget = &self.context.budget;
         let regex = match self.context.patterns.compile(pattern, budget) {
             Ok(regex) => regex,
-            Err(error) if error.is_budget() => return Err(Miss::Spent(error)),
-            Err(error) => return Err(Miss::Reason(error.to_string())),
+            Err(error) if error.is_budget() => return Err(PathError::Spent(error)),
+            Err(error) => return Err(PathError::Reason(error.to_string())),
         };
         let items = items(node)?;
         let text = |item: &Node| match key {
@@ -154,7 +166,7 @@ impl Visit<'_> {
                 continue;
             }
             if key.is_empty() {
-                set(Found::Node(item))?;
+                set(PathTarget::Node(item))?;
                 count += 1;
             } else {
                 self.path(item, rest, &mut |found| {
@@ -175,7 +187,7 @@ impl Visit<'_> {
         };
         if fits(&item)? {
             if key.is_empty() {
-                set(Found::Node(&mut item))?
+                set(PathTarget::Node(&mut item))?
             } else {
                 self.path(&mut item, rest, set)?
             }
@@ -185,7 +197,7 @@ impl Visit<'_> {
     }
 }
 
-fn items(node: &mut Node) -> Result<&mut Vec<Node>, Miss> {
+fn items(node: &mut Node) -> Result<&mut Vec<Node>, PathError> {
     match node {
         Node::Seq(items) => Ok(items),
         node => Err(format!(

@@ -15,7 +15,7 @@ mod tag;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::error::{Fault, YamlErrorKind};
+use super::error::{LocatedError, YamlErrorKind};
 use super::node::{Comment, ScalarStyle};
 
 /// A position in the file: line from 1, column in characters from 0.
@@ -26,15 +26,15 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    pub(crate) fn fault(self, kind: YamlErrorKind) -> Fault {
-        Fault {
+    pub(crate) fn fault(self, kind: YamlErrorKind) -> LocatedError {
+        LocatedError {
             line: self.line,
             column: self.column + 1,
             kind,
         }
     }
 
-    pub(crate) fn syntax(self, message: &str) -> Fault {
+    pub(crate) fn syntax(self, message: &str) -> LocatedError {
         self.fault(YamlErrorKind::Syntax(message.to_owned()))
     }
 }
@@ -97,7 +97,7 @@ pub(crate) struct Scanner<'t> {
     comments: Option<Vec<Comment>>,
 }
 
-type Scan<T> = Result<T, Fault>;
+type Scan<T> = Result<T, LocatedError>;
 
 impl<'t> Scanner<'t> {
     pub(crate) fn new(text: &'t str, keep_comments: bool) -> Self {

@@ -8,7 +8,7 @@
 
 mod bundle;
 pub(super) mod keyless;
-mod simple;
+mod simple_signing;
 #[cfg(test)]
 mod tests;
 
@@ -47,14 +47,14 @@ pub(super) enum Unverified {
     #[error("none of the {0} signatures is for this digest and by a trusted key")]
     Others(usize),
     #[error("none of the {0} signatures is for this digest and by a trusted identity: {1}")]
-    Refused(usize, Refused),
+    Refused(usize, SignatureError),
     #[error("the artifact has {0}: at most {MAX_SIGNATURES} are checked")]
     TooMany(String),
 }
 
 /// The reason why one signature was refused.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum SignatureError {
     #[error("the signature cannot be read")]
     Unreadable,
     #[error("the signature is for another digest")]
@@ -81,7 +81,7 @@ pub(super) enum Refused {
     NoIdentity,
 }
 
-impl Refused {
+impl SignatureError {
     /// Returns the more helpful of two reasons: one of a signature that was meant for this
     /// artifact.
     fn or(self, earlier: Option<Self>) -> Self {
@@ -96,7 +96,7 @@ impl Refused {
 enum SearchResult {
     Accepted,
     /// The number of signatures, and why one of them was refused.
-    Refused(usize, Refused),
+    Refused(usize, SignatureError),
 }
 
 /// Checks that the artifact has a signature by a trusted signer.
@@ -204,8 +204,8 @@ async fn check_signatures(
         let Some(Some(statement)) = statements.get(&*layer.digest) else {
             continue;
         };
-        let reason = match simple::is_for(statement, artifact.digest) {
-            false => Refused::Digest,
+        let reason = match simple_signing::is_for(statement, artifact.digest) {
+            false => SignatureError::Digest,
             true => match by.check_simple(layer, statement, &signature) {
                 Ok(()) => return Ok(SearchResult::Accepted),
                 Err(reason) => reason,
@@ -213,7 +213,7 @@ async fn check_signatures(
         };
         refused = Some(reason.or(refused));
     }
-    let refused = refused.unwrap_or(Refused::Unreadable);
+    let refused = refused.unwrap_or(SignatureError::Unreadable);
     Ok(SearchResult::Refused(layers.len(), refused))
 }
 
@@ -223,11 +223,16 @@ fn signature(layer: &Layer) -> Option<Vec<u8>> {
 }
 
 impl Signers {
-    fn check_bundle(&self, bundle: &Bundle, bytes: &[u8], digest: &str) -> Result<(), Refused> {
+    fn check_bundle(
+        &self,
+        bundle: &Bundle,
+        bytes: &[u8],
+        digest: &str,
+    ) -> Result<(), SignatureError> {
         match self {
             Self::Keys(keys) => match keys.iter().any(|key| bundle.verifies(key, digest)) {
                 true => Ok(()),
-                false => Err(Refused::Key),
+                false => Err(SignatureError::Key),
             },
             Self::Keyless(keyless) => keyless.check_bundle(bytes, digest),
         }
@@ -238,11 +243,11 @@ impl Signers {
         layer: &Layer,
         statement: &[u8],
         signature: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SignatureError> {
         match self {
             Self::Keys(keys) => match keys.iter().any(|key| verifies(key, statement, signature)) {
                 true => Ok(()),
-                false => Err(Refused::Key),
+                false => Err(SignatureError::Key),
             },
             Self::Keyless(keyless) => keyless.check_simple(layer, statement, signature),
         }

@@ -22,7 +22,7 @@ const ALGORITHMS: [(i64, &str); 6] = [
     (-38, "PS384"),
     (-39, "PS512"),
 ];
-const WRONG: &str = "the envelope cannot be read";
+const UNREADABLE_ENVELOPE: &str = "the envelope cannot be read";
 
 /// Reads an envelope.
 ///
@@ -30,13 +30,13 @@ const WRONG: &str = "the envelope cannot be read";
 /// The bytes are not a valid envelope.
 pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
     let parts = match decode(bytes)? {
-        Value::Tag(SIGN1, parts) => parts.into_array().map_err(|_| WRONG)?,
-        _ => return Err(WRONG.to_owned()),
+        Value::Tag(SIGN1, parts) => parts.into_array().map_err(|_| UNREADABLE_ENVELOPE)?,
+        _ => return Err(UNREADABLE_ENVELOPE.to_owned()),
     };
-    let parts: [Value; 4] = parts.try_into().map_err(|_| WRONG)?;
+    let parts: [Value; 4] = parts.try_into().map_err(|_| UNREADABLE_ENVELOPE)?;
     let [protected, unprotected, payload, signature] = parts;
-    let raw = protected.into_bytes().map_err(|_| WRONG)?;
-    let payload = payload.into_bytes().map_err(|_| WRONG)?;
+    let raw = protected.into_bytes().map_err(|_| UNREADABLE_ENVELOPE)?;
+    let payload = payload.into_bytes().map_err(|_| UNREADABLE_ENVELOPE)?;
     let unprotected = Headers::of(unprotected)?;
     let message = Value::Array(vec![
         "Signature1".into(),
@@ -45,22 +45,22 @@ pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
         Value::Bytes(payload.clone()),
     ]);
     let mut signed = Vec::new();
-    ciborium::into_writer(&message, &mut signed).map_err(|_| WRONG)?;
+    ciborium::into_writer(&message, &mut signed).map_err(|_| UNREADABLE_ENVELOPE)?;
     Ok(Parts {
         certificates: unprotected.certificates()?,
         attributes: Headers::of(decode(&raw)?)?.attributes()?,
         payload,
         message: signed,
-        signature: signature.into_bytes().map_err(|_| WRONG)?,
+        signature: signature.into_bytes().map_err(|_| UNREADABLE_ENVELOPE)?,
     })
 }
 
 /// Decodes exactly one value.
 fn decode(mut bytes: &[u8]) -> Result<Value, String> {
-    let value = ciborium::from_reader(&mut bytes).map_err(|_| WRONG)?;
+    let value = ciborium::from_reader(&mut bytes).map_err(|_| UNREADABLE_ENVELOPE)?;
     match bytes.is_empty() {
         true => Ok(value),
-        false => Err(WRONG.to_owned()),
+        false => Err(UNREADABLE_ENVELOPE.to_owned()),
     }
 }
 
@@ -68,7 +68,7 @@ struct Headers(Vec<(Value, Value)>);
 
 impl Headers {
     fn of(value: Value) -> Result<Self, String> {
-        let pairs = value.into_map().map_err(|_| WRONG)?;
+        let pairs = value.into_map().map_err(|_| UNREADABLE_ENVELOPE)?;
         let is_repeated = |(at, (label, _)): (usize, &(Value, Value))| {
             pairs[..at].iter().any(|(other, _)| other == label)
         };

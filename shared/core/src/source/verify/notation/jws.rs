@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) const MEDIA_TYPE: &str = "application/jose+json";
 
 #[derive(Deserialize)]
-struct Written {
+struct JwsEnvelope {
     payload: String,
     protected: String,
     header: Header,
@@ -24,7 +24,7 @@ struct Header {
 }
 
 #[derive(Deserialize)]
-struct Protected {
+struct ProtectedHeader {
     alg: String,
     cty: String,
     #[serde(default)]
@@ -38,9 +38,9 @@ struct Protected {
 /// # Errors
 /// The bytes are not a valid envelope.
 pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
-    let written: Written =
+    let written: JwsEnvelope =
         serde_json::from_slice(bytes).map_err(|_| "the envelope cannot be read")?;
-    let protected: Protected = serde_json::from_slice(&part(&written.protected)?)
+    let protected: ProtectedHeader = serde_json::from_slice(&part(&written.protected)?)
         .map_err(|_| "the protected header of the envelope cannot be read")?;
     let certificates = written.header.x5c.iter().map(|text| STANDARD.decode(text));
     let certificates = certificates.collect::<Result<_, _>>();
@@ -53,7 +53,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Parts, String> {
     })
 }
 
-impl Protected {
+impl ProtectedHeader {
     fn attributes(self) -> Result<Attributes, String> {
         let scheme = self.others.get(SCHEME).and_then(Value::as_str);
         Ok(Attributes {

@@ -98,7 +98,9 @@ impl Trust {
         let mut refused = None;
         for referrer in signatures.clone().take(MAX_SIGNATURES) {
             let checked = match fetch(charts, artifact, &referrer.digest).await? {
-                Ok(envelope) => self.judge(statement, level, &envelope, artifact.digest, now),
+                Ok(envelope) => {
+                    self.apply_statement(statement, level, &envelope, artifact.digest, now)
+                }
                 Err(reason) => Err(reason),
             };
             match checked {
@@ -114,7 +116,7 @@ impl Trust {
     }
 
     /// Applies the statement to a signature whose integrity is verified.
-    fn judge(
+    fn apply_statement(
         &self,
         statement: &Statement,
         level: &Level,

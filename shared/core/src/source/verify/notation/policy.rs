@@ -66,13 +66,13 @@ struct Document {
     #[serde(default)]
     version: String,
     #[serde(default)]
-    trust_policies: Vec<Written>,
+    trust_policies: Vec<PolicyStatement>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-struct Written {
+struct PolicyStatement {
     name: String,
     registry_scopes: Vec<String>,
     signature_verification: SignatureVerification,
@@ -135,8 +135,8 @@ impl Policy {
 }
 
 impl Statement {
-    fn read(written: Written) -> Result<Self, String> {
-        let Written {
+    fn read(written: PolicyStatement) -> Result<Self, String> {
+        let PolicyStatement {
             registry_scopes: scopes,
             signature_verification: verification,
             trust_stores,

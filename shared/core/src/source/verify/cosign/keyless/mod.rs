@@ -16,7 +16,7 @@ mod root;
 #[cfg(test)]
 mod tests;
 
-use super::Refused;
+use super::SignatureError;
 use crate::flux::shorten;
 use crate::ports::Layer;
 use crate::source::verify::key::first_block;
@@ -50,17 +50,19 @@ impl Keyless {
     }
 
     /// Checks a bundle of cosign 3 about the manifest with that digest (`sha256:…`).
-    pub fn check_bundle(&self, bytes: &[u8], digest: &str) -> Result<(), Refused> {
+    pub fn check_bundle(&self, bytes: &[u8], digest: &str) -> Result<(), SignatureError> {
         if !self.identities.are_named() {
-            return Err(Refused::NoIdentity);
+            return Err(SignatureError::NoIdentity);
         }
         let bundle = read(bytes)?;
-        let certificate = bundle.signing_certificate().ok_or(Refused::NoCertificate)?;
+        let certificate = bundle
+            .signing_certificate()
+            .ok_or(SignatureError::NoCertificate)?;
         let digest = digest.strip_prefix("sha256:").unwrap_or_default();
-        let digest = Sha256Hash::from_hex(digest).map_err(|_| Refused::Digest)?;
+        let digest = Sha256Hash::from_hex(digest).map_err(|_| SignatureError::Digest)?;
         let policy = VerificationPolicy::any_identity();
         let verified = self.root.verifier().verify(digest, &bundle, &policy);
-        self.accept(certificate, &verified.map_err(unproven)?)
+        self.accept(certificate, &verified.map_err(refusal)?)
     }
 
     /// Checks a signature of cosign 2 over a statement, by the certificate and the log entry in a
@@ -70,7 +72,7 @@ impl Keyless {
         layer: &Layer,
         statement: &[u8],
         signature: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SignatureError> {
         let certificate = certificate(layer)?;
         let content = CertificateContent::new(certificate.clone());
         let content = VerificationMaterialContent::Certificate(content);
@@ -85,19 +87,20 @@ impl Keyless {
         // is checked.
         let policy = VerificationPolicy::any_identity().skip_tlog_unsafe();
         let verified = self.root.verifier().verify(statement, &bundle, &policy);
-        self.accept(&certificate, &verified.map_err(unproven)?)
+        self.accept(&certificate, &verified.map_err(refusal)?)
     }
 
     fn accept(
         &self,
         certificate: &DerCertificate,
         checked: &VerificationResult,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SignatureError> {
         let issuer = checked.issuer().unwrap_or_default();
-        let subjects = identity::subjects(certificate.as_bytes()).ok_or(Refused::Unreadable)?;
+        let subjects =
+            identity::subjects(certificate.as_bytes()).ok_or(SignatureError::Unreadable)?;
         match self.identities.have(issuer, &subjects) {
             true => Ok(()),
-            false => Err(Refused::OtherIdentity {
+            false => Err(SignatureError::OtherIdentity {
                 subject: shorten(&subjects.join(", "), MAX_MESSAGE_BYTES),
                 issuer: shorten(issuer, MAX_MESSAGE_BYTES),
             }),
@@ -106,17 +109,19 @@ impl Keyless {
 }
 
 /// Reads a bundle with a statement, and removes the time stamps that cosign does not check.
-fn read(bytes: &[u8]) -> Result<Bundle, Refused> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Refused::Unreadable)?;
-    let mut bundle = Bundle::from_json(text).map_err(|_| Refused::Unreadable)?;
+fn read(bytes: &[u8]) -> Result<Bundle, SignatureError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| SignatureError::Unreadable)?;
+    let mut bundle = Bundle::from_json(text).map_err(|_| SignatureError::Unreadable)?;
     if !matches!(bundle.content, SignatureContent::DsseEnvelope(_)) {
-        return Err(Refused::Unreadable);
+        return Err(SignatureError::Unreadable);
     }
     let material = &mut bundle.verification_material;
     let stamps = &mut material.timestamp_verification_data;
     if material.tlog_entries.len() > MAX_EVIDENCE || stamps.rfc3161_timestamps.len() > MAX_EVIDENCE
     {
-        return Err(Refused::TooMuch("too many log entries or time stamps"));
+        return Err(SignatureError::TooMuch(
+            "too many log entries or time stamps",
+        ));
     }
     // The time of a log entry counts; time stamps are for logs that record no time.
     if (material.tlog_entries.iter()).any(|entry| entry.integrated_time.is_some()) {
@@ -127,18 +132,18 @@ fn read(bytes: &[u8]) -> Result<Bundle, Refused> {
 
 /// Returns the first certificate of a layer's annotation. The chain annotation is not needed: the
 /// trusted root has it.
-fn certificate(layer: &Layer) -> Result<DerCertificate, Refused> {
+fn certificate(layer: &Layer) -> Result<DerCertificate, SignatureError> {
     let text = layer.annotations.get(CERTIFICATE);
-    let text = text.ok_or(Refused::NoCertificate)?;
+    let text = text.ok_or(SignatureError::NoCertificate)?;
     if text.len() > MAX_CERTIFICATE_BYTES {
-        return Err(Refused::TooMuch("a certificate that is too large"));
+        return Err(SignatureError::TooMuch("a certificate that is too large"));
     }
     match first_block(text.as_bytes()) {
         Some(("CERTIFICATE", bytes)) => Ok(DerCertificate::new(bytes)),
-        _ => Err(Refused::Unreadable),
+        _ => Err(SignatureError::Unreadable),
     }
 }
 
-fn unproven(error: sigstore_verify::Error) -> Refused {
-    Refused::Unproven(shorten(&error.to_string(), MAX_MESSAGE_BYTES))
+fn refusal(error: sigstore_verify::Error) -> SignatureError {
+    SignatureError::Unproven(shorten(&error.to_string(), MAX_MESSAGE_BYTES))
 }

@@ -1,7 +1,7 @@
 //! The entry of the transparency log that cosign 2 adds to a signature, with the log's promise of
 //! it.
 
-use super::Refused;
+use super::SignatureError;
 use crate::ports::Layer;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ const MAX_ENTRY_BYTES: usize = 256 << 10;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Promised {
+struct LogPromise {
     signed_entry_timestamp: String,
     payload: Payload,
 }
@@ -34,16 +34,19 @@ struct Payload {
 }
 
 /// Returns the entry of a layer's annotation; the library checks that it is for this signature.
-pub(super) fn entry(layer: &Layer) -> Result<TransparencyLogEntry, Refused> {
-    let text = layer.annotations.get(ENTRY).ok_or(Refused::NoEntry)?;
+pub(super) fn entry(layer: &Layer) -> Result<TransparencyLogEntry, SignatureError> {
+    let text = layer
+        .annotations
+        .get(ENTRY)
+        .ok_or(SignatureError::NoEntry)?;
     if text.len() > MAX_ENTRY_BYTES {
-        return Err(Refused::TooMuch("a log entry that is too large"));
+        return Err(SignatureError::TooMuch("a log entry that is too large"));
     }
-    read(text).ok_or(Refused::Unreadable)
+    read(text).ok_or(SignatureError::Unreadable)
 }
 
 fn read(text: &str) -> Option<TransparencyLogEntry> {
-    let Promised {
+    let LogPromise {
         signed_entry_timestamp,
         payload,
     } = serde_json::from_str(text).ok()?;

@@ -1,19 +1,19 @@
 //! Runs every step until the state of the fleet no longer changes. The clock is simulated, so that
 //! waiting takes no time.
 
-use super::assumed::{ASSUMED, Assumed};
+use super::assumed::{ASSUMED, AssumedReady};
 use super::diagnostic::{Diagnostic, Diagnostics, Occurrences, UNSERVED};
+use super::endless_waits::Dependencies;
 use super::given_objects::GivenObjects;
 use super::hosts::FileStandIns;
-use super::lenient_clusters::Refused;
-use super::made_up::MadeUp;
+use super::lenient_clusters::LenientState;
+use super::missing_objects::MadeUp;
 use super::policies;
 use super::report::Report;
 use super::steps::Steps;
-use super::waiting::Dependencies;
 use crate::embedded::{Finding, Objects, Row, State, World};
 use crate::error::Error;
-use crate::fleet::{Files, Fleet, Place, encrypted};
+use crate::fleet::{Files, Fleet, Location, encrypted};
 use driftless_core::flux::{FluxKind, ObjectRef, reason};
 use driftless_core::ports::{Cause as RequestCause, Clock as _, Request};
 use driftless_core::testing::{MemoryQueue, TestClock};
@@ -28,17 +28,17 @@ const ROUND: Duration = Duration::from_secs(60);
 /// Longer than any timeout of a health check.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The number of rounds after which a fleet that still changes is reported unchanged.
-const ROUNDS: usize = 200;
+const MAX_ROUNDS: usize = 200;
 /// The rounds of one day each for objects that wait for health checks: a failed check restarts, and
 /// its failure is visible in the next round.
-const WAITS: usize = 3;
+const HEALTH_CHECK_ROUNDS: usize = 3;
 /// The highest number of steps in one round.
-const STEPS: usize = 100_000;
+const MAX_STEPS: usize = 100_000;
 
 type Id = (String, ObjectRef);
 
 /// The run of a check: the queue, the clock, and the stand-ins so far.
-pub struct Drive<'a> {
+pub struct CheckRun<'a> {
     world: &'a World,
     fleet: &'a Fleet,
     queue: Arc<MemoryQueue>,
@@ -48,9 +48,9 @@ pub struct Drive<'a> {
     /// Every object that was ever queued.
     requested: BTreeSet<Id>,
     given_objects: GivenObjects,
-    assumed: Assumed,
+    assumed: AssumedReady,
     made: MadeUp,
-    refused: Refused,
+    refused: LenientState,
     allow_unserved: bool,
     files: FileStandIns,
     steps: Steps,
@@ -63,7 +63,7 @@ pub struct Plan<'a> {
     /// The objects of `--with`.
     pub given_objects: GivenObjects,
     /// Writes that clusters refuse because of placeholders.
-    pub refused: Refused,
+    pub refused: LenientState,
     /// The value of the feature gate ExternalArtifact, if it is set.
     pub external_artifacts: Option<bool>,
     /// True if what driftless refuses to serve is a note, and not an error.
@@ -72,7 +72,7 @@ pub struct Plan<'a> {
     pub files: FileStandIns,
 }
 
-impl<'a> Drive<'a> {
+impl<'a> CheckRun<'a> {
     /// Creates a run before its first step.
     pub fn new(
         world: &'a World,
@@ -88,7 +88,7 @@ impl<'a> Drive<'a> {
             waiting: BTreeMap::new(),
             requested: BTreeSet::new(),
             given_objects: plan.given_objects,
-            assumed: Assumed::new(plan.external_artifacts),
+            assumed: AssumedReady::new(plan.external_artifacts),
             made: MadeUp::new(plan.refused.clone()),
             refused: plan.refused,
             allow_unserved: plan.allow_unserved,
@@ -107,7 +107,7 @@ impl<'a> Drive<'a> {
         // it.
         sweep::sweep(&self.world.ports).await?;
         let (mut before, mut waited) = (Vec::new(), 0);
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             self.drain().await?;
             let objects = self.world.objects().await?;
             let rows = self.world.rows(&objects);
@@ -131,7 +131,7 @@ impl<'a> Drive<'a> {
             }
             // Give health checks the time until their timeouts.
             let waits = rows.iter().any(|row| row.state == State::Progressing);
-            if rests && (!waits || waited == WAITS) {
+            if rests && (!waits || waited == HEALTH_CHECK_ROUNDS) {
                 break;
             }
             waited = if rests { waited + 1 } else { 0 };
@@ -155,7 +155,9 @@ impl<'a> Drive<'a> {
             self.given_objects.apply(world).await?;
             return Ok(true);
         }
-        self.assumed.excuse(world, rows, objects, &self.made).await
+        self.assumed
+            .assume_failed_ready(world, rows, objects, &self.made)
+            .await
     }
 
     /// Queues the objects that are not ready, and those that were never queued.
@@ -183,7 +185,7 @@ impl<'a> Drive<'a> {
 
     /// Runs every step that is due, and those that follow from it.
     async fn drain(&mut self) -> Result<(), Error> {
-        for _ in 0..STEPS {
+        for _ in 0..MAX_STEPS {
             self.take_messages();
             let now = self.clock.now();
             let next = self
@@ -354,7 +356,7 @@ impl<'a> Drive<'a> {
         &self,
         occurrences: &Occurrences,
         rows: &[Row],
-    ) -> Result<Option<Place>, Error> {
+    ) -> Result<Option<Location>, Error> {
         for row in rows
             .iter()
             .filter(|row| occurrences.hubs.contains(&row.hub))

@@ -190,6 +190,6 @@ async fn an_unreadable_file_is_an_error_and_stays() {
 fn a_damaged_lock_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("lock")).unwrap();
-    assert!(super::data::open(Some(directory.path()), "hub", "https://hub").is_ok());
+    assert!(super::data_directory::open(Some(directory.path()), "hub", "https://hub").is_ok());
     assert!(directory.path().join("damaged/1/lock").is_dir());
 }

@@ -27,9 +27,9 @@ pub(super) fn selector(owner: &Kustomization) -> String {
 
 /// The live objects of a build.
 #[derive(Default)]
-pub struct Live(BTreeMap<ObjectId, Object>);
+pub struct LiveObjects(BTreeMap<ObjectId, Object>);
 
-impl Live {
+impl LiveObjects {
     /// Reads the live state of every item that may exist. Objects that are not in the inventory are
     /// not read: the response to their apply has the whole object anyway.
     ///

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The time for which a process relies on what it has read, so that a request of a login does not
 /// cost a read of the bucket each time.
-const FRESH: Duration = Duration::from_secs(30);
+const WAIT_CACHE_TTL: Duration = Duration::from_secs(30);
 /// The longest wait that is obeyed.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 /// Two answers that differ by less name the same wait, which is written once.
@@ -33,7 +33,7 @@ pub(super) fn key(host: &str, login: &[&str]) -> String {
     format!("limits/{host}/{}.json", digest.hex())
 }
 
-async fn read(blobs: &dyn Blobs, key: &str) -> Result<Option<Wait>> {
+async fn read(blobs: &dyn Blobs, key: &str) -> Result<Option<WaitRecord>> {
     let found = blobs.get(key).await?;
     // A damaged record counts as absent: the next one replaces it.
     Ok(found.and_then(|(record, _)| serde_json::from_slice(&record).ok()))
@@ -41,7 +41,7 @@ async fn read(blobs: &dyn Blobs, key: &str) -> Result<Option<Wait>> {
 
 /// A record in the bucket.
 #[derive(Deserialize)]
-struct Wait {
+struct WaitRecord {
     /// The time before which no request of the login is sent, in seconds since 1970. The record has
     /// no meaning after it.
     until: u64,
@@ -49,18 +49,18 @@ struct Wait {
 
 /// The waits that a process knows of, by the key of the record.
 #[derive(Default)]
-pub(super) struct Waits(Mutex<BTreeMap<String, Known>>);
+pub(super) struct Waits(Mutex<BTreeMap<String, KnownWait>>);
 
 /// The last known wait of a login. Both times are since 1970.
 #[derive(Clone, Copy)]
-struct Known {
+struct KnownWait {
     until: Duration,
     read: Duration,
 }
 
-impl Known {
+impl KnownWait {
     fn is_current(&self, now: Duration) -> bool {
-        self.until > now || now < self.read + FRESH
+        self.until > now || now < self.read + WAIT_CACHE_TTL
     }
 }
 
@@ -79,7 +79,7 @@ impl Waits {
                 let until = Duration::from_secs(found.map_or(0, |wait| wait.until));
                 let until = until.min(now + MAX_WAIT);
                 self.keep(key, until, now);
-                Known { until, read: now }
+                KnownWait { until, read: now }
             }
         };
         Some(known.until.saturating_sub(now)).filter(|left| !left.is_zero())
@@ -106,11 +106,11 @@ impl Waits {
             all.retain(|_, known| known.is_current(read));
         }
         if all.len() < MAX_LOGINS {
-            all.insert(key.to_owned(), Known { until, read });
+            all.insert(key.to_owned(), KnownWait { until, read });
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, KnownWait>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

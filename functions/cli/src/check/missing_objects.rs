@@ -3,10 +3,10 @@
 
 use super::definitions::Definitions;
 use super::diagnostic::{Diagnostic, Diagnostics, REPLACES};
-use super::lenient_clusters::Refused;
+use super::lenient_clusters::LenientState;
 use super::values::{self, Users, Values};
 use crate::embedded::needs;
-use crate::embedded::{Made, Objects, Row, StandIn, State, World};
+use crate::embedded::{Objects, Row, StandIn, StandInKind, State, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use driftless_core::flux::{FluxKind, Kustomization, ObjectRef, reason};
@@ -33,7 +33,7 @@ pub struct MadeUp {
 
 impl MadeUp {
     /// Creates an empty set. `refused` learns each placeholder.
-    pub fn new(refused: Refused) -> Self {
+    pub fn new(refused: LenientState) -> Self {
         Self {
             definitions: Definitions::default(),
             values: Values::new(refused),
@@ -142,7 +142,7 @@ impl MadeUp {
 
     /// Returns the reason why an object's failure is not its own mistake: it uses values that are
     /// not known, or a login that is a stand-in.
-    pub fn excuse(&self, row: &Row, objects: &Objects) -> Option<Diagnostic> {
+    pub fn external_cause(&self, row: &Row, objects: &Objects) -> Option<Diagnostic> {
         let object = objects.get(&(row.hub.clone(), row.id.clone()))?;
         let spec = object.pointer("/spec").map(ToString::to_string);
         if let Some(diagnostic) = spec.and_then(|spec| self.values.placeholder_in(&spec)) {
@@ -173,18 +173,18 @@ impl MadeUp {
         let all = values::users(objects);
         self.values.add_notes(&all, diagnostics);
         for one in &self.stand_ins {
-            if has_keys && one.kind == Made::Keys {
+            if has_keys && one.kind == StandInKind::Keys {
                 // Real keys were given.
                 continue;
             }
             let diagnostic = match &one.kind {
-                Made::Cluster(name) => {
+                StandInKind::Cluster(name) => {
                     let text = format!("cluster {name}{REPLACES}{}", one.reference);
                     Diagnostic::note(&one.object, text)
                 }
-                Made::Keys | Made::Login => self.stand_in_diagnostic(one, objects),
+                StandInKind::Keys | StandInKind::Login => self.stand_in_diagnostic(one, objects),
             };
-            let is_cluster = matches!(one.kind, Made::Cluster(_));
+            let is_cluster = matches!(one.kind, StandInKind::Cluster(_));
             let occurrences = diagnostics.entry(diagnostic).or_default();
             occurrences.hubs.insert(one.hub.clone());
             if !is_cluster {

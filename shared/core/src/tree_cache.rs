@@ -13,16 +13,16 @@ const OVERHEAD: u64 = 256;
 
 /// File trees by digest, the most recently used one at the end.
 #[derive(Debug, Default)]
-pub struct Unpacked(Mutex<Vec<Kept>>);
+pub struct TreeCache(Mutex<Vec<CachedTree>>);
 
 #[derive(Debug)]
-struct Kept {
+struct CachedTree {
     digest: String,
     tree: Arc<FileTree>,
     size: u64,
 }
 
-impl Unpacked {
+impl TreeCache {
     /// Returns the files of an artifact, if they are cached.
     pub fn get(&self, digest: &str) -> Option<Arc<FileTree>> {
         let mut kept = self.lock();
@@ -43,7 +43,7 @@ impl Unpacked {
         }
         let mut kept = self.lock();
         kept.retain(|one| one.digest != digest);
-        kept.push(Kept {
+        kept.push(CachedTree {
             digest: digest.to_owned(),
             tree: tree.clone(),
             size,
@@ -54,7 +54,7 @@ impl Unpacked {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<CachedTree>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -67,7 +67,7 @@ mod tests {
     fn the_least_recently_used_is_dropped() {
         let half = "x".repeat(usize::try_from(MAX_BYTES / 2).unwrap() - 1000);
         let tree = |text: &str| Arc::new(FileTree::from_files([("a", text)]).unwrap());
-        let unpacked = Unpacked::default();
+        let unpacked = TreeCache::default();
         let (small, large) = (tree("x"), tree(&half));
         unpacked.keep("small", &small);
         unpacked.keep("first", &large);

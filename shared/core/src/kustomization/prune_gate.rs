@@ -8,10 +8,10 @@
 use super::children;
 use super::heirs::{self, Heirs};
 use super::memory::{Memory, PruneWait};
-use super::peers::{Peers, Unsettled};
+use super::peers::{Peers, PendingChild};
 use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, Kustomization, reason};
-use crate::inventory::{self, Below, Inventory};
+use crate::inventory::{self, IndirectDeletions, Inventory};
 use crate::kernel::Context;
 use crate::target::Target;
 use driftless_manifest::Object;
@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause between two reads of the children.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Maximum number of objects, and of children, that a message names.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The prune of a Kustomization, with all that decides whether it may begin.
 pub struct Gate<'a> {
@@ -46,17 +46,17 @@ pub struct Gate<'a> {
 }
 
 /// The next action when everything is applied.
-pub enum Next {
+pub enum PruneDecision {
     /// There is nothing to prune.
     Nothing,
     /// The prune waits for children.
-    Later(Later),
+    Later(WaitForChildren),
     /// The prune may begin, with the Kustomizations that may take objects over.
     Prune(Heirs),
 }
 
 /// A prune that waits for children.
-pub struct Later {
+pub struct WaitForChildren {
     /// Delay until the children are read again.
     pub after: Duration,
     /// The names of the children, for the message.
@@ -75,7 +75,7 @@ impl Gate<'_> {
         }
         if children::first(&self.stale).is_none() {
             // Other Kustomizations can only lower the number of deleted objects.
-            let all = Below::default();
+            let all = IndirectDeletions::default();
             if inventory::guard(self.old, self.new, &all).is_ok() {
                 return Ok(());
             }
@@ -91,23 +91,23 @@ impl Gate<'_> {
     ///
     /// # Errors
     /// `PruneHeld`, or an error of the cluster.
-    pub async fn before_prune(&self, memory: &mut Memory) -> Result<Next, Failure> {
+    pub async fn before_prune(&self, memory: &mut Memory) -> Result<PruneDecision, Failure> {
         if !self.prunes() {
             memory.prune_wait = None;
-            return Ok(Next::Nothing);
+            return Ok(PruneDecision::Nothing);
         }
         let others = self.others().await?;
         let heirs = Heirs::of(&others);
         let peers = self.peers(others);
         let unsettled = peers.unsettled(&self.artifact.revision, &self.stale);
         if let Some(later) = self.later(&unsettled, memory)? {
-            return Ok(Next::Later(later));
+            return Ok(PruneDecision::Later(later));
         }
         if !self.is_approved() {
             self.count(&peers, &unsettled).await?;
         }
         memory.prune_wait = None;
-        Ok(Next::Prune(heirs))
+        Ok(PruneDecision::Prune(heirs))
     }
 
     fn prunes(&self) -> bool {
@@ -132,9 +132,9 @@ impl Gate<'_> {
     /// the owner's timeout, for others shortly.
     fn later(
         &self,
-        unsettled: &[Unsettled],
+        unsettled: &[PendingChild],
         memory: &mut Memory,
-    ) -> Result<Option<Later>, Failure> {
+    ) -> Result<Option<WaitForChildren>, Failure> {
         let now = self.context.ports.clock.now();
         let timeout = self.owner.timeout();
         let timeout = timeout.map_err(|message| Failure::terminal(reason::FAILED, message))?;
@@ -147,7 +147,7 @@ impl Gate<'_> {
         });
         let waited = now.saturating_sub(Duration::from_secs_f64(wait.since.max(0.0)));
         memory.prune_wait = Some(wait);
-        let is_awaited = |one: &&Unsettled| {
+        let is_awaited = |one: &&PendingChild| {
             let limit = if one.is_likely_heir {
                 timeout
             } else {
@@ -155,19 +155,19 @@ impl Gate<'_> {
             };
             !one.is_stalled && waited < limit
         };
-        let awaited: Vec<&Unsettled> = unsettled.iter().filter(is_awaited).collect();
+        let awaited: Vec<&PendingChild> = unsettled.iter().filter(is_awaited).collect();
         if awaited.is_empty() {
             return Ok(None);
         }
-        let names = awaited.iter().take(NAMED).map(|one| one.id.to_string());
-        Ok(Some(Later {
+        let names = awaited.iter().take(MAX_NAMED).map(|one| one.id.to_string());
+        Ok(Some(WaitForChildren {
             after: (waited / 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
             waits_for: names.collect::<Vec<_>>().join(", "),
         }))
     }
 
     /// Counts the objects that would be deleted, and fails if the guard holds the prune.
-    async fn count(&self, peers: &Peers, unsettled: &[Unsettled]) -> Result<(), Failure> {
+    async fn count(&self, peers: &Peers, unsettled: &[PendingChild]) -> Result<(), Failure> {
         let mut going = self.stale.clone();
         going.retain(|id| !peers.keep(id, self.owner));
         let seen = self.old.union(self.new);
@@ -181,14 +181,15 @@ impl Gate<'_> {
                 .iter()
                 .flat_map(|(_, objects)| objects.clone());
             let going = going.iter().map(|entry| entry.id).chain(below);
-            let mut names: Vec<String> = going.map(|id| id.to_string()).take(NAMED + 1).collect();
-            if names.len() > NAMED {
-                names.truncate(NAMED);
+            let mut names: Vec<String> =
+                going.map(|id| id.to_string()).take(MAX_NAMED + 1).collect();
+            if names.len() > MAX_NAMED {
+                names.truncate(MAX_NAMED);
                 names.push("…".to_owned());
             }
             let mut notes = format!(": {}", names.join(", "));
             let likely = unsettled.iter().filter(|one| one.is_likely_heir);
-            for one in likely.take(NAMED) {
+            for one in likely.take(MAX_NAMED) {
                 notes += &format!(
                     "; {} would take over the objects that it lists, but it is not ready: {}",
                     one.id, one.state

@@ -52,7 +52,7 @@ fn depends(name: &str, on: &[&str]) -> String {
 }
 
 #[test]
-fn dependencies_that_cannot_be_are_errors() {
+fn impossible_dependencies_are_errors() {
     let wrong_source =
         kustomization("source", "").replace("name: flux-system\n", "name: flux-sytem\n");
     let directory = fleet(&[
@@ -128,7 +128,7 @@ fn source(kind: &str, name: &str, spec: &str) -> String {
 }
 
 #[test]
-fn what_is_not_served_is_an_error_of_check() {
+fn an_unsupported_field_is_an_error_of_check() {
     let url = "  url: https://github.com/acme/apps\n";
     let objects = [
         source("GitRepository", "plain", "  url: http://git.acme.example/apps\n"),

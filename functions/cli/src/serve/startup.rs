@@ -1,7 +1,7 @@
 //! The start of a process: its ports, the hub's definitions and root, and the hub's registration.
 
 use super::Args;
-use super::data::{self, Data};
+use super::data_directory::{self, Data};
 use crate::error::Error;
 use crate::hub::{access, load};
 use crate::term;
@@ -74,7 +74,7 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     // The remote clusters of a hub on this machine are probably also on this machine.
     let server = access(&kubeconfig)?.server;
     settings.allow_local_clusters |= is_loopback(&server);
-    let data = data::open(args.data.as_deref(), &args.name, &server)?;
+    let data = data_directory::open(args.data.as_deref(), &args.name, &server)?;
     let store = DirectoryBlobs::open(&data.directory)?;
     let directory = local_repository(&store, args.repository.as_deref()).await?;
     let options = options(args, &data.directory, kubeconfig, directory)?;
@@ -101,7 +101,7 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
 
 /// Registers a hub, with or without the state of an earlier process, and installs what it lacks.
 pub async fn begin(ports: &Ports, settings: &Settings) -> Result<Hub, Error> {
-    data::forget(ports).await?;
+    data_directory::forget(ports).await?;
     hub::register(ports, settings).await?;
     let hub = hub::connect(ports, &settings.name).await?;
     install(&hub, ports).await?;

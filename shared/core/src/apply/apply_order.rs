@@ -4,7 +4,7 @@ use driftless_manifest::{Object, ObjectId};
 use std::cmp::Ordering;
 
 /// Kinds that are applied first, in this order (fluxcd/pkg ssa `ReconcileOrder`).
-const FIRST: [&str; 23] = [
+const FIRST_KINDS: [&str; 23] = [
     "CustomResourceDefinition",
     "Namespace",
     "ClusterRole",
@@ -31,7 +31,7 @@ const FIRST: [&str; 23] = [
 ];
 
 /// Kinds that are applied last, in this order.
-const LAST: [&str; 2] = [
+const LAST_KINDS: [&str; 2] = [
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 ];
@@ -175,7 +175,7 @@ fn rank(kind: &str) -> i32 {
             .position(|one| *one == kind)
             .and_then(|at| i32::try_from(at).ok())
     };
-    match (place(&FIRST), place(&LAST)) {
+    match (place(&FIRST_KINDS), place(&LAST_KINDS)) {
         (Some(at), _) => at - 100,
         (None, Some(at)) => at + 1,
         (None, None) => 0,

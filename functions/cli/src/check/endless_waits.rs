@@ -1,7 +1,7 @@
 //! Objects that wait forever: for an object that nothing creates, for themselves, or in a cycle.
 
-use super::assumed::Assumed;
-use super::made_up::MadeUp;
+use super::assumed::AssumedReady;
+use super::missing_objects::MadeUp;
 use crate::embedded::{Objects, Row, State, World};
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_manifest::Object;
@@ -17,7 +17,7 @@ pub struct Dependencies<'a> {
     /// The Flux objects of all hubs.
     pub objects: &'a Objects,
     /// The objects that were not checked.
-    pub assumed: &'a Assumed,
+    pub assumed: &'a AssumedReady,
     /// Everything that the check has made up.
     pub made: &'a MadeUp,
 }

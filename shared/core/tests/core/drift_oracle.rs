@@ -1,6 +1,6 @@
 //! Compares the local drift detection with a real API server's dry-runs (`tests/oracle/drift`).
 
-use driftless_core::apply::drift::{Drift, compare};
+use driftless_core::apply::change_detection::{Drift, compare};
 use driftless_core::apply::normalize;
 use driftless_manifest::Object;
 use serde::Deserialize;

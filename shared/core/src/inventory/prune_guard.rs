@@ -11,7 +11,7 @@
 //!    CustomResourceDefinitions, PersistentVolumes and PersistentVolumeClaims.
 //!
 //! The objects that a deleted Kustomization or HelmRelease deletes count as if they were in the
-//! inventory: see [`Below`].
+//! inventory: see [`IndirectDeletions`].
 //!
 //! The annotation [`PRUNE_APPROVED`] on the Kustomization, with the revision as its value, lets
 //! exactly that revision pass.
@@ -54,20 +54,20 @@ impl Default for Limits {
 /// The objects that are deleted with the Kustomizations and HelmReleases that a prune would delete,
 /// at every depth.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Below {
+pub struct IndirectDeletions {
     /// Each Kustomization and HelmRelease with the objects that are deleted with it.
     pub children: Vec<(ObjectId, Vec<ObjectId>)>,
     /// True if there are more objects, which were not read because the limit was reached.
     pub is_cut: bool,
 }
 
-impl Below {
+impl IndirectDeletions {
     /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.children.iter().map(|(_, objects)| objects.len()).sum()
     }
 
-    /// Checks whether [`Below::len`] is 0.
+    /// Checks whether [`IndirectDeletions::len`] is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -87,7 +87,7 @@ pub struct BlockedPrune {
     /// Those objects whose deletion also deletes data of others.
     pub data: Vec<ObjectId>,
     /// Those objects that are deleted with a Kustomization or HelmRelease.
-    pub below: Below,
+    pub below: IndirectDeletions,
     cause: Cause,
 }
 
@@ -162,7 +162,11 @@ impl std::error::Error for BlockedPrune {}
 ///
 /// # Errors
 /// [`BlockedPrune`], by the default [`Limits`].
-pub fn guard(old: &Inventory, new: &Inventory, below: &Below) -> Result<(), BlockedPrune> {
+pub fn guard(
+    old: &Inventory,
+    new: &Inventory,
+    below: &IndirectDeletions,
+) -> Result<(), BlockedPrune> {
     guard_within(Limits::default(), old, new, below)
 }
 
@@ -174,7 +178,7 @@ pub fn guard_within(
     limits: Limits,
     old: &Inventory,
     new: &Inventory,
-    below: &Below,
+    below: &IndirectDeletions,
 ) -> Result<(), BlockedPrune> {
     let stale = old.minus(new);
     let (count, of) = (stale.len() + below.len(), old.len() + below.len());
@@ -251,7 +255,7 @@ mod tests {
             (5, 9, None),
         ] {
             let (old, new) = (inventory("ConfigMap", old), inventory("ConfigMap", left));
-            let found = guard(&old, &new, &Below::default())
+            let found = guard(&old, &new, &IndirectDeletions::default())
                 .err()
                 .map(|held| held.to_string());
             let held = held.map(|text| format!("prune held: {text}"));
@@ -261,7 +265,7 @@ mod tests {
 
     #[test]
     fn data_counts_more() {
-        let (rest, nothing) = (inventory("ConfigMap", 50), Below::default());
+        let (rest, nothing) = (inventory("ConfigMap", 50), IndirectDeletions::default());
         assert_eq!(
             guard(&rest.union(&inventory("Namespace", 5)), &rest, &nothing),
             Ok(())
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_with_children_counts() {
+    fn the_guard_counts_objects_of_deleted_children() {
         let (old, left) = (inventory("ConfigMap", 4), inventory("ConfigMap", 3));
         let child = |name: &str, kind: &str, count: usize| {
             let id = format!("flux-system_{name}_kustomize.toolkit.fluxcd.io_Kustomization");
@@ -288,7 +292,7 @@ mod tests {
             (ObjectId::from_inventory_id(&id).unwrap(), objects)
         };
         let held = |children: Vec<(ObjectId, Vec<ObjectId>)>, is_cut: bool| {
-            let below = Below { children, is_cut };
+            let below = IndirectDeletions { children, is_cut };
             guard(&old, &left, &below)
                 .err()
                 .map(|held| held.to_string())

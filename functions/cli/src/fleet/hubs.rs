@@ -22,7 +22,7 @@ const FLUX_SYSTEM: &str = "flux-system";
 
 /// The hubs and addresses that the files define.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FleetFacts {
     /// The directories that are hubs.
     pub hubs: Vec<TreePath>,
     /// The repository's own address and branch.
@@ -88,8 +88,8 @@ impl<'t> Documents<'t> {
     }
 
     /// Returns the hubs and the repository's address.
-    pub fn find(&self) -> Found {
-        let mut found = Found::default();
+    pub fn find(&self) -> FleetFacts {
+        let mut found = FleetFacts::default();
         for (file, documents) in &self.by_file {
             if file.file_name() == SYNC {
                 found.hubs.push(self.bootstrapped(file, documents));
@@ -235,7 +235,7 @@ impl<'t> Documents<'t> {
 
     /// Returns the files of Flux Kustomizations, each with the directory of this tree in its path.
     /// The path `.` is ignored, because it may be that of another repository.
-    fn ways(&self) -> Vec<(TreePath, TreePath)> {
+    fn kustomization_paths(&self) -> Vec<(TreePath, TreePath)> {
         let mut ways = Vec::new();
         for (file, documents) in &self.by_file {
             let documents = documents.iter();
@@ -250,12 +250,12 @@ impl<'t> Documents<'t> {
 
     /// Checks whether the path of a Flux Kustomization is a directory of this tree.
     pub fn has_paths(&self) -> bool {
-        !self.ways().is_empty()
+        !self.kustomization_paths().is_empty()
     }
 
     /// Returns the directories with Flux Kustomizations that no other Kustomization applies.
     fn roots(&self) -> Vec<TreePath> {
-        let all = roots::of(&self.ways(), &self.used());
+        let all = roots::of(&self.kustomization_paths(), &self.used());
         let (templates, roots): (Vec<_>, Vec<_>) = all
             .into_iter()
             .partition(|directory| self.is_template(directory));

@@ -10,7 +10,7 @@ use crate::flux::{FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, ObjectRef};
 use crate::helmrelease;
 use crate::hub::Hub;
 use crate::kustomization;
-use crate::ports::{Change, Cluster, ErrorKind, Ports, Resource, Result, Values, Watched};
+use crate::ports::{Change, Cluster, ErrorKind, Ports, Resource, Result, Values, WatchSnapshot};
 use driftless_manifest::{Gvk, Object};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use std::time::Duration;
 /// resourceVersions began anew, such as one that was restored from a backup.
 const MAX_AGE: Duration = Duration::from_secs(3600);
 /// The length of a watch.
-const SHORT: Duration = Duration::from_secs(1);
+const WATCH_DURATION: Duration = Duration::from_secs(1);
 /// The length of a watch that gets a bookmark: an API server sends it 2 s before the end.
-const LONG: Duration = Duration::from_secs(3);
+const BOOKMARK_WATCH_DURATION: Duration = Duration::from_secs(3);
 /// The age of a resourceVersion at which a bookmark is needed: the API server keeps the changes of
 /// a kind for more than a minute, and for longer if there are few.
 const BOOKMARK_AFTER: Duration = Duration::from_secs(300);
 /// The number of times that a LIST is restarted because its continuation token expired.
-const RESTARTS: usize = 3;
+const MAX_LIST_RESTARTS: usize = 3;
 
 /// The objects of one kind and selector on one cluster.
 struct Query<'a> {
@@ -86,7 +86,10 @@ pub async fn fingerprints(
 ) -> Result<Arc<Values>> {
     let (label, manager) = match owner {
         FluxKind::HelmRelease => (helmrelease::OWNER_NAME, HELM_CONTROLLER),
-        _ => (kustomization::live::OWNER_NAME, KUSTOMIZE_CONTROLLER),
+        _ => (
+            kustomization::live_objects::OWNER_NAME,
+            KUSTOMIZE_CONTROLLER,
+        ),
     };
     // If the kind is no longer served, all of its objects are gone.
     let Some(resource) = cluster.resource(gvk).await? else {
@@ -134,9 +137,9 @@ impl<'a> Query<'a> {
                     tracing::warn!(kind = self.resource.gvk.kind, %error,
                         "each sweep lists all objects: the user needs the verb 'watch'");
                     let listed = self.list(now, false).await?;
-                    let refused = Watched {
+                    let refused = WatchSnapshot {
                         listed: now,
-                        ..Watched::default()
+                        ..WatchSnapshot::default()
                     };
                     self.ports.watches.keep(&self.key, refused);
                     return Ok(listed.values);
@@ -155,16 +158,20 @@ impl<'a> Query<'a> {
     }
 
     /// Continues from what is known.
-    async fn watch(&self, known: &Watched, now: Duration) -> Result<Watched> {
+    async fn watch(&self, known: &WatchSnapshot, now: Duration) -> Result<WatchSnapshot> {
         let is_old = now.saturating_sub(known.moved) >= BOOKMARK_AFTER;
-        let time = if is_old || known.is_busy { LONG } else { SHORT };
+        let time = if is_old || known.is_busy {
+            BOOKMARK_WATCH_DURATION
+        } else {
+            WATCH_DURATION
+        };
         let watch = self
             .cluster
             .watch(self.resource, self.selector, &known.version, time);
         let seen = watch.await?;
         let mut next = known.clone();
         // A kind that does not change gets no bookmark: the next attempt is after the same time.
-        if next.version != seen.version || time == LONG {
+        if next.version != seen.version || time == BOOKMARK_WATCH_DURATION {
             next.version = seen.version;
             next.moved = now;
         }
@@ -181,13 +188,15 @@ impl<'a> Query<'a> {
     }
 
     /// Reads all objects, page by page, of which only the values are kept.
-    async fn list(&self, now: Duration, is_busy: bool) -> Result<Watched> {
+    async fn list(&self, now: Duration, is_busy: bool) -> Result<WatchSnapshot> {
         let (mut values, mut next, mut restarts) = (Values::new(), String::new(), 0);
         loop {
             let page = self.cluster.page(self.resource, self.selector, &next).await;
             let page = match page {
                 // Pages from different moments are not a consistent list.
-                Err(error) if error.is_expired() && !next.is_empty() && restarts < RESTARTS => {
+                Err(error)
+                    if error.is_expired() && !next.is_empty() && restarts < MAX_LIST_RESTARTS =>
+                {
                     restarts += 1;
                     values.clear();
                     next.clear();
@@ -199,7 +208,7 @@ impl<'a> Query<'a> {
             values.extend(objects.map(|object| (object.id(), (self.value)(object))));
             next = page.next;
             if next.is_empty() {
-                return Ok(Watched {
+                return Ok(WatchSnapshot {
                     values: Arc::new(values),
                     version: page.version,
                     listed: now,
@@ -238,7 +247,7 @@ mod tests {
 
         /// Writes a ConfigMap that a Kustomization has applied, with these fields.
         fn write(&self, name: &str, fields: &str) -> ObjectId {
-            let labels = json!({kustomization::live::OWNER_NAME: "apps"});
+            let labels = json!({kustomization::live_objects::OWNER_NAME: "apps"});
             let managed = json!([{"manager": KUSTOMIZE_CONTROLLER, "fieldsV1": fields}]);
             let metadata = json!({"name": name, "namespace": "apps", "labels": labels,
                 "managedFields": managed});

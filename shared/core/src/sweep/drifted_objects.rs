@@ -1,8 +1,8 @@
 //! Finds Kustomizations and HelmReleases that have drifted: the live objects of each kind and
 //! cluster, compared with the fingerprints of their last step.
 
-use super::{clusters, watched};
-use crate::apply::fingerprint::Applied;
+use super::{cluster_watch, clusters};
+use crate::apply::fingerprint::AppliedState;
 use crate::concurrent;
 use crate::flux::{DriftMode, FluxKind, HelmRelease, KubeConfigRef, Kustomization, ObjectRef};
 use crate::helmrelease;
@@ -27,7 +27,7 @@ const CLUSTER_LIMIT: Duration = Duration::from_secs(15);
 struct DriftCandidate {
     id: ObjectRef,
     kube_config: Option<KubeConfigRef>,
-    applied: BTreeMap<ObjectId, Applied>,
+    applied: BTreeMap<ObjectId, AppliedState>,
 }
 
 /// The fingerprints of the live objects of one kind and with one owner's label.
@@ -147,7 +147,7 @@ async fn read(
     (gvk, owner): Query,
 ) -> Option<(Query, Live)> {
     let cluster = target.cluster.as_ref();
-    match watched::fingerprints(ports, cluster, access, &gvk, owner).await {
+    match cluster_watch::fingerprints(ports, cluster, access, &gvk, owner).await {
         Ok(live) => Some(((gvk, owner), live)),
         Err(error) => {
             tracing::warn!(kind = gvk.kind, %error, "drift not checked");
@@ -187,7 +187,7 @@ impl TargetsCluster for DriftCandidate {
     }
 }
 
-fn gvk(id: &ObjectId, applied: &Applied) -> Gvk {
+fn gvk(id: &ObjectId, applied: &AppliedState) -> Gvk {
     Gvk {
         group: id.group.clone(),
         version: applied.version.clone(),

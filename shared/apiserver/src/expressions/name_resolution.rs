@@ -9,7 +9,7 @@ use driftless_cel::{Expr, IdedExpr};
 use super::library::{FUNCTIONS, NAMES};
 
 /// A name that nothing declares.
-pub(super) struct Problem {
+pub(super) struct UndeclaredName {
     /// The node of the expression.
     pub id: u64,
     pub message: String,
@@ -29,7 +29,7 @@ impl<'a> Scope<'a> {
     ///
     /// # Errors
     /// The first name that nothing declares.
-    pub(super) fn read(outside: &'a [&'a str], tree: &IdedExpr) -> Result<Self, Problem> {
+    pub(super) fn read(outside: &'a [&'a str], tree: &IdedExpr) -> Result<Self, UndeclaredName> {
         let mut scope = Self {
             outside,
             ..Self::default()
@@ -43,8 +43,8 @@ impl<'a> Scope<'a> {
         &mut self,
         node: &'e IdedExpr,
         bound: &[&str],
-    ) -> Result<Vec<&'e IdedExpr>, Problem> {
-        let problem = |message: String| Problem {
+    ) -> Result<Vec<&'e IdedExpr>, UndeclaredName> {
+        let problem = |message: String| UndeclaredName {
             id: node.id,
             message,
         };
@@ -99,7 +99,7 @@ impl<'a> Scope<'a> {
                         && own != "JSONPatch"
                         && below.type_name != format!("{own}.{}", field.field)
                     {
-                        return Err(Problem {
+                        return Err(UndeclaredName {
                             id: field.value.id,
                             message: format!(
                                 "unexpected type name \"{}\", expected \"{own}.{}\", which matches field name path from root Object type",
