@@ -278,6 +278,12 @@ impl World {
 
     /// Runs a request, and all that it queues within a minute, as SQS and the function do.
     async fn run(&self, kind: FluxKind, name: &str) -> Run {
+        self.run_as(kind, name, &Cause::Requeue).await
+    }
+
+    /// Runs steps as [`World::run`] does; those that continue another one have the cause
+    /// `continued`.
+    async fn run_as(&self, kind: FluxKind, name: &str, continued: &Cause) -> Run {
         let object = ObjectRef::new(kind, "flux-system", name);
         let first = Work::new(HUB, object, Cause::Changed);
         let mut waiting = vec![(Instant::now(), first)];
@@ -298,7 +304,12 @@ impl World {
                 }
             }
             let sent = self.queue.take().into_iter();
-            waiting.extend(sent.map(|(work, delay)| (Instant::now() + delay, work)));
+            waiting.extend(sent.map(|(mut work, delay)| {
+                if work.cause == Cause::Requeue {
+                    work.cause = continued.clone();
+                }
+                (Instant::now() + delay, work)
+            }));
             assert!(
                 steps <= MAX_STEPS,
                 "{} objects are left after {steps} steps, {cut_off} of them cut off",
@@ -367,6 +378,13 @@ fn a_deletion_goes_on_in_the_next_step() {
 
 #[test]
 fn a_prune_after_an_apply_goes_on_in_the_next_step() {
+    // A push of other files can come before the message that continues the prune.
+    for continued in [Cause::Requeue, Cause::Source] {
+        prune_after_an_apply(&continued);
+    }
+}
+
+fn prune_after_an_apply(continued: &Cause) {
     runtime().block_on(async {
         let world = World::start(Duration::from_millis(800)).await;
         let (git, reference) = (&world.ports.git, GitReference::default());
@@ -381,7 +399,9 @@ fn a_prune_after_an_apply_goes_on_in_the_next_step() {
             "spec": {"interval": "10m", "url": "https://github.com/acme/fleet",
                 "ref": {"branch": "main"}}}),
         );
-        let run = world.run(FluxKind::GitRepository, "fleet").await;
+        let run = world
+            .run_as(FluxKind::GitRepository, "fleet", continued)
+            .await;
         assert_eq!(world.stale(), 0);
         assert_eq!(run.cut_off, 0);
         // One of the source, and at least two that prune.

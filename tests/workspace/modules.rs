@@ -96,7 +96,7 @@ const CIRCLES: &[(&str, &[&[&str]])] = &[
                 "helmrelease::objects",
                 "helmrelease::run",
             ],
-            &["kustomization::heirs", "kustomization::live"],
+            &["kustomization::heirs", "kustomization::live_objects"],
             &[
                 "source::chart_build",
                 "source::chart_dependencies",

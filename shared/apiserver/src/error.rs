@@ -21,7 +21,7 @@ pub struct ApiError {
     pub detailed: bool,
 }
 
-/// The error of one field.
+/// A cause in the details of an `Invalid` status, as kubectl prints it by line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
     /// The cause type, such as `FieldValueInvalid`.

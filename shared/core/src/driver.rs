@@ -61,7 +61,7 @@ pub(crate) struct Report<O: FluxObject> {
     pub end: StepEnd,
 }
 
-/// The end of a step.
+/// The way in which a step ended, which decides its conditions and its next message.
 pub(crate) enum StepEnd {
     /// The step ended without a failure.
     Done(Outcome),

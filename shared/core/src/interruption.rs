@@ -1,7 +1,7 @@
 //! Steps that did not end: they ran out of memory or out of time, so they could write no status.
 //!
-//! The record of an object counts them ([`crate::schedule`]). After [`MAX_INTERRUPTIONS`] in a row, one
-//! step does nothing but report that. The next steps of the object run isolated: alone in their
+//! The record of an object counts them ([`crate::schedule`]). After [`MAX_INTERRUPTIONS`] in a row,
+//! one step does nothing but report that. The next steps of the object run isolated: alone in their
 //! invocation and with more memory, after a back-off. The first of them that ends resets the count.
 
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 /// The maximal bytes of an index, as in Flux's source-controller.
 pub const MAX_INDEX: usize = 50 << 20;
 
-/// One version of a chart.
+/// An entry of `index.yaml`: a version of a chart and its addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartVersion {
     /// The chart's name.

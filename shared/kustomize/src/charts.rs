@@ -35,7 +35,7 @@ pub struct ChartCall {
     pub skip_tests: bool,
 }
 
-/// A values file.
+/// A file of `valuesFile` or `additionalValuesFiles`, read from the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValuesFile {
     /// The name of the file in errors.

@@ -30,7 +30,7 @@ use serde_json::Value;
 use std::cell::Cell;
 use std::fmt;
 
-/// The limits of a [`Fuel`].
+/// The work, text and nodes that one evaluation may use, so that hostile input ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FuelLimits {
     /// Steps of work.
@@ -134,7 +134,7 @@ impl Fuel {
         }
     }
 
-    /// Returns the limits.
+    /// Returns the limits that the evaluation began with, of which some may be used up.
     pub fn limits(&self) -> FuelLimits {
         self.limits
     }
@@ -213,7 +213,7 @@ impl Fuel {
         }
     }
 
-    /// Returns the bytes that are left.
+    /// Returns the bytes of text that the evaluation may still produce.
     pub fn bytes_left(&self) -> usize {
         self.limits.bytes.saturating_sub(self.bytes.get())
     }

@@ -145,7 +145,7 @@ impl Object {
             .unwrap_or_default()
     }
 
-    /// Returns the `kind`.
+    /// Returns the field `kind`; empty if it is missing or not a string.
     pub fn kind(&self) -> &str {
         self.0
             .get("kind")

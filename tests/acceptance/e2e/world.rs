@@ -119,7 +119,7 @@ impl World {
         &self.remotes[name]
     }
 
-    /// Returns the URL of the webhook.
+    /// Returns the function URL that a GitHub webhook of this world sends to.
     pub fn webhook_url(&self) -> String {
         match &self.driver {
             Driver::Deployed => self.ministack.reach(self.stack.output("WebhookUrl")),

@@ -99,7 +99,12 @@ fn refusal(operation: &str, trouble: Trouble) -> PortError {
 #[async_trait]
 impl Blobs for Bucket {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
-        let effect = || Ok(self.content.lock().expect("the bucket").get(key).cloned());
+        let effect = || {
+            let found = self.content.lock().expect("the bucket").get(key).cloned();
+            let bytes = found.as_ref().map_or(0, |(content, _)| content.len());
+            self.gate.receive(Kind::BlobRead, bytes, bytes);
+            Ok(found)
+        };
         let refuse = |trouble| Err(refusal(&format!("read s3://sim/{key}"), trouble));
         let name = format!("read {key}");
         self.gate

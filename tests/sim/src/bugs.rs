@@ -4,6 +4,7 @@
 //! Most imitate a bug that a similar tool once had; the doc of the variant names it.
 
 use crate::economy;
+use crate::isolation;
 use crate::run::{Options, run};
 use std::time::Duration;
 
@@ -62,6 +63,10 @@ pub enum Bug {
     ForeignDelete,
     /// A step that succeeds queues itself again.
     EndlessLoop,
+    /// One invocation sweeps all hubs, one after the other: hubs that hang block the others.
+    SweepsInOneBatch,
+    /// One invocation sweeps all hubs, and queues what is due at its end, after everything slow.
+    SendsAtTheEnd,
 }
 
 /// The way to search for a bug.
@@ -75,6 +80,15 @@ pub enum Search {
     Push,
     /// The time that a push through a chain of Kustomizations takes.
     Chain,
+    /// The messages that are dead after a push through a chain that is longer than a lineage of
+    /// messages.
+    LongChain,
+    /// The time that the second of two pushes takes.
+    SecondPush,
+    /// The objects that remain after deletes that failed for a while.
+    FailedDelete,
+    /// The time that the drift of a hub remains, next to hubs that hang.
+    Hubs,
 }
 
 /// The violation by which a bug was found.
@@ -88,7 +102,7 @@ pub struct Detection {
 
 impl Bug {
     /// All planted bugs.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::UnreadableIsAbsent,
         Self::UnreadableSecretIsAbsent,
         Self::TruncatedFiles,
@@ -113,6 +127,8 @@ impl Bug {
         Self::LeakedSecret,
         Self::ForeignDelete,
         Self::EndlessLoop,
+        Self::SweepsInOneBatch,
+        Self::SendsAtTheEnd,
     ];
 
     /// Returns the way in which the bug is searched for.
@@ -121,16 +137,11 @@ impl Bug {
             Self::NoTokens => Search::FailingSource,
             Self::SourceAsTimer => Search::Push,
             Self::WakeLost => Search::Chain,
+            Self::RecursionCut => Search::LongChain,
+            Self::Deduplicated => Search::SecondPush,
+            Self::InventoryAdvances => Search::FailedDelete,
+            Self::SweepsInOneBatch | Self::SendsAtTheEnd => Search::Hubs,
             _ => Search::Seeds(10_000),
-        }
-    }
-
-    /// Returns the number of seeds with which the ordinary test run searches for the bug; `None`
-    /// when it does not.
-    pub fn quick_seeds(self) -> Option<u64> {
-        match self {
-            Self::Deduplicated | Self::InventoryAdvances | Self::RecursionCut => None,
-            _ => Some(40),
         }
     }
 
@@ -147,10 +158,9 @@ impl Bug {
             Self::NoPreconditions => &["X", "W", "P"],
             Self::OldCommits | Self::WrongCluster => &["W", "P"],
             Self::OlderFiles => &["W", "L", "I", "P"],
-            Self::TimerMessagesLost | Self::EarlyAnswer | Self::Deduplicated | Self::LostPurge => {
-                &["L", "I"]
-            }
-            Self::WakeLost => &["I"],
+            Self::Deduplicated => &["I"],
+            Self::TimerMessagesLost | Self::EarlyAnswer | Self::LostPurge => &["L", "I"],
+            Self::WakeLost | Self::SweepsInOneBatch | Self::SendsAtTheEnd => &["I"],
             Self::RecursionCut | Self::EndlessLoop | Self::NoTokens | Self::SourceAsTimer => &["E"],
             Self::LeakedSecret => &["S"],
         }
@@ -183,10 +193,26 @@ impl Bug {
             }
             Search::Chain => {
                 let time = economy::chain(economy::CHAIN_LENGTH, bug);
-                (time > economy::MAX_CHAIN_TIME).then(|| Detection {
-                    by: "a chain of Kustomizations".to_owned(),
-                    violation: format!("I: the chain took {} s", time.as_secs()),
+                late("a chain of Kustomizations", time, economy::MAX_CHAIN_TIME)
+            }
+            Search::LongChain => {
+                let dead = economy::long_chain(bug);
+                (dead > 0).then(|| Detection {
+                    by: "a long chain".to_owned(),
+                    violation: format!("E: {dead} messages are dead"),
                 })
+            }
+            Search::SecondPush => {
+                let time = economy::second_push(bug);
+                late("a second push", time, economy::MAX_PUSH_TIME)
+            }
+            Search::FailedDelete => (!economy::failed_delete(bug)).then(|| Detection {
+                by: "a delete that fails for a while".to_owned(),
+                violation: "N: the object was not deleted later".to_owned(),
+            }),
+            Search::Hubs => {
+                let time = isolation::hubs(bug);
+                late("hubs that hang", time, isolation::MAX_DRIFT_TIME)
             }
         }
     }
@@ -208,6 +234,18 @@ impl Bug {
         let breaks = self.breaks();
         breaks.iter().any(|one| found.violation.starts_with(one))
     }
+}
+
+/// Returns the violation of a scenario that took longer than it may.
+fn late(scenario: &str, time: Duration, most: Duration) -> Option<Detection> {
+    (time > most).then(|| Detection {
+        by: scenario.to_owned(),
+        violation: format!(
+            "I: it took {} s, at most {} s",
+            time.as_secs(),
+            most.as_secs()
+        ),
+    })
 }
 
 /// The deduplication interval of a FIFO queue: of equal messages within it, one is kept.

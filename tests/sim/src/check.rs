@@ -61,6 +61,8 @@ struct State {
     desired: BTreeMap<Place, Vec<Option<Content>>>,
     /// The index in `desired` of the content that was last written to each place.
     written: BTreeMap<Place, usize>,
+    /// The index of the last content of each place that was written, before it was deleted.
+    applied: BTreeMap<Place, usize>,
     /// The last owner of each object, as namespace and name.
     owners: BTreeMap<Place, (String, String)>,
     /// Kustomizations that may be deleted.
@@ -97,13 +99,18 @@ impl Checker {
         let mut state = self.state();
         let old = std::mem::replace(&mut state.newest, desired.clone());
         for (place, (content, owner)) in desired {
-            let from = state.written.get(place).copied().unwrap_or_default();
+            let written = state.written.get(place).copied().unwrap_or_default();
+            let applied = state.applied.get(place).copied().unwrap_or_default();
             let line = state.desired.entry(place.clone()).or_default();
-            // The old owner may delete a moved object before the new one applies it, as in Flux.
+            // The old owner may delete a moved object before the new one applies it, as in Flux. A
+            // Kustomization that returns begins with the revision of its source, which may not have
+            // changed since it was dropped.
             let moves = old.get(place).is_some_and(|(_, before)| before != owner);
             let returns = !old.contains_key(place) && line.contains(&Some(*content));
-            if moves || returns {
-                replay(line, from);
+            if returns {
+                replay(line, applied);
+            } else if moves {
+                replay(line, written);
             }
             if line.last() != Some(&Some(*content)) {
                 line.push(Some(*content));
@@ -478,6 +485,9 @@ impl State {
         let found = line.iter().skip(from).position(|one| *one == content);
         if let Some(found) = found {
             self.written.insert(place.clone(), from + found);
+            if content.is_some() {
+                self.applied.insert(place.clone(), from + found);
+            }
         }
         found.is_some()
     }

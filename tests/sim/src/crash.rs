@@ -35,11 +35,13 @@ pub struct Scenario {
 fn setup(begin: Duration, bug: Option<Bug>) -> Setup {
     Setup {
         seed: SEED,
+        hubs: 1,
         remotes: 1,
         concurrency: 4,
         slow: 20,
         skew: 0,
         duplicates: 0,
+        recycled: 300,
         begin,
         bug,
     }

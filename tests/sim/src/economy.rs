@@ -1,18 +1,17 @@
 //! Counts what driftless costs: at rest, for one push, and with objects that fail for a day.
 
 use crate::bugs::Bug;
-use crate::check::{CONFIGS, KUSTOMIZATIONS, RELEASES, SOURCES};
-use crate::fleet::{APP, APPS, Commit, Content, FLEET, FLUX, State, Tenant};
-use crate::gate::Kind;
+use crate::check::{CONFIGS, KUSTOMIZATIONS, RELEASES};
+use crate::fleet::{Content, FLEET, FLUX};
+use crate::gate::{Fault, Kind, Plan};
 use crate::operations::Users;
 use crate::rng::Rng;
 use crate::run::{converge, runtime};
+use crate::scenario::{Running, SEED, config, fleet, kustomization, release, settle};
 use crate::servers::Light;
-use crate::world::{CANARY, HUB, Setup, World};
-use driftless_core::flux::reason;
-use serde_json::{Value, json};
+use crate::world::{HUB, World};
+use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -23,8 +22,6 @@ pub const FAILING_STEPS: std::ops::RangeInclusive<u64> = 120..=150;
 /// The lowest and the highest number of steps for an object whose cluster is dark for a day: it
 /// tries the cluster each hour.
 pub const DARK_STEPS: std::ops::RangeInclusive<u64> = 16..=40;
-/// The longest time that a push may take while the steps of another object do not end.
-pub const MAX_NEIGHBOUR_TIME: Duration = Duration::from_secs(45);
 /// The number of Kustomizations when the cost of a push is counted.
 pub const FLEET_SIZE: usize = 30;
 /// The highest number of requests to API servers for the push of one file of one Kustomization:
@@ -35,10 +32,11 @@ pub const MAX_PUSH_REQUESTS: u64 = 4 * FLEET_SIZE as u64;
 pub const CHAIN_LENGTH: usize = 6;
 /// The longest time that a push through the chain may take.
 pub const MAX_CHAIN_TIME: Duration = Duration::from_secs(60);
-
-const SEED: u64 = 500;
-/// The number of messages, of 10,000, that are delivered two times.
-const DUPLICATES: u32 = 500;
+/// The number of Kustomizations in a chain with more steps than Lambda's recursive loop detection
+/// allows.
+pub const LONG_CHAIN_LENGTH: usize = 40;
+/// The longest time that a push of one object may take.
+pub const MAX_PUSH_TIME: Duration = Duration::from_secs(30);
 
 /// The cost of a period of time.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +49,8 @@ pub struct Cost {
     pub steps: u64,
     /// The number of calls of the core by kind.
     pub calls: BTreeMap<Kind, u64>,
+    /// The bytes that the functions received, by the kind of the call.
+    pub received: BTreeMap<Kind, u64>,
     /// The number of invocations of each function, and their time together: that of the calls, not
     /// of computations.
     pub invocations: BTreeMap<&'static str, (u64, Duration)>,
@@ -60,6 +60,16 @@ impl Cost {
     /// Returns the number of calls of a kind.
     pub fn of(&self, kind: Kind) -> u64 {
         self.calls.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// Returns the bytes that calls of a kind received.
+    pub fn bytes(&self, kind: Kind) -> u64 {
+        self.received.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// Returns the bytes that API servers sent.
+    pub fn api_bytes(&self) -> u64 {
+        self.bytes(Kind::ApiRead) + self.bytes(Kind::ApiWrite)
     }
 
     /// Returns the number of requests to the bucket.
@@ -73,27 +83,36 @@ impl Cost {
     }
 }
 
-/// Returns the bounds that a day of this many Kustomizations at rest misses. For 500, a day has at
-/// most 4,000 messages and 40,000 requests to S3; nothing is written to an API server.
+/// Returns the bounds that a time at rest misses. For 500 Kustomizations, a day has at most 4,000
+/// messages and 40,000 requests to S3, and an hour has at most 5 MB from API servers; nothing is
+/// written to one.
 pub fn missed_bounds(kustomizations: usize, cost: &Cost) -> Vec<String> {
-    let scaled = |most: u64| most * kustomizations as u64 / 500;
-    // A sweep each minute, and a full step of each object.
-    let sweeps = cost.of(Kind::Send);
+    let share = cost.time.as_secs_f64() / DAY.as_secs_f64();
+    // The bound of a day: what the sweep of each minute needs, and what 500 objects add.
+    let bound = |sweeps: f64, objects: f64| {
+        ((sweeps + objects * kustomizations as f64 / 500.0) * share) as u64
+    };
     let bounds = [
-        ("messages", cost.messages, scaled(400), scaled(4_000)),
+        ("messages", cost.messages, bound(0.0, 0.0), bound(0.0, 4e3)),
         (
             "sweeps and other sends",
-            sweeps,
-            1_400,
-            1_500 + scaled(2_500),
+            cost.of(Kind::Send),
+            bound(1_400.0, 0.0),
+            bound(1_500.0, 2_500.0),
         ),
         (
             "requests to S3",
             cost.bucket(),
-            1_440,
-            8_000 + scaled(32_000),
+            bound(1_440.0, 0.0),
+            bound(8e3, 32e3),
         ),
         ("writes to API servers", cost.of(Kind::ApiWrite), 0, 0),
+        (
+            "bytes from API servers",
+            cost.api_bytes(),
+            bound(1e6, 0.0),
+            bound(24e6, 96e6),
+        ),
     ];
     let missed = bounds
         .iter()
@@ -101,73 +120,6 @@ pub fn missed_bounds(kustomizations: usize, cost: &Cost) -> Vec<String> {
     missed
         .map(|(name, count, least, most)| format!("{count} {name}, expected {least} to {most}"))
         .collect()
-}
-
-struct Running {
-    world: Arc<World>,
-    tasks: Vec<tokio::task::JoinHandle<()>>,
-}
-
-impl Running {
-    async fn start(concurrency: usize, bug: Option<Bug>) -> Self {
-        Self::with_remotes(1, concurrency, bug).await
-    }
-
-    async fn with_remotes(remotes: usize, concurrency: usize, bug: Option<Bug>) -> Self {
-        let setup = Setup {
-            seed: SEED,
-            remotes,
-            concurrency,
-            slow: 20,
-            skew: 0,
-            duplicates: DUPLICATES,
-            begin: Duration::ZERO,
-            bug,
-        };
-        let world = World::new(setup, None, false).await;
-        let tasks = vec![
-            tokio::spawn(world.clone().poll()),
-            tokio::spawn(world.clone().tick()),
-        ];
-        Self { world, tasks }
-    }
-
-    fn cost(&self) -> Cost {
-        Cost {
-            time: self.world.now(),
-            messages: self.world.sqs.sent(),
-            steps: self.world.step_counts().values().sum(),
-            calls: self.world.gate.kinds(),
-            invocations: self.world.billed(),
-        }
-    }
-
-    fn since(&self, before: &Cost) -> Cost {
-        let now = self.cost();
-        let calls = now.calls.iter();
-        let calls = calls.map(|(kind, count)| (*kind, count - before.of(*kind)));
-        let invocations = now.invocations.iter().map(|(function, (count, time))| {
-            let (old, old_time) = before
-                .invocations
-                .get(function)
-                .copied()
-                .unwrap_or_default();
-            (*function, (count - old, *time - old_time))
-        });
-        Cost {
-            time: now.time - before.time,
-            messages: now.messages - before.messages,
-            steps: now.steps - before.steps,
-            calls: calls.collect(),
-            invocations: invocations.collect(),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    }
 }
 
 /// Runs a source with `interval: 1m` whose repository does not exist. Returns the number of its
@@ -183,31 +135,6 @@ pub fn failing_source(time: Duration, bug: Option<Bug>) -> u64 {
             .filter(|(object, _)| object.starts_with("GitRepository/"));
         of_sources.map(|(_, count)| count).sum()
     })
-}
-
-fn fleet(tenants: usize, depends_on: impl Fn(usize) -> Vec<String>) -> State {
-    let mut fleet = State::default();
-    for at in 0..tenants {
-        let name = format!("t{at}");
-        let tenant = Tenant {
-            cluster: HUB.to_owned(),
-            own_repository: false,
-            depends_on: depends_on(at),
-            waits: false,
-        };
-        let objects = fleet.objects.entry(name.clone()).or_default();
-        objects.insert(format!("cm-{at}"), Content { commit: 0 });
-        fleet.tenants.insert(name, tenant);
-    }
-    fleet
-}
-
-async fn settle(running: &Running, users: &Users) {
-    let converged = converge(&running.world, users).await;
-    let ended = running.world.trace.end();
-    assert!(converged, "{:?}", ended.violations);
-    // Let steps that are under way end.
-    tokio::time::sleep(Duration::from_secs(150)).await;
 }
 
 /// Lets a fleet converge. Returns what it costs for `time` at rest.
@@ -244,41 +171,77 @@ pub fn push(kustomizations: usize, bug: Option<Bug>) -> Cost {
     })
 }
 
-/// Runs a Kustomization on each of `clusters` remote clusters, of which every fourth hangs. Deletes
-/// the object of each healthy one by hand, and returns the longest time until one exists again.
-pub fn slices(clusters: usize) -> Duration {
+/// Pushes a commit, and another one 40 s later, when the first is applied. Returns the time until
+/// the second is applied.
+pub fn second_push(bug: Option<Bug>) -> Duration {
     World::warm_up();
     runtime().block_on(async {
-        let running = Running::with_remotes(clusters, 100, None).await;
-        let mut fleet = fleet(clusters, |_| Vec::new());
-        for at in 0..clusters {
-            let tenant = fleet.tenants.get_mut(&format!("t{at}"));
-            tenant.expect("a tenant").cluster = format!("remote-{at}");
-        }
-        let users = Users::of(running.world.clone(), Rng::new(SEED, 11), fleet);
+        let running = Running::start(20, bug).await;
+        let mut users = Users::of(
+            running.world.clone(),
+            Rng::new(SEED, 11),
+            fleet(1, |_| Vec::new()),
+        );
         settle(&running, &users).await;
-        let server = |at: usize| &running.world.servers[&format!("remote-{at}")];
-        for at in (0..clusters).step_by(4) {
-            server(at).set(Light::Hung);
+        let mut time = Duration::ZERO;
+        for _ in 0..2 {
+            let mut number = String::new();
+            users.commit(FLEET, "a change", |state, commit| {
+                number = commit.to_string();
+                let objects = state.objects.entry("t0".to_owned()).or_default();
+                objects.insert("cm-0".to_owned(), Content { commit });
+            });
+            time = running.until_applied("cm-0", &number).await;
+            tokio::time::sleep(Duration::from_secs(40).saturating_sub(time)).await;
         }
-        tokio::time::sleep(Duration::from_secs(90)).await;
-        let path = |at: usize| format!("{CONFIGS}/cm-{at}");
-        let mut open: Vec<usize> = (0..clusters).filter(|at| at % 4 != 0).collect();
-        for at in &open {
-            assert!(server(*at).delete(&path(*at)), "cm-{at}");
-        }
-        let start = Instant::now();
-        while !open.is_empty() && start.elapsed() < Duration::from_secs(3600) {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            open.retain(|at| server(*at).get(&path(*at)).is_none());
-        }
-        start.elapsed()
+        time
+    })
+}
+
+/// Removes an object whose deletes the API server refuses for a while. Returns whether it is
+/// deleted after that.
+pub fn failed_delete(bug: Option<Bug>) -> bool {
+    World::warm_up();
+    runtime().block_on(async {
+        let running = Running::start(20, bug).await;
+        let mut fleet = fleet(1, |_| Vec::new());
+        let objects = fleet.objects.entry("t0".to_owned()).or_default();
+        objects.extend((1..6).map(|at| (format!("cm-{at}"), Content { commit: 0 })));
+        let mut users = Users::of(running.world.clone(), Rng::new(SEED, 11), fleet);
+        settle(&running, &users).await;
+        let delete = format!("DELETE {CONFIGS}/cm-0");
+        running.world.gate.plan(Plan::Named(delete, Fault::Before));
+        users.commit(FLEET, "one object less", |state, _| {
+            state
+                .objects
+                .entry("t0".to_owned())
+                .or_default()
+                .remove("cm-0");
+        });
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        running.world.gate.plan(Plan::Clean);
+        tokio::time::sleep(Duration::from_secs(1500)).await;
+        running
+            .world
+            .hub()
+            .get(&format!("{CONFIGS}/cm-0"))
+            .is_none()
     })
 }
 
 /// Pushes a change of each Kustomization of a chain, in which each depends on the one before.
 /// Returns the time until all are ready.
 pub fn chain(length: usize, bug: Option<Bug>) -> Duration {
+    chain_with_dead(length, bug).0
+}
+
+/// Pushes a change of each Kustomization of a chain that is longer than Lambda's recursive loop
+/// detection allows. Returns the number of messages that are dead.
+pub fn long_chain(bug: Option<Bug>) -> usize {
+    chain_with_dead(LONG_CHAIN_LENGTH, bug).1
+}
+
+fn chain_with_dead(length: usize, bug: Option<Bug>) -> (Duration, usize) {
     World::warm_up();
     runtime().block_on(async {
         let running = Running::start(20, bug).await;
@@ -296,96 +259,14 @@ pub fn chain(length: usize, bug: Option<Bug>) -> Duration {
         });
         let converged = converge(&running.world, &users).await;
         assert!(converged, "{:?}", running.world.trace.end().violations);
-        start.elapsed()
+        let time = start.elapsed();
+        tokio::time::sleep(Duration::from_secs(150)).await;
+        (time, running.world.sqs.waiting().1.len())
     })
 }
 
 /// The remote cluster that goes dark.
 const REMOTE: &str = "remote-0";
-
-impl Running {
-    /// Pushes a commit with these files to the fleet's repository.
-    fn push_files(&self, number: u64, files: &[(&str, Value)]) {
-        let commit = Commit::new(FLEET, number, State::default());
-        let mut tree = commit.files(CANARY);
-        for (path, object) in files {
-            tree.insert((*path).to_owned(), object.to_string());
-        }
-        let host = &self.world.host;
-        host.with(FLEET, |one| one.push(&commit.sha, tree));
-    }
-
-    /// Creates an object in Flux's namespace on the hub.
-    fn create(&self, path: &str, object: &Value) {
-        assert!(self.world.hub().create(path, object), "{object}");
-    }
-
-    /// Returns the reason of an object's condition `Ready` with its status; empty without it.
-    fn ready(&self, path: &str) -> (String, String) {
-        let object = self.world.hub().get(path).unwrap_or_default();
-        let conditions = object["status"]["conditions"].as_array().cloned();
-        let mut conditions = conditions.unwrap_or_default().into_iter();
-        let ready = conditions.rfind(|one| one["type"] == "Ready");
-        let text = |field: &str| {
-            let ready = ready.as_ref();
-            let text = ready.and_then(|ready| ready[field].as_str());
-            text.unwrap_or_default().to_owned()
-        };
-        (text("status"), text("reason"))
-    }
-
-    /// Waits until an object is ready, and returns the time that took.
-    async fn until_ready(&self, path: &str) -> Duration {
-        let start = Instant::now();
-        while self.ready(path).0 != "True" {
-            assert!(
-                start.elapsed() < Duration::from_secs(900),
-                "{path}: {:?}",
-                self.ready(path)
-            );
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        start.elapsed()
-    }
-
-    /// Returns the number of steps of each object since `before`.
-    fn steps_since(&self, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-        let counts = self.world.step_counts().into_iter();
-        let since = counts.map(|(object, count)| {
-            let old = before.get(&object).copied().unwrap_or_default();
-            (object, count - old)
-        });
-        since.collect()
-    }
-}
-
-fn config(name: &str, finalizers: &[&str]) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": APPS, "finalizers": finalizers}})
-}
-
-fn kustomization(name: &str, path: &str, cluster: &str) -> Value {
-    let mut spec = json!({"interval": "10m", "prune": true, "path": path,
-        "deletionPolicy": "WaitForTermination",
-        "sourceRef": {"kind": "GitRepository", "name": FLUX}});
-    if cluster != HUB {
-        let secret = format!("{cluster}-kubeconfig");
-        spec["kubeConfig"] = json!({"secretRef": {"name": secret}});
-    }
-    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-        "metadata": {"name": name, "namespace": FLUX}, "spec": spec})
-}
-
-fn release(name: &str, cluster: &str) -> Value {
-    let secret = format!("{cluster}-kubeconfig");
-    json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-        "metadata": {"name": name, "namespace": FLUX},
-        "spec": {"interval": "10m", "releaseName": name,
-            "targetNamespace": APPS, "storageNamespace": APPS,
-            "kubeConfig": {"secretRef": {"name": secret}},
-            "chart": {"spec": {"chart": "./charts/web", "interval": "10m",
-                "sourceRef": {"kind": "GitRepository", "name": FLUX}}}}})
-}
 
 /// Runs Kustomizations and HelmReleases whose cluster is dark for `time`; one of each is being
 /// deleted. Returns the number of steps of each, and the time until they are ready again.
@@ -497,72 +378,29 @@ pub fn stuck_deletions(time: Duration) -> BTreeMap<String, u64> {
     })
 }
 
-/// The effects of an object whose steps end their function.
-#[derive(Debug)]
-pub struct Poison {
-    /// The time until the object's status shows it.
-    pub shown: Duration,
-    /// The number of its steps that ended, in [`POISON_TIME`] after it is shown: each reports the
-    /// steps that did not end.
-    pub steps: u64,
-    /// The longest time of a push of a neighbour, after it is shown.
-    pub neighbour: Duration,
-    /// The time until the object is ready, after the cause is gone.
-    pub ready: Duration,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The time for which the steps of an object do not end.
-pub const POISON_TIME: Duration = Duration::from_secs(6 * 3600);
-
-/// Runs a source whose download runs out of memory, among neighbours.
-pub fn poison() -> Poison {
-    World::warm_up();
-    runtime().block_on(async {
-        let running = Running::start(4, None).await;
-        let users = Users::of(running.world.clone(), Rng::new(SEED, 11), fleet(5, |_| Vec::new()));
-        settle(&running, &users).await;
-        let poison = &running.world.gate.poison;
-        *poison.lock().expect("the poison") = Some(format!("fetch https://{APP}"));
-        let path = format!("{SOURCES}/poison");
-        let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
-            "metadata": {"name": "poison", "namespace": FLUX},
-            "spec": {"interval": "1m", "url": format!("https://{APP}"), "ref": {"branch": "main"}}});
-        running.create(SOURCES, &source);
-        let start = Instant::now();
-        let interrupted = ("False".to_owned(), reason::STEP_INTERRUPTED.to_owned());
-        while running.ready(&path) != interrupted {
-            assert!(start.elapsed() < Duration::from_secs(3600), "{:?}", running.ready(&path));
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        let shown = start.elapsed();
-        let before = running.world.step_counts();
-        let mut users = users;
-        let mut neighbour = Duration::ZERO;
-        for _ in 0..6 {
-            let mut number = String::new();
-            users.commit(FLEET, "a neighbour", |state, commit| {
-                number = commit.to_string();
-                let objects = state.objects.entry("t0".to_owned()).or_default();
-                objects.insert("cm-0".to_owned(), Content { commit });
-            });
-            let pushed = Instant::now();
-            let applied = format!("{CONFIGS}/cm-0");
-            while running.world.hub().get(&applied).unwrap_or_default()["data"]["commit"]
-                != number
-            {
-                assert!(pushed.elapsed() < Duration::from_secs(900), "{applied}");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            neighbour = neighbour.max(pushed.elapsed());
-            let left = (POISON_TIME / 6).saturating_sub(pushed.elapsed());
-            tokio::time::sleep(left).await;
-            assert_eq!(running.ready(&path), interrupted);
-        }
-        let steps = running.steps_since(&before).into_iter();
-        let steps = steps.filter(|(object, _)| object.ends_with("/poison"));
-        let steps = steps.map(|(_, count)| count).sum();
-        *poison.lock().expect("the poison") = None;
-        let ready = running.until_ready(&path).await;
-        Poison { shown, steps, neighbour, ready }
-    })
+    #[test]
+    fn a_bound_that_is_missed_is_named() {
+        let mut cost = Cost {
+            time: DAY,
+            messages: 500,
+            calls: [(Kind::Send, 1_440), (Kind::BlobRead, 20_000)].into(),
+            received: [(Kind::ApiRead, 50_000_000)].into(),
+            ..Cost::default()
+        };
+        assert_eq!(missed_bounds(500, &cost), Vec::<String>::new());
+        cost.received.insert(Kind::ApiWrite, 80_000_000);
+        cost.messages = 4_001;
+        let missed = [
+            "4001 messages, expected 0 to 4000",
+            "130000000 bytes from API servers, expected 1000000 to 120000000",
+        ];
+        assert_eq!(missed_bounds(500, &cost), missed);
+        // An hour has a 24th of it.
+        cost.time = Duration::from_secs(3600);
+        assert_eq!(missed_bounds(500, &cost).len(), 4);
+    }
 }

@@ -2,12 +2,9 @@
 //! time, and is used again while it is warm.
 
 use crate::rng::Rng;
-use driftless_core::ports::{BlobCache, Ports, WatchCache};
+use driftless_core::ports::{BlobCache, Ports, Throttle, WatchCache};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-
-/// The number of invocations, of 10,000, after which the service ends the environment.
-const RECYCLED: u32 = 300;
 
 /// An environment, with the caches that it keeps between its invocations.
 pub struct Environment {
@@ -16,6 +13,7 @@ pub struct Environment {
     read: Arc<BlobCache>,
     watches: Arc<WatchCache>,
     unpacked: Arc<driftless_core::tree_cache::TreeCache>,
+    throttle: Arc<Throttle>,
 }
 
 impl Environment {
@@ -25,6 +23,7 @@ impl Environment {
             read: self.read.clone(),
             watches: self.watches.clone(),
             unpacked: self.unpacked.clone(),
+            throttle: self.throttle.clone(),
             ..ports
         }
     }
@@ -36,15 +35,18 @@ pub struct Environments {
     rng: Mutex<Rng>,
     /// The largest error of a clock in milliseconds.
     skew: u64,
+    /// The number of invocations, of 10,000, after which the service ends the environment.
+    recycled: u32,
 }
 
 impl Environments {
     /// Returns a service without an environment.
-    pub fn new(rng: Rng, skew: u64) -> Self {
+    pub fn new(rng: Rng, skew: u64, recycled: u32) -> Self {
         Self {
             idle: Mutex::default(),
             rng: Mutex::new(rng),
             skew,
+            recycled,
         }
     }
 
@@ -60,7 +62,12 @@ impl Environments {
     /// Keeps the environment of an invocation that returned. One whose invocation was cut off is
     /// lost.
     pub fn end(&self, function: &'static str, environment: Environment) {
-        if !self.rng.lock().expect("the generator").chance(RECYCLED) {
+        if !self
+            .rng
+            .lock()
+            .expect("the generator")
+            .chance(self.recycled)
+        {
             let mut idle = self.idle.lock().expect("the environments");
             idle.entry(function).or_default().push(environment);
         }
@@ -79,6 +86,7 @@ impl Environments {
             read: Arc::default(),
             watches: Arc::default(),
             unpacked: Arc::default(),
+            throttle: Arc::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The files that users commit, and the objects that clusters should have because of them.
 
 use crate::git::Files;
+use crate::world::EDGE;
 use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +73,7 @@ pub struct State {
 }
 
 impl State {
-    /// Returns the version of the chart.
+    /// Returns the version that Chart.yaml has at this commit: `1.0.N`.
     pub fn chart_version(&self) -> String {
         format!("1.0.{}", self.chart)
     }
@@ -103,6 +104,10 @@ impl Commit {
     pub fn files(&self, canary: &str) -> Files {
         let mut files = Files::new();
         files.insert("README.md".to_owned(), format!("commit {}\n", self.number));
+        let edge = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": EDGE, "namespace": EDGE},
+            "data": {"commit": self.number.to_string()}});
+        files.insert(format!("{EDGE}/config.yaml"), edge.to_string());
         for (name, tenant) in &self.state.tenants {
             let path = format!("clusters/hub/{name}.yaml");
             files.insert(path, tenant.manifest(name).to_string());

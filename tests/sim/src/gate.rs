@@ -68,6 +68,8 @@ pub enum Plan {
     Random(Weather),
     /// One call fails, by its number.
     At(u64, Fault),
+    /// Each call fails whose name contains the string.
+    Named(String, Fault),
 }
 
 /// The number of faults of each kind, of 10,000 calls.
@@ -92,8 +94,6 @@ pub struct Gate {
     pub trace: Arc<Trace>,
     /// The inventory entries that [`crate::bugs::Bug::InventoryAdvances`] drops.
     pub forgotten: Mutex<BTreeSet<String>>,
-    /// The beginning of the names of the calls at which a function runs out of memory.
-    pub poison: Mutex<Option<String>>,
 }
 
 struct State {
@@ -105,6 +105,8 @@ struct State {
     faults: BTreeMap<&'static str, u64>,
     /// The number of calls by kind.
     calls: BTreeMap<Kind, u64>,
+    /// The bytes that functions received, by the kind of the call.
+    received: BTreeMap<Kind, u64>,
     /// The longest latency of a call in milliseconds.
     slow: u64,
 }
@@ -119,13 +121,13 @@ impl Gate {
             counting: false,
             faults: BTreeMap::new(),
             calls: BTreeMap::new(),
+            received: BTreeMap::new(),
             slow,
         };
         Self {
             state: Mutex::new(state),
             trace,
             forgotten: Mutex::default(),
-            poison: Mutex::default(),
         }
     }
 
@@ -157,6 +159,22 @@ impl Gate {
         self.state().calls.clone()
     }
 
+    /// Returns the bytes that functions received, by the kind of the call.
+    pub fn received(&self) -> BTreeMap<Kind, u64> {
+        self.state().received.clone()
+    }
+
+    /// Counts the bytes of a response: those in the memory of the invocation, and those that were
+    /// sent.
+    pub fn receive(&self, kind: Kind, in_memory: usize, sent: usize) {
+        *self.state().received.entry(kind).or_default() += sent as u64;
+        if lambda::receive(in_memory as u64)
+            && let Some(invocation) = lambda::current()
+        {
+            self.trace.line(&format!("{invocation} is out of memory"));
+        }
+    }
+
     /// Makes a call. `effect` does the work of the service; `refuse` makes the answer of a call
     /// that fails.
     pub async fn call<T>(
@@ -167,16 +185,12 @@ impl Gate {
         effect: impl FnOnce() -> T,
         refuse: impl FnOnce(Trouble) -> T,
     ) -> T {
-        let (fault, dice, there, back) = self.decide(kind);
+        let (fault, dice, there, back) = self.decide(kind, name);
         let invocation = lambda::current();
         self.note(invocation.as_deref(), kind, name, fault);
         let frozen_time = |one: &Arc<Invocation>| one.frozen_time();
         let before = invocation.as_ref().map(frozen_time);
         tokio::time::sleep(there).await;
-        let poison = self.poison.lock().expect("the poison").clone();
-        if poison.is_some_and(|poison| name.starts_with(&poison)) {
-            return lambda::kill(invocation.as_deref()).await;
-        }
         if invocation.as_ref().map(frozen_time) != before {
             // The function was frozen while the request was on its way, so its connection has timed
             // out.
@@ -211,7 +225,7 @@ impl Gate {
         answer
     }
 
-    fn decide(&self, kind: Kind) -> (Option<Fault>, u64, Duration, Duration) {
+    fn decide(&self, kind: Kind, name: &str) -> (Option<Fault>, u64, Duration, Duration) {
         let mut state = self.state();
         *state.calls.entry(kind).or_default() += 1;
         let number = state.number;
@@ -223,6 +237,7 @@ impl Gate {
         let fault = match state.plan.clone() {
             Plan::Clean => None,
             Plan::At(at, fault) => (at == number).then_some(fault),
+            Plan::Named(text, fault) => name.contains(&text).then_some(fault),
             Plan::Random(weather) => random(&mut state.rng, weather, kind),
         };
         if let Some(fault) = fault {

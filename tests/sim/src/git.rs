@@ -33,6 +33,8 @@ pub struct Repository {
     pub branchless: bool,
     /// True if the repository answers 404.
     pub gone: bool,
+    /// The bytes that a function receives for a commit in addition to its files.
+    pub weight: usize,
 }
 
 impl Host {
@@ -125,12 +127,20 @@ impl Git for Host {
     ) -> Result<FileTree> {
         let is_old = self.bug == Some(Bug::OlderFiles) && self.gate.number().is_multiple_of(3);
         let files = || {
-            self.read(url, |one| {
+            let files: Files = self.read(url, |one| {
                 let at = one.heads.iter().position(|sha| *sha == commit.sha);
                 let before = at.filter(|_| is_old).and_then(|at| at.checked_sub(1));
                 let sha = before.map_or(&commit.sha, |at| &one.heads[at]);
                 one.commits.get(sha).cloned()
-            })
+            })?;
+            let weight = self.read(url, |one| Some(one.weight))?;
+            let texts: usize = files
+                .iter()
+                .map(|(path, text)| path.len() + text.len())
+                .sum();
+            let bytes = weight + texts;
+            self.gate.receive(Kind::Git, bytes, bytes);
+            Ok(files)
         };
         let refuse = |trouble| {
             if self.bug == Some(Bug::TruncatedFiles) {

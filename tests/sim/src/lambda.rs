@@ -19,12 +19,16 @@ pub struct Invocation {
     pub function: &'static str,
     /// The number of messages of the same lineage that led to it.
     pub depth: u32,
+    /// The bytes that it may receive before its memory is used up.
+    memory: u64,
     flags: Mutex<Flags>,
 }
 
 #[derive(Default)]
 struct Flags {
     killed: bool,
+    /// The bytes that it has received.
+    received: u64,
     frozen: Option<Instant>,
     /// The end of the last freeze.
     thawed: Option<Instant>,
@@ -59,6 +63,18 @@ pub fn current() -> Option<Arc<Invocation>> {
     CURRENT.try_with(Arc::clone).ok()
 }
 
+/// Adds bytes that the invocation receives and keeps until it ends. Returns whether its memory is
+/// used up: Lambda then ends the process.
+pub fn receive(bytes: u64) -> bool {
+    let Some(invocation) = current() else {
+        return false;
+    };
+    let mut flags = invocation.flags();
+    flags.received += bytes;
+    flags.killed |= flags.received > invocation.memory;
+    flags.killed
+}
+
 /// Cuts the invocation off. The returned future never completes: the invocation's future is
 /// dropped.
 pub async fn kill<T>(invocation: Option<&Invocation>) -> T {
@@ -82,31 +98,43 @@ pub async fn freeze(invocation: Option<&Invocation>, time: Duration) {
 pub enum End<T> {
     /// The function returned.
     Done(T),
-    /// Cut off by a crash.
+    /// Cut off by a crash, or because its memory was used up.
     Killed,
     /// Cut off by its time limit.
     TimedOut,
 }
 
-/// Runs the code of a function with its time limit. Time in which it is frozen counts, as with the
-/// service.
+/// The limits of an invocation.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The time limit. Time in which the invocation is frozen counts, as with the service.
+    pub time: Duration,
+    /// The memory in bytes.
+    pub memory: u64,
+}
+
+/// The memory that the process of a function needs before it receives anything.
+const BASE_MEMORY: u64 = 64 << 20;
+
+/// Runs the code of a function with its limits.
 pub async fn invoke<F: Future>(
     id: u64,
     function: &'static str,
     depth: u32,
-    limit: Duration,
+    limits: Limits,
     code: F,
 ) -> End<F::Output> {
     let invocation = Arc::new(Invocation {
         id,
         function,
         depth,
+        memory: limits.memory.saturating_sub(BASE_MEMORY),
         flags: Mutex::default(),
     });
     let running = Running {
         invocation: invocation.clone(),
         code: Box::pin(CURRENT.scope(invocation, code)),
-        limit: Box::pin(tokio::time::sleep(limit)),
+        limit: Box::pin(tokio::time::sleep(limits.time)),
         thaw: None,
     };
     running.await

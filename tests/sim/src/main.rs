@@ -5,12 +5,13 @@ use driftless_sim::bugs::{Bug, Detection, Search};
 use driftless_sim::cost::Table;
 use driftless_sim::crash;
 use driftless_sim::economy;
+use driftless_sim::isolation;
 use driftless_sim::run::{Options, Outcome, run};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Runs seeds of the simulation of driftless.
 #[derive(Parser)]
@@ -39,15 +40,21 @@ struct Arguments {
     /// Search for every planted bug, with at most --seeds seeds for each
     #[arg(long)]
     planted: bool,
-    /// Count what a fleet of this many Kustomizations costs a day at rest
+    /// Count what a fleet of this many Kustomizations costs at rest for --hours
     #[arg(long, num_args = 0..=1, default_missing_value = "500")]
     economy: Option<usize>,
+    /// Hours at rest for --economy
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..))]
+    hours: u64,
     /// Print what 100, 1,000 and 10,000 objects cost a month, and a push
     #[arg(long)]
     cost: bool,
     /// Print --cost as JSON
     #[arg(long, requires = "cost")]
     json: bool,
+    /// Print the times of the scenarios, with --bug if it is given
+    #[arg(long)]
+    scenarios: bool,
     /// Continue after the first violation
     #[arg(long)]
     keep_going: bool,
@@ -75,7 +82,7 @@ fn main() -> ExitCode {
         return crash_points(stride, arguments.jobs, bug);
     }
     if let Some(kustomizations) = arguments.economy {
-        return economy_of(kustomizations, bug);
+        return economy_of(kustomizations, arguments.hours, bug);
     }
     if arguments.cost {
         let table = Table::measure(100, 1000, 10_000);
@@ -83,6 +90,19 @@ fn main() -> ExitCode {
             true => println!("{:#}", table.json()),
             false => println!("{table}"),
         }
+        return ExitCode::SUCCESS;
+    }
+    if arguments.scenarios {
+        let (hubs, requests) = (isolation::hubs(bug), isolation::requests());
+        println!("drift next to hubs that hang: {hubs:?}");
+        println!("a request next to clusters that hang: {requests:?}");
+        println!("a long chain: {:?}", economy::long_chain(bug));
+        println!("the second of two pushes: {:?}", economy::second_push(bug));
+        println!(
+            "deleted after failed deletes: {}",
+            economy::failed_delete(bug)
+        );
+        println!("slices: {:?}", isolation::slices(400, bug));
         return ExitCode::SUCCESS;
     }
     if arguments.planted {
@@ -219,7 +239,7 @@ fn by_seeds(bug: Bug, seeds: u64, jobs: u64) -> Option<Detection> {
     found.into_inner().expect("the result")
 }
 
-fn economy_of(kustomizations: usize, bug: Option<Bug>) -> ExitCode {
+fn economy_of(kustomizations: usize, hours: u64, bug: Option<Bug>) -> ExitCode {
     let steps = economy::failing_source(economy::DAY, bug);
     println!("a source with interval: 1m that fails for a day: {steps} steps");
     let cost = economy::push(economy::FLEET_SIZE, bug);
@@ -235,14 +255,15 @@ fn economy_of(kustomizations: usize, bug: Option<Bug>) -> ExitCode {
         economy::CHAIN_LENGTH
     );
     let start = Instant::now();
-    let cost = economy::rest(kustomizations, economy::DAY);
+    let cost = economy::rest(kustomizations, Duration::from_secs(hours * 3600));
     println!(
-        "{kustomizations} Kustomizations at rest for a day: {} messages, {} steps, {} requests to S3 ({:?}), {} to API servers, in {:.1} s",
+        "{kustomizations} Kustomizations at rest for {hours} hours: {} messages, {} steps, {} requests to S3 ({:?}), {} to API servers, which send {} bytes, in {:.1} s",
         cost.messages,
         cost.steps,
         cost.bucket(),
         cost.calls,
         cost.api(),
+        cost.api_bytes(),
         start.elapsed().as_secs_f64()
     );
     let missed = economy::missed_bounds(kustomizations, &cost);

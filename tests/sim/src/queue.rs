@@ -36,6 +36,8 @@ pub struct Message {
     pub depth: u32,
     visible: Instant,
     received: u32,
+    /// The time of the last receive.
+    received_at: Instant,
     in_flight: bool,
 }
 
@@ -48,6 +50,7 @@ impl Message {
             depth: 0,
             visible: Instant::now(),
             received: 1,
+            received_at: Instant::now(),
             in_flight: true,
         }
     }
@@ -55,6 +58,11 @@ impl Message {
     /// Returns the receipt handle of the last receive.
     pub fn receipt(&self) -> String {
         format!("{}/{}", self.id, self.received)
+    }
+
+    /// Returns whether the message is of an isolated step, which has its own queue.
+    pub fn is_isolated(&self) -> bool {
+        self.body.contains(r#""isolated":true"#)
     }
 
     /// Returns how many times the message was received.
@@ -82,10 +90,14 @@ struct State {
     sent: u64,
     /// The number of messages, of 10,000, that are delivered two times.
     duplicates: u32,
+    /// The end of all trouble, or the beginning of the run.
+    calm_since: Instant,
     /// The string that no message may contain.
     canary: String,
     /// The hubs in the messages of the sweep queue.
     sweeps: Vec<String>,
+    /// The messages that each invocation has sent, for [`Bug::SendsAtTheEnd`].
+    held: BTreeMap<u64, Vec<(String, Duration)>>,
     /// The time at which each body was sent, for [`Bug::Deduplicated`].
     recent: BTreeMap<String, Instant>,
 }
@@ -112,8 +124,10 @@ impl Sqs {
             sent_by: BTreeMap::new(),
             sent: 0,
             duplicates,
+            calm_since: Instant::now(),
             canary: canary.to_owned(),
             sweeps: Vec::new(),
+            held: BTreeMap::new(),
             recent: BTreeMap::new(),
         };
         Self {
@@ -128,9 +142,10 @@ impl Sqs {
         self.state.lock().expect("the queue")
     }
 
-    /// Stops the duplication of messages.
+    /// Notes the end of all trouble: messages are no longer duplicated.
     pub fn calm(&self) {
-        self.state().duplicates = 0;
+        let mut state = self.state();
+        (state.duplicates, state.calm_since) = (0, Instant::now());
     }
 
     fn take_in(&self, messages: &[(String, Duration)]) {
@@ -167,6 +182,7 @@ impl Sqs {
                 depth,
                 visible: Instant::now() + *delay + jitter,
                 received: 0,
+                received_at: Instant::now(),
                 in_flight: false,
             };
             state.messages.insert(id, message);
@@ -191,8 +207,8 @@ impl Sqs {
         while batch.len() < most && !seen.is_empty() {
             let at = state.rng.below(seen.len());
             let id = seen.swap_remove(at);
-            let is_isolated = |one: &Message| one.body.contains(r#""isolated":true"#);
-            if state.messages.get(&id).is_some_and(is_isolated) && !batch.is_empty() {
+            let isolated = state.messages.get(&id).is_some_and(Message::is_isolated);
+            if isolated && !batch.is_empty() {
                 continue;
             }
             let is_duplicated = {
@@ -214,6 +230,7 @@ impl Sqs {
                 continue;
             }
             message.in_flight = true;
+            message.received_at = now;
             message.visible = now + VISIBILITY;
             batch.push(message.clone());
             if is_duplicated {
@@ -221,7 +238,7 @@ impl Sqs {
                 // by then.
                 copies.push((message.clone(), soon));
             }
-            if is_isolated(message) {
+            if message.is_isolated() {
                 break;
             }
         }
@@ -245,6 +262,12 @@ impl Sqs {
             .iter()
             .map(|one| (one.body.clone(), Duration::from_secs(20)));
         self.take_in(&bodies.collect::<Vec<_>>());
+    }
+
+    /// Queues the messages that an invocation sent and that [`Bug::SendsAtTheEnd`] holds back.
+    pub fn release(&self, invocation: u64) {
+        let held = self.state().held.remove(&invocation).unwrap_or_default();
+        self.take_in(&held);
     }
 
     /// Takes the messages of the sweep queue, with the delay of each. It is also a standard queue:
@@ -280,15 +303,15 @@ impl Sqs {
         self.state().sent
     }
 
-    /// Returns the bodies of the waiting messages, without those in flight, and of the dead ones.
+    /// Returns the bodies of the waiting messages, without those in flight, and of the dead ones. A
+    /// message that failed too often before all trouble ended is not among them.
     pub fn waiting(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state();
         let body = |message: &Message| message.body.clone();
         let waiting = state.messages.values().filter(|one| !one.in_flight);
-        (
-            waiting.map(body).collect(),
-            state.dead.iter().map(body).collect(),
-        )
+        let dead = state.dead.iter();
+        let dead = dead.filter(|one| one.received_at >= state.calm_since);
+        (waiting.map(body).collect(), dead.map(body).collect())
     }
 }
 
@@ -353,6 +376,18 @@ impl Queue for Sqs {
                 body = format!("{body} {}", self.state().canary);
             }
             messages.push((body, seconds(*delay)));
+        }
+        if self.bug == Some(Bug::SendsAtTheEnd)
+            && let Some(invocation) = lambda::current()
+            && invocation.function == "drift"
+        {
+            let mut state = self.state();
+            state
+                .held
+                .entry(invocation.id)
+                .or_default()
+                .extend(messages);
+            return Ok(());
         }
         for batch in messages.chunks(BATCH) {
             if self.bug == Some(Bug::EarlyAnswer)

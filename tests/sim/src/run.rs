@@ -5,6 +5,7 @@ use crate::check::{self, CHARTS, CONFIGS, Difference, KUSTOMIZATIONS, RELEASES, 
 use crate::gate::{Plan, Weather};
 use crate::operations::{Users, kubelet};
 use crate::rng::Rng;
+use crate::servers::Light;
 use crate::trace::TraceResult;
 use crate::world::{Setup, World};
 use serde_json::Value;
@@ -154,11 +155,13 @@ async fn drive(options: Options) -> Outcome {
     let mut rng = Rng::new(seed, 10);
     let setup = Setup {
         seed,
+        hubs: 1 + usize::from(seed % 7 == 3),
         remotes: 1 + rng.below(2),
         concurrency: 2 + rng.below(6),
         slow: [20, 60, 400][rng.below(3)],
         skew: if kind == Kind::Zombies { 2_000 } else { 200 },
         duplicates: if kind == Kind::Clear { 0 } else { 500 },
+        recycled: 300,
         begin: Duration::ZERO,
         bug: options.bug,
     };
@@ -173,12 +176,13 @@ async fn drive(options: Options) -> Outcome {
         tokio::spawn(kubelet(world.clone(), Rng::new(seed, 12))),
     ];
     world.gate.plan(Plan::Random(kind.weather()));
-    play(&world, users, &mut rng, kind).await;
+    play(&world, users, &mut [rng, Rng::new(seed, 13)], kind).await;
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
     Outcome::of(&world, seed, start)
 }
 
-async fn play(world: &Arc<World>, mut users: Users, rng: &mut Rng, kind: Kind) {
+async fn play(world: &Arc<World>, mut users: Users, rngs: &mut [Rng; 2], kind: Kind) {
+    let [rng, switch] = rngs;
     let mut late = BTreeMap::new();
     for _ in 0..6 + rng.below(9) {
         let longest = if users.is_hasty() { 4_000 } else { 60_000 };
@@ -196,10 +200,16 @@ async fn play(world: &Arc<World>, mut users: Users, rng: &mut Rng, kind: Kind) {
             }
         }
         users.act();
+        for server in world.other_hubs.values() {
+            server.set([Light::Lit, Light::Dark, Light::Hung][switch.below(3)]);
+        }
     }
     tokio::time::sleep(Duration::from_millis(rng.between(0, 60_000))).await;
     world.gate.plan(Plan::Clean);
     world.sqs.calm();
+    for server in world.other_hubs.values() {
+        server.set(Light::Lit);
+    }
     users.calm();
     if converge(world, &users).await {
         check_quiet(world, &users).await;
@@ -271,6 +281,16 @@ fn differences(world: &World, users: &Users) -> Vec<String> {
         }
     }
     open.extend(release_differences(world, users));
+    let head = users.head(false);
+    for (name, server) in &world.other_hubs {
+        let root = server.get(&format!("{KUSTOMIZATIONS}/flux-system"));
+        let root = root.unwrap_or_default();
+        let applied = root["status"]["lastAppliedRevision"].as_str();
+        if applied != Some(&head) || !ready(&root).starts_with("True") {
+            let ready = ready(&root);
+            open.push(format!("{name} is at {applied:?}, not {head}: {ready}"));
+        }
+    }
     open
 }
 

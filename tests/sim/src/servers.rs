@@ -13,12 +13,15 @@ use driftless_apiserver::{Body, Request as ServerRequest, Server, User};
 use driftless_core::ports::{
     Access, Clock, Cluster, Clusters, ErrorKind, Impersonation, PortError, Result,
 };
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures::FutureExt as _;
 use http::request::Parts;
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body as KubeBody;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,6 +30,17 @@ use std::time::Duration;
 
 /// A time that is longer than any client waits.
 const FOR_EVER: Duration = Duration::from_secs(3600);
+
+/// The size in bytes above which API servers compress an answer (`defaultGzipThresholdBytes` of
+/// k8s.io/apiserver).
+const COMPRESSED: usize = 128 * 1024;
+
+/// Compresses an answer with the level of API servers (`defaultGzipContentEncodingLevel`: 1).
+fn compress(body: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(1));
+    encoder.write_all(body).expect("a vector takes all bytes");
+    encoder.finish().expect("a vector takes all bytes").into()
+}
 
 /// The availability of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +53,7 @@ pub enum Light {
     Hung,
 }
 
-/// One API server.
+/// An embedded API server behind the gate, with a switch that makes it dark or hung.
 pub struct ApiServer {
     /// The name of the cluster.
     pub name: String,
@@ -281,6 +295,43 @@ impl ApiServer {
         Ok(answer)
     }
 
+    /// Sends an answer to the function: compressed if it is large and the client accepts that, and
+    /// counted.
+    async fn transfer(
+        &self,
+        kind: Kind,
+        request: &Parts,
+        answer: http::Response<ResponseBody>,
+    ) -> http::Response<ResponseBody> {
+        let query = request.uri.query().unwrap_or_default();
+        if query.contains("watch=true") {
+            let gate = self.gate.clone();
+            return answer.map(|body| {
+                let counted = body.map_frame(move |frame| {
+                    let bytes = frame.data_ref().map_or(0, Bytes::len);
+                    gate.receive(kind, bytes, bytes);
+                    frame
+                });
+                counted.boxed_unsync()
+            });
+        }
+        let (mut head, body) = answer.into_parts();
+        let Ok(body) = body.collect().await;
+        let body = body.to_bytes();
+        let accepted = request.headers.get(http::header::ACCEPT_ENCODING);
+        let sent = match accepted.is_some_and(|value| value == "gzip") && body.len() > COMPRESSED {
+            false => body.clone(),
+            true => {
+                let gzip = http::HeaderValue::from_static("gzip");
+                head.headers.insert(http::header::CONTENT_ENCODING, gzip);
+                head.headers.remove(http::header::CONTENT_LENGTH);
+                compress(&body)
+            }
+        };
+        self.gate.receive(kind, body.len(), sent.len());
+        http::Response::from_parts(head, Full::new(sent).boxed_unsync())
+    }
+
     /// Returns a watch as a server may answer it: some versions are too old, some changes come too
     /// late, and some bookmarks are lost.
     fn disturb(&self, answer: http::Response<ResponseBody>) -> http::Response<ResponseBody> {
@@ -507,10 +558,11 @@ impl tower::Service<http::Request<KubeBody>> for Gated {
             let request = parts.clone();
             let effect = || server.answer(parts, body);
             let refuse = |trouble| server.refuse(&request, trouble);
-            server
+            let answer = server
                 .gate
                 .call(kind, &name, Some(FOR_EVER), effect, refuse)
-                .await
+                .await?;
+            Ok(server.transfer(kind, &request, answer).await)
         })
     }
 }

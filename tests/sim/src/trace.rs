@@ -88,7 +88,7 @@ impl Trace {
     }
 }
 
-/// The result of a trace.
+/// The hash of a run, and the violations that were found in it.
 #[derive(Clone, Debug, Default)]
 pub struct TraceResult {
     /// The hash of all lines, which is equal for equal runs.

@@ -3,15 +3,17 @@
 use crate::bucket::{Bucket, Content};
 use crate::bugs::Bug;
 use crate::check::Checker;
+use crate::check::KUSTOMIZATIONS;
 use crate::clock::SimClock;
 use crate::environments::Environments;
 use crate::fleet::{APP, FLEET, FLUX};
 use crate::gate::Gate;
 use crate::git::Host;
 use crate::keys::Manager;
-use crate::lambda::{self, End};
+use crate::lambda::{self, End, Limits};
 use crate::leases::Leases;
 use crate::log;
+use crate::poller::Poller;
 use crate::queue::{Message, Sqs};
 use crate::rng::Rng;
 use crate::servers::{ApiServer, SimClusters};
@@ -30,8 +32,8 @@ use lambda_runtime::LambdaEvent;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -45,11 +47,26 @@ const WEBHOOK_SECRET: &str = "canary-5e1f7a90c3-webhook";
 const RECONCILE_LIMIT: Duration = Duration::from_secs(120);
 const DRIFT_LIMIT: Duration = Duration::from_secs(55);
 const WEBHOOK_LIMIT: Duration = Duration::from_secs(10);
+/// `ReconcileMemory` of infra/template.yaml.
+const RECONCILE_MEMORY: u64 = 1_024 << 20;
+/// `IsolatedMemory` of infra/template.yaml.
+const ISOLATED_MEMORY: u64 = 3_008 << 20;
+/// `SweepMemory` of infra/template.yaml.
+const DRIFT_MEMORY: u64 = 1_024 << 20;
+/// `MemorySize` of the webhook function in infra/template.yaml.
+const WEBHOOK_MEMORY: u64 = 128 << 20;
+
+/// The namespace of the ConfigMap that the commits of [`FLEET`] give to each hub but [`HUB`].
+pub const EDGE: &str = "edge";
+
 /// The parameters of a world.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The seed of all random numbers.
     pub seed: u64,
+    /// The number of hubs. [`HUB`] has all objects of the fleet, and each other one the ConfigMap of
+    /// [`EDGE`].
+    pub hubs: usize,
     /// The number of remote clusters.
     pub remotes: usize,
     /// The number of invocations of the reconcile function that run at the same time.
@@ -60,6 +77,8 @@ pub struct Setup {
     pub skew: u64,
     /// The number of messages, of 10,000, that are delivered two times.
     pub duplicates: u32,
+    /// The number of invocations, of 10,000, after which Lambda ends the environment.
+    pub recycled: u32,
     /// The simulated time that has passed before this world.
     pub begin: Duration,
     /// The planted bug, if any.
@@ -101,14 +120,16 @@ pub struct World {
     pub host: Arc<Host>,
     /// The secret manager of the installation.
     pub keys: Arc<Manager>,
-    /// The API servers by name.
+    /// The API servers of [`HUB`] and of its remote clusters by name.
     pub servers: BTreeMap<String, Arc<ApiServer>>,
+    /// The API servers of the other hubs by name.
+    pub other_hubs: BTreeMap<String, Arc<ApiServer>>,
     clusters: Arc<SimClusters>,
     clock: SimClock,
     setup: Setup,
     rng: Mutex<Rng>,
     invocations: AtomicU64,
-    running: AtomicUsize,
+    poller: Mutex<Poller>,
     leases: Arc<Leases>,
     environments: Environments,
     billed: Mutex<BTreeMap<&'static str, (u64, Duration)>>,
@@ -161,21 +182,20 @@ impl World {
         let checker = Arc::<Checker>::default();
         let names = (0..setup.remotes).map(|at| format!("remote-{at}"));
         let names: Vec<String> = [HUB.to_owned()].into_iter().chain(names).collect();
-        let mut servers = BTreeMap::new();
-        for name in &names {
-            let (hub, remote) = prepared();
+        let server = |name: &str, content: &Server| {
+            let clock = Arc::new(clock.clone());
+            let (gate, checker) = (gate.clone(), checker.clone());
+            let server = ApiServer::new(name, content, clock, gate, checker, setup.bug);
+            (name.to_owned(), Arc::new(server))
+        };
+        let (hub, remote) = prepared();
+        let servers = names.iter().map(|name| {
             let base = if name == HUB { hub } else { remote };
-            let content = from.map_or(base, |from| &from.servers[name]);
-            let server = ApiServer::new(
-                name,
-                content,
-                Arc::new(clock.clone()),
-                gate.clone(),
-                checker.clone(),
-                setup.bug,
-            );
-            servers.insert(name.clone(), Arc::new(server));
-        }
+            server(name, from.map_or(base, |from| &from.servers[name]))
+        });
+        let servers: BTreeMap<_, _> = servers.collect();
+        let other_hubs = (1..setup.hubs).map(|at| server(&format!("hub-{at}"), hub));
+        let other_hubs: BTreeMap<_, _> = other_hubs.collect();
         checker.set_servers(&servers);
         let content = from.map(|from| from.bucket.clone()).unwrap_or_default();
         let keys = Arc::new(Manager::new(gate.clone()));
@@ -187,7 +207,7 @@ impl World {
             clock.clone(),
             setup.bug,
         );
-        let environments = Environments::new(rng(5), setup.skew);
+        let environments = Environments::new(rng(5), setup.skew, setup.recycled);
         let sqs = Sqs::new(gate.clone(), rng(3), setup.duplicates, CANARY, setup.bug);
         let world_rng = rng(4);
         let world = Arc::new(Self {
@@ -195,7 +215,11 @@ impl World {
             bucket: Arc::new(bucket),
             host: Arc::new(Host::new(gate.clone(), setup.bug)),
             clusters: Arc::new(SimClusters {
-                servers: servers.clone(),
+                servers: servers
+                    .clone()
+                    .into_iter()
+                    .chain(other_hubs.clone())
+                    .collect(),
                 bug: setup.bug,
             }),
             rng: Mutex::new(world_rng),
@@ -204,10 +228,11 @@ impl World {
             checker,
             keys,
             servers,
+            other_hubs,
             clock,
+            poller: Mutex::new(Poller::new(setup.concurrency)),
             setup,
             invocations: AtomicU64::new(0),
-            running: AtomicUsize::new(0),
             leases,
             environments,
             billed: Mutex::default(),
@@ -240,21 +265,40 @@ impl World {
                 "the Secret was not created"
             );
         }
-        let settings = Settings {
-            name: HUB.to_owned(),
-            ..Settings::default()
-        };
-        hub::register(&self.ports(0), &settings)
-            .await
-            .expect("the hub is registered");
+        for (name, server) in &self.other_hubs {
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": EDGE}});
+            server.create("/api/v1/namespaces", &namespace);
+            let root = json!({"spec": {"path": format!("./{EDGE}")}});
+            let path = format!("{KUSTOMIZATIONS}/{FLUX}");
+            assert!(server.merge(&path, &root), "{name} has no root");
+        }
+        for name in [HUB]
+            .into_iter()
+            .chain(self.other_hubs.keys().map(String::as_str))
+        {
+            let settings = Settings {
+                name: name.to_owned(),
+                ..Settings::default()
+            };
+            hub::register(&self.ports(0), &settings)
+                .await
+                .expect("the hub is registered");
+        }
     }
 
     /// Sets the secrets; `turn` makes the token of each rotation different.
     pub fn set_keys(&self, turn: u64) {
         let token = format!("{CANARY}-{turn}");
-        let kubeconfig = embedded::kubeconfig(&self.hub().url, None, &token);
-        self.keys
-            .set(&format!("hubs/{HUB}"), Secret::new(kubeconfig));
+        for (name, server) in [(HUB, self.hub())].into_iter().chain(
+            self.other_hubs
+                .iter()
+                .map(|(name, server)| (name.as_str(), server)),
+        ) {
+            let kubeconfig = embedded::kubeconfig(&server.url, None, &token);
+            self.keys
+                .set(&format!("hubs/{name}"), Secret::new(kubeconfig));
+        }
         self.keys.set(SECRET, Secret::new(WEBHOOK_SECRET));
     }
 
@@ -294,6 +338,10 @@ impl World {
         }
     }
 
+    fn poller(&self) -> MutexGuard<'_, Poller> {
+        self.poller.lock().expect("the poller")
+    }
+
     fn number(&self) -> u64 {
         self.invocations.fetch_add(1, Ordering::Relaxed)
     }
@@ -301,14 +349,24 @@ impl World {
     /// Takes messages and runs their steps, as Lambda's poller does.
     pub async fn poll(self: Arc<Self>) {
         loop {
-            let free = self.running.load(Ordering::Relaxed) < self.setup.concurrency;
-            let batch = if free { self.sqs.receive() } else { Vec::new() };
+            let free_at = self.poller().free_at();
+            let is_free = free_at.is_some_and(|at| at <= Instant::now());
+            let batch = if is_free {
+                self.sqs.receive()
+            } else {
+                Vec::new()
+            };
             if !batch.is_empty() {
-                self.running.fetch_add(1, Ordering::Relaxed);
+                self.poller().begin();
                 tokio::spawn(self.clone().reconcile(batch));
                 continue;
             }
-            let next = self.sqs.next().filter(|_| free);
+            // Without a free invocation, the end of one rings the bell.
+            let next = self
+                .sqs
+                .next()
+                .zip(free_at)
+                .map(|(next, free)| next.max(free));
             let later = Instant::now() + Duration::from_secs(3600);
             tokio::select! {
                 biased;
@@ -324,16 +382,16 @@ impl World {
         id: u64,
         function: &'static str,
         depth: u32,
-        limit: Duration,
+        limits: Limits,
         code: impl FnOnce(Ports, lambda_runtime::Context) -> F,
     ) -> End<T> {
         let environment = self.environments.begin(function);
         let ports = environment.ports(self.ports(environment.skew));
-        let deadline = (self.clock.now() + limit).as_millis();
+        let deadline = (self.clock.now() + limits.time).as_millis();
         let mut context = lambda_runtime::Context::default();
         context.deadline = u64::try_from(deadline).expect("a time in milliseconds");
         let begin = Instant::now();
-        let end = lambda::invoke(id, function, depth, limit, code(ports, context)).await;
+        let end = lambda::invoke(id, function, depth, limits, code(ports, context)).await;
         {
             let mut billed = self.billed.lock().expect("the bill");
             let (count, time) = billed.entry(function).or_default();
@@ -360,8 +418,18 @@ impl World {
         let code = |ports: Ports, context| async move {
             reconcile::handle(&ports, LambdaEvent::new(event, context)).await
         };
-        let end = self.invoke(id, "reconcile", depth, RECONCILE_LIMIT, code);
-        let result = match end.await {
+        let is_isolated = batch.iter().any(Message::is_isolated);
+        let limits = Limits {
+            time: RECONCILE_LIMIT,
+            memory: if is_isolated {
+                ISOLATED_MEMORY
+            } else {
+                RECONCILE_MEMORY
+            },
+        };
+        let end = self.invoke(id, "reconcile", depth, limits, code).await;
+        self.poller().end(matches!(end, End::Done(Ok(_))));
+        let result = match end {
             End::Done(Ok(response)) => {
                 let failed = response.batch_item_failures.into_iter();
                 let failed: BTreeSet<String> = failed.map(|one| one.item_identifier).collect();
@@ -382,7 +450,6 @@ impl World {
             End::TimedOut => "times out".to_owned(),
         };
         self.trace.line(&format!("reconcile{id} {result}"));
-        self.running.fetch_sub(1, Ordering::Relaxed);
         self.sqs.bell.notify_one();
     }
 
@@ -399,18 +466,32 @@ impl World {
     async fn drift(self: Arc<Self>) {
         let event = json!({"source": "aws.scheduler", "detail-type": "Scheduled Event"});
         self.run_drift("the timer", event).await;
-        for (hub, after) in self.sqs.take_sweeps() {
-            tokio::spawn(self.clone().sweep(hub, after));
+        let mut sweeps = self.sqs.take_sweeps();
+        if let Some(bug @ (Bug::SweepsInOneBatch | Bug::SendsAtTheEnd)) = self.setup.bug {
+            sweeps.sort();
+            if bug == Bug::SweepsInOneBatch {
+                sweeps.reverse();
+            }
+            let (hubs, after): (Vec<_>, Vec<_>) = sweeps.into_iter().unzip();
+            let after = after.into_iter().max().unwrap_or_default();
+            tokio::spawn(self.sweep(hubs, after));
+            return;
+        }
+        for (hub, after) in sweeps {
+            tokio::spawn(self.clone().sweep(vec![hub], after));
         }
     }
 
-    /// Runs an invocation for a message of the sweep queue.
-    async fn sweep(self: Arc<Self>, hub: String, after: Duration) {
+    /// Runs an invocation for messages of the sweep queue.
+    async fn sweep(self: Arc<Self>, hubs: Vec<String>, after: Duration) {
         tokio::time::sleep(after).await;
-        let body = serde_json::to_string(&SweepRequest { sweep: hub.clone() });
-        let message = Message::of_sweep(body.expect("a request is JSON"));
-        let event = sqs_event("arn:aws:sqs:eu-west-1:1:driftless-sweeps", &[message]);
-        self.run_drift(&hub, event).await;
+        let message = |hub: &String| {
+            let body = serde_json::to_string(&SweepRequest { sweep: hub.clone() });
+            Message::of_sweep(body.expect("a request is JSON"))
+        };
+        let messages: Vec<Message> = hubs.iter().map(message).collect();
+        let event = sqs_event("arn:aws:sqs:eu-west-1:1:driftless-sweeps", &messages);
+        self.run_drift(&hubs.join(", "), event).await;
     }
 
     async fn run_drift(&self, cause: &str, event: Value) {
@@ -419,8 +500,15 @@ impl World {
         let code = |ports: Ports, context| async move {
             drift::handle(&ports, LambdaEvent::new(event, context)).await
         };
-        let result = match self.invoke(id, "drift", 0, DRIFT_LIMIT, code).await {
-            End::Done(Ok(answer)) => format!("ends: {answer}"),
+        let limits = Limits {
+            time: DRIFT_LIMIT,
+            memory: DRIFT_MEMORY,
+        };
+        let result = match self.invoke(id, "drift", 0, limits, code).await {
+            End::Done(Ok(answer)) => {
+                self.sqs.release(id);
+                format!("ends: {answer}")
+            }
             End::Done(Err(error)) => format!("fails: {error}"),
             End::Killed => "is killed".to_owned(),
             End::TimedOut => "times out".to_owned(),
@@ -454,8 +542,11 @@ impl World {
             .body(lambda_http::Body::from(body))
             .expect("a request");
         let code = |ports: Ports, _| async move { webhook::handle(&ports, request).await };
-        let end = self.invoke(id, "webhook", 0, WEBHOOK_LIMIT, code);
-        let result = match end.await {
+        let limits = Limits {
+            time: WEBHOOK_LIMIT,
+            memory: WEBHOOK_MEMORY,
+        };
+        let result = match self.invoke(id, "webhook", 0, limits, code).await {
             End::Done(Ok(response)) => {
                 let answer: Value = serde_json::from_slice(response.body()).expect("JSON");
                 let expected = answer["queued"].as_array().map_or(0, Vec::len);
@@ -485,7 +576,7 @@ impl World {
                 found.push(format!("the blob {key} contains the canary"));
             }
         }
-        for (name, server) in &self.servers {
+        for (name, server) in self.servers.iter().chain(&self.other_hubs) {
             let paths = [
                 crate::check::KUSTOMIZATIONS,
                 crate::check::SOURCES,

@@ -10,13 +10,14 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioExecutor;
-use kube::client::ConfigExt;
 use kube::client::middleware::AuthLayer;
+use kube::client::{Body, ConfigExt};
 use kube::config::AuthInfo;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::time::Duration;
 use tower::ServiceBuilder;
+use tower_http::decompression::Decompression;
 
 /// The time limit for connecting. It is short, so that an unreachable cluster delays nothing else.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -137,7 +138,20 @@ pub fn assemble(
         .layer(config.extra_headers_layer()?)
         .map_err(tower::BoxError::from)
         .service(Client::builder(TokioExecutor::new()).build(connector));
-    Ok(kube::Client::new(service, "default"))
+    Ok(client_of(service))
+}
+
+/// Returns kube's client of an HTTP service. It asks for compressed answers, as client-go does: API
+/// servers compress those above 128 KiB. Limits of answers count the bytes after decompression.
+pub fn client_of<S, B>(service: S) -> kube::Client
+where
+    S: tower::Service<http::Request<Body>, Response = http::Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<tower::BoxError>,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<tower::BoxError> + Send,
+{
+    kube::Client::new(Decompression::new(service), "default")
 }
 
 fn sensitive(text: String) -> Option<HeaderValue> {

@@ -192,9 +192,9 @@ impl KubeCluster {
         S::Future: Send + 'static,
         S::Error: Into<tower::BoxError>,
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-        B::Error: Into<tower::BoxError>,
+        B::Error: Into<tower::BoxError> + Send,
     {
-        let client = kube::Client::new(service, "default");
+        let client = connect::client_of(service);
         Self::new(Arc::new(Server::new(client, name)), user)
     }
 

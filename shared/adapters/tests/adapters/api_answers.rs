@@ -3,11 +3,14 @@
 use driftless_adapters::cluster::KubeCluster;
 use driftless_core::ports::{Apply, Change, Cluster, ErrorKind, Patch, Resource};
 use driftless_manifest::{Gvk, Object};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,6 +22,8 @@ type Answer = Response<Full<bytes::Bytes>>;
 struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// The `Accept-Encoding` of each request.
+    encodings: Arc<Mutex<Vec<String>>>,
 }
 
 impl Script {
@@ -33,6 +38,9 @@ impl Script {
         let service = tower::service_fn(move |request: Request<Body>| {
             let line = format!("{} {}", request.method(), request.uri());
             script.asked.lock().unwrap().push(line);
+            let accepted = request.headers().get("accept-encoding");
+            let accepted = accepted.map_or("", |value| value.to_str().unwrap());
+            script.encodings.lock().unwrap().push(accepted.to_owned());
             let answer = script.answers.lock().unwrap().pop_front();
             async move { answer.ok_or_else(|| std::io::Error::other("connection reset by peer")) }
         });
@@ -81,6 +89,21 @@ fn page(names: &[&str], next: &str) -> Answer {
         200,
         &json!({"kind": "PodList", "metadata": {"continue": next}, "items": items}),
     )
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_may_be_compressed() {
+    let names: Vec<String> = (0..5_000).map(|at| format!("p-{at}")).collect();
+    let items: Vec<Value> = names.iter().map(|name| pod(name)).collect();
+    let list = json!({"kind": "PodList", "metadata": {}, "items": items}).to_string();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(list.as_bytes()).unwrap();
+    let body = Full::new(bytes::Bytes::from(encoder.finish().unwrap()));
+    let compressed = with(Response::new(body), "content-encoding", "gzip");
+    let script = Script::new([compressed]);
+    let pods = script.cluster().list(&pods(), "a", "").await.unwrap();
+    assert_eq!(pods.len(), names.len());
+    assert_eq!(*script.encodings.lock().unwrap(), ["gzip"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ pub(crate) fn settle(state: &mut State, clock: &Clock) -> usize {
         let step = empty_namespaces(state, clock) + collect(state, clock);
         touched += step;
         if step == 0 {
-            state.store.settled();
+            state.store.mark_settled();
         }
     }
     touched

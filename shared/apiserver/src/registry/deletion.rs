@@ -10,7 +10,7 @@ use crate::store::Name;
 use crate::store::state::State;
 use crate::values::set;
 
-/// The options of a delete.
+/// The `DeleteOptions` of a request, from its body or its query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub dry_run: bool,

@@ -13,7 +13,7 @@ use crate::values::{join, text};
 pub struct Custom {
     /// The definition's names.
     pub names: Value,
-    /// The kind of lists.
+    /// `spec.names.listKind`, or the kind with the suffix `List`.
     pub list_kind: String,
     /// Paths that field selectors may name.
     pub selectable: Vec<String>,

@@ -80,7 +80,7 @@ impl Store {
     }
 
     /// Records that the controllers have nothing left to do.
-    pub fn settled(&mut self) {
+    pub fn mark_settled(&mut self) {
         self.unsettled = false;
     }
 

@@ -205,7 +205,7 @@ type Live = BTreeMap<Place, Object>;
 /// The accounts that claim each object, joined by "and".
 type Names = BTreeMap<Place, String>;
 
-/// The result of one account.
+/// The objects and the failure of one ServiceAccount, for the prune that follows.
 struct AccountResult {
     /// The objects that it must have: they stay, even if not all of them could be written.
     desired: Vec<Place>,

@@ -43,7 +43,7 @@ fn status(object: &Object, field: &str) -> i64 {
 }
 
 /// Returns `Word: have/want` if `have` is less than `want`.
-fn fewer(word: &str, have: i64, want: i64) -> Option<Assessment> {
+fn assess_missing(word: &str, have: i64, want: i64) -> Option<Assessment> {
     (want > have).then(|| Assessment::in_progress(format!("{word}: {have}/{want}")))
 }
 
@@ -68,17 +68,21 @@ fn stateful_set(object: &Object) -> Assessment {
         &["spec", "updateStrategy", "rollingUpdate", "partition"],
         -1,
     );
-    fewer("Replicas", have, want)
-        .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
+    assess_missing("Replicas", have, want)
+        .or_else(|| assess_missing("Ready", status(object, "readyReplicas"), want))
         .or_else(|| assess_surplus(have, want))
         .or_else(|| {
             (partition != -1).then(|| {
-                fewer("updated", updated, want.saturating_sub(partition)).unwrap_or_else(|| {
-                    Assessment::current(format!("Partition rollout complete. updated: {updated}"))
-                })
+                assess_missing("updated", updated, want.saturating_sub(partition)).unwrap_or_else(
+                    || {
+                        Assessment::current(format!(
+                            "Partition rollout complete. updated: {updated}"
+                        ))
+                    },
+                )
             })
         })
-        .or_else(|| fewer("current", status(object, "currentReplicas"), want))
+        .or_else(|| assess_missing("current", status(object, "currentReplicas"), want))
         .or_else(|| {
             let revision = |field| text_or(object, &["status", field], "");
             (revision("currentRevision") != revision("updateRevision"))
@@ -111,11 +115,11 @@ fn deployment(object: &Object) -> Result<Assessment, HealthError> {
     let want = spec(object, "replicas", 1);
     let have = status(object, "replicas");
     let updated = status(object, "updatedReplicas");
-    Ok(fewer("Replicas", have, want)
-        .or_else(|| fewer("Updated", updated, want))
+    Ok(assess_missing("Replicas", have, want)
+        .or_else(|| assess_missing("Updated", updated, want))
         .or_else(|| assess_surplus(have, want))
-        .or_else(|| fewer("Available", status(object, "availableReplicas"), updated))
-        .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
+        .or_else(|| assess_missing("Available", status(object, "availableReplicas"), updated))
+        .or_else(|| assess_missing("Ready", status(object, "readyReplicas"), want))
         .or_else(|| (!progressing).then(|| Assessment::in_progress("ReplicaSet not Available")))
         .or_else(|| (!available).then(|| Assessment::in_progress("Deployment not Available")))
         .unwrap_or_else(|| {
@@ -135,9 +139,9 @@ fn replica_set(object: &Object) -> Result<Assessment, HealthError> {
     let want = spec(object, "replicas", 1);
     let have = status(object, "replicas");
     Ok(
-        fewer("Labelled", status(object, "fullyLabeledReplicas"), want)
-            .or_else(|| fewer("Available", status(object, "availableReplicas"), want))
-            .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
+        assess_missing("Labelled", status(object, "fullyLabeledReplicas"), want)
+            .or_else(|| assess_missing("Available", status(object, "availableReplicas"), want))
+            .or_else(|| assess_missing("Ready", status(object, "readyReplicas"), want))
             .or_else(|| assess_surplus(have, want))
             .unwrap_or_else(|| {
                 Assessment::current(format!("ReplicaSet is available. Replicas: {have}"))
@@ -162,10 +166,10 @@ fn daemon_set(object: &Object) -> Result<Assessment, HealthError> {
         ));
     }
     Ok(
-        fewer("Current", status(object, "currentNumberScheduled"), want)
-            .or_else(|| fewer("Updated", status(object, "updatedNumberScheduled"), want))
-            .or_else(|| fewer("Available", status(object, "numberAvailable"), want))
-            .or_else(|| fewer("Ready", status(object, "numberReady"), want))
+        assess_missing("Current", status(object, "currentNumberScheduled"), want)
+            .or_else(|| assess_missing("Updated", status(object, "updatedNumberScheduled"), want))
+            .or_else(|| assess_missing("Available", status(object, "numberAvailable"), want))
+            .or_else(|| assess_missing("Ready", status(object, "numberReady"), want))
             .unwrap_or_else(|| {
                 Assessment::current(format!(
                     "All replicas scheduled as expected. Replicas: {want}"

@@ -33,7 +33,7 @@ use std::time::Duration;
 /// The message of an attempt that has not found the source of its chart.
 const NO_SOURCE: &str = "the source of the chart was not read";
 
-/// The end of an attempt.
+/// The way in which one attempt of an action ended.
 #[derive(Debug)]
 pub enum AttemptEnd {
     /// The action waits for this; it continues in a later step.

@@ -8,7 +8,7 @@ use super::memory::ChartFacts;
 use crate::flux::{ConditionStatus, HelmRelease, READY, ReleaseAction, Snapshot, reason};
 use driftless_helm::record::{Release, Status};
 
-/// The result of an action.
+/// The records and the failure of a Helm action, from which the status is written.
 #[derive(Clone, Copy, Debug)]
 pub struct ActionResult<'r> {
     /// The action that has run.

@@ -17,7 +17,7 @@ use driftless_manifest::ObjectId;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The error of a phase.
+/// The reason why a phase of a Helm action did not end.
 #[derive(Debug)]
 pub enum PhaseError {
     /// The phase failed, and with it the release.

@@ -163,11 +163,11 @@ pub fn failures_are_stale(release: &HelmRelease, desired: &Desired<'_>) -> Optio
 pub enum Target {
     /// The namespace of the records.
     StorageNamespace,
-    /// The namespace of the release.
+    /// `spec.targetNamespace`, or the namespace of the HelmRelease.
     ReleaseNamespace,
-    /// The name of the release.
+    /// `spec.releaseName`, or the name that Flux composes.
     ReleaseName,
-    /// The name of the chart.
+    /// `name` of Chart.yaml.
     ChartName,
 }
 

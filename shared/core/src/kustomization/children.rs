@@ -20,7 +20,8 @@ struct Child {
     /// The Kustomization that would delete it; `None` if a release would, which sets no owner
     /// labels.
     owner: Option<ObjectRef>,
-    /// The index in [`IndirectDeletions::children`] of the child through which the prune reaches it.
+    /// The index in [`IndirectDeletions::children`] of the child through which the prune reaches
+    /// it.
     top: usize,
 }
 

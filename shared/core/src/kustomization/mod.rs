@@ -172,18 +172,17 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     let built = remote::build(context, tree, &owner, inputs).await?;
     let since = progress.health_since(context, &artifact);
     let prune = apply_and_prune(context, progress, &target, &artifact, built).await?;
-    progress.memory.inputs = digest;
+    match prune {
+        PruneState::Finished | PruneState::Waiting(_) => progress.memory.inputs = digest,
+        // The next step prunes, whatever its cause: one that finds no changed file, or that only
+        // awaits the health, would not.
+        PruneState::Terminating | PruneState::Unfinished(_) => progress.memory.inputs.clear(),
+    }
     progress.memory.artifact.clone_from(&artifact.digest);
     let end = check_health(context, progress, &target, since).await?;
     Ok(match end {
         RunEnd::Ready { is_checked, .. } => RunEnd::Ready { is_checked, prune },
-        waiting => {
-            if let PruneState::Unfinished(_) = prune {
-                // The next step prunes; a step that only awaits the health would not.
-                progress.memory.wait = None;
-            }
-            waiting
-        }
+        waiting => waiting,
     })
 }
 

@@ -48,7 +48,7 @@ pub struct Record {
     pub(super) is_awaited: bool,
     /// The number of times in a row that the object was requeued with the same summary.
     hops: u32,
-    /// A digest of that summary.
+    /// The SHA-256 of the summary that the last event reported, so that it is not repeated.
     #[serde(rename = "said")]
     summary_digest: String,
     /// The number of steps in a row that failed, or waited for something that may never end.

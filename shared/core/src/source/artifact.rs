@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The bytes from which a digest would delay other steps: it takes about a millisecond.
 const ASYNC_DIGEST_BYTES: u64 = 1 << 20;
 
-/// The kind of an artifact.
+/// The format of the bytes of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArtifactKind {
     /// The packed files of a source.

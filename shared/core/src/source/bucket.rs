@@ -18,7 +18,6 @@ use std::time::Duration;
 /// The time in which a step may start requests: a function has two minutes, and the last request
 /// must end in them.
 const MAX_TIME: Duration = Duration::from_secs(60);
-/// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum number of objects whose ETags are stored in the memory.

@@ -16,7 +16,7 @@ use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
-/// A file of a chart.
+/// A file with its path, as templates see it in `.Files`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartFile {
     /// The path relative to the chart's directory.

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
-/// The `chart` of a record.
+/// The chart as the Secret of a release stores it (Helm's JSON).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedChart {
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for RecordedMetadata {
     }
 }
 
-/// A file in a record.
+/// A file of the stored chart, with its content in base64.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedFile {

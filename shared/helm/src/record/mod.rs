@@ -119,7 +119,7 @@ pub struct Info {
     pub rest: Table,
 }
 
-/// A hook in a record.
+/// A hook with its events and its last run, as Helm stores it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedHook {

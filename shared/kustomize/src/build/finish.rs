@@ -158,7 +158,7 @@ fn document(
 
 /// Checks whether kustomize uses an annotation only internally and removes it from its output.
 fn is_internal(key: &str) -> bool {
-    const INTERNAL_ANNOTATIONS: [&str; 12] = [
+    const INTERNAL_ANNOTATIONS: [&str; 16] = [
         "previousKinds",
         "previousNames",
         "prefixes",
@@ -171,8 +171,6 @@ fn is_internal(key: &str) -> bool {
         "needsHashSuffix",
         "path",
         "index",
-    ];
-    const MORE: [&str; 4] = [
         "helm-generated",
         "seqindent",
         "id",
@@ -184,7 +182,7 @@ fn is_internal(key: &str) -> bool {
         "config.k8s.io/id",
     ];
     match key.strip_prefix("internal.config.kubernetes.io/") {
-        Some(name) => INTERNAL_ANNOTATIONS.contains(&name) || MORE.contains(&name),
+        Some(name) => INTERNAL_ANNOTATIONS.contains(&name),
         None => LEGACY.contains(&key),
     }
 }

@@ -45,7 +45,7 @@ pub(crate) enum Style {
     Plain,
     /// With double quotes, or as a literal block.
     Quoted,
-    /// With single quotes.
+    /// Written in single quotes.
     SingleQuoted,
     /// As a folded block.
     Folded,

@@ -60,7 +60,7 @@ enum State {
 pub(crate) struct Parser<'t> {
     scanner: Scanner<'t>,
     state: State,
-    /// The states to return to.
+    /// The states of the enclosing collections, innermost last.
     states: Vec<State>,
     /// The handles of `%TAG` with their prefixes.
     tags: HashMap<&'t str, String>,

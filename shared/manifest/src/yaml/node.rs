@@ -74,7 +74,7 @@ pub enum NodeKind {
     Map(Vec<(Node, Node)>),
 }
 
-/// The style of a scalar.
+/// The way in which a scalar is written, which decides its type and its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScalarStyle {
     /// A plain scalar: `text`.

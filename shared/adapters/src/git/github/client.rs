@@ -44,7 +44,7 @@ pub struct ApiResponse {
     pub body: Bytes,
 }
 
-/// A request to the API.
+/// A request to GitHub's REST API, before its headers of version and trace are added.
 pub struct ApiRequest {
     /// The HTTP method.
     pub method: Method,

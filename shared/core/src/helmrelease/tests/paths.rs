@@ -19,13 +19,13 @@ use std::collections::BTreeMap;
 /// The result of the next action in a script.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ScriptedResult {
-    Well,
+    Success,
     /// The action fails after it wrote its record.
-    Wrong(&'static str),
+    FailsAfterRecord(&'static str),
     /// The action fails before it wrote anything.
-    Nowhere(&'static str),
+    FailsBeforeRecord(&'static str),
 }
-use ScriptedResult::{Nowhere, Well, Wrong};
+use ScriptedResult::{FailsAfterRecord, FailsBeforeRecord, Success};
 
 struct World {
     release: HelmRelease,
@@ -55,7 +55,7 @@ impl World {
     /// Creates a world with an installed release.
     fn installed(spec: &Value, script: &[ScriptedResult]) -> Self {
         let mut world = World::new(spec, script);
-        world.script.push(Well);
+        world.script.push(Success);
         world.attempt();
         world.log.clear();
         world
@@ -135,14 +135,14 @@ impl World {
     /// Changes the storage like Helm would.
     fn run(&mut self, action: &Action) -> (Vec<Release>, Option<&'static str>) {
         let goes = match action {
-            Action::Unlock | Action::CorrectDrift => Well,
-            _ => self.script.pop().unwrap_or(Well),
+            Action::Unlock | Action::CorrectDrift => Success,
+            _ => self.script.pop().unwrap_or(Success),
         };
         let error = match goes {
-            Well => None,
-            Wrong(error) | Nowhere(error) => Some(error),
+            Success => None,
+            FailsAfterRecord(error) | FailsBeforeRecord(error) => Some(error),
         };
-        if matches!(goes, Nowhere(_)) {
+        if matches!(goes, FailsBeforeRecord(_)) {
             return (Vec::new(), error);
         }
         let status = if error.is_some() {
@@ -264,7 +264,7 @@ fn retries(action: &str, retries: i64) -> Value {
 
 #[test]
 fn an_install() {
-    let mut world = World::new(&json!({}), &[Well]);
+    let mut world = World::new(&json!({}), &[Success]);
     assert_eq!(world.attempt(), Pause::Done);
     world.expect("install |", "v1 deployed install", "True InstallSucceeded");
     assert_eq!(
@@ -285,7 +285,7 @@ fn an_install() {
 fn a_failed_install_without_retries_stalls() {
     let mut world = World::new(
         &json!({}),
-        &[Wrong("timed out waiting for the condition\n")],
+        &[FailsAfterRecord("timed out waiting for the condition\n")],
     );
     let stalled = "Failed to install after 1 attempt(s)";
     assert_eq!(
@@ -317,7 +317,13 @@ fn a_failed_install_without_retries_stalls() {
 fn a_failed_install_is_uninstalled_and_tried_again() {
     let mut world = World::new(
         &retries("install", 1),
-        &[Wrong("boom"), Well, Wrong("boom"), Well, Well],
+        &[
+            FailsAfterRecord("boom"),
+            Success,
+            FailsAfterRecord("boom"),
+            Success,
+            Success,
+        ],
     );
     assert_eq!(world.attempt(), Pause::Again);
     world.expect(
@@ -339,7 +345,15 @@ fn a_failed_install_is_uninstalled_and_tried_again() {
     );
     // The last failure is not remediated by default.
     let spec = json!({"install": {"remediation": {"retries": 1, "remediateLastFailure": true}}});
-    let mut world = World::new(&spec, &[Wrong("boom"), Well, Wrong("boom"), Well]);
+    let mut world = World::new(
+        &spec,
+        &[
+            FailsAfterRecord("boom"),
+            Success,
+            FailsAfterRecord("boom"),
+            Success,
+        ],
+    );
     assert_eq!(world.attempt(), Pause::Again);
     assert!(matches!(world.attempt(), Pause::Stalled(_)));
     assert_eq!(
@@ -360,7 +374,15 @@ fn a_failed_install_is_uninstalled_and_tried_again() {
 fn unlimited_retries() {
     let mut world = World::new(
         &retries("install", -1),
-        &[Wrong("a"), Well, Wrong("b"), Well, Wrong("c"), Well, Well],
+        &[
+            FailsAfterRecord("a"),
+            Success,
+            FailsAfterRecord("b"),
+            Success,
+            FailsAfterRecord("c"),
+            Success,
+            Success,
+        ],
     );
     for _ in 0..3 {
         assert_eq!(world.attempt(), Pause::Again);
@@ -375,7 +397,7 @@ fn unlimited_retries() {
 
 #[test]
 fn an_upgrade() {
-    let mut world = World::installed(&json!({}), &[Well, Well]);
+    let mut world = World::installed(&json!({}), &[Success, Success]);
     world.values = table(json!({"a": 2.0}));
     assert_eq!(world.attempt(), Pause::Done);
     world.expect(
@@ -396,7 +418,13 @@ fn an_upgrade() {
 fn a_failed_upgrade_is_rolled_back_until_the_retries_are_used_up() {
     let mut world = World::installed(
         &retries("upgrade", 1),
-        &[Wrong("boom"), Well, Wrong("boom"), Well, Well],
+        &[
+            FailsAfterRecord("boom"),
+            Success,
+            FailsAfterRecord("boom"),
+            Success,
+            Success,
+        ],
     );
     world.chart_version = "1.1.0";
     assert_eq!(world.attempt(), Pause::Again);
@@ -437,7 +465,7 @@ fn a_failed_upgrade_is_rolled_back_until_the_retries_are_used_up() {
 
 #[test]
 fn a_rollback_target_becomes_the_desired_release() {
-    let mut world = World::installed(&retries("upgrade", 1), &[Wrong("boom"), Well]);
+    let mut world = World::installed(&retries("upgrade", 1), &[FailsAfterRecord("boom"), Success]);
     world.chart_version = "1.1.0";
     assert_eq!(world.attempt(), Pause::Again);
     world.chart_version = "1.0.0";
@@ -456,7 +484,10 @@ fn a_rollback_target_becomes_the_desired_release() {
 #[test]
 fn a_failed_upgrade_is_uninstalled_and_installed_anew() {
     let spec = json!({"upgrade": {"remediation": {"retries": 0, "remediateLastFailure": true, "strategy": "uninstall"}}});
-    let mut world = World::installed(&spec, &[Wrong("field is immutable"), Well, Well]);
+    let mut world = World::installed(
+        &spec,
+        &[FailsAfterRecord("field is immutable"), Success, Success],
+    );
     world.chart_version = "1.1.0";
     assert_eq!(world.attempt(), Pause::Again);
     world.expect(
@@ -475,7 +506,10 @@ fn a_failed_upgrade_is_uninstalled_and_installed_anew() {
 #[test]
 fn impossible_rollbacks() {
     // Nothing good before: it stalls.
-    let mut world = World::new(&retries("upgrade", 1), &[Wrong("boom"), Wrong("boom")]);
+    let mut world = World::new(
+        &retries("upgrade", 1),
+        &[FailsAfterRecord("boom"), FailsAfterRecord("boom")],
+    );
     assert!(matches!(world.attempt(), Pause::Stalled(_)));
     world.chart_version = "1.1.0";
     assert!(matches!(world.attempt(), Pause::Stalled(_)));
@@ -490,7 +524,7 @@ fn impossible_rollbacks() {
         (|world: &mut World| drop(world.storage.remove(&1))) as fn(&mut World),
         |world| world.storage.get_mut(&1).unwrap().manifest.push('x'),
     ] {
-        let script = [Wrong("boom"), Nowhere("busy"), Well];
+        let script = [FailsAfterRecord("boom"), FailsBeforeRecord("busy"), Success];
         let mut world = World::installed(&retries("upgrade", 5), &script);
         world.chart_version = "1.1.0";
         assert_eq!(world.attempt(), Pause::Again);
@@ -504,7 +538,7 @@ fn impossible_rollbacks() {
 fn a_failed_rollback_is_tried_again() {
     let mut world = World::installed(
         &retries("upgrade", 3),
-        &[Wrong("boom"), Wrong("worse"), Well],
+        &[FailsAfterRecord("boom"), FailsAfterRecord("worse"), Success],
     );
     world.chart_version = "1.1.0";
     assert_eq!(world.attempt(), Pause::Again);
@@ -529,7 +563,7 @@ fn tests_that_fail() {
     );
     world.chart_version = "1.1.0";
     // Popped from the end: upgrade, test fails, rollback.
-    world.script = vec![Well, Wrong("pod smoke failed"), Well];
+    world.script = vec![Success, FailsAfterRecord("pod smoke failed"), Success];
     assert_eq!(world.attempt(), Pause::Again);
     world.expect(
         "upgrade test rollback |",
@@ -546,7 +580,7 @@ fn tests_that_fail() {
 #[test]
 fn tests_whose_failure_is_ignored() {
     let spec = json!({"test": {"enable": true, "ignoreFailures": true}});
-    let mut world = World::new(&spec, &[Well, Wrong("no")]);
+    let mut world = World::new(&spec, &[Success, FailsAfterRecord("no")]);
     assert_eq!(world.attempt(), Pause::Done);
     world.expect(
         "install test |",
@@ -564,7 +598,7 @@ fn hooks_and_timeouts_that_fail() {
         "context deadline exceeded",
         "cannot patch \"web\" with kind Service: spec.clusterIP: field is immutable",
     ] {
-        let mut world = World::installed(&json!({}), &[Wrong(error)]);
+        let mut world = World::installed(&json!({}), &[FailsAfterRecord(error)]);
         world.chart_version = "1.1.0";
         assert!(matches!(world.attempt(), Pause::Stalled(_)));
         world.expect(
@@ -581,7 +615,7 @@ fn hooks_and_timeouts_that_fail() {
 
 #[test]
 fn failures_that_leave_nothing_do_not_count() {
-    let mut world = World::new(&json!({}), &[Nowhere("no chart"), Well]);
+    let mut world = World::new(&json!({}), &[FailsBeforeRecord("no chart"), Success]);
     assert_eq!(world.attempt(), Pause::Again);
     world.expect("install |", "", "False InstallFailed");
     assert_eq!(
@@ -603,7 +637,10 @@ fn failures_that_leave_nothing_do_not_count() {
 fn retry_on_failure() {
     let strategy = json!({"name": "RetryOnFailure", "retryInterval": "90s"});
     let spec = json!({"install": {"strategy": strategy}, "upgrade": {"strategy": strategy}});
-    let mut world = World::new(&spec, &[Wrong("boom"), Wrong("boom"), Well]);
+    let mut world = World::new(
+        &spec,
+        &[FailsAfterRecord("boom"), FailsAfterRecord("boom"), Success],
+    );
     let wait = Pause::After(std::time::Duration::from_secs(90));
     assert_eq!(world.attempt(), wait);
     assert_eq!(world.message("Reconciling"), "retrying after 1m30s");
@@ -619,7 +656,7 @@ fn retry_on_failure() {
 
 #[test]
 fn a_pending_release_is_unlocked() {
-    let mut world = World::installed(&json!({}), &[Well]);
+    let mut world = World::installed(&json!({}), &[Success]);
     let mut stale = record(2, Status::PendingUpgrade);
     stale.config.clone_from(&world.values);
     world.storage.insert(2, stale);
@@ -636,7 +673,7 @@ fn a_pending_release_is_unlocked() {
         "Release unlocked from stale 'pending-upgrade' state"
     );
     // One that the history knows.
-    let mut world = World::installed(&json!({}), &[Well]);
+    let mut world = World::installed(&json!({}), &[Success]);
     let mut stale = world.storage[&1].clone();
     stale.info.status = Status::PendingInstall;
     world.release.status.history =
@@ -652,12 +689,12 @@ fn a_pending_release_is_unlocked() {
 
 #[test]
 fn releases_of_other_clients_are_taken_over() {
-    let mut world = World::new(&json!({}), &[Well]);
+    let mut world = World::new(&json!({}), &[Success]);
     world.storage.insert(4, record(4, Status::Deployed));
     assert_eq!(world.attempt(), Pause::Done);
     world.expect("upgrade |", "v5 deployed upgrade", "True UpgradeSucceeded");
     // helm rollback by hand.
-    let mut world = World::installed(&json!({}), &[Well]);
+    let mut world = World::installed(&json!({}), &[Success]);
     world.storage.insert(2, record(2, Status::Deployed));
     assert_eq!(world.attempt(), Pause::Done);
     world.expect("upgrade |", "v3 deployed upgrade", "True UpgradeSucceeded");
@@ -666,14 +703,16 @@ fn releases_of_other_clients_are_taken_over() {
 #[test]
 fn a_missing_release_is_installed_again() {
     // The namespace was deleted, and the records with it.
-    let mut world = World::installed(&json!({}), &[Well]);
+    let mut world = World::installed(&json!({}), &[Success]);
     world.storage.clear();
     assert_eq!(world.attempt(), Pause::Done);
     world.expect("install |", "v1 deployed install", "True InstallSucceeded");
     // helm uninstall --keep-history.
     let mut world = World::installed(
         &json!({}),
-        &[Nowhere("cannot reuse a name that is still in use")],
+        &[FailsBeforeRecord(
+            "cannot reuse a name that is still in use",
+        )],
     );
     let mut gone = world.storage[&1].clone();
     gone.info.status = Status::Uninstalled;
@@ -755,7 +794,7 @@ fn a_forced_release_is_upgraded_once() {
         }
     };
     // In sync: upgraded all the same, once.
-    let mut world = World::installed(&json!({}), &[Well]);
+    let mut world = World::installed(&json!({}), &[Success]);
     force(&mut world);
     assert_eq!(world.attempt(), Pause::Done);
     world.expect(
@@ -766,7 +805,7 @@ fn a_forced_release_is_upgraded_once() {
     assert_eq!(world.attempt(), Pause::Done);
     assert_eq!(world.log.join(" "), "upgrade | |");
     // Out of retries: tried all the same.
-    let mut world = World::installed(&json!({}), &[Wrong("boom"), Well]);
+    let mut world = World::installed(&json!({}), &[FailsAfterRecord("boom"), Success]);
     world.chart_version = "1.1.0";
     assert!(matches!(world.attempt(), Pause::Stalled(_)));
     force(&mut world);

@@ -18,7 +18,7 @@ const KINDS: [&dyn KeyKind; 2] = [&age::Age, &pgp::Pgp];
 /// have no names.
 const PGP_BLOCK: &str = "-----BEGIN PGP PRIVATE KEY BLOCK-----";
 
-/// A kind of key.
+/// A mechanism that decrypts the data keys of SOPS files, such as age or OpenPGP.
 trait KeyKind: Sync {
     /// Returns the suffix of the names of its entries in the Secret of `spec.decryption.secretRef`
     /// (Flux, "Kustomization", decryption).

@@ -72,7 +72,7 @@ pub(super) enum SignatureError {
     #[error("the signature has {0}")]
     TooMuch(&'static str),
     #[error("{0}")]
-    Unproven(String),
+    NotVerified(String),
     #[error("the signature is by '{subject}' of the issuer '{issuer}'")]
     OtherIdentity { subject: String, issuer: String },
     #[error(

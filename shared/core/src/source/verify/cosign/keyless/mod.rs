@@ -145,5 +145,5 @@ fn certificate(layer: &Layer) -> Result<DerCertificate, SignatureError> {
 }
 
 fn refusal(error: sigstore_verify::Error) -> SignatureError {
-    SignatureError::Unproven(shorten(&error.to_string(), MAX_MESSAGE_BYTES))
+    SignatureError::NotVerified(shorten(&error.to_string(), MAX_MESSAGE_BYTES))
 }
