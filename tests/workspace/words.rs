@@ -76,7 +76,7 @@ const PHRASES: &[Phrase] = &[
     phrase(DocOpening, 0, r"^(Where|How|When|Why)\b", VERB),
     phrase(
         DocOpening,
-        8,
+        7,
         "^(As|Of|For|With|Not|From|In|On|By|Until) ",
         VERB,
     ),

@@ -53,8 +53,8 @@ pub fn slices(clusters: usize, bug: Option<Bug>) -> Duration {
     })
 }
 
-/// Lets 31 of 32 hubs hang, and deletes an object of the other one by hand. Returns the time until it exists
-/// again.
+/// Lets 31 of 32 hubs hang, and deletes an object of the other one by hand. Returns the time until
+/// it exists again.
 pub fn hubs(bug: Option<Bug>) -> Duration {
     World::warm_up();
     runtime().block_on(async {

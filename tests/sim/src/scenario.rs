@@ -17,8 +17,8 @@ use tokio::time::Instant;
 pub const SEED: u64 = 500;
 /// The number of messages, of 10,000, that are delivered two times.
 pub const DUPLICATES: u32 = 500;
-/// The number of invocations, of 10,000, after which Lambda ends the environment: about two hours of
-/// the drift function ("every few hours", AWS Lambda Developer Guide, "Understanding the Lambda
+/// The number of invocations, of 10,000, after which Lambda ends the environment: about two hours
+/// of the drift function ("every few hours", AWS Lambda Developer Guide, "Understanding the Lambda
 /// execution environment lifecycle").
 pub const RECYCLED: u32 = 42;
 
@@ -132,7 +132,7 @@ impl Running {
         (text("status"), text("reason"))
     }
 
-    /// Waits until an object of the hub has the content of a commit, and returns the time that took.
+    /// Waits until an object of the hub has the content of a commit. Returns the time that took.
     pub async fn until_applied(&self, object: &str, commit: &str) -> Duration {
         let start = Instant::now();
         let path = format!("{CONFIGS}/{object}");

@@ -191,7 +191,7 @@ fn slices() {
     assert!(longest <= isolation::MAX_DRIFT_TIME, "{longest:?}");
 }
 
-/// A hub, a remote cluster and an API server that do not answer delay nobody else's objects.
+/// Hubs and remote clusters that do not answer do not delay the objects of others.
 #[test]
 fn hubs_that_hang_delay_no_other() {
     let time = isolation::hubs(None);
