@@ -397,6 +397,7 @@ fn with_clouds(settings: Settings) -> (World, Arc<OneCluster>) {
         aws: cloud.clone(),
         azure: cloud.clone(),
         google: cloud.clone(),
+        vault: Arc::new(Offline),
     };
     (world, cloud)
 }

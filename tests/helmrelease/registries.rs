@@ -235,6 +235,7 @@ impl Site {
             aws: clouds.clone(),
             azure: clouds.clone(),
             google: clouds.clone(),
+            vault: Arc::new(Offline),
         };
         let login = |(repository, user, password): &(&str, &'static str, &'static str)| {
             ((*repository).to_owned(), (*user, *password))

@@ -19,7 +19,7 @@ use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
     Impersonation, Inline, Login, PortError, Ports, Queue as _, Request as Work,
-    Result as PortResult, Secret,
+    Result as PortResult, Secret, Vault,
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
@@ -152,6 +152,12 @@ impl Embedded {
     /// Replaces the port to buckets.
     pub fn with_buckets(mut self, buckets: Arc<dyn Buckets>) -> Self {
         self.ports.buckets = buckets;
+        self
+    }
+
+    /// Sets the port to Vault.
+    pub fn with_vault(mut self, vault: Arc<dyn Vault>) -> Self {
+        self.ports.clouds.vault = vault;
         self
     }
 

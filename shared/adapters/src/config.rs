@@ -7,6 +7,7 @@ use crate::cluster::KubeClusters;
 use crate::compute::Threads;
 use crate::git::{GitHub, GitRouter, GitServers, Hosts, LocalGit};
 use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
+use crate::vault::HttpVault;
 use driftless_core::functions;
 use driftless_core::ports::{Clouds, Compute, Ports, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
@@ -175,6 +176,7 @@ fn clouds(aws: AwsLogins) -> Clouds {
         aws: Arc::new(aws),
         azure: Arc::new(AzureLogins::new(hosts.clone())),
         google: Arc::new(GoogleLogins::new(hosts)),
+        vault: Arc::new(HttpVault::default()),
     }
 }
 

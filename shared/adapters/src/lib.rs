@@ -20,3 +20,4 @@ pub mod log;
 pub mod offline;
 mod resolver;
 mod tenant_http;
+pub mod vault;

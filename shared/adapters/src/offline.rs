@@ -6,7 +6,7 @@ use driftless_core::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Bucket, BucketAddress, Buckets, Charts,
     Clouds, ClusterEndpoint, Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity,
     ErrorKind, GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer,
-    RegistryLogin, Result, Token, Validator,
+    RegistryLogin, Result, Secret, Token, Validator, Vault, VaultKey,
 };
 use driftless_core::source::redact;
 use std::sync::Arc;
@@ -66,6 +66,7 @@ impl Offline {
             aws: Arc::new(Self),
             azure: Arc::new(Self),
             google: Arc::new(Self),
+            vault: Arc::new(Self),
         }
     }
 }
@@ -117,6 +118,13 @@ impl Azure for Offline {
         _: Duration,
     ) -> Result<RegistryLogin> {
         refused(&format!("acr://{}", registry.host))
+    }
+}
+
+#[async_trait]
+impl Vault for Offline {
+    async fn decrypt(&self, key: &VaultKey, _: &str, _: &Secret, _: bool) -> Result<Secret> {
+        refused(&redact(&key.address))
     }
 }
 

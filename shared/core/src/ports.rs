@@ -16,7 +16,7 @@ pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, DownloadOutcome, Layer, Manifest, Referrer, Validator};
 pub use clouds::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, EcrRegistry,
-    EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin,
+    EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin, Vault, VaultKey,
     is_google_registry,
 };
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SshKey};

@@ -16,7 +16,7 @@ use crate::ports::{
     Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits,
     Git, GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Layer, Manifest,
     PortError, Ports, Precondition, PutOutcome, Referrer, RegistryLogin, Result, Secret,
-    SecretStore, Token, Validator, Version,
+    SecretStore, Token, Validator, Vault, VaultKey, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -222,6 +222,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
             aws: Arc::new(Absent),
             azure: Arc::new(Absent),
             google: Arc::new(Absent),
+            vault: Arc::new(Absent),
         },
         clock,
         compute: Arc::new(Inline),
@@ -342,6 +343,13 @@ impl Azure for Absent {
         _: &EntraIdentity,
         _: Duration,
     ) -> Result<RegistryLogin> {
+        absent()
+    }
+}
+
+#[async_trait]
+impl Vault for Absent {
+    async fn decrypt(&self, _: &VaultKey, _: &str, _: &Secret, _: bool) -> Result<Secret> {
         absent()
     }
 }

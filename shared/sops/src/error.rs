@@ -43,7 +43,7 @@ pub enum SopsError {
         /// The description of the problem.
         problem: String,
     },
-    /// The file is from an unsupported version of sops.
+    /// The file is from an services version of sops.
     #[error(
         "{file}: sops version {version} is not supported, expected 3.x (re-encrypt the file with a current sops)"
     )]
@@ -53,21 +53,21 @@ pub enum SopsError {
         /// The version in the file.
         version: String,
     },
-    /// The file has the unsupported INI format.
+    /// The file has the services INI format.
     #[error("{file}: SOPS files in INI format are not supported; use dotenv, YAML or JSON")]
     Ini {
         /// The name of the file.
         file: String,
     },
     /// No key opens the file.
-    #[error("{file}: no key opens the file{}", no_key(recipients, unsupported, *groups))]
+    #[error("{file}: no key opens the file{}", no_key(recipients, services, *groups))]
     NoKey {
         /// The name of the file.
         file: String,
         /// The recipients that the file is encrypted for: age recipients, and `PGP FINGERPRINT`.
         recipients: Vec<String>,
-        /// The entries of unsupported key services.
-        unsupported: Vec<String>,
+        /// The entries of key services.
+        services: Vec<String>,
         /// The numbers of key groups that could be opened and that are needed, if there is more
         /// than one group.
         groups: Option<(usize, usize)>,
@@ -108,7 +108,7 @@ pub enum SopsError {
     },
 }
 
-fn no_key(recipients: &[String], unsupported: &[String], groups: Option<(usize, usize)>) -> String {
+fn no_key(recipients: &[String], services: &[String], groups: Option<(usize, usize)>) -> String {
     let mut text = String::new();
     if let Some((opened, needed)) = groups {
         text.push_str(&format!(" ({opened} of {needed} needed key groups opened)"));
@@ -117,10 +117,10 @@ fn no_key(recipients: &[String], unsupported: &[String], groups: Option<(usize, 
         [] => text.push_str("; the file has no age or PGP recipient"),
         some => text.push_str(&format!("; encrypted for {}", some.join(", "))),
     }
-    if !unsupported.is_empty() {
+    if !services.is_empty() {
         text.push_str(&format!(
-            "; the keys of these services are not supported: {}",
-            unsupported.join(", ")
+            "; these key services were not asked, or did not open it: {}",
+            services.join(", ")
         ));
     }
     text

@@ -84,7 +84,8 @@ impl Keyring {
     }
 
     /// Adds a data key that another key service decrypted from a [`MasterKey`].
-    pub fn add_opened(&mut self, key: &MasterKey, data_key: Zeroizing<Vec<u8>>) {
+    pub fn add_opened(&mut self, key: &MasterKey, data_key: &[u8]) {
+        let data_key = Zeroizing::new(data_key.to_vec());
         self.opened.push((key.encrypted.clone(), data_key));
     }
 
@@ -163,12 +164,12 @@ impl Keyring {
 
 fn no_key(metadata: &Metadata, opened: usize, file: &str) -> SopsError {
     let mut recipients = Vec::new();
-    let mut unsupported = Vec::new();
+    let mut services = Vec::new();
     for key in metadata.groups.iter().flatten() {
         match key.service {
             KeyService::Age => recipients.push(key.name.clone()),
             KeyService::Pgp => recipients.push(format!("PGP {}", key.name)),
-            service => unsupported.push(format!("{service} {}", key.name)),
+            service => services.push(format!("{service} {}", key.name)),
         }
     }
     let several = metadata.groups.len() > 1;
@@ -176,7 +177,7 @@ fn no_key(metadata: &Metadata, opened: usize, file: &str) -> SopsError {
     SopsError::NoKey {
         file: file.to_owned(),
         recipients,
-        unsupported,
+        services,
         groups,
     }
 }

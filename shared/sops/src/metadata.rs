@@ -94,6 +94,9 @@ pub struct MasterKey {
     /// The recipient: an age recipient, a fingerprint, an ARN or another name of a key. It is not
     /// authenticated.
     pub name: String,
+    /// The values of the fields that the name is composed of, such as the address, the engine and
+    /// the name of a key of HashiCorp Vault.
+    pub fields: Vec<String>,
     /// The encrypted data key, in the form in which the file has it.
     pub encrypted: String,
 }
@@ -317,10 +320,8 @@ fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, String> {
             if *count > MASTER_KEYS {
                 return Err(format!("more than {MASTER_KEYS} keys"));
             }
-            let parts: Vec<_> = fields
-                .iter()
-                .filter_map(|field| entry.get(field)?.text())
-                .collect();
+            let parts = fields.iter().filter_map(|field| entry.get(field)?.text());
+            let fields: Vec<_> = parts.map(str::to_owned).collect();
             let encrypted = entry.get("enc").and_then(Tree::text).unwrap_or_default();
             if encrypted.is_empty() || encrypted.len() > ENCRYPTED {
                 return Err(format!(
@@ -329,7 +330,8 @@ fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, String> {
             }
             keys.push(MasterKey {
                 service,
-                name: parts.join("/"),
+                name: fields.join("/"),
+                fields,
                 encrypted: encrypted.to_owned(),
             });
         }

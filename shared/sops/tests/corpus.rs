@@ -247,13 +247,13 @@ fn a_data_key_from_another_service_opens_the_file() {
     let entries = master_keys(&bytes, format, "f").expect("keys");
     assert_eq!(entries[0][0].service, KeyService::Age);
     let mut keys = Keyring::new();
-    keys.add_opened(&entries[0][0], vec![7; 32].into());
+    keys.add_opened(&entries[0][0], &[7; 32]);
     assert!(matches!(
         decrypt(&bytes, format, &keys, "f"),
         Err(SopsError::Value { .. })
     ));
     let mut keys = Keyring::new();
-    keys.add_opened(&entries[0][0], vec![7; 31].into());
+    keys.add_opened(&entries[0][0], &[7; 31]);
     assert!(matches!(
         decrypt(&bytes, format, &keys, "f"),
         Err(SopsError::Metadata { .. })
@@ -268,7 +268,7 @@ fn entries_of_other_services_are_named_when_nothing_opens_the_file() {
         decrypt(text.as_bytes(), Format::Yaml, &Keyring::new(), "f.yaml").expect_err("no key");
     assert_eq!(
         error.to_string(),
-        "f.yaml: no key opens the file; encrypted for PGP ABCD; the keys of these services are not supported: AWS KMS arn:aws:kms:eu"
+        "f.yaml: no key opens the file; encrypted for PGP ABCD; these key services were not asked, or did not open it: AWS KMS arn:aws:kms:eu"
     );
 }
 

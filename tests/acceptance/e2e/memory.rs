@@ -1,4 +1,4 @@
-//! The memory of the reconcile function: measures the table of infra/README.md.
+//! The memory of the reconcile and the drift function: measures the tables of infra/README.md.
 
 use crate::world::World;
 use driftless_harness::github::Change;
@@ -81,9 +81,9 @@ fn noise(megabytes: usize, seed: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the peak memory of the reconcile function's processes, in MiB.
-fn peak(world: &World) -> Option<u64> {
-    let peaks = reconcilers(world).filter_map(|process| {
+/// Returns the peak memory of a function's processes, in MiB.
+fn peak(world: &World, function: &str) -> Option<u64> {
+    let peaks = processes(world, function).filter_map(|process| {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let peak = status
             .lines()
@@ -93,9 +93,9 @@ fn peak(world: &World) -> Option<u64> {
     peaks.max().map(|kilobytes| kilobytes >> 10)
 }
 
-fn reconcilers(world: &World) -> impl Iterator<Item = u32> {
+fn processes(world: &World, function: &str) -> impl Iterator<Item = u32> {
     let functions = world.ministack.functions().into_iter();
-    functions.filter_map(|(process, name)| name.contains("Reconcile").then_some(process))
+    functions.filter_map(move |(process, name)| name.contains(function).then_some(process))
 }
 
 /// `cargo test -p driftless-acceptance --release --test e2e -- --ignored memory_of_batches
@@ -161,7 +161,7 @@ fn memory_of_batches() {
                     );
                 }
             }
-            for process in reconcilers(&world) {
+            for process in processes(&world, "Reconcile") {
                 kill(process);
             }
             let mut start = Instant::now();
@@ -177,7 +177,7 @@ fn memory_of_batches() {
             let answer = answer.expect("the function answers");
             assert_eq!(answer["batchItemFailures"], json!([]), "{answer}");
             let took = start.elapsed().as_secs_f64();
-            let peak = peak(&world).expect("a process of the function");
+            let peak = peak(&world, "Reconcile").expect("a process of the function");
             println!("| {} | {batch} | {peak} MiB | {took:.1} s |", row.name);
         }
     }
@@ -199,4 +199,55 @@ fn event(row: &Row, batch: usize) -> Value {
             "messageAttributes": {}, "eventSource": "aws:sqs"})
     };
     json!({"Records": (0..batch).map(record).collect::<Vec<_>>()})
+}
+
+/// The numbers of Kustomizations with 50 objects of 1 KB each.
+const SWEPT: [usize; 2] = [20, 100];
+
+/// `cargo test -p driftless-acceptance --release --test e2e -- --ignored memory_of_sweeps
+/// --nocapture`
+#[test]
+#[ignore = "measures the table of infra/README.md"]
+fn memory_of_sweeps() {
+    let hub = HubSpec {
+        name: "hub",
+        repository: FLEET,
+        branch: "main",
+        path: "./cluster",
+    };
+    let world = World::start(false, &[hub], &[]);
+    println!("| objects | peak, first sweep | peak, after five more |\n| --- | --- | --- |");
+    for count in SWEPT {
+        let names: Vec<String> = (0..count).map(|at| format!("swept-{at}")).collect();
+        let files = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| Change::write(&format!("{name}/all.yaml"), objects(50, at)));
+        let cluster: Vec<String> = names.iter().map(|name| kustomization(name)).collect();
+        let root = Change::write("cluster/all.yaml", cluster.join("---\n"));
+        world.commit(FLEET, &files.chain([root]).collect::<Vec<_>>());
+        world.sweep();
+        let hub = world.cluster("hub");
+        world.within(Duration::from_secs(900), "every object is ready", || {
+            for name in &names {
+                let (status, _, message) = ready(hub, "Kustomization", "flux-system", name);
+                if status != "True" {
+                    return Err(format!("{name}: {message}"));
+                }
+            }
+            Ok(())
+        });
+        for process in processes(&world, "Drift") {
+            kill(process);
+        }
+        let mut peaks = Vec::new();
+        for sweeps in [2, 5] {
+            (0..sweeps).for_each(|_| world.sweep());
+            peaks.push(peak(&world, "Drift").expect("a process of the function"));
+        }
+        println!(
+            "| {count} Kustomizations with 50 objects of 1 KB each | {} MiB | {} MiB |",
+            peaks[0], peaks[1]
+        );
+    }
 }

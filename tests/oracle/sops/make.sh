@@ -3,16 +3,18 @@
 #
 #   make.sh CORPUS
 #
-# Needs sops (go install github.com/getsops/sops/v3/cmd/sops@v3.13.3) and gpg in the PATH. The keys of the corpus were made for it
+# Needs sops (go install github.com/getsops/sops/v3/cmd/sops@v3.13.3), gpg and python3 in the PATH. The keys of the corpus were made for it
 # and protect nothing. Those of OpenPGP were made by gpg 2.2.40 (--quick-generate-key, --quick-add-key, --export-secret-keys --armor);
 # the passphrase of pgp-locked.asc is "secret".
 set -eu
+script=$(realpath "$0")
 cd "$1"
 one=$(sed -n 's/^# public key: //p' one.agekey)
 two=$(sed -n 's/^# public key: //p' two.agekey)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p cases
+cases=cases
 cat one.agekey two.agekey > "$work/keys"
 export SOPS_AGE_KEY_FILE="$work/keys"
 
@@ -35,8 +37,8 @@ make() {
         shift 3
         for line in "$@"; do printf '    %s\n' "$line"; done
     } > "$work/sops.yaml"
-    sops --config "$work/sops.yaml" encrypt "plain/$plain" > "cases/$name.enc.$extension"
-    (cd cases && sops decrypt "$name.enc.$extension" > "$name.plain.$extension")
+    sops --config "$work/sops.yaml" encrypt "plain/$plain" > "$cases/$name.enc.$extension"
+    (cd "$cases" && sops decrypt "$name.enc.$extension" > "$name.plain.$extension")
 }
 
 make secret secret.yaml "age: $one"
@@ -68,3 +70,15 @@ make pgp-dotenv values.env "pgp: $rsa"
 make pgp-binary blob.bin "pgp: $ed25519"
 make pgp-and-age secret.yaml "pgp: $rsa" "age: $two"
 make pgp-groups secret.yaml "shamir_threshold: 2" "key_groups:" "  - age: [$three]" "  - pgp: [$rsa]" "  - pgp: [$ed25519]"
+
+# Files with keys of HashiCorp Vault, each with the same address in it.
+VAULT=http://127.0.0.1:18200
+python3 "$(dirname "$script")/vault.py" 18200 &
+trap 'kill $!; rm -rf "$work"' EXIT
+sleep 1
+export VAULT_TOKEN=corpus
+mkdir -p services
+cases=services
+make vault secret.yaml "hc_vault_transit_uri: $VAULT/v1/sops/transit/keys/first"
+make vault-json data.json "hc_vault_transit_uri: $VAULT/v1/sops/transit/keys/first"
+make vault-and-age secret.yaml "shamir_threshold: 2" "key_groups:" "  - age: [$one]" "  - hc_vault: ['$VAULT/v1/sops/transit/keys/second']"

@@ -104,7 +104,7 @@ pub fn missed_bounds(kustomizations: usize, cost: &Cost) -> Vec<String> {
             "requests to S3",
             cost.bucket(),
             bound(1_440.0, 0.0),
-            bound(8e3, 32e3),
+            bound(14e3, 26e3),
         ),
         ("writes to API servers", cost.of(Kind::ApiWrite), 0, 0),
         (

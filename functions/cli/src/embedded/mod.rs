@@ -14,6 +14,7 @@ use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener, kubeconfig};
 use driftless_adapters::git::DirectoryGit;
 use driftless_adapters::local::LocalSecrets;
+use driftless_adapters::offline::Offline;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::capsule::AccountFailure;
@@ -119,6 +120,7 @@ impl World {
                 aws: described.clone(),
                 azure: described.clone(),
                 google: described.clone(),
+                vault: Arc::new(Offline),
             },
             clock,
             compute: Arc::new(Inline),

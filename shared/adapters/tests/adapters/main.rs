@@ -9,3 +9,4 @@ mod cloud_answers;
 mod embedded;
 mod registry_logins;
 mod s3_answers;
+mod vault;

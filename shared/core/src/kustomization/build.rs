@@ -6,6 +6,7 @@ use crate::flux::{Kustomization, reason};
 use crate::substitute::{self, SubstituteOptions};
 use driftless_kustomize::{ErrorKind, Options, Remote, on_large_stack};
 use driftless_manifest::{FileTree, Fuel, Object, ReadSet, Reader, TreePath};
+use driftless_sops::MasterKey;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +38,8 @@ pub struct BuildResult {
 pub enum BuildStop {
     /// The build must run again with this remote base or file in the tree.
     Needs(Remote),
+    /// The build must run again when key services have decrypted these data keys.
+    NeedsKeys(Vec<MasterKey>),
     /// The build failed.
     Failed(Failure),
 }
@@ -59,7 +62,18 @@ pub fn build(
     inputs: &Inputs,
     remote: bool,
 ) -> Result<BuildResult, BuildStop> {
-    on_large_stack(|| render_and_substitute(tree, kustomization, inputs, remote))
+    let built = on_large_stack(|| render_and_substitute(tree, kustomization, inputs, remote));
+    with_keys(inputs, built)
+}
+
+/// Returns the result of a build, or the data keys that it needs: without them it has read encrypted
+/// files.
+fn with_keys<T>(inputs: &Inputs, built: Result<T, BuildStop>) -> Result<T, BuildStop> {
+    let wanted = inputs.decryptor.as_ref().map(Decryptor::take_wanted);
+    match wanted.unwrap_or_default() {
+        keys if keys.is_empty() || matches!(built, Err(BuildStop::Needs(_))) => built,
+        keys => Err(BuildStop::NeedsKeys(keys)),
+    }
 }
 
 fn render_and_substitute(
@@ -98,11 +112,12 @@ pub fn unset(
         Some(decryptor) => Reader::with_filter(tree, decryptor),
         None => Reader::new(tree),
     };
-    on_large_stack(|| {
+    let unset = on_large_stack(|| {
         let objects = render(&reader, kustomization, inputs, remote)?;
         let unset = |object| substitute::unset(object, &inputs.variables);
         Ok(objects.iter().flat_map(unset).collect())
-    })
+    });
+    with_keys(inputs, unset)
 }
 
 /// Renders the objects, decrypted and not yet substituted.
@@ -328,6 +343,7 @@ mod tests {
             Ok(built) => Ok(built),
             Err(BuildStop::Failed(failure)) => Err(failure),
             Err(BuildStop::Needs(remote)) => panic!("{remote:?} is not allowed"),
+            Err(BuildStop::NeedsKeys(keys)) => panic!("{keys:?} are not there"),
         }
     }
 

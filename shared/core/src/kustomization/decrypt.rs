@@ -1,31 +1,154 @@
 //! SOPS between the files and the build: an encrypted file is decrypted, and its MAC verified, when
 //! the build reads it. So generators, patches and resources all see plain text, and the encrypted
 //! bytes are the ones that are verified.
+//!
+//! A build asks no service. It leaves a file encrypted whose data key only a service can decrypt,
+//! notes that key, and runs again when the keys of all such files are there.
 
+use super::keys::{self, Keys, Service};
+use crate::kernel::Context;
+use crate::ports::Secret;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use driftless_manifest::{Object, ReadFilter, TreePath};
-use driftless_sops::{Format, Keyring, SopsError, decrypt, is_encrypted};
+use driftless_sops::{Format, Keyring, MasterKey, SopsError, decrypt, is_encrypted, master_keys};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The label or annotation that leaves an object encrypted.
 const DECRYPT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 
+/// The most data keys of a build that key services decrypt.
+const MAX_SERVICE_KEYS: usize = 256;
+
 /// The decryption of files and Secrets with the keys of one Kustomization.
 pub struct Decryptor {
-    keys: Keyring,
+    services: Vec<(&'static dyn Service, Secret)>,
+    state: Mutex<State>,
+}
+
+struct State {
+    keyring: Keyring,
+    /// The data keys that the build needs and that only a service can decrypt.
+    wanted: Vec<MasterKey>,
+    /// The data keys that a service was asked for, in their encrypted form, with the reason if it
+    /// did not decrypt one.
+    asked: BTreeMap<String, Option<String>>,
+}
+
+/// The reason why a file was not decrypted.
+#[derive(Debug, thiserror::Error)]
+pub enum DecryptError {
+    /// The file is not valid, or no key opens it; with the reasons of key services.
+    #[error("{error}{}", reasons.iter().map(|reason| format!("; {reason}")).collect::<String>())]
+    Sops {
+        /// The error of the file.
+        error: SopsError,
+        /// The reasons why services did not decrypt its data key.
+        reasons: Vec<String>,
+    },
+    /// The file needs a service, and too many were asked for.
+    #[error(
+        "{0}: the build needs more than {MAX_SERVICE_KEYS} data keys of key services, which is the limit"
+    )]
+    TooMany(String),
 }
 
 impl Decryptor {
     /// Creates a decryptor with these keys.
-    pub fn new(keys: Keyring) -> Self {
-        Self { keys }
+    pub fn new(keys: Keys) -> Self {
+        Self {
+            services: keys.services,
+            state: Mutex::new(State {
+                keyring: keys.keyring,
+                wanted: Vec::new(),
+                asked: BTreeMap::new(),
+            }),
+        }
     }
 
-    /// Returns the public halves of the keys: new keys are a reason to build again.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the public halves of the keys, and the services with credentials: new ones are a
+    /// reason to build again.
     pub fn recipients(&self) -> Vec<String> {
-        self.keys.recipients()
+        let services = self.services.iter();
+        let services = services.map(|(service, _)| service.service().to_string());
+        self.state()
+            .keyring
+            .recipients()
+            .into_iter()
+            .chain(services)
+            .collect()
+    }
+
+    /// Takes the data keys that a build needs from key services. A build that wants some has left
+    /// files encrypted, and must run again.
+    pub fn take_wanted(&self) -> Vec<MasterKey> {
+        std::mem::take(&mut self.state().wanted)
+    }
+
+    /// Decrypts data keys with their services, for the next build.
+    pub async fn decrypt_keys(&self, context: &Context<'_>, wanted: Vec<MasterKey>) {
+        let answers = keys::decrypt(context, &self.services, wanted).await;
+        let mut state = self.state();
+        for (key, answer) in answers {
+            let reason = match answer {
+                Ok(data_key) => {
+                    state.keyring.add_opened(&key, data_key.expose());
+                    None
+                }
+                Err(reason) => Some(reason),
+            };
+            state.asked.insert(key.encrypted, reason);
+        }
+    }
+
+    /// Decrypts a document; `None` if its data key must first be decrypted by a service.
+    fn decrypt(
+        &self,
+        content: &[u8],
+        format: Format,
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, DecryptError> {
+        let mut state = self.state();
+        let error = match decrypt(content, format, &state.keyring, name) {
+            Ok(plain) => return Ok(Some(plain)),
+            Err(error) => error,
+        };
+        let mut reasons = Vec::new();
+        if let SopsError::NoKey { .. } = error {
+            let groups = master_keys(content, format, name).unwrap_or_default();
+            let served = |key: &MasterKey| {
+                let mut services = self.services.iter();
+                services.any(|(one, _)| one.service() == key.service)
+            };
+            let (keys, others): (Vec<MasterKey>, Vec<MasterKey>) =
+                groups.into_iter().flatten().partition(served);
+            reasons.extend(keys::hints(&others));
+            let known = keys
+                .iter()
+                .filter_map(|key| state.asked.get(&key.encrypted));
+            reasons.extend(known.flatten().cloned());
+            let is_new = |key: &MasterKey| !state.asked.contains_key(&key.encrypted);
+            let new: Vec<MasterKey> = keys.into_iter().filter(is_new).collect();
+            if !new.is_empty() {
+                if state.wanted.len() + state.asked.len() + new.len() > MAX_SERVICE_KEYS {
+                    return Err(DecryptError::TooMany(name.to_owned()));
+                }
+                for key in new {
+                    if !state.wanted.contains(&key) {
+                        state.wanted.push(key);
+                    }
+                }
+                return Ok(None);
+            }
+        }
+        Err(DecryptError::Sops { error, reasons })
     }
 
     /// Decrypts the entries of a Secret that are SOPS documents themselves: a manifest may have
@@ -33,7 +156,7 @@ impl Decryptor {
     ///
     /// # Errors
     /// An entry that cannot be decrypted.
-    pub fn object(&self, mut object: Object) -> Result<Object, SopsError> {
+    pub fn object(&self, mut object: Object) -> Result<Object, DecryptError> {
         if object.kind() != "Secret" || !object.group().is_empty() || is_opted_out(&object) {
             return Ok(object);
         }
@@ -45,10 +168,10 @@ impl Decryptor {
                 continue;
             };
             let format = format_of(key, &content);
-            if is_encrypted(&content, format) {
-                *value = STANDARD
-                    .encode(decrypt(&content, format, &self.keys, key)?)
-                    .into();
+            if is_encrypted(&content, format)
+                && let Some(plain) = self.decrypt(&content, format, key)?
+            {
+                *value = STANDARD.encode(plain).into();
             }
         }
         Ok(object)
@@ -84,9 +207,8 @@ impl ReadFilter for Decryptor {
         if !is_encrypted(content, format) || has_opt_out(content) {
             return Ok(None);
         }
-        Ok(Some(
-            decrypt(content, format, &self.keys, path.as_str())?.into(),
-        ))
+        let plain = self.decrypt(content, format, path.as_str())?;
+        Ok(plain.map(Bytes::from))
     }
 }
 

@@ -1,5 +1,6 @@
-//! Remote bases and files of a build: each is fetched if the hub allows it, put into the tree, and
-//! the build runs again.
+//! The parts of a build that come over the network: each remote base or file is fetched if the hub
+//! allows it and put into the tree, data keys are decrypted by key services, and the build runs
+//! again.
 
 use super::build::{self, BuildResult, BuildStop, Inputs};
 use crate::credentials::LoginHint;
@@ -18,6 +19,9 @@ use std::time::Duration;
 
 /// Maximum number of remote bases and files that one build may fetch.
 pub const MAX_REMOTES: usize = 32;
+/// Maximum number of rounds in which key services are asked: those of the files, of documents in
+/// decrypted Secrets, and of files that remote bases have.
+const MAX_KEY_ROUNDS: usize = 8;
 /// Maximum size of one file, in bytes.
 const FILE_LIMIT: u64 = 16 << 20;
 /// Timeout of one download.
@@ -33,11 +37,8 @@ pub async fn build(
     owner: &Kustomization,
     inputs: Arc<Inputs>,
 ) -> Result<BuildResult, Failure> {
-    let remote = context.hub.settings.allow_remote_bases;
-    let owner = owner.clone();
     let files = tree.clone();
-    let work = move |tree: &FileTree| build::build(tree, &owner, &inputs, remote);
-    let (mut built, tree) = with_remotes(context, tree, work).await?;
+    let (mut built, tree) = with_parts(context, tree, owner, inputs, build::build).await?;
     built.has_remote_files = !Arc::ptr_eq(&files, &tree);
     Ok(built)
 }
@@ -52,21 +53,24 @@ pub async fn unset(
     owner: &Kustomization,
     inputs: Arc<Inputs>,
 ) -> Result<BTreeSet<String>, Failure> {
-    let remote = context.hub.settings.allow_remote_bases;
-    let owner = owner.clone();
-    let work = move |tree: &FileTree| build::unset(tree, &owner, &inputs, remote);
-    let (unset, _) = with_remotes(context, tree, work).await?;
+    let (unset, _) = with_parts(context, tree, owner, inputs, build::unset).await?;
     Ok(unset)
 }
 
-/// Runs `work` on the files, and again after each remote base or file that it needs was fetched.
-/// Returns its result, and the files with those that were fetched.
-async fn with_remotes<T: Send + 'static>(
+/// A build: it gets the files, the object, the inputs, and whether entries may be URLs.
+type Work<T> = fn(&FileTree, &Kustomization, &Inputs, bool) -> Result<T, BuildStop>;
+
+/// Runs `work` on the files, and again after each remote base or file that it needs was fetched, and
+/// after key services have decrypted the data keys that it needs. Returns its result, and the files
+/// with those that were fetched.
+async fn with_parts<T: Send + 'static>(
     context: &Context<'_>,
     mut tree: Arc<FileTree>,
-    work: impl Fn(&FileTree) -> Result<T, BuildStop> + Send + Sync + 'static,
+    owner: &Kustomization,
+    inputs: Arc<Inputs>,
+    work: Work<T>,
 ) -> Result<(T, Arc<FileTree>), Failure> {
-    let work = Arc::new(work);
+    let owner = Arc::new(owner.clone());
     let settings = &context.hub.settings;
     let namespace = &context.id.namespace;
     let hosts = Hosts {
@@ -75,21 +79,38 @@ async fn with_remotes<T: Send + 'static>(
         files: context.ports.charts.as_ref(),
         allow_local: settings.allow_local_clusters,
     };
-    for _ in 0..=MAX_REMOTES {
-        let (build, files) = (work.clone(), tree.clone());
-        match context.ports.compute(move || build(&files)).await? {
+    let (mut remotes, mut rounds) = (0, 0);
+    loop {
+        let (files, owner, parts) = (tree.clone(), owner.clone(), inputs.clone());
+        let remote = settings.allow_remote_bases;
+        let build = move || work(&files, &owner, &parts, remote);
+        match context.ports.compute(build).await? {
             Ok(done) => return Ok((done, tree)),
             Err(BuildStop::Failed(failure)) => return Err(failure),
+            Err(BuildStop::Needs(_)) if remotes == MAX_REMOTES => {
+                let message = format!(
+                    "the build names more than {MAX_REMOTES} remote bases and files, which is the limit"
+                );
+                return Err(Failure::terminal(reason::BUILD_FAILED, message));
+            }
             Err(BuildStop::Needs(needed)) => {
+                remotes += 1;
                 let fetched = hosts.fetch(&needed, Arc::make_mut(&mut tree)).await;
                 fetched.map_err(|error| fetch_failure(&needed, &error, settings, namespace))?;
             }
+            Err(BuildStop::NeedsKeys(_)) if rounds == MAX_KEY_ROUNDS => {
+                let message = "the build has SOPS documents inside of SOPS documents, and key \
+                               services have been asked for their keys too often";
+                return Err(Failure::terminal(reason::BUILD_FAILED, message));
+            }
+            Err(BuildStop::NeedsKeys(keys)) => {
+                rounds += 1;
+                if let Some(decryptor) = &inputs.decryptor {
+                    decryptor.decrypt_keys(context, keys).await;
+                }
+            }
         }
     }
-    let message = format!(
-        "the build names more than {MAX_REMOTES} remote bases and files, which is the limit"
-    );
-    Err(Failure::terminal(reason::BUILD_FAILED, message))
 }
 
 fn fetch_failure(

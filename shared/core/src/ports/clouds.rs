@@ -16,6 +16,8 @@ pub struct Clouds {
     pub azure: Arc<dyn Azure>,
     /// The port to Google Cloud.
     pub google: Arc<dyn Google>,
+    /// The port to HashiCorp Vault.
+    pub vault: Arc<dyn Vault>,
 }
 
 /// The endpoint of a cluster's API server.
@@ -340,6 +342,35 @@ pub trait Google: Send + Sync {
 
     /// Returns a token that all clusters and registries accept on which the identity has access.
     async fn token(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token>;
+}
+
+/// A key of Vault's transit engine, as a SOPS file names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaultKey {
+    /// The address of the server, such as `https://vault.example.com:8200`. A tenant names it.
+    pub address: String,
+    /// The path of the engine, such as `transit` or `sops/transit`.
+    pub engine: String,
+    /// The name of the key.
+    pub name: String,
+}
+
+/// HashiCorp Vault, which decrypts data keys of SOPS files.
+#[async_trait]
+pub trait Vault: Send + Sync {
+    /// Decrypts `ciphertext` (`vault:v1:...`) with a key, as the holder of `token` ("Decrypt data"
+    /// of Vault's transit API). `allow_local` permits addresses of the installation itself, and
+    /// HTTP.
+    ///
+    /// Fails with `Invalid` for an address that may not be reached, and with `Forbidden` if the
+    /// token has no access. No message contains the token or an answer.
+    async fn decrypt(
+        &self,
+        key: &VaultKey,
+        ciphertext: &str,
+        token: &Secret,
+        allow_local: bool,
+    ) -> Result<Secret>;
 }
 
 #[cfg(test)]
