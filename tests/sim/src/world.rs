@@ -64,8 +64,8 @@ pub const EDGE: &str = "edge";
 pub struct Setup {
     /// The seed of all random numbers.
     pub seed: u64,
-    /// The number of hubs. [`HUB`] has all objects of the fleet, and each other one has the ConfigMap
-    /// of [`EDGE`].
+    /// The number of hubs. [`HUB`] has all objects of the fleet, and each other one has the
+    /// ConfigMap of [`EDGE`].
     pub hubs: usize,
     /// The number of remote clusters.
     pub remotes: usize,

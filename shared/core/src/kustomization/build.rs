@@ -66,8 +66,8 @@ pub fn build(
     with_keys(inputs, built)
 }
 
-/// Returns the result of a build, or the data keys that it needs: without them it has read encrypted
-/// files.
+/// Returns the result of a build, or the data keys that it needs: without them it has read
+/// encrypted files.
 fn with_keys<T>(inputs: &Inputs, built: Result<T, BuildStop>) -> Result<T, BuildStop> {
     let wanted = inputs.decryptor.as_ref().map(Decryptor::take_wanted);
     match wanted.unwrap_or_default() {

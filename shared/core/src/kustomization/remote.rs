@@ -60,9 +60,9 @@ pub async fn unset(
 /// A build: it gets the files, the object, the inputs, and whether entries may be URLs.
 type Work<T> = fn(&FileTree, &Kustomization, &Inputs, bool) -> Result<T, BuildStop>;
 
-/// Runs `work` on the files, and again after each remote base or file that it needs was fetched, and
-/// after key services have decrypted the data keys that it needs. Returns its result, and the files
-/// with those that were fetched.
+/// Runs `work` on the files, and again after each remote base or file that it needs was fetched,
+/// and after key services have decrypted the data keys that it needs. Returns its result, and the
+/// files with those that were fetched.
 async fn with_parts<T: Send + 'static>(
     context: &Context<'_>,
     mut tree: Arc<FileTree>,
@@ -99,8 +99,10 @@ async fn with_parts<T: Send + 'static>(
                 fetched.map_err(|error| fetch_failure(&needed, &error, settings, namespace))?;
             }
             Err(BuildStop::NeedsKeys(_)) if rounds == MAX_KEY_ROUNDS => {
-                let message = "the build has SOPS documents inside of SOPS documents, and key \
-                               services have been asked for their keys too often";
+                let message = format!(
+                    "the build asks key services more than {MAX_KEY_ROUNDS} times: SOPS documents \
+                     may not be nested as deeply"
+                );
                 return Err(Failure::terminal(reason::BUILD_FAILED, message));
             }
             Err(BuildStop::NeedsKeys(keys)) => {

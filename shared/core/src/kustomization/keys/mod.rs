@@ -1,7 +1,7 @@
 //! The keys that decrypt the SOPS documents of a Kustomization: those of
 //! `spec.decryption.secretRef`, and those that the secret manager has for the namespace. Each kind
-//! of key has its own [`KeyKind`] in its own module, and each service that decrypts over the network
-//! its own [`Service`].
+//! of key has its own [`KeyKind`] in its own module, and each service that decrypts over the
+//! network its own [`Service`].
 
 mod age;
 mod pgp;
@@ -65,7 +65,7 @@ pub trait Service: Sync {
 /// The keys of a Kustomization.
 #[derive(Default)]
 pub struct Keys {
-    /// The keys that are at hand.
+    /// The keys themselves.
     pub keyring: Keyring,
     /// The services with credentials.
     pub services: Vec<(&'static dyn Service, Secret)>,
@@ -109,7 +109,7 @@ pub async fn decrypt(
                 let answer = service.decrypt(context, &key, credentials).await;
                 answer.map_err(|error| format!("{}: {}", key.service, error.message))
             }
-            None => Err(format!("{}: there are no credentials", key.service)),
+            None => Err(format!("{}: credentials are missing", key.service)),
         };
         (key, answer)
     });
