@@ -107,7 +107,8 @@ fn address(key: &VaultKey, allow_http: bool) -> Result<Url> {
         let message = "has no valid key: expected the path of an engine and the name of a key";
         return Err(invalid(message));
     }
-    (url.set_query(None), url.set_fragment(None));
+    url.set_query(None);
+    url.set_fragment(None);
     url.path_segments_mut()
         .map_err(|()| invalid("is not an https URL"))?
         .pop_if_empty()

@@ -103,13 +103,14 @@ pub fn requests() -> Duration {
         let mut longest = Duration::ZERO;
         for at in 0..6 {
             set_remotes(Light::Hung);
+            let number = at.to_string();
             let request = json!({"metadata": {"annotations":
-                {"reconcile.fluxcd.io/requestedAt": at.to_string()}}});
+                {"reconcile.fluxcd.io/requestedAt": number}}});
             assert!(running.world.hub().merge(&path, &request), "{path}");
             let start = Instant::now();
             let is_handled = || {
                 let object = running.world.hub().get(&path).unwrap_or_default();
-                object["status"]["lastHandledReconcileAt"] == at.to_string()
+                object["status"]["lastHandledReconcileAt"] == *number
             };
             while !is_handled() && start.elapsed() < Duration::from_secs(900) {
                 tokio::time::sleep(Duration::from_secs(1)).await;
