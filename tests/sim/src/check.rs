@@ -242,7 +242,7 @@ impl Checker {
             let message = format!("{place:?} has no owner labels, and was deleted");
             return Some(('P', message));
         }
-        match state.advance(place, None) {
+        match state.advance(place, None) || self.is_owner_leaving(before) {
             true => None,
             false => {
                 let newest = state.newest.get(place).cloned();
@@ -252,6 +252,17 @@ impl Checker {
                 Some(('P', message))
             }
         }
+    }
+
+    /// Returns whether the Kustomization that owns an object is being deleted, which `kustomization`
+    /// checks. Its own repository may have newer commits than the one that has dropped it.
+    fn is_owner_leaving(&self, object: &Value) -> bool {
+        let path = owner(object).map(|(_, name)| format!("{KUSTOMIZATIONS}/{name}"));
+        let found = self
+            .server("hub")
+            .zip(path)
+            .and_then(|(hub, path)| hub.get(&path));
+        found.is_some_and(|found| !found["metadata"]["deletionTimestamp"].is_null())
     }
 
     /// Checks **W**: the last written state or a newer one asks for the content. A frozen function

@@ -194,11 +194,11 @@ impl Attempt<'_> {
         self.changed.extend(ObjectRef::of(applied));
     }
 
-    /// Deletes the objects of the record in reverse order. If the time of the step is over before
+    /// Deletes the objects of the release in reverse order. If the time of the step is over before
     /// that, the next step continues with those that are left.
     pub async fn delete_all(&mut self) -> Result<Step, PhaseError> {
         let record = self.record()?;
-        let (mut items, _) = objects::known_items(&self.target, &record).await?;
+        let mut items = objects::items_to_uninstall(&self.target, &self.storage).await?;
         items.reverse();
         let propagation = match self.release.uninstall().deletion_propagation {
             None | Some(DeletionPropagation::Background) => "Background",

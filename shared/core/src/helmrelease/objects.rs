@@ -5,6 +5,7 @@ use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use super::drift_detection;
 use super::memory::Operation;
 use super::run::PhaseError;
+use super::storage::Storage;
 use crate::flux::HelmRelease;
 use crate::ports::PortError;
 use crate::target::Target;
@@ -74,6 +75,32 @@ pub async fn known_items(
         }
     }
     Ok((items, missing))
+}
+
+/// Returns the objects that an uninstall of a release deletes, in the order of installation: those
+/// of its newest record, then those of its deployed record that the newest one no longer has. After
+/// an upgrade that was cut off or failed these may still exist; Helm 4.2 leaves them in the cluster.
+///
+/// # Errors
+/// A manifest cannot be parsed.
+pub async fn items_to_uninstall(
+    target: &Target,
+    storage: &Storage,
+) -> Result<Vec<Item>, PhaseError> {
+    let newest = storage.last();
+    let deployed = storage.deployed();
+    let deployed =
+        deployed.filter(|record| newest.is_some_and(|last| last.version != record.version));
+    let (mut items, mut ids) = (Vec::new(), BTreeSet::new());
+    for record in newest.into_iter().chain(deployed) {
+        let (found, _) = known_items(target, record).await?;
+        items.extend(
+            found
+                .into_iter()
+                .filter(|item| ids.insert(item.object.id())),
+        );
+    }
+    Ok(items)
 }
 
 /// Reads the live objects of items, by their ids.

@@ -1,4 +1,4 @@
-//! Lists the objects that an uninstall of a release would delete, by its newest record.
+//! Lists the objects that an uninstall of a release would delete.
 
 use super::run::PhaseError;
 use super::storage::Storage;
@@ -9,7 +9,7 @@ use crate::kernel::Context;
 use crate::target;
 use driftless_manifest::Object;
 
-/// Returns the objects that an uninstall would delete, by the newest record of the release.
+/// Returns the objects that an uninstall would delete, by the records of the release.
 ///
 /// # Errors
 /// The cluster's, or a manifest that cannot be parsed.
@@ -31,11 +31,8 @@ pub(crate) async fn objects_to_uninstall(
         Err(TargetError::Failed(failure)) => return Err(failure),
     };
     let storage = Storage::read(&target, &status.storage_namespace, &current.name).await?;
-    let Some(last) = storage.last() else {
-        return Ok(Vec::new());
-    };
-    match objects::known_items(&target, last).await {
-        Ok((items, _)) => Ok(items.into_iter().map(|item| item.object).collect()),
+    match objects::items_to_uninstall(&target, &storage).await {
+        Ok(items) => Ok(items.into_iter().map(|item| item.object).collect()),
         Err(PhaseError::Failed(message)) => Err(Failure::retry(reason::FAILED, message)),
         Err(PhaseError::Transient(failure)) => Err(failure),
     }

@@ -165,8 +165,7 @@ impl Attempt<'_> {
     /// # Errors
     /// The timeout is exceeded.
     pub async fn wait_gone(&mut self) -> Result<Step, PhaseError> {
-        let record = self.record()?;
-        let (items, _) = objects::known_items(&self.target, &record).await?;
+        let items = objects::items_to_uninstall(&self.target, &self.storage).await?;
         let mut pauses = Pauses::new();
         loop {
             let live = objects::live_owned(&self.target, &self.release, &items).await?;

@@ -34,8 +34,15 @@ pub struct Memory {
 pub struct PruneWait {
     /// The revision that was applied.
     pub revision: String,
-    /// Start of the wait, in seconds since 1970.
+    /// Start of the wait for this revision, in seconds since 1970.
     pub since: f64,
+    /// Digest of the objects that would be deleted.
+    #[serde(default)]
+    pub stale: String,
+    /// Start of the wait for these objects, in seconds since 1970: earlier than `since` if other
+    /// revisions came meanwhile.
+    #[serde(default)]
+    pub begun: f64,
 }
 
 /// A wait for health.

@@ -15,11 +15,15 @@ use crate::inventory::{self, IndirectDeletions, Inventory};
 use crate::kernel::Context;
 use crate::target::Target;
 use driftless_manifest::Object;
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 /// Time limit for a prune to wait for children that are unrelated to the objects that would be
 /// deleted.
 const UNRELATED_WAIT: Duration = Duration::from_secs(60);
+/// The same limit when further revisions come meanwhile that delete the same objects: frequent
+/// pushes do not postpone a prune for longer.
+const LONGEST_UNRELATED_WAIT: Duration = Duration::from_secs(120);
 /// The first pause between two reads of the children.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause between two reads of the children.
@@ -138,22 +142,16 @@ impl Gate<'_> {
         let now = self.context.ports.clock.now();
         let timeout = self.owner.timeout();
         let timeout = timeout.map_err(|message| Failure::terminal(reason::FAILED, message))?;
-        let revision = &self.artifact.revision;
-        let known = memory.prune_wait.take();
-        let wait = known.filter(|wait| wait.revision == *revision);
-        let wait = wait.unwrap_or_else(|| PruneWait {
-            revision: revision.clone(),
-            since: now.as_secs_f64(),
-        });
-        let waited = now.saturating_sub(Duration::from_secs_f64(wait.since.max(0.0)));
+        let wait = self.continue_wait(memory.prune_wait.take(), now);
+        let elapsed = |since: f64| now.saturating_sub(Duration::from_secs_f64(since.max(0.0)));
+        let (waited, total) = (elapsed(wait.since), elapsed(wait.begun));
         memory.prune_wait = Some(wait);
         let is_awaited = |one: &&PendingChild| {
-            let limit = if one.is_likely_heir {
-                timeout
-            } else {
-                UNRELATED_WAIT.min(timeout)
+            let is_in_time = match one.is_likely_heir {
+                true => waited < timeout,
+                false => waited < UNRELATED_WAIT.min(timeout) && total < LONGEST_UNRELATED_WAIT,
             };
-            !one.is_stalled && waited < limit
+            !one.is_stalled && is_in_time
         };
         let awaited: Vec<&PendingChild> = unsettled.iter().filter(is_awaited).collect();
         if awaited.is_empty() {
@@ -164,6 +162,28 @@ impl Gate<'_> {
             after: (waited / 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
             waits_for: names.collect::<Vec<_>>().join(", "),
         }))
+    }
+
+    /// Returns the wait for the artifact's revision: `known`, if it is for that revision.
+    fn continue_wait(&self, known: Option<PruneWait>, now: Duration) -> PruneWait {
+        let revision = &self.artifact.revision;
+        let known = match known {
+            Some(wait) if wait.revision == *revision => return wait,
+            other => other,
+        };
+        let ids: String = self
+            .stale
+            .iter()
+            .map(|entry| format!("{}\n", entry.id))
+            .collect();
+        let stale = hex::encode(Sha256::digest(ids));
+        let same = known.filter(|wait| wait.stale == stale);
+        PruneWait {
+            revision: revision.clone(),
+            since: now.as_secs_f64(),
+            begun: same.map_or(now.as_secs_f64(), |wait| wait.begun),
+            stale,
+        }
     }
 
     /// Counts the objects that would be deleted, and fails if the guard holds the prune.

@@ -218,7 +218,7 @@ pub async fn end(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let mut is_notified = false;
-    outcome.back_off(held.record.failures());
+    outcome.back_off(held.record.failures_before(outcome));
     for tries in 0..TRIES {
         pause(ports, tries).await;
         if outcome.notifies && held.record.is_awaited && !is_notified {

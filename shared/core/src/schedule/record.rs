@@ -176,9 +176,13 @@ impl Record {
         self.dark.is_some_and(is_over) && !self.is_busy(now)
     }
 
-    /// Returns the number of steps in a row that failed or waited.
-    pub(super) fn failures(&self) -> u32 {
-        self.failures
+    /// Returns the number of steps in a row before this one that failed or waited. It is 0 if the
+    /// object waited for its cluster and the cluster has answered: the failures were the cluster's.
+    pub(super) fn failures_before(&self, outcome: &Outcome) -> u32 {
+        match self.dark.is_some() && !outcome.is_cluster_dark {
+            true => 0,
+            false => self.failures,
+        }
     }
 
     /// Returns whether the steps of the object did not end so often that they must run isolated.
@@ -319,7 +323,7 @@ impl Record {
         next.lease.until = 0;
         next.dark = outcome.leaves_cluster_to_sweep().then(|| millis(now));
         next.failures = match outcome.failure.is_some() || outcome.back_off.is_some() {
-            true => self.failures.saturating_add(1),
+            true => self.failures_before(outcome).saturating_add(1),
             // A step that checks health again has not succeeded yet.
             false if outcome.requeue_after.is_some() && !outcome.notifies => self.failures,
             false => 0,

@@ -513,6 +513,28 @@ fn two_interrupted_steps_isolate_nothing() {
     }
 }
 
+/// The failures of a cluster that did not answer do not postpone the retry of another failure.
+#[test]
+fn the_first_answer_of_a_cluster_restarts_the_back_off() {
+    let world = world();
+    let fail = |is_cluster_dark: bool| {
+        let failure = crate::failure::Failure::retry("ReconciliationFailed", "no answer");
+        let mut outcome = Outcome::failed(failure, crate::kernel::LONGEST_RETRY);
+        outcome.is_cluster_dark = is_cluster_dark;
+        outcome
+    };
+    let message = request("a", Cause::Changed);
+    let mut delays = Vec::new();
+    for is_cluster_dark in [true, true, true, true, true, false, false] {
+        let held = world.begin(&message).expect("the lease is free");
+        let sent = world.end(held, &message, fail(is_cluster_dark));
+        delays.push(sent.first().map(|(_, after)| after.as_secs()));
+        world.clock.advance(seconds(1));
+    }
+    let expected = [Some(10), Some(20), Some(40), None, None, Some(10), Some(20)];
+    assert_eq!(delays, expected);
+}
+
 /// A release whose uninstall does not end waits, fails, and begins again.
 #[test]
 fn a_wait_between_failures_keeps_the_back_off() {

@@ -11,6 +11,7 @@ use crate::flux::{
 };
 use crate::helmrelease;
 use crate::helmrelease::conditions::reasons;
+use crate::inventory::PRUNE_APPROVED;
 use crate::kustomization::live_objects;
 use crate::ports::Cause;
 use crate::schedule::Record;
@@ -177,6 +178,9 @@ pub fn due(
             Some(_) => None,
         };
     }
+    if is_prune_approved(object) {
+        return Some(Cause::Changed);
+    }
     if let Some(artifact) = behind(id, object, artifacts) {
         // The source queued the object when it got the artifact.
         let queued = known.at().max(artifact.since);
@@ -287,6 +291,16 @@ fn is_request_handled(object: &Object) -> bool {
         .pointer("/status/lastHandledReconcileAt")
         .and_then(Value::as_str);
     object.annotation(REQUESTED_AT).unwrap_or_default() == handled.unwrap_or_default()
+}
+
+/// Returns whether a user has approved the prune that holds the revision of the last step: the next
+/// step deletes the objects.
+fn is_prune_approved(object: &Object) -> bool {
+    let attempted = object.pointer("/status/lastAttemptedRevision");
+    let approved = object.annotation(PRUNE_APPROVED);
+    ready(object).is_some_and(|ready| ready.reason == reason::PRUNE_HELD)
+        && approved.is_some()
+        && approved == attempted.and_then(Value::as_str)
 }
 
 /// Returns whether a reason means that another object must appear or become ready first.

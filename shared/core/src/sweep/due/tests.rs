@@ -51,6 +51,25 @@ fn consumers_of_a_source_are_not_queued_again_at_once() {
     assert_eq!(cause(600, 0, |_| {}), Some(Cause::Timer));
 }
 
+/// A user who approves a held prune does not wait for the interval.
+#[test]
+fn an_approved_prune_is_due_at_once() {
+    let held = |approved: &'static str| {
+        move |o: &mut Value| {
+            o["status"]["conditions"][0] = json!({"type": "Ready", "status": "False", "reason": "PruneHeld", "observedGeneration": 2});
+            o["metadata"]["annotations"] = json!({"driftless.dev/prune-approved": approved});
+        }
+    };
+    assert_eq!(cause(1, 0, held("main@sha1:a")), Some(Cause::Changed));
+    assert_eq!(cause(1, 0, held("main@sha1:0")), None);
+    let passed = |o: &mut Value| {
+        held("main@sha1:a")(o);
+        o["status"]["conditions"][0] =
+            json!({"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded"});
+    };
+    assert_eq!(cause(1, 0, passed), None);
+}
+
 #[test]
 fn an_observed_generation_is_not_due() {
     let changed = |o: &mut Value| o["metadata"]["generation"] = 3.into();
