@@ -523,13 +523,17 @@ fn the_first_answer_of_a_cluster_restarts_the_back_off() {
         outcome.is_cluster_dark = is_cluster_dark;
         outcome
     };
-    let message = request("a", Cause::Changed);
+    let mut message = request("a", Cause::Timer);
     let mut delays = Vec::new();
     for is_cluster_dark in [true, true, true, true, true, false, false] {
         let held = world.begin(&message).expect("the lease is free");
         let sent = world.end(held, &message, fail(is_cluster_dark));
         delays.push(sent.first().map(|(_, after)| after.as_secs()));
-        world.clock.advance(seconds(1));
+        world.clock.advance(seconds(1000));
+        message = match sent.into_iter().next() {
+            Some((next, _)) => next,
+            None => request("a", Cause::Timer),
+        };
     }
     let expected = [Some(10), Some(20), Some(40), None, None, Some(10), Some(20)];
     assert_eq!(delays, expected);
