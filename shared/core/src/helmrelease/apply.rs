@@ -112,7 +112,7 @@ impl Attempt<'_> {
     }
 
     /// Applies the manifest of the record, and deletes the objects that only the replaced release
-    /// had.
+    /// had, or an earlier one that failed.
     pub async fn apply(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let before = self.replaced().ok();
@@ -133,10 +133,14 @@ impl Attempt<'_> {
         applied.iter().for_each(|object| self.note_changed(object));
         if let Some(before) = before {
             let kept: BTreeSet<ObjectId> = wanted.iter().map(|item| item.object.id()).collect();
-            let stale = old
-                .into_iter()
-                .filter(|item| !kept.contains(&item.object.id()));
-            let stale: Vec<Item> = stale.collect();
+            let mut stale = objects::possible_items(&self.target, &self.storage).await?;
+            stale.retain(|item| !kept.contains(&item.object.id()));
+            let ids: BTreeSet<ObjectId> = stale.iter().map(|item| item.object.id()).collect();
+            let is_stale = |item: &Item| {
+                let id = item.object.id();
+                !kept.contains(&id) && !ids.contains(&id)
+            };
+            stale.extend(old.into_iter().filter(is_stale));
             self.delete_items(&before, &stale, "Background", Duration::MAX)
                 .await?;
         }
@@ -198,7 +202,7 @@ impl Attempt<'_> {
     /// that, the next step continues with those that are left.
     pub async fn delete_all(&mut self) -> Result<Step, PhaseError> {
         let record = self.record()?;
-        let mut items = objects::items_to_uninstall(&self.target, &self.storage).await?;
+        let mut items = objects::possible_items(&self.target, &self.storage).await?;
         items.reverse();
         let propagation = match self.release.uninstall().deletion_propagation {
             None | Some(DeletionPropagation::Background) => "Background",

@@ -77,22 +77,15 @@ pub async fn known_items(
     Ok((items, missing))
 }
 
-/// Returns the objects that an uninstall of a release deletes, in the order of installation: those
-/// of its newest record, then those of its deployed record that the newest one no longer has. After
-/// an upgrade that was cut off or failed these may still exist; Helm 4.2 leaves them in the cluster.
+/// Returns the objects of a release that may exist, in the order of installation: those of its
+/// newest record, then those of the other records back to the deployed one. An upgrade that was cut
+/// off or failed has not deleted what it no longer lists, and leaves what only it lists.
 ///
 /// # Errors
 /// A manifest cannot be parsed.
-pub async fn items_to_uninstall(
-    target: &Target,
-    storage: &Storage,
-) -> Result<Vec<Item>, PhaseError> {
-    let newest = storage.last();
-    let deployed = storage.deployed();
-    let deployed =
-        deployed.filter(|record| newest.is_some_and(|last| last.version != record.version));
+pub async fn possible_items(target: &Target, storage: &Storage) -> Result<Vec<Item>, PhaseError> {
     let (mut items, mut ids) = (Vec::new(), BTreeSet::new());
-    for record in newest.into_iter().chain(deployed) {
+    for record in storage.since_deployed() {
         let (found, _) = known_items(target, record).await?;
         items.extend(
             found

@@ -31,7 +31,7 @@ pub(crate) async fn objects_to_uninstall(
         Err(TargetError::Failed(failure)) => return Err(failure),
     };
     let storage = Storage::read(&target, &status.storage_namespace, &current.name).await?;
-    match objects::items_to_uninstall(&target, &storage).await {
+    match objects::possible_items(&target, &storage).await {
         Ok(items) => Ok(items.into_iter().map(|item| item.object).collect()),
         Err(PhaseError::Failed(message)) => Err(Failure::retry(reason::FAILED, message)),
         Err(PhaseError::Transient(failure)) => Err(failure),

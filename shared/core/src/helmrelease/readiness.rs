@@ -165,7 +165,7 @@ impl Attempt<'_> {
     /// # Errors
     /// The timeout is exceeded.
     pub async fn wait_gone(&mut self) -> Result<Step, PhaseError> {
-        let items = objects::items_to_uninstall(&self.target, &self.storage).await?;
+        let items = objects::possible_items(&self.target, &self.storage).await?;
         let mut pauses = Pauses::new();
         loop {
             let live = objects::live_owned(&self.target, &self.release, &items).await?;

@@ -83,6 +83,17 @@ impl Storage {
         newest.find(|record| record.info.status == Status::Deployed)
     }
 
+    /// Returns the records whose objects may exist, the newest first: back to the newest with the
+    /// status deployed, without those that a later one has superseded and those of releases that
+    /// were uninstalled.
+    pub fn since_deployed(&self) -> impl Iterator<Item = &Release> {
+        let oldest = self.deployed().map_or(i64::MIN, |record| record.version);
+        let since = self.records.range(oldest..).rev().map(|(_, record)| record);
+        since.filter(|record| {
+            !matches!(record.info.status, Status::Superseded | Status::Uninstalled)
+        })
+    }
+
     /// Returns the revisions of all records with the status deployed.
     pub fn all_deployed(&self) -> Vec<i64> {
         let deployed = self.records.values();

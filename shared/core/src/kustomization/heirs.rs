@@ -106,7 +106,8 @@ impl Heirs {
         let id = live.id();
         let mut live = live;
         for heir in self.0.iter().filter(|heir| heir.inventory.contains(&id)) {
-            let user = heir.user.as_ref().map_err(|error| heir.unknown(error))?;
+            let user = heir.user.as_ref();
+            let user = user.map_err(|error| heir.unknown(ErrorKind::Unreadable, error))?;
             if !user.is_on_cluster_of(&heir.namespace, owner) {
                 continue;
             }
@@ -124,7 +125,7 @@ impl Heirs {
                     // continues.
                     let own = (&*owner.id.namespace, &*owner.id.name);
                     live = label(target.cluster.as_ref(), resource, &labeled, own).await?;
-                    is_listed.map_err(|error| heir.unknown(&error.message))?;
+                    is_listed.map_err(|error| heir.unknown(error.kind, &error.message))?;
                 }
                 // Refused to this heir only, or to any user? The owner writes its own labels, which
                 // changes nothing, to find out.
@@ -133,7 +134,7 @@ impl Heirs {
                     live = label(target.cluster.as_ref(), resource, &live, own).await?;
                     tracing::info!(object = %id, heir = %heir.place(), "the heir may not change the object: {error}");
                 }
-                Err(error) => return Err(heir.unknown(&error.message)),
+                Err(error) => return Err(heir.unknown(error.kind, &error.message)),
             }
         }
         Ok(HandoverOutcome::NoHeir(live))
@@ -164,7 +165,14 @@ impl Heir {
         match target::connect(context, self).await {
             Ok(target) => Ok(Some(target)),
             Err(TargetError::Failed(failure)) if failure.class == Class::Terminal => Ok(None),
-            Err(error) => Err(self.unknown(&Failure::from(error).message)),
+            Err(error) => {
+                let failure = Failure::from(error);
+                let kind = match failure.is_unavailable {
+                    true => ErrorKind::Unavailable,
+                    false => ErrorKind::Unreadable,
+                };
+                Err(self.unknown(kind, &failure.message))
+            }
         }
     }
 
@@ -177,12 +185,12 @@ impl Heir {
         Ok(living.is_some_and(|live| Self::of(&live).inventory.contains(id)))
     }
 
-    fn unknown(&self, reason: &str) -> PortError {
+    fn unknown(&self, kind: ErrorKind, reason: &str) -> PortError {
         let message = format!(
             "{} also lists the object, and it is unknown whether it takes it over: {reason}",
             self.place()
         );
-        PortError::new(ErrorKind::Unavailable, message)
+        PortError::new(kind, message)
     }
 }
 
