@@ -269,6 +269,7 @@ impl OneCluster {
         let who = match identity {
             AwsIdentity::Installation => "installation".to_owned(),
             AwsIdentity::Role { arn, session, .. } => format!("{arn} as {session}"),
+            AwsIdentity::AccessKey { id, .. } => id.clone(),
         };
         let line = format!("{call} {}/{} {who}", cluster.region, cluster.name);
         self.calls.lock().expect("the log").push(line);
@@ -397,7 +398,7 @@ fn with_clouds(settings: Settings) -> (World, Arc<OneCluster>) {
         aws: cloud.clone(),
         azure: cloud.clone(),
         google: cloud.clone(),
-        vault: Arc::new(Offline),
+        key_services: Arc::new(Offline),
     };
     (world, cloud)
 }

@@ -8,9 +8,9 @@ use driftless_core::flux::FluxKind;
 use driftless_core::hub::Settings;
 use driftless_core::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Cause, Charts, Clouds, ClusterEndpoint,
-    Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, GkeCluster,
-    Google, GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret,
-    Token, Validator,
+    Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, EntraProof, ErrorKind,
+    GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin,
+    Result, Secret, Token, Validator,
 };
 use driftless_tests::releases::{JSON, MERGE, World};
 use serde_json::{Value, json};
@@ -88,6 +88,7 @@ impl Aws for Logins {
                 self.present(token);
                 format!("{arn} as {session}")
             }
+            AwsIdentity::AccessKey { id, .. } => id.clone(),
         };
         Ok(self.login("AWS", registry.region(), &who))
     }
@@ -114,7 +115,9 @@ impl Azure for Logins {
         identity: &EntraIdentity,
         _: Duration,
     ) -> Result<RegistryLogin> {
-        self.present(&identity.token);
+        if let EntraProof::Token(token) = &identity.proof {
+            self.present(token);
+        }
         let name = format!("{} of {}", identity.client, identity.tenant);
         Ok(self.login("0", &registry.host, &name))
     }
@@ -235,7 +238,7 @@ impl Site {
             aws: clouds.clone(),
             azure: clouds.clone(),
             google: clouds.clone(),
-            vault: Arc::new(Offline),
+            key_services: Arc::new(Offline),
         };
         let login = |(repository, user, password): &(&str, &'static str, &'static str)| {
             ((*repository).to_owned(), (*user, *password))

@@ -18,8 +18,8 @@ use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
-    Impersonation, Inline, Login, PortError, Ports, Queue as _, Request as Work,
-    Result as PortResult, Secret, Vault,
+    Impersonation, Inline, KeyServices, Login, PortError, Ports, Queue as _, Request as Work,
+    Result as PortResult, Secret,
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
@@ -155,9 +155,9 @@ impl Embedded {
         self
     }
 
-    /// Sets the port to Vault.
-    pub fn with_vault(mut self, vault: Arc<dyn Vault>) -> Self {
-        self.ports.clouds.vault = vault;
+    /// Sets the port to key services.
+    pub fn with_key_services(mut self, services: Arc<dyn KeyServices>) -> Self {
+        self.ports.clouds.key_services = services;
         self
     }
 

@@ -6,8 +6,8 @@ use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use crate::cluster::KubeClusters;
 use crate::compute::Threads;
 use crate::git::{GitHub, GitRouter, GitServers, Hosts, LocalGit};
+use crate::key_services::HttpKeyServices;
 use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
-use crate::vault::HttpVault;
 use driftless_core::functions;
 use driftless_core::ports::{Clouds, Compute, Ports, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
@@ -172,11 +172,14 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
 
 fn clouds(aws: AwsLogins) -> Clouds {
     let hosts = CloudHosts::from_env();
+    let azure = AzureLogins::new(hosts.clone());
+    let google = GoogleLogins::new(hosts);
+    let key_services = HttpKeyServices::new(aws.clone(), azure.clone(), google.clone());
     Clouds {
         aws: Arc::new(aws),
-        azure: Arc::new(AzureLogins::new(hosts.clone())),
-        google: Arc::new(GoogleLogins::new(hosts)),
-        vault: Arc::new(HttpVault::default()),
+        azure: Arc::new(azure),
+        google: Arc::new(google),
+        key_services: Arc::new(key_services),
     }
 }
 

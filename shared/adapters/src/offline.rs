@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Bucket, BucketAddress, Buckets, Charts,
-    Clouds, ClusterEndpoint, Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity,
-    ErrorKind, GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer,
-    RegistryLogin, Result, Secret, Token, Validator, Vault, VaultKey,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, AwsKey, Azure, AzureKey, Bucket, BucketAddress,
+    Buckets, Charts, Clouds, ClusterEndpoint, Connection, DownloadOutcome, EcrRegistry, EksCluster,
+    EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
+    KeyServices, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret, Token,
+    Validator, VaultKey,
 };
 use driftless_core::source::redact;
 use std::sync::Arc;
@@ -66,7 +67,7 @@ impl Offline {
             aws: Arc::new(Self),
             azure: Arc::new(Self),
             google: Arc::new(Self),
-            vault: Arc::new(Self),
+            key_services: Arc::new(Self),
         }
     }
 }
@@ -122,8 +123,32 @@ impl Azure for Offline {
 }
 
 #[async_trait]
-impl Vault for Offline {
-    async fn decrypt(&self, key: &VaultKey, _: &str, _: &Secret, _: bool) -> Result<Secret> {
+impl KeyServices for Offline {
+    async fn aws(&self, key: &AwsKey, _: &str, _: &AwsIdentity, _: Duration) -> Result<Secret> {
+        refused(&key.arn)
+    }
+
+    async fn azure(
+        &self,
+        key: &AzureKey,
+        _: &str,
+        _: &EntraIdentity,
+        _: Duration,
+    ) -> Result<Secret> {
+        refused(&format!("https://{}", key.host))
+    }
+
+    async fn google(
+        &self,
+        key: &GoogleKey,
+        _: &str,
+        _: &GoogleLogin,
+        _: Duration,
+    ) -> Result<Secret> {
+        refused(&format!("cloudkms://{}", key.name))
+    }
+
+    async fn vault(&self, key: &VaultKey, _: &str, _: &Secret, _: bool) -> Result<Secret> {
         refused(&redact(&key.address))
     }
 }

@@ -1,10 +1,9 @@
 //! HashiCorp Vault: decrypts data keys of SOPS files with its transit engine.
 
 use crate::tenant_http::{Clients, accepted, body, unreachable};
-use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::ports::{Connection, ErrorKind, PortError, Result, Secret, Vault, VaultKey};
+use driftless_core::ports::{Connection, ErrorKind, PortError, Result, Secret, VaultKey};
 use driftless_core::source::redact;
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
@@ -22,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Vault's HTTP API, at the addresses that SOPS files name. Redirects are not followed, so that the
 /// token stays with the server that the file names.
 #[derive(Default)]
-pub struct HttpVault {
+pub(crate) struct HttpVault {
     clients: Clients,
 }
 
@@ -37,9 +36,9 @@ struct Plaintext {
     plaintext: String,
 }
 
-#[async_trait]
-impl Vault for HttpVault {
-    async fn decrypt(
+impl HttpVault {
+    /// Decrypts a data key, as the port's method does.
+    pub(crate) async fn decrypt(
         &self,
         key: &VaultKey,
         ciphertext: &str,

@@ -32,6 +32,9 @@ pub struct Settings {
     /// The service account whose cloud login is used for sources that name none
     /// (`--default-service-account` of Flux's source-controller).
     pub default_source_service_account: Option<String>,
+    /// The service account whose login at a key service is used for Kustomizations that name none
+    /// (Flux's `--default-decryption-service-account`).
+    pub default_decryption_service_account: Option<String>,
     /// True if the controllers' Deployments of a `gotk-components.yaml` are applied.
     pub keep_controllers: bool,
     /// True if `insecure-skip-tls-verify` is accepted in kubeconfigs.
@@ -67,6 +70,9 @@ pub struct Settings {
     /// The ECR registries that objects may read with the installation's own AWS role, as
     /// `NAMESPACE/HOST/REPOSITORY`, including the repositories below.
     pub role_registries: Vec<String>,
+    /// The keys of AWS KMS that Kustomizations may decrypt with by the installation's own AWS role,
+    /// as `NAMESPACE/ARN`.
+    pub role_keys: Vec<String>,
     /// The `trusted_root.json` for signatures without keys of objects that name none; by default
     /// that of the public Sigstore when this version was built.
     pub sigstore_root: Option<String>,

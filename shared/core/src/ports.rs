@@ -6,6 +6,7 @@ mod buckets;
 mod charts;
 mod clouds;
 mod git;
+mod key_services;
 mod throttle;
 mod tokens;
 mod watches;
@@ -16,10 +17,11 @@ pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, DownloadOutcome, Layer, Manifest, Referrer, Validator};
 pub use clouds::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, EcrRegistry,
-    EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin, Vault, VaultKey,
+    EksCluster, EntraIdentity, EntraProof, GkeCluster, Google, GoogleIdentity, RegistryLogin,
     is_google_registry,
 };
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SshKey};
+pub use key_services::{AwsKey, AzureKey, GoogleKey, GoogleLogin, KeyServices, VaultKey};
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
 pub use watches::{Values, WatchCache, WatchSnapshot};

@@ -11,12 +11,13 @@ pub use queue::{MemoryQueue, SqsModel, Taken};
 
 use crate::flux::GitReference;
 use crate::ports::{
-    Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, BlobEntry, Blobs, Bucket,
-    BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterEndpoint, Clusters, Commit,
-    Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits,
-    Git, GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Layer, Manifest,
-    PortError, Ports, Precondition, PutOutcome, Referrer, RegistryLogin, Result, Secret,
-    SecretStore, Token, Validator, Vault, VaultKey, Version,
+    Access, AcrRegistry, AksCluster, Aws, AwsIdentity, AwsKey, Azure, AzureKey, BlobEntry, Blobs,
+    Bucket, BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterEndpoint, Clusters,
+    Commit, Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind,
+    FetchLimits, Git, GitAuth, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
+    Impersonation, Inline, KeyServices, Layer, Manifest, PortError, Ports, Precondition,
+    PutOutcome, Referrer, RegistryLogin, Result, Secret, SecretStore, Token, Validator, VaultKey,
+    Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -222,7 +223,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
             aws: Arc::new(Absent),
             azure: Arc::new(Absent),
             google: Arc::new(Absent),
-            vault: Arc::new(Absent),
+            key_services: Arc::new(Absent),
         },
         clock,
         compute: Arc::new(Inline),
@@ -348,8 +349,20 @@ impl Azure for Absent {
 }
 
 #[async_trait]
-impl Vault for Absent {
-    async fn decrypt(&self, _: &VaultKey, _: &str, _: &Secret, _: bool) -> Result<Secret> {
+impl KeyServices for Absent {
+    async fn aws(&self, _: &AwsKey, _: &str, _: &AwsIdentity, _: Duration) -> Result<Secret> {
+        absent()
+    }
+
+    async fn azure(&self, _: &AzureKey, _: &str, _: &EntraIdentity, _: Duration) -> Result<Secret> {
+        absent()
+    }
+
+    async fn google(&self, _: &GoogleKey, _: &str, _: &GoogleLogin, _: Duration) -> Result<Secret> {
+        absent()
+    }
+
+    async fn vault(&self, _: &VaultKey, _: &str, _: &Secret, _: bool) -> Result<Secret> {
         absent()
     }
 }

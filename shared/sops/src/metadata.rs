@@ -3,6 +3,7 @@
 use driftless_go::re2;
 use driftless_manifest::Fuel;
 use regex::{Regex, RegexBuilder};
+use std::collections::BTreeMap;
 
 use crate::SopsError;
 use crate::tree::Tree;
@@ -97,6 +98,10 @@ pub struct MasterKey {
     /// The values of the fields that the name is composed of, such as the address, the engine and
     /// the name of a key of HashiCorp Vault.
     pub fields: Vec<String>,
+    /// Its other fields with a value, such as `role` of AWS KMS or `version` of Azure Key Vault.
+    pub options: BTreeMap<String, String>,
+    /// The encryption context of AWS KMS, by its names.
+    pub context: BTreeMap<String, String>,
     /// The encrypted data key, in the form in which the file has it.
     pub encrypted: String,
 }
@@ -134,6 +139,9 @@ const SERVICES: [(&str, KeyService, &[&str]); 7] = [
         &["vault_address", "engine_path", "key_name"],
     ),
 ];
+
+/// The optional fields of an entry that a service needs.
+const OPTIONS: [&str; 3] = ["role", "aws_profile", "version"];
 
 impl Metadata {
     pub(crate) fn from_tree(tree: &Tree, file: &str, fuel: &Fuel) -> Result<Metadata, SopsError> {
@@ -307,6 +315,28 @@ fn groups(tree: &Tree) -> Result<Vec<Vec<MasterKey>>, String> {
     }
 }
 
+/// Returns the texts of these fields of a mapping that are not empty.
+fn texts(entry: &Tree, names: &[&str]) -> BTreeMap<String, String> {
+    let text = |name: &&str| Some(((*name).to_owned(), entry.get(name)?.text()?.to_owned()));
+    let texts = names.iter().filter_map(text);
+    texts.filter(|(_, text)| !text.is_empty()).collect()
+}
+
+/// Reads the encryption context of an entry.
+fn context(entry: &Tree) -> Result<BTreeMap<String, String>, String> {
+    let pairs = match entry.get("context") {
+        None | Some(Tree::Null) => return Ok(BTreeMap::new()),
+        Some(Tree::Map(pairs)) => pairs,
+        Some(_) => return Err("context of a key is not a mapping".to_owned()),
+    };
+    let pair = |(name, value): &(String, Tree)| {
+        let text = value.text();
+        let text = text.ok_or_else(|| "a value of the context of a key is not a string".to_owned());
+        Ok((name.clone(), text?.to_owned()))
+    };
+    pairs.iter().map(pair).collect()
+}
+
 fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, String> {
     let mut keys = Vec::new();
     for (name, service, fields) in SERVICES {
@@ -332,6 +362,8 @@ fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, String> {
                 service,
                 name: fields.join("/"),
                 fields,
+                options: texts(entry, &OPTIONS),
+                context: context(entry)?,
                 encrypted: encrypted.to_owned(),
             });
         }

@@ -12,7 +12,7 @@ use driftless_adapters::aws::{AwsLogins, settings_at};
 use driftless_adapters::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use driftless_core::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterEndpoint, EcrRegistry, EntraIdentity,
-    GkeCluster, Google, GoogleIdentity, RegistryLogin, Secret, Token,
+    EntraProof, GkeCluster, Google, GoogleIdentity, RegistryLogin, Secret, Token,
 };
 use driftless_harness::library::Library;
 use driftless_harness::tools;
@@ -211,7 +211,7 @@ fn entra() -> EntraIdentity {
     EntraIdentity {
         tenant: TENANT.to_owned(),
         client: "client".to_owned(),
-        token: token(),
+        proof: EntraProof::Token(token()),
     }
 }
 

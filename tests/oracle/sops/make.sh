@@ -71,14 +71,41 @@ make pgp-binary blob.bin "pgp: $ed25519"
 make pgp-and-age secret.yaml "pgp: $rsa" "age: $two"
 make pgp-groups secret.yaml "shamir_threshold: 2" "key_groups:" "  - age: [$three]" "  - pgp: [$rsa]" "  - pgp: [$ed25519]"
 
-# Files with keys of HashiCorp Vault, each with the same address in it.
-VAULT=http://127.0.0.1:18200
-python3 "$(dirname "$script")/vault.py" 18200 &
+# Files with keys of services, each with the same address in it.
+SERVICES=http://127.0.0.1:18200
+python3 "$(dirname "$script")/services.py" 18200 &
 trap 'kill $!; rm -rf "$work"' EXIT
 sleep 1
 export VAULT_TOKEN=corpus
+export AWS_ENDPOINT_URL=$SERVICES AWS_ACCESS_KEY_ID=corpus AWS_SECRET_ACCESS_KEY=corpus
+export SOPS_GCP_KMS_CLIENT_TYPE=rest SOPS_GCP_KMS_ENDPOINT=$SERVICES GOOGLE_OAUTH_ACCESS_TOKEN=corpus
 mkdir -p services
 cases=services
-make vault secret.yaml "hc_vault_transit_uri: $VAULT/v1/sops/transit/keys/first"
-make vault-json data.json "hc_vault_transit_uri: $VAULT/v1/sops/transit/keys/first"
-make vault-and-age secret.yaml "shamir_threshold: 2" "key_groups:" "  - age: [$one]" "  - hc_vault: ['$VAULT/v1/sops/transit/keys/second']"
+make vault secret.yaml "hc_vault_transit_uri: $SERVICES/v1/sops/transit/keys/first"
+make vault-json data.json "hc_vault_transit_uri: $SERVICES/v1/sops/transit/keys/first"
+make vault-and-age secret.yaml "shamir_threshold: 2" "key_groups:" "  - age: [$one]" "  - hc_vault: ['$SERVICES/v1/sops/transit/keys/second']"
+AWS=arn:aws:kms:eu-west-1:012345678901
+GOOGLE=projects/acme-1/locations/global/keyRings/sops/cryptoKeys
+make aws secret.yaml "kms: $AWS:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+make aws-role secret.yaml "kms: $AWS:alias/sops+arn:aws:iam::012345678901:role/sops"
+make google secret.yaml "gcp_kms: $GOOGLE/first"
+make aws-and-google secret.yaml "shamir_threshold: 2" "key_groups:" "  - kms: [{arn: '$AWS:key/1', context: {team: apps}}]" "  - gcp_kms: [{resource_id: $GOOGLE/second}]"
+
+# sops reads the key of Azure Key Vault by HTTPS alone: the entry of another service is replaced by one of Azure, which the MAC does not
+# cover.
+python3 - services/vault.enc.yaml services/azure.enc.yaml <<'END'
+import base64, re, sys
+text = open(sys.argv[1]).read()
+entry = re.search(r"    hc_vault:\n(.*?)    lastmodified:", text, re.S)
+sealed = re.search(r"enc: vault:v1:(\S+)", entry[1])[1]
+sealed = base64.urlsafe_b64encode(sealed.encode()).decode().rstrip("=")
+azure = f"""    azure_kv:
+        - vault_url: https://acme.vault.azure.net
+          name: sops
+          version: 0a1b2c
+          created_at: "2026-01-01T00:00:00Z"
+          enc: {sealed}
+    lastmodified:"""
+open(sys.argv[2], "w").write(text.replace(entry[0], azure))
+END
+cp services/vault.plain.yaml services/azure.plain.yaml

@@ -74,6 +74,10 @@ pub struct Rules {
     /// The service account whose cloud login a source takes where it names none
     #[arg(long, value_name = "NAME")]
     default_source_service_account: Option<String>,
+    /// The service account whose login at a key service a Kustomization takes where its decryption
+    /// names none
+    #[arg(long, value_name = "NAME")]
+    default_decryption_service_account: Option<String>,
     /// Refuse references to other namespaces
     #[arg(long)]
     no_cross_namespace_refs: bool,
@@ -105,6 +109,10 @@ pub struct Rules {
     /// installation's own AWS role
     #[arg(long, value_name = "REPOSITORY")]
     allow_role_registry: Vec<String>,
+    /// NAMESPACE/ARN of a key of AWS KMS that Kustomizations of this namespace may decrypt with by
+    /// the installation's own AWS role
+    #[arg(long, value_name = "KEY")]
+    allow_role_key: Vec<String>,
     /// A trusted_root.json for signatures without keys whose source names none, instead of the
     /// public Sigstore's built-in one
     #[arg(long, value_name = "FILE", value_parser = trusted_root)]
@@ -127,6 +135,7 @@ impl Rules {
             default_service_account: self.default_service_account.clone(),
             default_kubeconfig_service_account: self.default_kubeconfig_service_account.clone(),
             default_source_service_account: self.default_source_service_account.clone(),
+            default_decryption_service_account: self.default_decryption_service_account.clone(),
             keep_controllers: self.keep_controllers,
             allow_insecure_kubeconfigs: self.allow_insecure_kubeconfigs,
             allow_local_clusters: self.allow_local_clusters,
@@ -135,6 +144,7 @@ impl Rules {
             role_buckets: self.allow_role_bucket.clone(),
             role_clusters: self.allow_role_cluster.clone(),
             role_registries: self.allow_role_registry.clone(),
+            role_keys: self.allow_role_key.clone(),
             sigstore_root: self.sigstore_root.clone(),
             capsule_proxy: self.capsule_proxy.as_ref().map(|url| CapsuleProxy {
                 url: url.clone(),

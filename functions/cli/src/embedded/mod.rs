@@ -120,7 +120,7 @@ impl World {
                 aws: described.clone(),
                 azure: described.clone(),
                 google: described.clone(),
-                vault: Arc::new(Offline),
+                key_services: Arc::new(Offline),
             },
             clock,
             compute: Arc::new(Inline),

@@ -11,11 +11,11 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use driftless_core::kubeconfig;
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Azure, ClusterEndpoint, EntraIdentity, ErrorKind, PortError,
-    RegistryLogin, Result, Secret, Token,
+    AcrRegistry, AksCluster, Azure, AzureKey, ClusterEndpoint, EntraIdentity, EntraProof,
+    ErrorKind, PortError, RegistryLogin, Result, Secret, Token,
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,6 +87,72 @@ impl AzureLogins {
     }
 }
 
+/// The scopes of tokens for the domains of Key Vault and managed HSMs, each with its cloud.
+const VAULTS: [(&str, &str, &Cloud); 6] = [
+    (
+        "vault.azure.net",
+        "https://vault.azure.net/.default",
+        &PUBLIC,
+    ),
+    (
+        "managedhsm.azure.net",
+        "https://managedhsm.azure.net/.default",
+        &PUBLIC,
+    ),
+    ("vault.azure.cn", "https://vault.azure.cn/.default", &CHINA),
+    (
+        "managedhsm.azure.cn",
+        "https://managedhsm.azure.cn/.default",
+        &CHINA,
+    ),
+    (
+        "vault.usgovcloudapi.net",
+        "https://vault.usgovcloudapi.net/.default",
+        &GOVERNMENT,
+    ),
+    (
+        "managedhsm.usgovcloudapi.net",
+        "https://managedhsm.usgovcloudapi.net/.default",
+        &GOVERNMENT,
+    ),
+];
+
+impl AzureLogins {
+    /// Decrypts a data key, as the port's method does.
+    pub(crate) async fn decrypt(
+        &self,
+        key: &AzureKey,
+        ciphertext: &str,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<Secret> {
+        let (_, scope, cloud) = VAULTS
+            .into_iter()
+            .find(|(domain, ..)| *domain == key.domain)
+            .ok_or_else(|| {
+                let message = format!("vaults of '{}' are not supported", key.domain);
+                PortError::new(ErrorKind::Unsupported, message)
+            })?;
+        let token = self.0.token(cloud, scope, identity, now).await?;
+        let AzureKey {
+            host,
+            name,
+            version,
+            ..
+        } = key;
+        let version = match version.as_str() {
+            "" => String::new(),
+            version => format!("/{version}"),
+        };
+        let place = format!("{host}/keys/{name}{version}/decrypt?api-version=7.4");
+        let body = json!({"alg": "RSA-OAEP-256", "value": ciphertext});
+        let query = LoginQuery::Json(&body);
+        let answer: Decrypted = self.0.services.ask(&place, query, Some(&token)).await?;
+        let plaintext = URL_SAFE_NO_PAD.decode(answer.value);
+        plaintext.map(Secret::new).map_err(|_| unreadable(&place))
+    }
+}
+
 #[async_trait]
 impl Azure for AzureLogins {
     async fn describe(
@@ -119,6 +185,12 @@ impl Azure for AzureLogins {
         let make = async move { shared.registry(&registry, &identity, now).await };
         self.0.registries.get(key, now, make).await
     }
+}
+
+/// The answer of a decryption: the plaintext as base64url.
+#[derive(Deserialize)]
+struct Decrypted {
+    value: String,
 }
 
 #[derive(Deserialize)]
@@ -170,19 +242,26 @@ impl Shared {
         let (shared, identity) = (self.clone(), identity.clone());
         let make = async move {
             let place = format!("{}/{}/oauth2/v2.0/token", cloud.authority, identity.tenant);
-            let form = [
+            let mut form = vec![
                 ("grant_type", "client_credentials"),
                 ("client_id", &identity.client),
                 ("scope", scope),
-                (
-                    "client_assertion_type",
-                    "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-                ),
-                (
-                    "client_assertion",
-                    identity.token.secret.expose_str().unwrap_or_default(),
-                ),
             ];
+            match &identity.proof {
+                EntraProof::Token(token) => form.extend([
+                    (
+                        "client_assertion_type",
+                        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+                    ),
+                    (
+                        "client_assertion",
+                        token.secret.expose_str().unwrap_or_default(),
+                    ),
+                ]),
+                EntraProof::ClientSecret(secret) => {
+                    form.push(("client_secret", secret.expose_str().unwrap_or_default()));
+                }
+            }
             let answer = shared.services.ask(&place, LoginQuery::Form(&form), None);
             let token = answer.await.map(|answer: TokenResponse| answer.at(now))?;
             let end = token.expires;

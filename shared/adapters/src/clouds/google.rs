@@ -7,18 +7,26 @@
 use super::{CloudHosts, ENDPOINT_TTL, LoginQuery, Services, TokenResponse, unreadable};
 use crate::expiring_cache::ExpiringCache;
 use async_trait::async_trait;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use driftless_core::ports::{
-    ClusterEndpoint, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, Result, Secret,
-    Token,
+    ClusterEndpoint, ErrorKind, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
+    PortError, Result, Secret, Token,
 };
 use jiff::Timestamp;
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject as _;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The service that issues tokens for assertions.
+const AUDIENCE: &str = "https://oauth2.googleapis.com/token";
+/// The life of an assertion in seconds.
+const ASSERTION_LIFETIME: u64 = 3600;
 const PLATFORM: &str = "https://www.googleapis.com/auth/cloud-platform";
 const EMAIL: &str = "https://www.googleapis.com/auth/userinfo.email";
 
@@ -31,6 +39,7 @@ struct Shared {
     services: Services,
     tokens: ExpiringCache<GoogleIdentity, Token>,
     endpoints: ExpiringCache<(GkeCluster, GoogleIdentity), ClusterEndpoint>,
+    tokens_of_keys: ExpiringCache<GoogleLogin, Token>,
 }
 
 impl GoogleLogins {
@@ -44,6 +53,28 @@ impl GoogleLogins {
             services,
             ..Shared::default()
         }))
+    }
+}
+
+impl GoogleLogins {
+    /// Decrypts a data key, as the port's method does.
+    pub(crate) async fn decrypt(
+        &self,
+        key: &GoogleKey,
+        ciphertext: &str,
+        login: &GoogleLogin,
+        now: Duration,
+    ) -> Result<Secret> {
+        let token = match login {
+            GoogleLogin::Principal(identity) => self.0.token(identity, now).await?,
+            GoogleLogin::ServiceAccountKey { .. } => self.0.token_of_key(login, now).await?,
+        };
+        let place = format!("cloudkms.googleapis.com/v1/{}:decrypt", key.name);
+        let body = json!({"ciphertext": ciphertext});
+        let query = LoginQuery::Json(&body);
+        let answer: Decrypted = self.0.services.ask(&place, query, Some(&token)).await?;
+        let plaintext = STANDARD.decode(answer.plaintext);
+        plaintext.map(Secret::new).map_err(|_| unreadable(&place))
     }
 }
 
@@ -75,6 +106,12 @@ impl Google for GoogleLogins {
 struct Impersonated {
     access_token: String,
     expire_time: String,
+}
+
+/// The answer of a decryption: the plaintext as base64.
+#[derive(Deserialize)]
+struct Decrypted {
+    plaintext: String,
 }
 
 #[derive(Deserialize)]
@@ -134,6 +171,26 @@ impl Shared {
         answer.await.map(|answer: TokenResponse| answer.at(now))
     }
 
+    /// Returns a token of a service account for an assertion that its key signs (RFC 7523).
+    async fn token_of_key(self: &Arc<Self>, login: &GoogleLogin, now: Duration) -> Result<Token> {
+        let (shared, owned) = (self.clone(), login.clone());
+        let make = async move {
+            let assertion = assertion(&owned, now)?;
+            let form = [
+                ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+                ("assertion", &assertion),
+            ];
+            let query = LoginQuery::Form(&form);
+            let answer = shared
+                .services
+                .ask("oauth2.googleapis.com/token", query, None);
+            let token = answer.await.map(|answer: TokenResponse| answer.at(now))?;
+            let end = token.expires;
+            Ok((token, end))
+        };
+        self.tokens_of_keys.get(login.clone(), now, make).await
+    }
+
     async fn act_as(&self, account: &str, principal: &Token) -> Result<Token> {
         let place = format!(
             "iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
@@ -171,4 +228,37 @@ impl Shared {
             certificate_authority: STANDARD.decode(authority).map_err(|_| unreadable(&place))?,
         })
     }
+}
+
+/// Returns the signed assertion that a request comes from a service account.
+fn assertion(login: &GoogleLogin, now: Duration) -> Result<String> {
+    let invalid = || {
+        let message = "the private key of the service account is not valid: expected PEM of PKCS #8 with an RSA key";
+        PortError::new(ErrorKind::Invalid, message)
+    };
+    let GoogleLogin::ServiceAccountKey {
+        email,
+        id,
+        private_key,
+    } = login
+    else {
+        return Err(invalid());
+    };
+    let key = PrivatePkcs8KeyDer::from_pem_slice(private_key.expose()).map_err(|_| invalid())?;
+    let key = RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()).map_err(|_| invalid())?;
+    let head = json!({"alg": "RS256", "typ": "JWT", "kid": id});
+    let claims = json!({"iss": email, "scope": PLATFORM, "aud": AUDIENCE, "iat": now.as_secs(),
+        "exp": now.as_secs() + ASSERTION_LIFETIME});
+    let encode = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", encode(&head), encode(&claims));
+    let mut signature = vec![0; key.public_modulus_len()];
+    let random = SystemRandom::new();
+    key.sign(
+        &RSA_PKCS1_SHA256,
+        &random,
+        signed.as_bytes(),
+        &mut signature,
+    )
+    .map_err(|_| invalid())?;
+    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }

@@ -5,8 +5,8 @@ use axum::body::Body;
 use axum::response::Response;
 use driftless_adapters::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Azure, EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity,
-    Secret, Token,
+    AcrRegistry, AksCluster, Azure, EntraIdentity, EntraProof, ErrorKind, GkeCluster, Google,
+    GoogleIdentity, Secret, Token,
 };
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn entra() -> EntraIdentity {
     EntraIdentity {
         tenant: "acme.example".to_owned(),
         client: "client".to_owned(),
-        token: token(),
+        proof: EntraProof::Token(token()),
     }
 }
 

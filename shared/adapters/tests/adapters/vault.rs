@@ -3,8 +3,8 @@
 use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
-use driftless_adapters::vault::HttpVault;
-use driftless_core::ports::{ErrorKind, Result, Secret, Vault, VaultKey};
+use driftless_adapters::key_services::HttpKeyServices;
+use driftless_core::ports::{ErrorKind, KeyServices, Result, Secret, VaultKey};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -45,8 +45,8 @@ async fn server(status: u16, body: &str) -> (VaultKey, Requests) {
 
 async fn decrypt(key: &VaultKey, token: &str, allow_local: bool) -> Result<Secret> {
     let token = Secret::new(token.to_owned());
-    HttpVault::default()
-        .decrypt(key, "vault:v1:abc", &token, allow_local)
+    HttpKeyServices::default()
+        .vault(key, "vault:v1:abc", &token, allow_local)
         .await
 }
 

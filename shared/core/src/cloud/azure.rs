@@ -2,7 +2,7 @@
 
 use super::{Account, Exchange, fail, quoted};
 use crate::failure::Failure;
-use crate::ports::EntraIdentity;
+use crate::ports::{EntraIdentity, EntraProof};
 
 /// The audience of a token for Entra ID.
 const AUDIENCE: &str = "api://AzureADTokenExchange";
@@ -38,12 +38,12 @@ pub async fn identity(
     Ok(EntraIdentity {
         tenant: tenant.to_owned(),
         client: client.to_owned(),
-        token: exchange.token(account, AUDIENCE).await?,
+        proof: EntraProof::Token(exchange.token(account, AUDIENCE).await?),
     })
 }
 
 /// Returns whether this is a tenant's id or domain, which becomes part of a URL's path.
-fn is_tenant(text: &str) -> bool {
+pub(crate) fn is_tenant(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     text.len() <= 253 && text.bytes().all(fits) && !text.starts_with('.')
 }

@@ -5,9 +5,8 @@
 //! A build asks no service. It leaves a file encrypted whose data key only a service can decrypt,
 //! notes that key, and runs again when the keys of all such files are there.
 
-use super::keys::{self, Keys, Service};
+use super::keys::{self, Keys, Login, Service};
 use crate::kernel::Context;
-use crate::ports::Secret;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use driftless_manifest::{Object, ReadFilter, TreePath};
@@ -25,7 +24,7 @@ const MAX_SERVICE_KEYS: usize = 256;
 
 /// The decryption of files and Secrets with the keys of one Kustomization.
 pub struct Decryptor {
-    services: Vec<(&'static dyn Service, Secret)>,
+    services: Vec<(&'static dyn Service, Login)>,
     state: Mutex<State>,
 }
 
@@ -77,7 +76,8 @@ impl Decryptor {
     /// reason to build again.
     pub fn recipients(&self) -> Vec<String> {
         let services = self.services.iter();
-        let services = services.map(|(service, _)| service.service().to_string());
+        let services =
+            services.map(|(service, login)| format!("{}: {}", service.service(), login.describe()));
         self.state()
             .keyring
             .recipients()

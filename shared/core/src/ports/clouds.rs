@@ -1,7 +1,7 @@
 //! The ports to clouds: short-lived credentials for clusters and registries, and the identities
 //! that they are issued for.
 
-use super::{Result, Secret, Token};
+use super::{KeyServices, Result, Secret, Token};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ pub struct Clouds {
     pub azure: Arc<dyn Azure>,
     /// The port to Google Cloud.
     pub google: Arc<dyn Google>,
-    /// The port to HashiCorp Vault.
-    pub vault: Arc<dyn Vault>,
+    /// The port to key services.
+    pub key_services: Arc<dyn KeyServices>,
 }
 
 /// The endpoint of a cluster's API server.
@@ -82,6 +82,15 @@ pub enum AwsIdentity {
         /// The service account's token. What is cached for this token is not used for another one.
         token: Token,
     },
+    /// The access key of an IAM user, or temporary credentials.
+    AccessKey {
+        /// The id of the access key.
+        id: String,
+        /// The secret access key.
+        secret: Secret,
+        /// The session token of temporary credentials.
+        session: Option<Secret>,
+    },
 }
 
 /// A registry of Amazon ECR, from its host's name.
@@ -142,12 +151,12 @@ impl EcrRegistry {
 
 /// Checks whether a string has 1 to `most` bytes, all of them ASCII letters, digits or bytes of
 /// `more`.
-fn is_plain(text: &str, more: &[u8], most: usize) -> bool {
+pub(super) fn is_plain(text: &str, more: &[u8], most: usize) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
     (1..=most).contains(&text.len()) && text.bytes().all(fits)
 }
 
-fn is_number(text: &str) -> bool {
+pub(super) fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -179,15 +188,24 @@ pub trait Aws: Send + Sync {
     ) -> Result<RegistryLogin>;
 }
 
-/// An application of Microsoft Entra ID that trusts the issuer of a service account's token.
+/// An application of Microsoft Entra ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntraIdentity {
     /// The tenant: only letters, digits, `-` and `.`.
     pub tenant: String,
     /// The application's client id.
     pub client: String,
-    /// The service account's token. What is cached for this token is not used for another one.
-    pub token: Token,
+    /// The proof of the identity. What is cached for it is not used for another one.
+    pub proof: EntraProof,
+}
+
+/// The proof that a request comes from an application of Microsoft Entra ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntraProof {
+    /// A token of a service account whose issuer the application trusts.
+    Token(Token),
+    /// A client secret of the application.
+    ClientSecret(Secret),
 }
 
 /// A cluster of Azure Kubernetes Service, from its resource id.
@@ -342,35 +360,6 @@ pub trait Google: Send + Sync {
 
     /// Returns a token that all clusters and registries accept on which the identity has access.
     async fn token(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token>;
-}
-
-/// A key of Vault's transit engine, as a SOPS file names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VaultKey {
-    /// The address of the server, such as `https://vault.example.com:8200`. A tenant names it.
-    pub address: String,
-    /// The path of the engine, such as `transit` or `sops/transit`.
-    pub engine: String,
-    /// The name of the key.
-    pub name: String,
-}
-
-/// HashiCorp Vault, which decrypts data keys of SOPS files.
-#[async_trait]
-pub trait Vault: Send + Sync {
-    /// Decrypts `ciphertext` (`vault:v1:...`) with a key, as the holder of `token` ("Decrypt data"
-    /// of Vault's transit API). `allow_local` permits addresses of the installation itself, and
-    /// HTTP.
-    ///
-    /// Fails with `Invalid` for an address that may not be reached, and with `Forbidden` if the
-    /// token has no access. No message contains the token or an answer.
-    async fn decrypt(
-        &self,
-        key: &VaultKey,
-        ciphertext: &str,
-        token: &Secret,
-        allow_local: bool,
-    ) -> Result<Secret>;
 }
 
 #[cfg(test)]

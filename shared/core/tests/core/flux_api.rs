@@ -189,7 +189,7 @@ fn each_field_that_a_step_refuses_has_a_row() {
             );
         }
     }
-    assert!(found >= 6, "{found} refusals: the pattern finds no others");
+    assert!(found >= 5, "{found} refusals: the pattern finds no others");
 }
 
 fn sources(directory: &Path) -> Vec<PathBuf> {

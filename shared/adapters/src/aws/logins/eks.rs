@@ -4,8 +4,8 @@
 //! to learn who the caller is; a signed header with the cluster's name binds the request to this
 //! cluster.
 
-use super::Shared;
 use super::sign::SigningRequest;
+use super::{Shared, host};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use driftless_core::ports::{
@@ -16,16 +16,6 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// The time for which a cluster accepts a token.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(15 * 60);
-/// The names of the partitions with their domains.
-const DOMAINS: [(&str, &str); 6] = [
-    ("aws", "amazonaws.com"),
-    ("aws-us-gov", "amazonaws.com"),
-    ("aws-cn", "amazonaws.com.cn"),
-    ("aws-eusc", "amazonaws.eu"),
-    ("aws-iso", "c2s.ic.gov"),
-    ("aws-iso-b", "sc2s.sgov.gov"),
-];
-
 /// The parts of EKS's description of a cluster that are used here.
 #[derive(Deserialize)]
 struct ClusterDescription {
@@ -51,7 +41,9 @@ impl Shared {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<ClusterEndpoint> {
-        let endpoint = self.endpoint(host("eks", cluster)?).await;
+        let endpoint = self
+            .endpoint(host("eks", &cluster.region, &cluster.partition)?)
+            .await;
         let url = format!("{endpoint}/clusters/{}", cluster.name);
         let request = SigningRequest::get("eks", &cluster.region, &url, now);
         let credentials = self.credentials(&cluster.region, identity, now).await?;
@@ -85,7 +77,9 @@ impl Shared {
     ) -> Result<Token> {
         let credentials = self.credentials(&cluster.region, identity, now).await?;
         let ends = credentials.expiry();
-        let endpoint = self.endpoint(host("sts", cluster)?).await;
+        let endpoint = self
+            .endpoint(host("sts", &cluster.region, &cluster.partition)?)
+            .await;
         let url = format!("{endpoint}/?Action=GetCallerIdentity&Version=2011-06-15");
         let request = SigningRequest {
             headers: &[("x-k8s-aws-id", &cluster.name)],
@@ -97,17 +91,5 @@ impl Shared {
             secret: Secret::new(format!("k8s-aws-v1.{}", URL_SAFE_NO_PAD.encode(url))),
             expires: ends.map_or(now + TOKEN_LIFETIME, |ends| ends.min(now + TOKEN_LIFETIME)),
         })
-    }
-}
-
-/// Returns the host of a service, `SERVICE.REGION.DOMAIN`.
-fn host(service: &str, cluster: &EksCluster) -> Result<String> {
-    let partition = cluster.partition.as_str();
-    match DOMAINS.iter().find(|(name, _)| *name == partition) {
-        Some((_, domain)) => Ok(format!("{service}.{}.{domain}", cluster.region)),
-        None => Err(PortError::new(
-            ErrorKind::Unsupported,
-            format!("clusters of the AWS partition '{partition}' are not supported"),
-        )),
     }
 }

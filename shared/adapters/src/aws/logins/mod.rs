@@ -1,8 +1,10 @@
-//! Logins to Amazon's clusters (EKS) and registries (ECR): as the installation, or as the role of a
-//! service account, which STS grants for that account's token (AssumeRoleWithWebIdentity).
+//! Logins to Amazon's clusters (EKS), registries (ECR) and keys (KMS): as the installation, as the
+//! role of a service account, which STS grants for that account's token
+//! (AssumeRoleWithWebIdentity), or with an access key.
 
 mod ecr;
 mod eks;
+mod kms;
 mod sign;
 
 use super::error::to_error;
@@ -16,13 +18,23 @@ use aws_sdk_s3::config::{Credentials, ProvideCredentials};
 use bytes::Bytes;
 use driftless_core::ports::{
     Aws, AwsIdentity, ClusterEndpoint, EcrRegistry, EksCluster, ErrorKind, PortError,
-    RegistryLogin, Result, Token,
+    RegistryLogin, Result, Secret, Token,
 };
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The time for which the endpoint of a cluster is cached.
 const ENDPOINT_TTL: Duration = Duration::from_secs(15 * 60);
+
+/// The names of the partitions with their domains.
+const DOMAINS: [(&str, &str); 6] = [
+    ("aws", "amazonaws.com"),
+    ("aws-us-gov", "amazonaws.com"),
+    ("aws-cn", "amazonaws.com.cn"),
+    ("aws-eusc", "amazonaws.eu"),
+    ("aws-iso", "c2s.ic.gov"),
+    ("aws-iso-b", "sc2s.sgov.gov"),
+];
 
 /// The adapter of the port [`Aws`], with caches of roles, endpoints and tokens.
 #[derive(Clone, Default)]
@@ -36,6 +48,9 @@ struct Shared {
     endpoints: ExpiringCache<(EksCluster, AwsIdentity), ClusterEndpoint>,
     tokens: ExpiringCache<(EksCluster, AwsIdentity), Token>,
     registries: ExpiringCache<(EcrRegistry, AwsIdentity), RegistryLogin>,
+    /// The credentials of roles that SOPS files name, by region, role and the identity that assumes
+    /// the role.
+    assumed: ExpiringCache<(String, String, AwsIdentity), Credentials>,
 }
 
 impl AwsLogins {
@@ -108,12 +123,25 @@ impl Shared {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<Credentials> {
-        if *identity == AwsIdentity::Installation {
-            let role = self.installation.role().await?;
-            return role.provide_credentials().await.map_err(|_| {
-                let message = "cannot load the installation's AWS credentials";
-                PortError::new(ErrorKind::Denied, message)
-            });
+        match identity {
+            AwsIdentity::Installation => {
+                let role = self.installation.role().await?;
+                return role.provide_credentials().await.map_err(|_| {
+                    let message = "cannot load the installation's AWS credentials";
+                    PortError::new(ErrorKind::Denied, message)
+                });
+            }
+            AwsIdentity::AccessKey {
+                id,
+                secret,
+                session,
+            } => {
+                let text = |secret: &Secret| secret.expose_str().map(str::to_owned);
+                let session = session.as_ref().and_then(text);
+                let secret = text(secret).unwrap_or_default();
+                return Ok(Credentials::new(id, secret, session, None, "AccessKey"));
+            }
+            AwsIdentity::Role { .. } => {}
         }
         let key = (region.to_owned(), identity.clone());
         let region = Region::new(region.to_owned());
@@ -152,9 +180,7 @@ async fn assume(
         token,
     } = identity
     else {
-        return Err(broken(
-            "the installation's own role is not assumed with a token",
-        ));
+        return Err(broken("only a role is assumed with a token"));
     };
     let operation = format!("assume the role '{arn}' with the service account's token");
     let given = sts
@@ -165,16 +191,36 @@ async fn assume(
         .send()
         .await
         .map_err(|error| to_error(&operation, &error))?;
-    let given = given
-        .credentials
-        .ok_or_else(|| broken("the answer of STS has no credentials"))?;
+    granted(given.credentials, "AssumeRoleWithWebIdentity")
+}
+
+/// Returns the credentials that STS has granted, with their expiry.
+fn granted(
+    given: Option<aws_sdk_sts::types::Credentials>,
+    operation: &'static str,
+) -> Result<(Credentials, Duration)> {
+    let given = given.ok_or_else(|| {
+        let message = "the answer of STS has no credentials";
+        PortError::new(ErrorKind::Unreadable, message)
+    })?;
     let ends = Duration::from_secs(u64::try_from(given.expiration.secs()).unwrap_or_default());
     let credentials = Credentials::new(
         given.access_key_id,
         given.secret_access_key,
         Some(given.session_token),
         Some(UNIX_EPOCH + ends),
-        "AssumeRoleWithWebIdentity",
+        operation,
     );
     Ok((credentials, ends))
+}
+
+/// Returns the host of a service, `SERVICE.REGION.DOMAIN`.
+fn host(service: &str, region: &str, partition: &str) -> Result<String> {
+    match DOMAINS.iter().find(|(name, _)| *name == partition) {
+        Some((_, domain)) => Ok(format!("{service}.{region}.{domain}")),
+        None => Err(PortError::new(
+            ErrorKind::Unsupported,
+            format!("services of the AWS partition '{partition}' are not supported"),
+        )),
+    }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 pub struct SigningRequest<'a> {
     /// The method, `GET` or `POST`.
     pub method: Method,
-    /// The name of the service in the signature: `eks`, `ecr` or `sts`.
+    /// The name of the service in the signature: `eks`, `ecr`, `kms` or `sts`.
     pub service: &'static str,
     /// The region that the request is signed for.
     pub region: &'a str,
@@ -22,7 +22,7 @@ pub struct SigningRequest<'a> {
     /// The headers to sign.
     pub headers: &'a [(&'a str, &'a str)],
     /// The body of the request.
-    pub body: &'static str,
+    pub body: &'a str,
     /// The time of the signature, since 1970.
     pub now: Duration,
 }

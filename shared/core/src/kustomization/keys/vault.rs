@@ -1,8 +1,10 @@
 //! HashiCorp Vault's transit engine.
 
-use super::Service;
+use super::{Login, Service, failed, invalid};
+use crate::failure::Failure;
+use crate::hub::Settings;
 use crate::kernel::Context;
-use crate::ports::{ErrorKind, PortError, Result, Secret, VaultKey};
+use crate::ports::{Secret, VaultKey};
 use async_trait::async_trait;
 use driftless_sops::{KeyService, MasterKey};
 
@@ -19,25 +21,33 @@ impl Service for Transit {
         "sops.vault-token"
     }
 
+    fn trusts_accounts(&self) -> bool {
+        false
+    }
+
+    fn is_allowed(&self, _: &Settings, _: &str) -> bool {
+        false
+    }
+
     async fn decrypt(
         &self,
         context: &Context<'_>,
         key: &MasterKey,
-        token: &Secret,
-    ) -> Result<Secret> {
+        login: &Login,
+    ) -> Result<Secret, Failure> {
         let [address, engine, name] = key.fields.as_slice() else {
             let message = "an entry of hc_vault needs vault_address, engine_path and key_name";
-            return Err(PortError::new(ErrorKind::Invalid, message));
+            return Err(invalid(message));
         };
         let vault_key = VaultKey {
             address: address.clone(),
             engine: engine.clone(),
             name: name.clone(),
         };
+        let token = login.secret.clone().unwrap_or_default();
         let allow_local = context.hub.settings.allow_local_clusters;
-        let vault = &context.ports.clouds.vault;
-        vault
-            .decrypt(&vault_key, &key.encrypted, token, allow_local)
-            .await
+        let services = &context.ports.clouds.key_services;
+        let answer = services.vault(&vault_key, &key.encrypted, &token, allow_local);
+        answer.await.map_err(|error| failed(&error))
     }
 }

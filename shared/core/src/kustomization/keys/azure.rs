@@ -1,0 +1,136 @@
+//! Azure Key Vault.
+
+use super::{Login, Service, exchange, failed, invalid};
+use crate::cloud::azure;
+use crate::failure::Failure;
+use crate::hub::Settings;
+use crate::kernel::Context;
+use crate::ports::{AzureKey, EntraIdentity, EntraProof, Secret};
+use async_trait::async_trait;
+use driftless_manifest::yaml::{Dialect, Limits, documents};
+use driftless_sops::{KeyService, MasterKey};
+use serde_json::Value;
+
+/// Keys of Azure Key Vault. The entry `sops.azure-kv` of the Secret is YAML or JSON with an
+/// application and its client secret, as kustomize-controller 1.9 reads it.
+pub struct KeyVault;
+
+#[async_trait]
+impl Service for KeyVault {
+    fn service(&self) -> KeyService {
+        KeyService::AzureKeyVault
+    }
+
+    fn entry(&self) -> &'static str {
+        "sops.azure-kv"
+    }
+
+    fn trusts_accounts(&self) -> bool {
+        true
+    }
+
+    fn is_allowed(&self, _: &Settings, _: &str) -> bool {
+        false
+    }
+
+    async fn decrypt(
+        &self,
+        context: &Context<'_>,
+        key: &MasterKey,
+        login: &Login,
+    ) -> Result<Secret, Failure> {
+        let version = key.options.get("version").map_or("", String::as_str);
+        let azure_key = match key.fields.as_slice() {
+            [vault, name] => AzureKey::parse(vault, name, version),
+            _ => None,
+        };
+        let azure_key = azure_key.ok_or_else(|| {
+            let name = key.name.escape_debug();
+            invalid(format!(
+                "'{name}' is not a key of Azure: expected https://NAME.vault.azure.net, or a vault of another cloud of Azure, and the name of a key"
+            ))
+        })?;
+        let identity = match (&login.secret, &login.account) {
+            (Some(entry), _) => application(entry).map_err(invalid)?,
+            (None, Some(account)) => azure::identity(&exchange(context), account).await?,
+            (None, None) => return Err(invalid("the installation has no identity in Azure")),
+        };
+        let now = context.ports.clock.now();
+        let services = &context.ports.clouds.key_services;
+        let answer = services.azure(&azure_key, &key.encrypted, &identity, now);
+        answer.await.map_err(|error| failed(&error))
+    }
+}
+
+/// Reads an application and its client secret; the names of the fields are those of Flux, or those
+/// that `az ad sp create-for-rbac` prints.
+fn application(entry: &Secret) -> Result<EntraIdentity, String> {
+    let invalid = |problem: &str| format!("the entry 'sops.azure-kv' of the Secret {problem}");
+    let limits = Limits::default();
+    // The error of the parser may quote the text.
+    let values = documents(entry.expose(), "sops.azure-kv", Dialect::V2, &limits);
+    let values = values.map_err(|_| invalid("is not valid YAML"))?;
+    let text = |names: [&str; 2]| {
+        let value = values.first();
+        let texts = names
+            .iter()
+            .filter_map(|name| value.and_then(|one: &Value| one.get(name)?.as_str()));
+        texts.map(str::to_owned).find(|text| !text.is_empty())
+    };
+    for field in ["clientCertificate", "authorityHost"] {
+        if text([field, field]).is_some() {
+            return Err(invalid(&format!(
+                "has the field {field}, which is not supported: use a client secret, or spec.decryption.serviceAccountName"
+            )));
+        }
+    }
+    let tenant = text(["tenantId", "tenant"]);
+    let client = text(["clientId", "appId"]);
+    let secret = text(["clientSecret", "password"]);
+    match (tenant, client, secret) {
+        (Some(tenant), Some(client), Some(secret)) if azure::is_tenant(&tenant) => {
+            Ok(EntraIdentity {
+                tenant,
+                client,
+                proof: EntraProof::ClientSecret(Secret::new(secret)),
+            })
+        }
+        (Some(_), Some(_), Some(_)) => Err(invalid(
+            "has an invalid tenantId: expected letters, digits, '-' and '.'",
+        )),
+        _ => Err(invalid(
+            "needs the fields tenantId, clientId and clientSecret",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn applications() {
+        let entry = |text: &str| application(&Secret::new(text.to_owned()));
+        let expected = EntraIdentity {
+            tenant: "acme.example".to_owned(),
+            client: "id".to_owned(),
+            proof: EntraProof::ClientSecret(Secret::new("s3cret")),
+        };
+        for text in [
+            "tenantId: acme.example\nclientId: id\nclientSecret: s3cret\n",
+            r#"{"appId": "id", "password": "s3cret", "tenant": "acme.example"}"#,
+        ] {
+            assert_eq!(entry(text).unwrap(), expected);
+        }
+        for text in [
+            "",
+            "tenantId: a/b\nclientId: id\nclientSecret: s3cret\n",
+            "tenantId: a\nclientId: id\nclientCertificate: s3cret\n",
+            "clientSecret: s3cret\n",
+            "s3cret: [",
+        ] {
+            let message = entry(text).unwrap_err();
+            assert!(!message.contains("s3cret"), "{message}");
+        }
+    }
+}
