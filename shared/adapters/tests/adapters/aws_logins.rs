@@ -19,10 +19,10 @@ const ROLE: &str = "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentit
     <AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>session</SessionToken>\
     <Expiration>2023-11-14T23:13:20Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>";
 
-type Asked = Arc<Mutex<Vec<String>>>;
+pub type Asked = Arc<Mutex<Vec<String>>>;
 
 /// Starts STS and another service with these answers, and records their requests.
-async fn services(status: u16, other: &'static str, sts: &'static str) -> (AwsLogins, Asked) {
+pub async fn services(status: u16, other: &'static str, sts: &'static str) -> (AwsLogins, Asked) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let asked = Asked::default();
@@ -57,7 +57,7 @@ async fn services(status: u16, other: &'static str, sts: &'static str) -> (AwsLo
     (AwsLogins::with_role(&settings), asked)
 }
 
-fn take(asked: &Asked) -> Vec<String> {
+pub fn take(asked: &Asked) -> Vec<String> {
     std::mem::take(&mut *asked.lock().unwrap())
 }
 

@@ -1,7 +1,9 @@
 //! Tests with failures of Entra ID, of registries, and of Google's services.
 
+use super::aws_logins::Asked;
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
 use axum::response::Response;
 use driftless_adapters::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use driftless_core::ports::{
@@ -10,26 +12,42 @@ use driftless_core::ports::{
 };
 use std::time::Duration;
 
-const NOW: Duration = Duration::from_secs(1_700_000_000);
+pub const NOW: Duration = Duration::from_secs(1_700_000_000);
 
 /// Starts a server that replaces every host and gives the same answer to every request.
 async fn hosts(status: u16, body: &str) -> CloudHosts {
+    hosts_that(status, body).await.0
+}
+
+/// Starts such a server; it also records the path, the login and the body of each request.
+pub async fn hosts_that(status: u16, body: &str) -> (CloudHosts, Asked) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (away, body) = (format!("{url}/canary"), body.to_owned());
-    let app = Router::new().fallback(move || {
-        let (away, body) = (away.clone(), body.clone());
+    let asked = Asked::default();
+    let noted = asked.clone();
+    let app = Router::new().fallback(move |request: Request| {
+        let (away, body, noted) = (away.clone(), body.clone(), noted.clone());
         async move {
+            let (head, content) = request.into_parts();
+            let content = to_bytes(content, 1 << 20).await.unwrap();
+            let login = head.headers.get("authorization");
+            let login = login.map_or("", |login| login.to_str().unwrap());
+            let path = head.uri.to_string();
+            let line = [path.as_str(), login, std::str::from_utf8(&content).unwrap()];
+            let parts: Vec<&str> = line.into_iter().filter(|part| !part.is_empty()).collect();
+            noted.lock().unwrap().push(parts.join(" "));
             let response = Response::builder().status(status);
             let response = response.header("location", away);
             response.body(Body::from(body)).unwrap()
         }
     });
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    CloudHosts {
+    let hosts = CloudHosts {
         stand_in: Some(url),
         ..CloudHosts::default()
-    }
+    };
+    (hosts, asked)
 }
 
 fn token() -> Token {

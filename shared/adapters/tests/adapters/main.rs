@@ -7,6 +7,7 @@ mod api_answers;
 mod aws_logins;
 mod cloud_answers;
 mod embedded;
+mod key_services;
 mod registry_logins;
 mod s3_answers;
 mod vault;
