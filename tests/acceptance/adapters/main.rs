@@ -9,6 +9,7 @@ mod charts;
 mod clouds;
 mod cluster;
 mod github;
+mod key_services;
 mod keys;
 mod queue;
 mod target;

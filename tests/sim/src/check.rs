@@ -254,8 +254,8 @@ impl Checker {
         }
     }
 
-    /// Returns whether the Kustomization that owns an object is being deleted, which `kustomization`
-    /// checks. Its own repository may have newer commits than the one that has dropped it.
+    /// Returns whether the Kustomization that owns an object is being deleted. That is checked by
+    /// `kustomization`. Its repository may have newer commits than the one that has dropped it.
     fn is_owner_leaving(&self, object: &Value) -> bool {
         let path = owner(object).map(|(_, name)| format!("{KUSTOMIZATIONS}/{name}"));
         let found = self

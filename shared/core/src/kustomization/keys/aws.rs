@@ -107,7 +107,7 @@ fn aws_key(key: &MasterKey) -> Result<AwsKey, String> {
 fn access_key(entry: &Secret) -> Result<AwsIdentity, String> {
     let invalid = |problem: &str| format!("the entry 'sops.aws-kms' of the Secret {problem}");
     let limits = Limits::default();
-    // The error of the parser may quote the text.
+    // The error of the parser may quote the entry.
     let values = documents(entry.expose(), "sops.aws-kms", Dialect::V2, &limits);
     let values = values.map_err(|_| invalid("is not valid YAML"))?;
     let text = |name: &str| {

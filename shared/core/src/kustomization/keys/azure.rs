@@ -67,7 +67,7 @@ impl Service for KeyVault {
 fn application(entry: &Secret) -> Result<EntraIdentity, String> {
     let invalid = |problem: &str| format!("the entry 'sops.azure-kv' of the Secret {problem}");
     let limits = Limits::default();
-    // The error of the parser may quote the text.
+    // The error of the parser may quote the entry.
     let values = documents(entry.expose(), "sops.azure-kv", Dialect::V2, &limits);
     let values = values.map_err(|_| invalid("is not valid YAML"))?;
     let text = |names: [&str; 2]| {

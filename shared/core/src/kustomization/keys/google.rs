@@ -66,7 +66,7 @@ impl Service for CloudKms {
 /// Reads a key of a service account.
 fn service_account_key(entry: &Secret) -> Result<GoogleLogin, String> {
     let invalid = |problem: &str| format!("the entry 'sops.gcp-kms' of the Secret {problem}");
-    // The error of the parser may quote the text.
+    // The error of the parser may quote the entry.
     let value: Value =
         serde_json::from_slice(entry.expose()).map_err(|_| invalid("is not valid JSON"))?;
     let text = |name: &str| {

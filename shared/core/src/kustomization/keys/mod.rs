@@ -92,7 +92,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// Returns a text that differs if the identity does, without a secret byte.
+    /// Returns a string that differs if the identity does, without a secret byte.
     pub fn describe(&self) -> String {
         match (&self.secret, &self.account) {
             (Some(_), _) => "Secret".to_owned(),
