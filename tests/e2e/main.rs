@@ -7,6 +7,7 @@ mod capsule;
 mod deletion;
 mod dependency_waits;
 mod forgotten;
+mod includes;
 mod key_services;
 mod large_prune;
 mod provisioned;

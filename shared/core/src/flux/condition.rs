@@ -36,6 +36,10 @@ pub mod reason {
     pub const SOURCE_UNAVAILABLE: &str = "SourceUnavailable";
     pub const UNSUPPORTED_SOURCE: &str = "UnsupportedSourceKind";
     pub const NO_SOURCE_ARTIFACT: &str = "NoSourceArtifact";
+    pub const NOT_FOUND: &str = "NotFound";
+    pub const NO_ARTIFACT: &str = "NoArtifact";
+    pub const ILLEGAL_PATH: &str = "IllegalPath";
+    pub const COPY_FAILURE: &str = "CopyFailure";
     pub const INVALID_CHART_REFERENCE: &str = "InvalidChartReference";
     pub const CHART_VERIFICATION: &str = "ChartVerificationError";
     pub const CHART_PULL: &str = "ChartPullError";

@@ -148,8 +148,6 @@ impl GitRepository {
             "spec.proxySecretRef of a repository at github.com"
         } else if is_github && spec.recurse_submodules {
             "spec.recurseSubmodules of a repository at github.com"
-        } else if !spec.include.is_empty() {
-            "spec.include"
         } else if !matches!(
             spec.provider.as_deref(),
             None | Some("generic" | "github" | "")

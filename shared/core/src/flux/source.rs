@@ -74,6 +74,12 @@ pub struct SourceStatus {
     /// The directories that the artifact was made with (GitRepository).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub observed_sparse_checkout: Vec<String>,
+    /// The includes that the artifact was made with (GitRepository).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub observed_include: Vec<super::GitInclude>,
+    /// The artifacts of the included repositories that the artifact was made with (GitRepository).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub included_artifacts: Vec<ArtifactStatus>,
     /// The layer selector that the artifact was made with (OCIRepository).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_layer_selector: Option<super::LayerSelector>,

@@ -1,9 +1,10 @@
 //! The objects that follow a source.
 
 use crate::failure::Failure;
-use crate::flux::{FluxKind, HelmChart, HelmRelease, Kustomization, ObjectRef};
+use crate::flux::{FluxKind, GitRepository, HelmChart, HelmRelease, Kustomization, ObjectRef};
 use crate::kernel::Context;
 use crate::ports::{Cause, Request};
+use crate::source::include;
 use driftless_manifest::Object;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub async fn of(context: &Context<'_>) -> Result<Vec<(Request, Duration)>, Failu
     for kind in followers(context.id.kind) {
         for object in context.hub.list(*kind).await? {
             if let Some(id) = ObjectRef::of(&object)
-                && source_of(object).as_ref() == Some(&context.id)
+                && sources_of(object).contains(&context.id)
             {
                 next.push(context.request(id, Cause::Source));
             }
@@ -28,14 +29,27 @@ pub async fn of(context: &Context<'_>) -> Result<Vec<(Request, Duration)>, Failu
 
 /// Returns the kinds that may name a source of this kind.
 fn followers(kind: FluxKind) -> &'static [FluxKind] {
-    use FluxKind::{HelmChart, HelmRelease, Kustomization};
+    use FluxKind::{GitRepository, HelmChart, HelmRelease, Kustomization};
     match kind {
-        FluxKind::GitRepository | FluxKind::Bucket => &[Kustomization, HelmChart],
+        FluxKind::GitRepository => &[Kustomization, HelmChart, GitRepository],
+        FluxKind::Bucket => &[Kustomization, HelmChart],
         FluxKind::OCIRepository | FluxKind::ExternalArtifact => &[Kustomization, HelmRelease],
         FluxKind::HelmRepository => &[HelmChart],
         FluxKind::HelmChart => &[HelmRelease],
         _ => &[],
     }
+}
+
+/// Returns the sources that an object follows: its own, or those that a GitRepository includes.
+pub fn sources_of(object: Object) -> Vec<ObjectRef> {
+    if FluxKind::of(&object.gvk()) == Some(FluxKind::GitRepository) {
+        let source = GitRepository::from_object(object).ok();
+        return source
+            .as_ref()
+            .map(include::repositories)
+            .unwrap_or_default();
+    }
+    source_of(object).into_iter().collect()
 }
 
 /// Returns the source that an object follows; nothing if it names no source or is not valid, which

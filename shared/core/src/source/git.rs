@@ -2,7 +2,9 @@
 
 use crate::credentials::{self, LoginHint};
 use crate::failure::Failure;
-use crate::flux::{GitRepository, GitRepositorySpec, LocalRef, SourceStatus, reason, rfc3339};
+use crate::flux::{
+    ArtifactStatus, GitRepository, GitRepositorySpec, LocalRef, SourceStatus, reason, rfc3339,
+};
 use crate::kernel::Context;
 use crate::kernel::status;
 use crate::ports::{
@@ -10,7 +12,7 @@ use crate::ports::{
 };
 use crate::repository::is_github;
 use crate::source::reconciler::{self, SourceReconciler, SourceReport};
-use crate::source::{artifact, connection, ignore, index};
+use crate::source::{artifact, connection, ignore, include, index};
 use crate::state;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -45,6 +47,16 @@ impl SourceReconciler for Git {
             revision.unwrap_or_default()
         );
         Ok(SourceReport::new(reason::META_SUCCEEDED, message))
+    }
+
+    fn failed_condition(failure: &Failure) -> Option<&'static str> {
+        match failure.reason {
+            reason::NOT_FOUND | reason::NO_ARTIFACT => Some("IncludeUnavailable"),
+            reason::ILLEGAL_PATH | reason::COPY_FAILURE | reason::STORAGE_FAILED => {
+                Some("StorageOperationFailed")
+            }
+            _ => Some("FetchFailed"),
+        }
     }
 }
 
@@ -98,6 +110,7 @@ async fn follow(
         question,
     };
 
+    let included = include::artifacts(context, source).await?;
     let revision = commit.revision();
     let artifact = status.artifact.as_ref();
     if artifact.is_none_or(|artifact| artifact.revision != revision) {
@@ -109,19 +122,34 @@ async fn follow(
         .as_ref()
         .is_some_and(|artifact| artifact.revision == revision)
         && status.observed_ignore == source.spec.ignore
-        && status.observed_sparse_checkout == source.spec.sparse_checkout;
+        && status.observed_sparse_checkout == source.spec.sparse_checkout
+        && status.observed_include == source.spec.include
+        && revisions(&status.included_artifacts) == revisions(&included);
     let stored = match &status.artifact {
         Some(artifact) if same_files => artifact::exists(context.ports, artifact).await?,
         _ => false,
     };
     if !stored {
-        status.artifact = Some(fetch(context.ports, source, &commit, &auth).await?);
+        let own = fetch(context.ports, source, &commit, &auth).await?;
+        status.artifact = Some(match included.is_empty() {
+            true => own,
+            false => include::compose(context, source, &own, &included).await?,
+        });
+        status.observed_include.clone_from(&source.spec.include);
+        status.included_artifacts = included;
         status.observed_ignore.clone_from(&source.spec.ignore);
         status
             .observed_sparse_checkout
             .clone_from(&source.spec.sparse_checkout);
     }
     Ok(())
+}
+
+/// Returns what decides whether included artifacts have changed.
+fn revisions(artifacts: &[ArtifactStatus]) -> Vec<(&str, &str)> {
+    let both = artifacts.iter();
+    both.map(|one| (one.revision.as_str(), one.digest.as_str()))
+        .collect()
 }
 
 /// Returns whether there may be a note of the source under another address or ref: the memory has
@@ -140,13 +168,13 @@ async fn fetch(
     source: &GitRepository,
     commit: &Commit,
     auth: &GitAuth,
-) -> Result<crate::flux::ArtifactStatus, Failure> {
+) -> Result<ArtifactStatus, Failure> {
     let url = &source.spec.url;
     let ignored = source.spec.ignore.as_deref();
     let (identity, sparse) = (auth.identity(), &source.spec.sparse_checkout);
     let name = serde_json::json!([identity, url, commit.sha, ignored, sparse]).to_string();
     let key = format!("commits/{}.json", hex::encode(Sha256::digest(name)));
-    let known = state::recall::<crate::flux::ArtifactStatus>(ports.blobs.as_ref(), &key).await?;
+    let known = state::recall::<ArtifactStatus>(ports.blobs.as_ref(), &key).await?;
     if let Some((mut known, _)) = known
         && artifact::exists(ports, &known).await?
     {

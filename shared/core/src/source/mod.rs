@@ -15,6 +15,7 @@ pub mod git;
 pub mod helm_chart;
 pub mod helm_repository;
 pub mod ignore;
+pub mod include;
 pub mod index;
 pub mod lookup;
 pub mod oci;

@@ -163,7 +163,12 @@ impl SourceReport {
 }
 
 /// Conditions that only a failure leaves behind.
-const FAILED: [&str; 3] = ["FetchFailed", "BuildFailed", "StorageOperationFailed"];
+const FAILED: [&str; 4] = [
+    "FetchFailed",
+    "BuildFailed",
+    "StorageOperationFailed",
+    "IncludeUnavailable",
+];
 /// The condition that reports whether a trusted signature was found.
 pub(super) const VERIFIED: &str = "SourceVerified";
 

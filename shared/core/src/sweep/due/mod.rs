@@ -326,8 +326,19 @@ fn is_ready(object: &Object) -> bool {
     Conditions::of(object).is_true(READY)
 }
 
-/// Returns the artifact of the object's source, if the object has not tried that revision.
+/// Returns the artifact of the object's source, if the object has not tried that revision; of a
+/// GitRepository an artifact that it includes.
 fn behind<'a>(id: &ObjectRef, object: &Object, artifacts: &'a Artifacts) -> Option<&'a Artifact> {
+    if id.kind == FluxKind::GitRepository {
+        let included = consumers::sources_of(object.clone());
+        let is_new = |(at, artifact): &(usize, &Artifact)| {
+            let path = format!("/status/includedArtifacts/{at}/revision");
+            object.pointer(&path).and_then(Value::as_str) != Some(artifact.revision.as_str())
+        };
+        let found = included.iter().map(|one| artifacts.get(one)).enumerate();
+        let found = found.filter_map(|(at, artifact)| Some((at, artifact?)));
+        return found.filter(is_new).map(|(_, artifact)| artifact).next();
+    }
     let artifact = artifacts.get(&consumers::source_of(object.clone())?)?;
     let revision = &artifact.revision;
     let text = |pointer: &str| {
