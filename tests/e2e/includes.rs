@@ -78,7 +78,7 @@ fn files_of_an_included_repository_are_built_and_followed() {
         Change::write("other.yaml", "not: included\n"),
     ];
     world.commit(SHARED, &shared);
-    world.commit(FLEET, &[repository("shared", SHARED, "")]);
+    world.push(FLEET, &[repository("shared", SHARED, "")]);
     step(&world);
     for name in ["app", "shared"] {
         let (status, _, message) = ready(hub, "GitRepository", "flux-system", name);
@@ -98,7 +98,7 @@ fn files_of_an_included_repository_are_built_and_followed() {
     assert_eq!(status["includedArtifacts"], json!([included]));
 
     // A push to the included repository reaches the objects of the one that includes it.
-    world.commit(SHARED, &[Change::write("base/shared.yaml", config("blue"))]);
+    world.push(SHARED, &[Change::write("base/shared.yaml", config("blue"))]);
     step(&world);
     assert_eq!(color(&world).as_deref(), Some("blue"));
 }
@@ -120,7 +120,7 @@ fn repositories_that_include_each_other_are_refused() {
     let (status, _, message) = ready(hub, "GitRepository", "flux-system", "app");
     assert_eq!(status, "True", "{message}");
     let back = "  include:\n  - repository:\n      name: app\n";
-    world.commit(FLEET, &[repository("shared", SHARED, back)]);
+    world.push(FLEET, &[repository("shared", SHARED, back)]);
     step(&world);
     world.advance(Duration::from_secs(900));
     step(&world);
