@@ -40,24 +40,34 @@ pub(crate) fn take_metadata(branches: &mut [Tree], file: &str) -> Result<Option<
     let Some(Tree::Map(entries)) = branches.first_mut() else {
         return Ok(None);
     };
-    let mut root = Part::Branch(BTreeMap::new());
-    let mut any = false;
+    let mut flat = Vec::new();
     let mut kept = Vec::with_capacity(entries.len());
     for (key, value) in entries.drain(..) {
         match key.strip_prefix("sops_") {
-            Some(path) => {
-                any = true;
-                let placed = place(&mut root, path, value);
-                placed.ok_or_else(|| SopsError::Metadata {
-                    file: file.to_owned(),
-                    problem: format!("the key {key} contradicts another one"),
-                })?;
-            }
+            Some(path) => flat.push((path.to_owned(), value)),
             None => kept.push((key, value)),
         }
     }
     *entries = kept;
-    Ok(any.then(|| root.into_tree()))
+    match flat.is_empty() {
+        true => Ok(None),
+        false => unflatten(flat, file).map(Some),
+    }
+}
+
+/// Builds a tree from flattened keys.
+pub(crate) fn unflatten(
+    entries: impl IntoIterator<Item = (String, Tree)>,
+    file: &str,
+) -> Result<Tree, SopsError> {
+    let mut root = Part::Branch(BTreeMap::new());
+    for (key, value) in entries {
+        place(&mut root, &key, value).ok_or_else(|| SopsError::Metadata {
+            file: file.to_owned(),
+            problem: format!("the key {key} contradicts another one"),
+        })?;
+    }
+    Ok(root.into_tree())
 }
 
 /// A tree that is built from its flattened keys.

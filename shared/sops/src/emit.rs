@@ -5,7 +5,7 @@ use driftless_manifest::yaml;
 use serde_json::Number;
 
 use crate::tree::Tree;
-use crate::{Format, SopsError};
+use crate::{Format, SopsError, ini};
 
 pub(crate) fn emit(branches: &[Tree], format: Format, file: &str) -> Result<Vec<u8>, SopsError> {
     if format == Format::Binary {
@@ -25,6 +25,10 @@ pub(crate) fn emit(branches: &[Tree], format: Format, file: &str) -> Result<Vec<
             .iter()
             .flat_map(|branch| dotenv(branch).into_bytes())
             .collect(),
+        Format::Ini => {
+            let texts = branches.iter().map(|branch| ini::write(branch, file));
+            texts.collect::<Result<String, _>>()?.into_bytes()
+        }
         _ => {
             let mut out = String::new();
             branches.iter().for_each(|branch| json(&mut out, branch, 0));

@@ -53,12 +53,6 @@ pub enum SopsError {
         /// The version in the file.
         version: String,
     },
-    /// The file has the services INI format.
-    #[error("{file}: SOPS files in INI format are not supported; use dotenv, YAML or JSON")]
-    Ini {
-        /// The name of the file.
-        file: String,
-    },
     /// No key opens the file.
     #[error("{file}: no key opens the file{}", no_key(recipients, services, *groups))]
     NoKey {

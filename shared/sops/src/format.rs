@@ -9,7 +9,7 @@ pub enum Format {
     Json,
     /// Lines of `KEY=value`.
     Dotenv,
-    /// INI, which is known but not supported: [`decrypt`](crate::decrypt) refuses it.
+    /// Sections of `KEY = value`.
     Ini,
     /// Any other file: JSON with the encrypted bytes in `data`.
     Binary,

@@ -40,6 +40,7 @@ mod dotenv;
 mod emit;
 mod error;
 mod format;
+mod ini;
 mod keyring;
 mod metadata;
 mod openpgp;
@@ -63,7 +64,7 @@ use tree::Tree;
 
 /// Decrypts a file and removes its `sops` metadata.
 ///
-/// The results for JSON, dotenv and binary files equal those of `sops decrypt` v3 byte for byte;
+/// The results for JSON, dotenv, INI and binary files equal those of `sops decrypt` v3 byte for byte;
 /// YAML files are written as the same document in the same order, without comments, in the layout
 /// of [`driftless_manifest::yaml`]. `file` is used only in errors.
 ///
@@ -131,14 +132,11 @@ fn load(
         Format::Yaml => tree::from_yaml(bytes, file, fuel)?,
         Format::Json | Format::Binary => vec![tree::from_json(bytes, file, fuel)?],
         Format::Dotenv => vec![dotenv::parse(bytes, file, fuel)?],
-        Format::Ini => {
-            return Err(SopsError::Ini {
-                file: file.to_owned(),
-            });
-        }
+        Format::Ini => vec![ini::parse(bytes, file, fuel)?],
     };
     let found = match format {
         Format::Dotenv => dotenv::take_metadata(&mut branches, file)?,
+        Format::Ini => ini::take_metadata(&mut branches, file)?,
         _ => tree::take_metadata(&mut branches),
     };
     let found = found.ok_or_else(|| SopsError::NotEncrypted {

@@ -469,9 +469,16 @@ fn metadata_is_checked() {
         };
         assert_eq!(message(&|t| format!("{}\n", change(t))), want);
     }
+    for text in ["[sops", "key", "[]", "= a", "a = `b", "[a]\n\"b = 1\n"] {
+        let error = decrypt(text.as_bytes(), Format::Ini, &Keyring::new(), "f");
+        assert!(
+            matches!(error, Err(SopsError::Syntax { .. })),
+            "{text}: {error:?}"
+        );
+    }
     assert!(matches!(
-        decrypt(b"[sops]", Format::Ini, &Keyring::new(), "f"),
-        Err(SopsError::Ini { .. })
+        decrypt(b"[a]\nb = 1\n", Format::Ini, &Keyring::new(), "f"),
+        Err(SopsError::NotEncrypted { .. })
     ));
 }
 
