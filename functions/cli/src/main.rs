@@ -14,6 +14,7 @@ mod get;
 mod global;
 mod gotemplate_vectors;
 mod hub;
+mod kustomize;
 mod layout;
 mod output;
 mod progress;
@@ -80,11 +81,12 @@ enum Command {
     Serve(serve::Args),
 }
 
-/// The commands that only render: they need no runtime and no TLS, and finish in the time that
+/// The commands that only render, or write a kustomization: they need no runtime and no TLS, and finish in the time that
 /// these take to start.
 #[derive(Subcommand)]
 enum Render {
     Build(build::Args),
+    Kustomize(kustomize::Args),
     Template(template::Args),
 }
 
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Bootstrap(args) => block_on(bootstrap::run(args)),
         Command::Render(Render::Build(args)) => build::run(&args),
+        Command::Render(Render::Kustomize(args)) => kustomize::run(&args),
         Command::Render(Render::Template(args)) => template::run(&args),
         Command::Check(args) => block_on(check::run(args)),
         Command::Create(args) => block_on(create::run(args)),

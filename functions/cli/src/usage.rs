@@ -20,10 +20,11 @@ const OTHER_TOOLS_COMMANDS: [(&str, &str, &str); 9] = [
         "install",
         "driftless bootstrap, or driftless serve, installs what a hub lacks",
     ),
+    ("kustomize", "build", "driftless build"),
     (
-        "",
         "kustomize",
-        "write the kustomization.yaml by hand; driftless build renders it",
+        "edit",
+        "edit the kustomization.yaml by hand, or write a new one with driftless kustomize create",
     ),
     (
         "",
@@ -36,7 +37,6 @@ const OTHER_TOOLS_COMMANDS: [(&str, &str, &str); 9] = [
         "see infra/README.md for the removal of an installation",
     ),
     ("", "version", "driftless --version"),
-    ("bootstrap github", "--token-auth", "--auth token"),
     (
         "check",
         "--pre",

@@ -7,6 +7,7 @@
 //! | [`json`] | `encoding/json.Marshal` and `MarshalIndent` (src/encoding/json/encode.go) |
 //! | [`quote`] | `strconv.Quote` (src/strconv/quote.go) |
 //! | [`duration`] | `time.ParseDuration`, `Duration.String`, `Round`, `Truncate` (src/time/{format,time}.go) |
+//! | [`glob`] | `path/filepath.Match` (src/path/filepath/match.go), on Unix |
 //! | [`re2`] | `regexp/syntax.Parse` (src/regexp/syntax/parse.go), for the `regex` crate |
 //!
 //! Nothing here touches a disk, a clock or a network.
@@ -23,6 +24,7 @@
 
 pub mod duration;
 pub mod float;
+pub mod glob;
 pub mod json;
 pub mod quote;
 pub mod re2;

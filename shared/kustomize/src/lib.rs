@@ -174,6 +174,20 @@ pub fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Er
     on_large_stack(|| scan::kustomization_of(reader, dir))
 }
 
+/// Returns whether `kustomize create --autodetect` lists a file with this content as a resource: all
+/// of its documents are Kubernetes objects, or it has none.
+pub fn is_resource_file(text: &str) -> bool {
+    on_large_stack(|| scan::is_resource_file(text))
+}
+
+/// Returns whether an entry of `resources` names a repository on another host.
+pub fn is_remote_base(entry: &str) -> bool {
+    matches!(
+        Remote::of_entry(entry, "resources"),
+        Ok(Some(Remote::Repository { .. }))
+    )
+}
+
 /// Returns the output of the command line: documents joined by `---`.
 pub fn to_yaml(objects: &[Object]) -> String {
     joined(

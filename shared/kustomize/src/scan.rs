@@ -39,6 +39,12 @@ pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Va
     Ok(Value::Object(fields))
 }
 
+/// See [`crate::is_resource_file`].
+pub(crate) fn is_resource_file(text: &str) -> bool {
+    let budget = Budget::new(Limits::default());
+    resource::parse(text, "file", &budget).is_ok()
+}
+
 fn with_kind(fields: &mut Map<String, Value>) {
     fields
         .entry("apiVersion")

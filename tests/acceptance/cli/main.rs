@@ -6,3 +6,4 @@ mod create;
 mod fleet;
 mod flux_controllers;
 mod issued_tokens;
+mod kustomize_create;

@@ -34,6 +34,7 @@ pub mod flux;
 pub mod github;
 pub mod http;
 pub mod kubectl;
+pub mod kustomize_create;
 pub mod library;
 pub mod ports;
 pub mod process;

@@ -17,11 +17,12 @@ use crate::hub::Connection;
 use crate::term;
 use apply::Hub;
 use clap::{ArgAction, Subcommand};
-use flags::{List, Time};
+use flags::List;
+pub use flags::{Time, switch};
 use object::NewObject;
 use serde_json::{Map, Value};
 
-pub use secret::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
+pub use secret::{KNOWN_HOSTS, KeyPair, Login, PUBLIC_KEY, Remote, Secret, known_hosts};
 pub use tenant::Tenant;
 
 const EXAMPLES: &str = "Examples:

@@ -11,7 +11,8 @@ use driftless_apiserver::User;
 use driftless_core::bootstrap;
 use driftless_core::ports::{Apply, Cluster as _, Patch, PortError};
 use driftless_harness::command::{Done, run_in};
-use driftless_manifest::{Gvk, Object};
+use driftless_harness::tools;
+use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -302,6 +303,87 @@ fn a_kind_that_the_hub_does_not_serve_is_an_error() {
     let done = server.run("create source oci apps --url oci://ghcr.io/acme/apps --tag 1");
     let message = "the cluster does not serve source.toolkit.fluxcd.io/v1 OCIRepository";
     done.refused(1, &[message, "--export"]);
+}
+
+#[test]
+fn decryption_keys_are_checked_and_exported() {
+    let home = tempfile::tempdir().expect("a home");
+    let keys = tools::tests().join("corpus/sops");
+    let key = |name: &str| keys.join(name).to_str().expect("UTF-8").to_owned();
+    let (age, pgp) = (key("one.agekey"), key("pgp-rsa.asc"));
+    let sops = |args: &[&str]| {
+        let args = [&["create", "secret", "sops", "keys", "--export"], args].concat();
+        run_in(home.path(), &args, &[])
+    };
+    let done = sops(&[
+        "--age-key-file",
+        &age,
+        "--pgp-key-file",
+        &pgp,
+        "-n",
+        "team-a",
+        "--label",
+        "a=b",
+    ]);
+    assert!(
+        done.err.contains("recipient for .sops.yaml: age1"),
+        "{}",
+        done.err
+    );
+    let identity = fs::read_to_string(&age).expect("read the key");
+    let secret = identity
+        .lines()
+        .find(|line| line.starts_with("AGE-SECRET-KEY-1"));
+    assert!(!done.err.contains(secret.expect("an identity")));
+    let text = done.ok();
+    let found = yaml::documents(
+        text.as_bytes(),
+        "export",
+        yaml::Dialect::V2,
+        &yaml::Limits::default(),
+    );
+    let found = found.expect("YAML");
+    let found = &found[0];
+    assert_eq!(found["metadata"]["namespace"], "team-a");
+    assert_eq!(found["metadata"]["labels"]["a"], "b");
+    assert_eq!(found["stringData"]["identity.agekey"], identity);
+    assert_eq!(
+        found["stringData"]["sops.asc"],
+        fs::read_to_string(&pgp).expect("read the key")
+    );
+    let note = home.path().join("note");
+    fs::write(&note, "# no identity\n").expect("write");
+    let (note, locked) = (note.to_str().expect("UTF-8"), key("pgp-locked.asc"));
+    for (args, code, words) in [
+        (
+            &[][..],
+            2,
+            &["a key file is required", "Next: add --age-key-file"],
+        ),
+        (
+            &["--age-key-file", note],
+            1,
+            &["the file has no age identity", "age-keygen"],
+        ),
+        (&["--age-key-file", &pgp], 1, &["pgp-rsa.asc", "age-keygen"]),
+        (
+            &["--pgp-key-file", &age],
+            1,
+            &["one.agekey", "gpg --export-secret-keys"],
+        ),
+        (
+            &["--pgp-key-file", &locked],
+            1,
+            &["passphrase", "gpg --export-secret-keys"],
+        ),
+        (
+            &["--age-key-file", "absent"],
+            2,
+            &["absent does not exist", "Next:"],
+        ),
+    ] {
+        sops(args).refused(code, words);
+    }
 }
 
 #[test]

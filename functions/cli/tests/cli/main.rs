@@ -19,6 +19,7 @@ mod doctor;
 mod embedded;
 mod help;
 mod hostile;
+mod kustomize_create;
 mod layout;
 mod layout_served;
 mod login;

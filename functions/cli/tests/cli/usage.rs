@@ -40,6 +40,11 @@ fn global_flags_come_anywhere() {
     }
     let made = run("-n team-b create kustomization more --source fleet --export").ok();
     assert!(made.contains("namespace: team-b"), "{made}");
+    let secret = "create secret git login --url https://github.com/acme/fleet --username me --password p --export";
+    for before in ["-n team-b", "--namespace=team-b --context c FILE"] {
+        let made = run(&format!("{before} {secret}")).ok();
+        assert!(made.contains("namespace: team-b"), "{made}");
+    }
     // The command itself still refuses options that it does not have.
     for (text, words) in [
         ("-n team-a check .", "unexpected argument '-n'"),
@@ -112,10 +117,9 @@ fn a_wrong_line_is_answered_with_the_next_step() {
         (2, "check --pre", &["driftless doctor"]),
         (
             2,
-            "kustomize create --autodetect",
-            &["write the kustomization.yaml by hand"],
+            "bootstrap github --owner a --repository b --team c",
+            &["--team is not supported", "leave --team out"],
         ),
-        (2, "bootstrap github --token-auth", &["--auth token"]),
         (2, "version", &["driftless --version"]),
         (2, "bootstrap --name a", &["DRIFTLESS_BUCKET", "Next:"]),
         (
@@ -264,4 +268,35 @@ fn each_help_page_has_an_example_and_fits_the_terminal() {
     }
     assert!(seen > 80, "{seen} pages");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A patch that still has the API version before an upgrade of Flux.
+#[test]
+fn a_patch_of_another_api_version_is_answered_with_both_versions() {
+    let home = tempfile::tempdir().expect("a home");
+    let write =
+        |name: &str, text: &str| std::fs::write(home.path().join(name), text).expect("write");
+    let object = |version: &str, name: &str| {
+        format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/{version}\nkind: Kustomization\n\
+             metadata: {{name: {name}, namespace: flux-system}}\nspec: {{suspend: true}}\n"
+        )
+    };
+    let list = "resources: [apps.yaml]\npatches: [{path: patch.yaml}]\n";
+    write("kustomization.yaml", list);
+    write("apps.yaml", &object("v1", "apps"));
+    write("patch.yaml", &object("v1beta2", "apps"));
+    let message = "patch.yaml: no object Kustomization.v1beta2.kustomize.toolkit.fluxcd.io/apps.flux-system exists to patch, \
+                   but one of apiVersion kustomize.toolkit.fluxcd.io/v1: \
+                   change apiVersion kustomize.toolkit.fluxcd.io/v1beta2 of the patch to kustomize.toolkit.fluxcd.io/v1";
+    line(home.path(), "build .", &[]).refused(1, &[message]);
+    let list = "namePrefix: a-\nresources: [apps.yaml]\npatchesStrategicMerge: [patch.yaml]\n";
+    write("kustomization.yaml", list);
+    line(home.path(), "build .", &[]).refused(1, &[message]);
+    // An object of another name is not meant.
+    write("patch.yaml", &object("v1beta2", "other"));
+    let done = line(home.path(), "build .", &[]);
+    done.refused(1, &["other.flux-system exists to patch\n"]);
+    write("patch.yaml", &object("v1", "apps"));
+    line(home.path(), "build .", &[]).ok();
 }

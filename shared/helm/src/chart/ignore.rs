@@ -1,7 +1,7 @@
 //! The rules of .helmignore files.
 
 use crate::error::HelmError;
-use crate::values::glob::Glob;
+use driftless_go::glob::Glob;
 
 /// The rules of a .helmignore file, with Helm's defaults.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 mod coalesce;
 mod dependencies;
-pub(crate) mod glob;
 mod schema;
 mod schema_cost;
 mod set;

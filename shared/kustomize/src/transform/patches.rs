@@ -1,7 +1,7 @@
 //! The `patches` and `patchesJson6902` fields: strategic and JSON patches of selected objects.
 
 use super::json_patch::JsonPatch;
-use super::strategic::{Flags, SmPatch, apply_selected};
+use super::strategic::{Flags, INLINE, SmPatch, apply_selected, in_source};
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::kustomization;
@@ -44,7 +44,7 @@ fn text_of(
             let file = loader.text(path, field)?;
             Ok((file.text, file.path.to_string()))
         }
-        (inline, "") => Ok((inline.to_owned(), "inline patch".to_owned())),
+        (inline, "") => Ok((inline.to_owned(), INLINE.to_owned())),
         _ => Err(fault(format!(
             "an entry of {field} has both path and patch: keep one"
         ))),
@@ -129,10 +129,7 @@ impl Patch {
             (Content::Json(_), None) => Err(fault("a JSON patch needs a target".to_owned())),
             (Content::Json(json), Some(target)) => apply_json(map, json, target, true, context),
         };
-        result.map_err(|error| match error.kind {
-            ErrorKind::Patch(reason) => fault(format!("{}: {reason}", self.source)),
-            _ => error,
-        })
+        result.map_err(|error| in_source(error, &self.source))
     }
 }
 

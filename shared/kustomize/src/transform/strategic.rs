@@ -4,8 +4,10 @@ use crate::error::{Error, ErrorKind};
 use crate::loader::{Context, Loader};
 use crate::merge::merge;
 use crate::node::Node;
+use crate::resid::Id;
 use crate::resmap::ResMap;
 use crate::resource::{self, Resource};
+use crate::schema::Schema;
 
 /// A strategic merge patch and its options.
 #[derive(Clone, Debug)]
@@ -21,8 +23,19 @@ pub(crate) struct Flags {
     pub retype: bool,
 }
 
+/// The name of a patch without a file, in errors.
+pub(super) const INLINE: &str = "inline patch";
+
 fn fault(reason: String) -> Error {
     ErrorKind::Patch(reason).into()
+}
+
+/// Adds the file of a patch to its error.
+pub(super) fn in_source(error: Error, source: &str) -> Error {
+    match error.kind {
+        ErrorKind::Patch(reason) => fault(format!("{source}: {reason}")),
+        _ => error,
+    }
 }
 
 impl SmPatch {
@@ -47,12 +60,34 @@ impl SmPatch {
         let id = self.patch.original_id(schema);
         match map.with_any_id(&id, schema).as_slice() {
             [at] => Ok(*at),
-            [] => Err(fault(format!("no object {id} exists to patch"))),
+            [] => Err(fault(missing(&id, self.patch.api_version(), map, schema))),
             many => Err(fault(format!(
                 "{} objects match {id}: give the namespace, or use a target",
                 many.len()
             ))),
         }
+    }
+}
+
+/// Returns the message for a patch without an object. A patch of another API version than the object
+/// is the most frequent mistake after an upgrade of Flux's API: the message names both versions.
+fn missing(id: &Id<'_>, api_version: &str, map: &ResMap, schema: &Schema) -> String {
+    // The schema may know the scope of one version of a kind only.
+    let place = |id: &Id<'_>| {
+        let cluster = false;
+        Id { cluster, ..*id }.effective_namespace().to_owned()
+    };
+    let wanted = place(id);
+    let is_same = |other: Id<'_>| {
+        other.gvk.kind == id.gvk.kind && other.name == id.name && place(&other) == wanted
+    };
+    let mut objects = map.list().iter().filter(|one| !one.node.is_empty());
+    let found = objects.find(|one| is_same(one.id(schema)) || one.previous_ids().any(is_same));
+    match found.map(Resource::api_version) {
+        Some(newer) => format!(
+            "no object {id} exists to patch, but one of apiVersion {newer}: change apiVersion {api_version} of the patch to {newer}"
+        ),
+        None => format!("no object {id} exists to patch"),
     }
 }
 
@@ -161,8 +196,8 @@ fn forget(resource: &mut Resource) {
     resource.needs_hash = false;
 }
 
-/// The patches of `patchesStrategicMerge`.
-pub(crate) struct Strategic(Vec<SmPatch>);
+/// The patches of `patchesStrategicMerge`, each with the name of its file in errors.
+pub(crate) struct Strategic(Vec<(String, SmPatch)>);
 
 impl Strategic {
     /// Reads patches: each entry is a patch, or otherwise the path of one. `inline` holds further
@@ -173,36 +208,36 @@ impl Strategic {
     pub fn new(entries: &[String], inline: &str, loader: &Loader<'_>) -> Result<Self, Error> {
         let budget = &loader.context.budget;
         let mut patches = Vec::new();
+        let mut add = |source: &str, found: Vec<Resource>| {
+            patches.extend(found.into_iter().map(|patch| {
+                let flags = Flags::default();
+                (source.to_owned(), SmPatch { patch, flags })
+            }));
+        };
         for entry in entries {
-            match resource::parse(entry, "inline patch", budget) {
-                Ok(found) => patches.extend(found),
+            match resource::parse(entry, INLINE, budget) {
+                Ok(found) => add(INLINE, found),
                 Err(error) if error.is_budget() => return Err(error),
                 Err(_) => {
                     let file = loader.text(entry, "patchesStrategicMerge")?;
-                    patches.extend(resource::parse(&file.text, file.path.as_str(), budget)?);
+                    let path = file.path.as_str();
+                    add(path, resource::parse(&file.text, path, budget)?);
                 }
             }
         }
         if !inline.is_empty() {
-            patches.extend(resource::parse(inline, "inline patch", budget)?);
+            add(INLINE, resource::parse(inline, INLINE, budget)?);
         }
         if patches.is_empty() {
             return Err(fault("patchesStrategicMerge has no patch in it".to_owned()));
         }
-        Ok(Self(
-            patches
-                .into_iter()
-                .map(|patch| SmPatch {
-                    patch,
-                    flags: Flags::default(),
-                })
-                .collect(),
-        ))
+        Ok(Self(patches))
     }
 
     pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
-        for patch in &self.0 {
-            let at = patch.target(map, context)?;
+        for (source, patch) in &self.0 {
+            let at = patch.target(map, context);
+            let at = at.map_err(|error| in_source(error, source))?;
             apply_selected(map, &[at], patch, context)?;
         }
         Ok(())

@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 /// The flags for credentials of a Git repository.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Login {
     /// The user's name, for HTTP
     #[arg(short, long, value_name = "NAME", allow_hyphen_values = true)]
@@ -159,6 +159,26 @@ impl Login {
         self.username.non_empty().is_some()
             || self.password.non_empty().is_some()
             || self.ssh_flag().is_some()
+    }
+
+    /// Returns whether a private key was given.
+    pub fn has_private_key(&self) -> bool {
+        self.private_key_file.non_empty().is_some()
+    }
+
+    /// Returns the credentials of a root: over HTTP, `password` is used without `--password`, and
+    /// the user's name is `git` without `--username`.
+    #[must_use]
+    pub fn for_root(mut self, remote: &Remote, password: Option<String>) -> Self {
+        let may_have_password = !remote.is_ssh() || self.has_private_key();
+        if self.password.non_empty().is_none() && may_have_password {
+            self.password = password;
+        }
+        let is_given = self.password.non_empty().is_some() && !remote.is_ssh();
+        if is_given && self.username.non_empty().is_none() {
+            self.username = Some("git".to_owned());
+        }
+        self
     }
 
     /// Returns the first given flag that is only for SSH.

@@ -9,6 +9,7 @@ mod notation;
 mod oci;
 mod proxy;
 mod receiver;
+mod sops;
 pub mod tls;
 
 use super::Common;
@@ -49,6 +50,7 @@ enum Kind {
     Proxy(proxy::Args),
     Notation(notation::Args),
     Receiver(receiver::Args),
+    Sops(sops::Args),
 }
 
 impl Args {
@@ -63,6 +65,7 @@ impl Args {
             Kind::Proxy(args) => ("proxy", args.secret(common)?),
             Kind::Notation(args) => ("notation configuration", args.secret(common)?),
             Kind::Receiver(args) => ("receiver", args.secret(common)?),
+            Kind::Sops(args) => ("sops", args.secret(common)?),
         };
         if common.export {
             // Flux ends all kinds except this one with an empty line.
@@ -92,10 +95,20 @@ pub struct Secret {
 
 impl Secret {
     /// Returns an empty Secret without a type.
-    pub fn new(name: &str, common: &Common, labels: Map<String, Value>) -> Self {
+    pub(in crate::create) fn new(name: &str, common: &Common, labels: Map<String, Value>) -> Self {
         Self {
             name: name.to_owned(),
             metadata: super::object::metadata(name, &common.namespace, labels),
+            secret_type: None,
+            data: Map::new(),
+        }
+    }
+
+    /// Returns an empty Secret without a type and labels.
+    pub fn empty(name: &str, namespace: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            metadata: super::object::metadata(name, namespace, Map::new()),
             secret_type: None,
             data: Map::new(),
         }

@@ -2,7 +2,10 @@
 
 /// A shell pattern; `*` and `?` do not match `/`.
 #[derive(Debug)]
-pub(crate) enum Glob {
+pub struct Glob(Form);
+
+#[derive(Debug)]
+enum Form {
     /// A pattern without a wildcard.
     Plain(String),
     Wild(Vec<char>),
@@ -10,21 +13,27 @@ pub(crate) enum Glob {
 
 impl Glob {
     /// Parses a pattern; `None` for a malformed one.
-    pub(crate) fn new(pattern: &str) -> Option<Self> {
-        if !pattern.contains(['*', '?', '[', '\\']) {
-            return Some(Glob::Plain(pattern.to_owned()));
+    pub fn new(pattern: &str) -> Option<Self> {
+        if !has_meta(pattern) {
+            return Some(Self(Form::Plain(pattern.to_owned())));
         }
         let pattern: Vec<char> = pattern.chars().collect();
         well_formed(&pattern)?;
-        Some(Glob::Wild(pattern))
+        Some(Self(Form::Wild(pattern)))
     }
 
-    pub(crate) fn matches(&self, name: &str) -> bool {
-        match self {
-            Glob::Plain(text) => text == name,
-            Glob::Wild(pattern) => wild(pattern, name),
+    /// Returns whether the whole name matches.
+    pub fn matches(&self, name: &str) -> bool {
+        match &self.0 {
+            Form::Plain(text) => text == name,
+            Form::Wild(pattern) => wild(pattern, name),
         }
     }
+}
+
+/// Returns whether a pattern has a character with a special meaning.
+pub fn has_meta(pattern: &str) -> bool {
+    pattern.contains(['*', '?', '[', '\\'])
 }
 
 fn wild(pattern: &[char], name: &str) -> bool {
