@@ -1,24 +1,20 @@
 //! `driftless bootstrap github`: sets up a fleet repository on GitHub, and the cluster that follows
 //! it.
 
-use super::{Installation, Rules, report_registration};
-use crate::create::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
+use super::flux_flags::FluxFlags;
+use super::steps::{self, Cluster, SshAccess, path, plain, report, variable};
+use super::{Installation, Rules};
 use crate::error::{EXIT_CODES, Error};
-use crate::hub::{Connection, apply};
-use crate::serve::startup::{WEBHOOK_SECRET, follow, report_changes};
+use crate::hub::Connection;
+use crate::serve::startup::WEBHOOK_SECRET;
 use crate::term;
 use clap::{ArgAction, ValueEnum};
-use driftless_adapters::git::{NewFile, Outcome, RepositorySetup};
-use driftless_adapters::local::SystemClock;
-use driftless_core::bootstrap::{self, Root};
-use driftless_core::credentials;
+use driftless_adapters::git::RepositorySetup;
+use driftless_core::bootstrap::Root;
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::hub::Hub;
 use driftless_core::ports::{Secret, SecretStore as _};
 use driftless_core::webhook;
-use driftless_kustomize::FILE_NAMES;
-use serde_json::{Value, json};
-use std::env;
 
 const EXAMPLES: &str = "Examples:
   export GITHUB_TOKEN=...
@@ -77,7 +73,7 @@ pub struct Args {
     read_write_key: bool,
     /// The URL to which GitHub delivers pushes: that of the webhook function, or that of
     /// `driftless serve` with /webhook
-    #[arg(long, value_name = "URL", value_parser = webhook_url)]
+    #[arg(long, value_name = "URL", value_parser = steps::api)]
     webhook_url: Option<String>,
     /// The host, for GitHub Enterprise
     #[arg(long, default_value = "github.com", value_parser = plain)]
@@ -90,6 +86,11 @@ pub struct Args {
     name: Option<String>,
     #[command(flatten)]
     rules: Rules,
+    /// Flux's name of --auth token
+    #[arg(long, hide = true, conflicts_with = "auth")]
+    token_auth: bool,
+    #[command(flatten)]
+    flux: FluxFlags,
 }
 
 /// The credentials with which the cluster reads the repository.
@@ -103,37 +104,6 @@ enum Auth {
     Installation,
 }
 
-/// Parses the name of an owner, a repository or a host.
-fn plain(text: &str) -> Result<String, String> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    match !text.is_empty() && text.bytes().all(fits) && !text.starts_with('.') {
-        true => Ok(text.to_owned()),
-        false => Err("expected letters, digits, '-', '_' and '.'".to_owned()),
-    }
-}
-
-/// Parses a path of directories, or a branch.
-fn path(text: &str) -> Result<String, String> {
-    let trimmed = text.trim_start_matches("./").trim_matches('/');
-    let is_part = |part: &str| {
-        plain(part).is_ok()
-            || part.starts_with('.') && part != "." && part != ".." && plain(&part[1..]).is_ok()
-    };
-    match trimmed.is_empty() || trimmed.split('/').all(is_part) {
-        true => Ok(trimmed.to_owned()),
-        false => Err(
-            "expected names of letters, digits, '-', '_' and '.', with '/' between them".to_owned(),
-        ),
-    }
-}
-
-fn webhook_url(text: &str) -> Result<String, String> {
-    match text.starts_with("https://") || text.starts_with("http://") {
-        true => Ok(text.to_owned()),
-        false => Err("expected an https or http URL".to_owned()),
-    }
-}
-
 impl Args {
     /// Creates the repository, commits the root's manifests, and installs and registers the
     /// cluster.
@@ -141,6 +111,7 @@ impl Args {
     /// # Errors
     /// Fails with the errors of GitHub, AWS and the cluster, and if the hub follows another root.
     pub async fn run(&self, connection: &Connection) -> Result<(), Error> {
+        self.flux.refuse()?;
         let token = variable(TOKEN).ok_or_else(|| {
             Error::usage(format!("{TOKEN} is not set"))
                 .next("set it to a token that may administer the repository")
@@ -160,6 +131,12 @@ impl Args {
             .transpose()?;
         let webhook = self.webhook_secret(installation.as_ref()).await?;
         let setup = RepositorySetup::new(&self.api(), &token, &self.owner, &self.repository)?;
+        let target = Cluster {
+            connection,
+            installation: installation.as_ref(),
+            name: self.name.as_deref(),
+            rules: &self.rules,
+        };
         let cluster = connection.connect().await?;
 
         term::action(&format!("connecting to {}", self.hostname));
@@ -167,39 +144,22 @@ impl Args {
         let created = setup.create(self.personal, self.private).await?;
         report(created, &format!("repository {shown}"));
         let root = self.root(auth);
-        self.commit(&setup, &root).await?;
+        steps::commit(&setup, &root).await?;
         if let Some((url, secret)) = &webhook {
             report(setup.webhook(url, secret).await?, "webhook");
         }
 
-        let hub = match (&installation, &self.name) {
-            (Some(installation), Some(name)) => {
-                let own = (auth == Auth::Installation).then_some(root.url.as_str());
-                let settings = self.rules.settings(name, own);
-                installation.register(connection, &settings).await?
-            }
-            _ => {
-                let report = bootstrap::install(cluster.cluster.as_ref(), &SystemClock).await?;
-                report_changes(&report);
-                cluster
-            }
-        };
+        let own = (auth == Auth::Installation).then_some(root.url.as_str());
+        let hub = target.install(cluster, own).await?;
         self.login(&setup, &hub, auth, &token).await?;
-        follow(hub.cluster.as_ref(), &root).await?;
-        match &self.name {
-            Some(_) => report_registration(&hub),
-            None => term::success(&format!(
-                "{} follows {shown}; `driftless serve` reconciles it",
-                hub.access.server
-            )),
-        }
-        Ok(())
+        target.follow(&hub, &root, &shown).await
     }
 
     fn auth(&self) -> Auth {
-        self.auth.unwrap_or(match self.name {
-            Some(_) => Auth::Installation,
-            None => Auth::DeployKey,
+        self.auth.unwrap_or(match (&self.name, self.token_auth) {
+            (_, true) => Auth::Token,
+            (Some(_), false) => Auth::Installation,
+            (None, false) => Auth::DeployKey,
         })
     }
 
@@ -250,39 +210,6 @@ impl Args {
         }
     }
 
-    /// Commits the manifests of the root that are missing.
-    async fn commit(&self, setup: &RepositorySetup, root: &Root) -> Result<(), Error> {
-        let directory = match self.path.as_str() {
-            "" => FLUX_SYSTEM.to_owned(),
-            path => format!("{path}/{FLUX_SYSTEM}"),
-        };
-        let list = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- gotk-sync.yaml\n";
-        let files = [
-            NewFile {
-                path: format!("{directory}/gotk-sync.yaml"),
-                text: root.manifest(),
-                unless: Vec::new(),
-            },
-            // A kustomization that Flux wrote also lists its controllers: it is left unchanged.
-            NewFile {
-                path: format!("{directory}/kustomization.yaml"),
-                text: list.to_owned(),
-                unless: FILE_NAMES
-                    .map(|name| format!("{directory}/{name}"))
-                    .to_vec(),
-            },
-        ];
-        let message = format!("Add the sync manifests of {directory}");
-        match setup.commit(&self.branch, &files, &message).await? {
-            Some(sha) => term::success(&format!(
-                "committed {directory} to {} as {sha}",
-                self.branch
-            )),
-            None => term::success(&format!("{directory} of {} is up to date", self.branch)),
-        }
-        Ok(())
-    }
-
     /// Applies the Secret with which the cluster reads the repository; none with
     /// `--auth installation`.
     async fn login(
@@ -294,62 +221,16 @@ impl Args {
     ) -> Result<(), Error> {
         let data = match auth {
             Auth::Installation => return Ok(()),
-            Auth::Token => {
-                json!({"username": "git", "password": token.expose_str().unwrap_or_default()})
+            Auth::Token => steps::token_login(token),
+            Auth::DeployKey => {
+                let ssh = SshAccess {
+                    host: &self.hostname,
+                    known_hosts: None,
+                    read_write: self.read_write_key,
+                };
+                steps::deploy_key(setup, hub, &self.path, ssh).await?
             }
-            Auth::DeployKey => self.deploy_key(setup, hub).await?,
         };
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-            "metadata": {"name": FLUX_SYSTEM, "namespace": FLUX_SYSTEM}, "stringData": data});
-        apply(hub.cluster.as_ref(), secret, false).await?;
-        term::success(&format!("applied Secret/{FLUX_SYSTEM}/{FLUX_SYSTEM}"));
-        Ok(())
+        steps::login(hub, data).await
     }
-
-    /// Returns the data of the Secret for SSH, with the key that the cluster already has, or a new
-    /// one. Adds the key to the repository as a deploy key.
-    async fn deploy_key(&self, setup: &RepositorySetup, hub: &Hub) -> Result<Value, Error> {
-        let known = credentials::secret(hub, FLUX_SYSTEM, FLUX_SYSTEM).await?;
-        let entry = |name: &str| {
-            let found = credentials::entry(known.as_ref()?, name)?;
-            found.expose_str().map(str::to_owned)
-        };
-        let pair = match (entry("identity"), entry(PUBLIC_KEY)) {
-            (Some(private), Some(public)) => KeyPair { private, public },
-            _ => KeyPair::new()
-                .map_err(|error| Error::new(format!("key pair generation failed: {error}")))?,
-        };
-        let mut hosts = setup.known_hosts(&self.hostname).await?;
-        if hosts.is_empty() {
-            hosts = known_hosts::scan(&self.hostname).map_err(|error| {
-                Error::new(format!(
-                    "SSH key scan for host {} failed: {error}",
-                    self.hostname
-                ))
-            })?;
-        }
-        let title = match self.path.as_str() {
-            "" => "driftless".to_owned(),
-            path => format!("driftless-{path}"),
-        };
-        let added = setup
-            .deploy_key(&title, &pair.public, !self.read_write_key)
-            .await?;
-        report(added, "deploy key");
-        Ok(json!({"identity": pair.private, PUBLIC_KEY: pair.public, KNOWN_HOSTS: hosts}))
-    }
-}
-
-/// Prints what happened to `subject`.
-fn report(outcome: Outcome, subject: &str) {
-    term::success(&match outcome {
-        Outcome::Created => format!("{subject} created"),
-        Outcome::Updated => format!("{subject} updated"),
-        Outcome::Unchanged => format!("{subject} exists"),
-    });
-}
-
-fn variable(name: &str) -> Option<Secret> {
-    let text = env::var(name).ok().filter(|text| !text.is_empty())?;
-    Some(Secret::new(text.into_bytes()))
 }

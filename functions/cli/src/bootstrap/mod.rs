@@ -1,7 +1,11 @@
 //! `driftless bootstrap`: makes a cluster a hub of an installation on AWS, and sets up its fleet
 //! repository.
 
+mod flux_flags;
+mod git;
 mod github;
+mod hosted;
+mod steps;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
@@ -20,6 +24,7 @@ const EXAMPLES: &str = "Examples:
   driftless bootstrap --name staging --repository acme/fleet --path clusters/staging
   driftless bootstrap --name staging --kubeconfig hub.yaml   # a hub that already has its sources
   driftless bootstrap github --owner acme --repository fleet --path clusters/staging
+  driftless bootstrap git --url ssh://git@git.example.com/fleet --path clusters/staging
 
 Environment:
   DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL  outputs of the stack in infra/template.yaml
@@ -58,7 +63,10 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Host {
+    Git(Box<git::Args>),
     Github(Box<github::Args>),
+    Gitlab(Box<hosted::GitLab>),
+    Gitea(Box<hosted::Gitea>),
 }
 
 /// The flags for the rules of a hub.
@@ -193,7 +201,10 @@ fn trusted_root(file: &str) -> Result<String, String> {
 /// Runs the command.
 pub async fn run(args: Args) -> Result<(), Error> {
     let name = match (&args.host, &args.name) {
+        (Some(Host::Git(git)), _) => return git.run(&args.connection).await,
         (Some(Host::Github(github)), _) => return github.run(&args.connection).await,
+        (Some(Host::Gitlab(gitlab)), _) => return gitlab.run(&args.connection).await,
+        (Some(Host::Gitea(gitea)), _) => return gitea.run(&args.connection).await,
         (None, Some(name)) => name.clone(),
         (None, None) => return Err(Error::usage("--name is required")),
     };

@@ -256,12 +256,12 @@ impl Server {
 }
 
 /// An SSH server that sends its key to every client.
-struct SshServer {
-    address: String,
+pub struct SshServer {
+    pub address: String,
 }
 
 impl SshServer {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let address = listener.local_addr().expect("an address").to_string();
         let mut lists = [b"".as_slice(); 10];

@@ -8,6 +8,7 @@
 )]
 
 mod bootstrap_github;
+mod bootstrap_hosts;
 mod check;
 mod check_findings;
 mod check_on_public_shapes;

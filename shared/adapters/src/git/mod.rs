@@ -1,12 +1,16 @@
 //! Adapters for Git repositories: GitHub's API, any server in Git's own protocol, repositories on
 //! this machine, and plain directories that replace repositories.
 
+mod administration;
 mod directory;
 mod github;
 mod local;
 mod server;
 mod versions;
 
+pub use administration::{
+    GitLabRepository, GiteaRepository, NewRepository, RepositoryAdministration, Visibility,
+};
 pub use directory::{BASE_NOT_FETCHED, DirectoryGit};
 pub use github::{GitHub, Hosts, NewFile, Outcome, RepositorySetup};
 pub use local::LocalGit;

@@ -368,7 +368,7 @@ impl RepositorySetup {
 }
 
 /// Returns the answer; `None` if the resource does not exist.
-fn if_exists(answer: Result<ApiResponse>) -> Result<Option<ApiResponse>> {
+pub(in crate::git) fn if_exists(answer: Result<ApiResponse>) -> Result<Option<ApiResponse>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),

@@ -18,6 +18,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The limit of a JSON answer in bytes: GitHub truncates the listing of a tree at 7 MB.
 const JSON_LIMIT: usize = 32 << 20;
 const REDIRECTS: usize = 5;
+const GITHUB: &str = "GitHub";
 /// The wait after a secondary rate limit without `Retry-After`, according to GitHub's
 /// documentation.
 const SECONDARY_WAIT: Duration = Duration::from_secs(60);
@@ -29,6 +30,8 @@ const REMEMBERED_LOGINS: usize = 1000;
 
 /// A client of one API: its URL, its connections, and the ends of its rate limits by login.
 pub struct Api {
+    /// The name of the host in messages.
+    host: &'static str,
     base: String,
     client: OnceLock<Octocrab>,
     limited: Mutex<HashMap<u64, Instant>>,
@@ -80,6 +83,14 @@ impl Api {
     /// # Errors
     /// Fails if the URL is not http or https.
     pub fn new(base: &str) -> Result<Self> {
+        Self::of(GITHUB, base)
+    }
+
+    /// Creates a client of the API of another kind of host with JSON over HTTP.
+    ///
+    /// # Errors
+    /// Fails if the URL is not http or https.
+    pub fn of(host: &'static str, base: &str) -> Result<Self> {
         let uri = base
             .parse::<Uri>()
             .ok()
@@ -87,10 +98,11 @@ impl Api {
         if uri.is_none_or(|uri| uri.authority().is_none() || uri.query().is_some()) {
             return Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("'{base}' is not a URL of GitHub's API"),
+                format!("'{base}' is not a URL of {host}'s API"),
             ));
         }
         Ok(Self {
+            host,
             base: base.to_owned(),
             client: OnceLock::new(),
             limited: Mutex::default(),
@@ -143,7 +155,7 @@ impl Api {
                     to = follow(&base, &to, &answer, &operation)?
                 }
                 _ => {
-                    let error = answer.to_error(&operation);
+                    let error = answer.to_error(self.host, &operation);
                     if let (ErrorKind::RateLimited, Some(wait)) = (error.kind, error.retry_after) {
                         self.note_limit(key, wait);
                     }
@@ -169,10 +181,13 @@ impl Api {
             request = request.header(name, value);
         }
         if at_home {
-            if !ask.headers.iter().any(|(name, _)| name == header::ACCEPT) {
+            let is_github = self.host == GITHUB;
+            if is_github && !ask.headers.iter().any(|(name, _)| name == header::ACCEPT) {
                 request = request.header(header::ACCEPT, "application/vnd.github+json");
             }
-            request = request.header("x-github-api-version", "2022-11-28");
+            if is_github {
+                request = request.header("x-github-api-version", "2022-11-28");
+            }
             if let Some(login) = &ask.login {
                 request = request.header(header::AUTHORIZATION, login);
             }
@@ -285,43 +300,50 @@ impl ApiResponse {
         self.headers.get(name)?.to_str().ok()?.trim().parse().ok()
     }
 
-    fn to_error(&self, operation: &str) -> PortError {
-        // GitHub's own messages are short and fixed. Nothing else of the body is quoted.
+    fn to_error(&self, host: &str, operation: &str) -> PortError {
+        // The hosts' own messages are short. Nothing else of the body is quoted.
         let message = serde_json::from_slice::<serde_json::Value>(&self.body)
             .ok()
             .and_then(|body| {
-                Some(
-                    body.get("message")?
-                        .as_str()?
-                        .chars()
-                        .take(200)
-                        .collect::<String>(),
-                )
+                let message = body.get("message")?;
+                // GitLab's messages about fields are a map.
+                let message = match message.as_str() {
+                    Some(text) => text.to_owned(),
+                    None => message.to_string(),
+                };
+                Some(message.chars().take(200).collect::<String>())
             })
             .unwrap_or_default();
-        let (kind, retry_after, hint) = match self.status {
+        let (kind, retry_after, (subject, hint)) = match self.status {
             403 | 429 => match self.limit(&message) {
                 Some(wait) => (
                     ErrorKind::RateLimited,
                     Some(wait),
-                    "the rate limit is used up",
+                    ("", "the rate limit is used up"),
                 ),
-                None => (ErrorKind::Denied, None, "these credentials are not enough"),
+                None => (
+                    ErrorKind::Denied,
+                    None,
+                    ("", "these credentials are not enough"),
+                ),
             },
-            401 => (ErrorKind::Denied, None, NOT_VALID),
+            401 => (ErrorKind::Denied, None, ("", NOT_VALID)),
             404 => (
                 ErrorKind::NotFound,
                 None,
-                "the resource does not exist, or these credentials may not see it",
+                (
+                    "",
+                    "the resource does not exist, or these credentials may not see it",
+                ),
             ),
-            409 => (ErrorKind::Conflict, None, "GitHub reports a conflict"),
-            400..=499 => (ErrorKind::Invalid, None, "GitHub refused this request"),
+            409 => (ErrorKind::Conflict, None, (host, " reports a conflict")),
+            400..=499 => (ErrorKind::Invalid, None, (host, " refused this request")),
             500..=599 => (
                 ErrorKind::Unavailable,
                 self.number("retry-after").map(Duration::from_secs),
-                "GitHub has an internal error",
+                (host, " has an internal error"),
             ),
-            _ => (ErrorKind::Unreadable, None, "unexpected response"),
+            _ => (ErrorKind::Unreadable, None, ("", "unexpected response")),
         };
         let message = if message.is_empty() {
             message
@@ -330,7 +352,7 @@ impl ApiResponse {
         };
         PortError {
             kind,
-            message: format!("{operation}: {}, {hint}{message}", self.status),
+            message: format!("{operation}: {}, {subject}{hint}{message}", self.status),
             retry_after,
             reason: String::new(),
         }

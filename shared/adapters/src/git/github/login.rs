@@ -303,7 +303,7 @@ fn jwt(app: &App) -> Result<HeaderValue> {
     bearer(&Secret::new(token))
 }
 
-pub(super) fn bearer(token: &Secret) -> Result<HeaderValue> {
+pub(in crate::git) fn bearer(token: &Secret) -> Result<HeaderValue> {
     let bad = || {
         PortError::new(
             ErrorKind::Invalid,

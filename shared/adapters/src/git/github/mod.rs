@@ -9,11 +9,13 @@ mod fetch;
 mod login;
 mod resolve;
 
+pub(super) use bootstrap::if_exists;
 pub use bootstrap::{NewFile, Outcome, RepositorySetup};
+pub(super) use client::{Api, ApiRequest, ApiResponse};
+pub(super) use login::bearer;
 
 use super::GitHost;
 use async_trait::async_trait;
-use client::Api;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{
     Commit, Compute, ErrorKind, FetchLimits, GitAuth, Inline, PortError, Result, SecretStore,

@@ -1,0 +1,226 @@
+//! The administration of a project of GitLab.
+//!
+//! Endpoints and fields: GitLab REST API v4 ("Projects", "Groups", "Branches", "Repository files",
+//! "Commits", "Deploy keys").
+
+use super::{
+    NewRepository, RepositoryAdministration, Visibility, is_same_key, known_key, too_long,
+};
+use crate::git::github::{Api, ApiRequest, ApiResponse, NewFile, Outcome, bearer, if_exists};
+use async_trait::async_trait;
+use driftless_core::ports::{ErrorKind, PortError, Result, Secret};
+use http::{HeaderValue, Method};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The limit of the number of pages of deploy keys.
+const PAGES: usize = 20;
+
+/// A client for the administration of one project.
+pub struct GitLabRepository {
+    api: Api,
+    login: HeaderValue,
+    owner: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Id {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct Project {
+    /// Absent in a project without a commit.
+    default_branch: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Commit {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct DeployKey {
+    key: String,
+    #[serde(default)]
+    can_push: bool,
+}
+
+impl GitLabRepository {
+    /// Creates a client for the project `owner/name` at an API such as
+    /// `https://gitlab.com/api/v4`. The owner is a user, or a group with the groups above it.
+    ///
+    /// # Errors
+    /// Fails if the URL is not valid, or if the token is not valid in a header.
+    pub fn new(api: &str, token: &Secret, owner: &str, name: &str) -> Result<Self> {
+        Ok(Self {
+            api: Api::of("GitLab", api.trim_end_matches('/'))?,
+            login: bearer(token)?,
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Returns the path of the project in the API.
+    fn project(&self, rest: &str) -> String {
+        let name = segment(&format!("{}/{}", self.owner, self.name));
+        format!("/projects/{name}{rest}")
+    }
+
+    async fn get(&self, path: &str) -> Result<ApiResponse> {
+        let request = ApiRequest::get(path, Some(self.login.clone()));
+        self.api.ask(request).await
+    }
+
+    async fn post(&self, path: String, body: Value) -> Result<ApiResponse> {
+        let request = ApiRequest {
+            method: Method::POST,
+            body: Some(body),
+            ..ApiRequest::get(&path, Some(self.login.clone()))
+        };
+        self.api.ask(request).await
+    }
+
+    /// Reads a file of a branch; returns `None` if it does not exist.
+    async fn file(&self, branch: &str, path: &str) -> Result<Option<Vec<u8>>> {
+        let (path, branch) = (segment(path), segment(branch));
+        let path = self.project(&format!("/repository/files/{path}/raw?ref={branch}"));
+        let answer = if_exists(self.get(&path).await)?;
+        Ok(answer.map(|answer| answer.body.to_vec()))
+    }
+
+    async fn has_branch(&self, branch: &str) -> Result<bool> {
+        let path = self.project(&format!("/repository/branches/{}", segment(branch)));
+        Ok(if_exists(self.get(&path).await)?.is_some())
+    }
+}
+
+#[async_trait]
+impl RepositoryAdministration for GitLabRepository {
+    async fn create(&self, new: &NewRepository<'_>) -> Result<Outcome> {
+        if if_exists(self.get(&self.project("")).await)?.is_some() {
+            return Ok(Outcome::Unchanged);
+        }
+        let visibility = match new.visibility {
+            Visibility::Private => "private",
+            Visibility::Internal => "internal",
+            Visibility::Public => "public",
+        };
+        let mut body = json!({"name": self.name, "path": self.name, "visibility": visibility,
+            "initialize_with_readme": true, "default_branch": new.branch});
+        if !new.personal {
+            let path = format!("/groups/{}?with_projects=false", segment(&self.owner));
+            let Some(group) = if_exists(self.get(&path).await)? else {
+                let message = format!(
+                    "GitLab has no group {}, or the token may not read it; for the project of a user give --personal",
+                    self.owner
+                );
+                return Err(PortError::new(ErrorKind::NotFound, message));
+            };
+            body["namespace_id"] = group.json::<Id>("a group")?.id.into();
+        }
+        self.post("/projects".to_owned(), body).await?;
+        Ok(Outcome::Created)
+    }
+
+    async fn commit(
+        &self,
+        branch: &str,
+        files: &[NewFile],
+        message: &str,
+    ) -> Result<Option<String>> {
+        let is_new = !self.has_branch(branch).await?;
+        let project: Project = self.get(&self.project("")).await?.json("a project")?;
+        // The first commit of a project creates its branch.
+        let from = match is_new {
+            false => Some(branch.to_owned()),
+            true => project.default_branch,
+        };
+        let mut actions = Vec::new();
+        for NewFile { path, text, unless } in files {
+            let Some(from) = &from else {
+                actions.push(json!({"action": "create", "file_path": path, "content": text}));
+                continue;
+            };
+            let found = self.file(from, path).await?;
+            let mut is_there = found.as_deref() == Some(text.as_bytes());
+            for other in unless {
+                is_there = is_there || self.file(from, other).await?.is_some();
+            }
+            if !is_there {
+                let action = if found.is_some() { "update" } else { "create" };
+                actions.push(json!({"action": action, "file_path": path, "content": text}));
+            }
+        }
+        if actions.is_empty() && !is_new {
+            return Ok(None);
+        }
+        if let (true, Some(from)) = (actions.is_empty(), &from) {
+            // The default branch has the files, and the new branch has nothing else.
+            let path = self.project(&format!(
+                "/repository/branches?branch={}&ref={}",
+                segment(branch),
+                segment(from)
+            ));
+            let answer = self.post(path, json!({})).await?;
+            #[derive(Deserialize)]
+            struct Branch {
+                commit: Commit,
+            }
+            return Ok(Some(answer.json::<Branch>("a branch")?.commit.id));
+        }
+        let mut body = json!({"branch": branch, "commit_message": message, "actions": actions});
+        if let (true, Some(from)) = (is_new, from) {
+            body["start_branch"] = from.into();
+        }
+        let answer = self.post(self.project("/repository/commits"), body).await?;
+        Ok(Some(answer.json::<Commit>("a commit")?.id))
+    }
+
+    async fn deploy_key(&self, title: &str, key: &str, read_only: bool) -> Result<Outcome> {
+        let mut next = Some(self.project("/deploy_keys?per_page=100"));
+        for _ in 0..PAGES {
+            let Some(path) = next.take() else { break };
+            let answer = self.get(&path).await?;
+            let keys: Vec<DeployKey> = answer.json("deploy keys")?;
+            if let Some(known) = keys.iter().find(|known| is_same_key(&known.key, key)) {
+                return known_key(!known.can_push, read_only);
+            }
+            next = answer.next_page();
+        }
+        if next.is_some() {
+            return Err(too_long("deploy keys"));
+        }
+        let body = json!({"title": title, "key": key.trim(), "can_push": !read_only});
+        self.post(self.project("/deploy_keys"), body).await?;
+        Ok(Outcome::Created)
+    }
+
+    /// Returns an empty string: GitLab's API has no SSH keys of the host.
+    async fn known_hosts(&self, _: &str) -> Result<String> {
+        Ok(String::new())
+    }
+}
+
+/// Encodes a string as one segment of a path, also its slashes.
+fn segment(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::segment;
+
+    #[test]
+    fn a_path_is_one_segment() {
+        assert_eq!(segment("acme/web_ui-1.0/é"), "acme%2Fweb_ui-1.0%2F%C3%A9");
+    }
+}
