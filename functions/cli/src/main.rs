@@ -81,8 +81,8 @@ enum Command {
     Serve(serve::Args),
 }
 
-/// The commands that only render, or write a kustomization: they need no runtime and no TLS, and finish in the time that
-/// these take to start.
+/// The commands that only render, or write a kustomization: they need no runtime and no TLS, and
+/// finish in the time that these take to start.
 #[derive(Subcommand)]
 enum Render {
     Build(build::Args),

@@ -174,8 +174,8 @@ pub fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Er
     on_large_stack(|| scan::kustomization_of(reader, dir))
 }
 
-/// Returns whether `kustomize create --autodetect` lists a file with this content as a resource: all
-/// of its documents are Kubernetes objects, or it has none.
+/// Returns whether `kustomize create --autodetect` lists a file with this content as a resource:
+/// all of its documents are Kubernetes objects, or it has none.
 pub fn is_resource_file(text: &str) -> bool {
     on_large_stack(|| scan::is_resource_file(text))
 }

@@ -39,7 +39,7 @@ pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Va
     Ok(Value::Object(fields))
 }
 
-/// See [`crate::is_resource_file`].
+/// Implements [`crate::is_resource_file`] on the stack of the caller.
 pub(crate) fn is_resource_file(text: &str) -> bool {
     let budget = Budget::new(Limits::default());
     resource::parse(text, "file", &budget).is_ok()

@@ -74,8 +74,8 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Runs the tool in a copy of the case's tree. Returns the kustomization, or `! ` and the first line
-/// of the error, with `DIR` in place of the directory.
+/// Runs the tool in a copy of the case's tree. Returns the kustomization, or `! ` and the first
+/// line of the error, with `DIR` in place of the directory.
 ///
 /// # Panics
 ///

@@ -128,7 +128,7 @@ impl Args {
         term::result(&self.script(&root))
     }
 
-    /// Checks `--url`.
+    /// Parses `--url`, and refuses an address that the repository must not have.
     fn remote(&self) -> Result<Remote, Error> {
         let remote = Remote::parse(Some(&self.url))?;
         let example = "give --url https://HOST/PATH or ssh://USER@HOST/PATH";

@@ -69,7 +69,7 @@ pub struct GitLab {
     /// The URL of its API [default: api/v4 of the host]
     #[arg(long, value_name = "URL", value_parser = steps::api)]
     gitlab_api: Option<String>,
-    /// Who may read the new project
+    /// The readers of a new project
     #[arg(long, value_enum, default_value_t = Readers::Private)]
     visibility: Readers,
     #[command(flatten)]

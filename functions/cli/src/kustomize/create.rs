@@ -39,7 +39,8 @@ pub struct Args {
         default_value = "false", default_missing_value = "true", hide_default_value = true,
         value_parser = crate::create::switch)]
     autodetect: bool,
-    /// With --autodetect, also add the files below; a directory with a kustomization is added itself
+    /// Together with --autodetect, also add the files below, and directories that have a
+    /// kustomization
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", hide_default_value = true,
         value_parser = crate::create::switch)]
@@ -81,7 +82,7 @@ impl Args {
     pub fn run(&self) -> Result<(), Error> {
         let dir = Directory::open(&self.dir)?;
         let mut resources = Vec::new();
-        if let Some(entries) = given(&self.resources) {
+        if let Some(entries) = value_of(&self.resources) {
             for entry in entries.split(',') {
                 resources.extend(dir.entry(entry)?);
             }
@@ -94,13 +95,16 @@ impl Args {
                 }
             }
         }
-        let annotations = pairs("annotation", given(&self.annotations).unwrap_or_default())?;
-        let labels = pairs("label", given(&self.labels).unwrap_or_default())?;
+        let annotations = pairs(
+            "annotation",
+            value_of(&self.annotations).unwrap_or_default(),
+        )?;
+        let labels = pairs("label", value_of(&self.labels).unwrap_or_default())?;
         let fields = [
             ("resources", json!(resources)),
-            ("namePrefix", json!(given(&self.nameprefix))),
-            ("nameSuffix", json!(given(&self.namesuffix))),
-            ("namespace", json!(given(&self.namespace))),
+            ("namePrefix", json!(value_of(&self.nameprefix))),
+            ("nameSuffix", json!(value_of(&self.namesuffix))),
+            ("namespace", json!(value_of(&self.namespace))),
             ("commonLabels", labels.into()),
             ("commonAnnotations", annotations.into()),
         ];
@@ -122,13 +126,13 @@ impl Args {
 
 fn counted(resources: usize) -> String {
     match resources {
-        0 => "no resources: add them to the file, or give --autodetect or --resources".to_owned(),
+        0 => "no resources: add them to the file".to_owned(),
         1 => "1 resource".to_owned(),
         more => format!("{more} resources"),
     }
 }
 
-fn given(flag: &Option<String>) -> Option<&str> {
+fn value_of(flag: &Option<String>) -> Option<&str> {
     flag.as_deref().filter(|value| !value.is_empty())
 }
 
@@ -150,7 +154,7 @@ fn refuse_existing(dir: &Directory) -> Result<(), Error> {
         [_] => "kustomization file already exists".to_owned(),
         files => format!("Found multiple kustomization file: [{}]", files.join(" ")),
     };
-    let files: Vec<String> = found.iter().map(|file| dir.shown(file)).collect();
+    let files: Vec<String> = found.iter().map(|file| dir.display(file)).collect();
     Err(Error::new(message).next(format!(
         "edit {}, or remove it and run the command again",
         files.join(" and ")

@@ -10,8 +10,9 @@ use std::fs;
 const MANIFEST_LIMIT: u64 = 64 << 20;
 
 /// Returns the files of the directory whose documents are Kubernetes objects, and with `recursive`
-/// those below it, in the order of kustomize: names sorted, each directory in its place. A directory
-/// below that has a kustomization is returned itself. A file without documents is also returned.
+/// those below it, in the order of kustomize: names sorted, each directory in its place. A
+/// directory below that has a kustomization is returned itself. A file without documents is also
+/// returned.
 ///
 /// # Errors
 /// Fails for files and directories that cannot be read.

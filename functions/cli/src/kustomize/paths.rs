@@ -35,13 +35,13 @@ impl Directory {
             Ok(meta) if meta.is_dir() => Ok(Self {
                 path: path.to_owned(),
             }),
-            Ok(_) => Err(wrong("it is a file")),
+            Ok(_) => Err(wrong("not a directory")),
             Err(error) => Err(wrong(&reason(&error))),
         }
     }
 
     /// Returns the path of a file in the directory, for messages.
-    pub fn shown(&self, file: &str) -> String {
+    pub fn display(&self, file: &str) -> String {
         let path = self.path.join(file);
         let path = path.strip_prefix(".").unwrap_or(&path);
         path.display().to_string()
@@ -59,7 +59,9 @@ impl Directory {
                     "write '{entry}' as a path, or as a pattern of *, ? and [a-z]"
                 ))
             }
-            GlobError::Name(name) => Error::new(format!("{entry}: the name {name} is not UTF-8")),
+            GlobError::Name(name) => {
+                Error::new(format!("{entry}: the name {name} is not UTF-8")).next("rename the file")
+            }
         })?;
         // Names that begin with a dot must be named, as in a shell.
         let found: Vec<String> = match is_hidden(entry) {
@@ -153,8 +155,8 @@ fn is_hidden(path: &str) -> bool {
 /// Returns the names in a directory, sorted.
 ///
 /// # Errors
-/// Fails if the directory cannot be read, and with [`io::ErrorKind::InvalidData`] for a name that is
-/// not UTF-8.
+/// Fails if the directory cannot be read, and with [`io::ErrorKind::InvalidData`] for a name that
+/// is not UTF-8.
 pub fn list(directory: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -69,8 +69,9 @@ impl SmPatch {
     }
 }
 
-/// Returns the message for a patch without an object. A patch of another API version than the object
-/// is the most frequent mistake after an upgrade of Flux's API: the message names both versions.
+/// Returns the message for a patch without an object. A patch of another API version than the
+/// object is the most frequent mistake after an upgrade of Flux's API: the message names both
+/// versions.
 fn missing(id: &Id<'_>, api_version: &str, map: &ResMap, schema: &Schema) -> String {
     // The schema may know the scope of one version of a kind only.
     let place = |id: &Id<'_>| {

@@ -175,15 +175,16 @@ fn errors_of_hosts_are_reported_before_anything_is_changed() {
     ] {
         run(gitlab(&stub, &format!("{owner} {flag}")), &GITLAB).refused(2, words);
     }
-    run(gitlab(&stub, " --owner nobody --token-auth"), &GITLAB)
-        .refused(1, &["GitLab has no group nobody", "--personal"]);
+    run(gitlab(&stub, " --owner absent --token-auth"), &GITLAB)
+        .refused(1, &["GitLab has no group absent", "--personal"]);
     run(gitlab(&stub, owner), &[("GITLAB_TOKEN", "wrong")])
         .refused(1, &["401", "these credentials are not valid"]);
     run(gitea(&stub, " --owner acme"), &[("GITEA_TOKEN", "wrong")]).refused(1, &["401"]);
     assert!(!stub.repository().exists);
 }
 
-/// Runs the script of `bootstrap git` with Git, whose configuration replaces the URL by a directory.
+/// Runs the script of `bootstrap git` with Git, whose configuration replaces the URL by a
+/// directory.
 fn commit(home: &Path, script: &str) {
     let file = home.join("commit.sh");
     fs::write(&file, script).expect("write the script");

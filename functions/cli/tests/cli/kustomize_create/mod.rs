@@ -64,7 +64,7 @@ fn the_file_can_be_built_and_an_error_changes_nothing() {
         (&["app", "--bogus"], 2, "--bogus"),
         (&["app", "--autodetect=maybe"], 2, "true or false"),
         (&["nope"], 1, "the directory nope: no such file"),
-        (&["app/map.yaml"], 1, "app/map.yaml: it is a file"),
+        (&["app/map.yaml"], 1, "app/map.yaml: not a directory"),
     ] {
         create(home.path(), args).refused(code, &[words]);
         assert_eq!(names(&app), ["map.yaml"], "{args:?}");

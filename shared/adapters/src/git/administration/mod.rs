@@ -11,14 +11,14 @@ use super::github::{NewFile, Outcome, RepositorySetup};
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Result};
 
-/// Who may read a new repository.
+/// The readers of a new repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Its members.
+    /// The members of the repository.
     Private,
     /// Every user of the host; GitLab only.
     Internal,
-    /// Everyone.
+    /// Also readers without an account.
     Public,
 }
 
@@ -27,7 +27,7 @@ pub enum Visibility {
 pub struct NewRepository<'a> {
     /// True if the owner is the user of the token, false for an organisation or a group.
     pub personal: bool,
-    /// Who may read it.
+    /// The readers of the repository.
     pub visibility: Visibility,
     /// The branch of its first commit.
     pub branch: &'a str,
