@@ -2,9 +2,10 @@
 //! as Flux creates it.
 
 use crate::budget::Budget;
-use crate::error::{Error, InFile as _};
+use crate::error::{Error, ErrorKind, InFile as _};
 use crate::kustomization;
 use crate::loader::kustomization_file;
+use crate::node;
 use crate::options::Limits;
 use crate::remote::REMOTE_DIRECTORY;
 use crate::resource;
@@ -42,7 +43,14 @@ pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Va
 /// Implements [`crate::is_resource_file`] on the stack of the caller.
 pub(crate) fn is_resource_file(text: &str) -> bool {
     let budget = Budget::new(Limits::default());
-    resource::parse(text, "file", &budget).is_ok()
+    match resource::parse(text, "file", &budget) {
+        Ok(_) => true,
+        // A key that is duplicate, or not a string, is an error of the build, which names its line.
+        Err(error) => {
+            matches!(error.kind, ErrorKind::Yaml(_))
+                && budget.reading(|fuel| node::has_only_named_objects(text, fuel))
+        }
+    }
 }
 
 fn with_kind(fields: &mut Map<String, Value>) {

@@ -52,6 +52,9 @@ pub struct Args {
     /// The file with the certificates of the server's authorities, for HTTPS
     #[arg(long, value_name = "FILE")]
     ca_file: Option<String>,
+    /// Send the password as a bearer token, without a user's name
+    #[arg(long, conflicts_with = "username")]
+    with_bearer_token: bool,
     /// Accept an http URL: the password is sent in the clear
     #[arg(long)]
     allow_insecure_http: bool,
@@ -82,8 +85,9 @@ impl Args {
     pub async fn run(&self, connection: &Connection) -> Result<(), Error> {
         self.flux.refuse()?;
         let remote = self.remote()?;
-        let login = self.login(&remote);
-        let root = self.root(&remote, &login);
+        let (login, token) = self.login(&remote)?;
+        let has_login = login.is_given() || token.is_some();
+        let root = self.root(&remote, has_login);
         if self.export {
             return term::result(&self.script(&root));
         }
@@ -108,7 +112,7 @@ impl Args {
             (Some(_), None) => {
                 let secret = Secret::empty(FLUX_SYSTEM, FLUX_SYSTEM);
                 let authorities = ("--ca-file", self.ca_file.as_deref());
-                Some(login.fill(secret, &remote, authorities, None)?)
+                Some(login.fill(secret, &remote, authorities, token.as_deref())?)
             }
             _ => None,
         };
@@ -152,13 +156,23 @@ impl Args {
         Ok(remote)
     }
 
-    fn login(&self, remote: &Remote) -> Login {
+    /// Returns the credentials, and the token of `--with-bearer-token`.
+    fn login(&self, remote: &Remote) -> Result<(Login, Option<String>), Error> {
         let password = env::var(PASSWORD).ok().filter(|text| !text.is_empty());
-        self.login.clone().for_root(remote, password)
+        let login = self.login.clone();
+        if !self.with_bearer_token {
+            return Ok((login.for_root(remote, password), None));
+        }
+        let (login, token) = login.split_token();
+        match token.or(password) {
+            Some(token) => Ok((login, Some(token))),
+            None => Err(Error::usage("--with-bearer-token needs a token")
+                .next(format!("give it with --password or {PASSWORD}"))),
+        }
     }
 
-    fn root(&self, remote: &Remote, login: &Login) -> Root {
-        let has_login = remote.is_ssh() || login.is_given() || self.ca_file.is_some();
+    fn root(&self, remote: &Remote, has_login: bool) -> Root {
+        let has_login = remote.is_ssh() || has_login || self.ca_file.is_some();
         Root {
             url: self.url.clone(),
             branch: self.branch.clone(),

@@ -63,8 +63,8 @@ pub struct GitLab {
     /// The group that owns the project, with the groups above it, or the user
     #[arg(long, value_name = "OWNER", value_parser = owner)]
     owner: String,
-    /// The host
-    #[arg(long, default_value = "gitlab.com", value_parser = steps::plain)]
+    /// The host, with its port if that is not 443
+    #[arg(long, value_name = "HOST[:PORT]", default_value = "gitlab.com", value_parser = host)]
     hostname: String,
     /// The URL of its API [default: api/v4 of the host]
     #[arg(long, value_name = "URL", value_parser = steps::api)]
@@ -83,8 +83,8 @@ pub struct Gitea {
     /// The organization or user that owns the repository
     #[arg(long, value_name = "OWNER", value_parser = steps::plain)]
     owner: String,
-    /// The host
-    #[arg(long, default_value = "gitea.com", value_parser = steps::plain)]
+    /// The host, with its port if that is not 443
+    #[arg(long, value_name = "HOST[:PORT]", default_value = "gitea.com", value_parser = host)]
     hostname: String,
     /// The URL of its API [default: api/v1 of the host]
     #[arg(long, value_name = "URL", value_parser = steps::api)]
@@ -129,7 +129,7 @@ struct Hosted {
     #[arg(long, conflicts_with = "token_auth")]
     read_write_key: bool,
     /// The host and port of the SSH server, if they differ from the host
-    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "token_auth", value_parser = ssh_host)]
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "token_auth", value_parser = host)]
     ssh_hostname: Option<String>,
     /// The file with the SSH server's keys, in the format of ~/.ssh/known_hosts, instead of those
     /// that the server sends
@@ -156,8 +156,8 @@ fn owner(text: &str) -> Result<String, String> {
 }
 
 /// Parses a host with or without a port.
-fn ssh_host(text: &str) -> Result<String, String> {
-    let (host, port) = text.split_once(':').unwrap_or((text, "22"));
+fn host(text: &str) -> Result<String, String> {
+    let (host, port) = text.split_once(':').unwrap_or((text, "443"));
     match steps::plain(host).is_ok() && port.parse::<u16>().is_ok() {
         true => Ok(text.to_owned()),
         false => Err("expected HOST or HOST:PORT".to_owned()),
@@ -247,7 +247,9 @@ impl Hosted {
         place: &Place<'_>,
         token: &Secret,
     ) -> Result<(), Error> {
-        let ssh_host = self.ssh_hostname.as_deref().unwrap_or(place.host);
+        // The port of HTTPS is not that of SSH.
+        let name = place.host.split(':').next().unwrap_or_default();
+        let ssh_host = self.ssh_hostname.as_deref().unwrap_or(name);
         let hosts = match &self.known_hosts_file {
             Some(file) => Some(read_known_hosts(file, ssh_host)?),
             None => None,

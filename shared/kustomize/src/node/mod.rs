@@ -13,7 +13,7 @@ mod write;
 
 pub(crate) use map::Map;
 pub(crate) use path::{first_part, is_list_item, lookup, lookup_mut, parts, smart_split, split};
-pub(crate) use read::{documents, first_document, from_value};
+pub(crate) use read::{documents, first_document, from_value, has_only_named_objects};
 pub(crate) use shared_scalars::{SharedScalars, unshare};
 pub(crate) use typing::resolve;
 pub(crate) use write::{into_value, to_text, to_value};

@@ -17,6 +17,8 @@ pub(crate) fn documents(text: &str, file: &str, fuel: &Fuel) -> Result<Vec<Node>
     } else {
         text
     };
+    // A byte order mark would count as a column of the first line.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let limits = yaml::Limits::default();
     let chunks = chunks(text)?;
     let single = chunks.len() == 1;
@@ -43,6 +45,33 @@ pub(crate) fn documents(text: &str, file: &str, fuel: &Fuel) -> Result<Vec<Node>
         }
     }
     Ok(nodes)
+}
+
+/// Returns whether each document of a file that is YAML has a kind, and a name unless it is a list,
+/// also if a mapping has a key that [`documents`] refuses. kyaml also finds these keys later.
+pub(crate) fn has_only_named_objects(text: &str, fuel: &Fuel) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let is_set = |node: Option<&yaml::Node>| {
+        let text = node.and_then(yaml::Node::text);
+        text.is_some_and(|text| !text.is_empty())
+    };
+    let is_named = |document: &yaml::Node| {
+        let metadata = document.get("metadata");
+        let kind = document.get("kind");
+        let is_list = kind
+            .and_then(yaml::Node::text)
+            .is_some_and(|kind| kind.ends_with("List"));
+        document.is_empty()
+            || is_set(kind) && (is_list || is_set(metadata.and_then(|map| map.get("name"))))
+    };
+    let Ok(chunks) = chunks(text) else {
+        return false;
+    };
+    chunks.iter().all(|chunk| {
+        let limits = yaml::Limits::default();
+        let documents = yaml::parse_within(chunk.text.as_bytes(), "file", &limits, fuel);
+        documents.is_ok_and(|documents| documents.first().is_none_or(is_named))
+    })
 }
 
 /// Returns the first document of the input, if it is YAML within its limits.

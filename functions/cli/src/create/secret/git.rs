@@ -166,6 +166,12 @@ impl Login {
         self.private_key_file.non_empty().is_some()
     }
 
+    /// Splits off the password, which is a token for HTTP.
+    pub fn split_token(mut self) -> (Self, Option<String>) {
+        let token = self.password.take().filter(|token| !token.is_empty());
+        (self, token)
+    }
+
     /// Returns the credentials of a root: over HTTP, `password` is used without `--password`, and
     /// the user's name is `git` without `--username`.
     #[must_use]

@@ -94,11 +94,12 @@ fn a_project_of_a_user_that_exists() {
     stub.create("trunk", &[(&kept, "resources: []\n"), (&old, "old\n")]);
     let more = " --owner me --personal --token-auth --branch staging";
     let words = ["repository me/fleet exists", "to staging as commit1"];
-    says(server.run_with(&gitlab(&stub, more), &GITLAB), &words);
+    let line = gitlab(&stub, more).replace("git.test", "git.test:8443");
+    says(server.run_with(&line, &GITLAB), &words);
     let made = stub.repository();
     let staging = &made.branches["staging"];
     assert_eq!(staging[&kept], "resources: []\n");
-    assert!(staging[&old].contains("url: https://git.test/me/fleet.git\n"));
+    assert!(staging[&old].contains("url: https://git.test:8443/me/fleet.git\n"));
     assert_eq!(staging.len(), 2);
     assert_eq!(made.branches["trunk"][&old], "old\n");
     assert!(server.secret("flux-system", "flux-system").contains(TOKEN));
@@ -298,6 +299,10 @@ fn the_login_of_any_server_is_that_of_the_flags() {
         ("--url https://git.test/fl'eet --export", "characters"),
         ("--url https://git.test/fleet --export --team a", "--team"),
         (
+            "--url https://git.test/fleet --with-bearer-token",
+            "GIT_PASSWORD",
+        ),
+        (
             "--url https://git.test/fleet --export --branch a..b/..",
             "--branch",
         ),
@@ -313,6 +318,11 @@ fn the_login_of_any_server_is_that_of_the_flags() {
     assert_eq!(
         server.secret("flux-system", "flux-system"),
         r#"{"password":"secret","username":"git"}"#
+    );
+    run(" --password secret --with-bearer-token").ok();
+    assert_eq!(
+        server.secret("flux-system", "flux-system"),
+        r#"{"bearerToken":"secret"}"#
     );
 }
 
