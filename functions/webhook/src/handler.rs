@@ -24,12 +24,12 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
-    let id = header("x-github-delivery").unwrap_or_default().to_owned();
+    let path = request.uri().path();
     let delivery = Delivery {
         header: &header,
         body: request.body(),
     };
-    let (status, body) = match webhook::receive(ports, &DELIVERY_LIMITS, delivery).await {
+    let (status, body) = match webhook::receive_at(ports, &DELIVERY_LIMITS, path, delivery).await {
         Ok(answer) => (
             if matches!(answer, DeliveryResult::Queued(_)) {
                 202
@@ -40,17 +40,21 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
         ),
         Err(refusal) => (refusal.status(), json!({"error": explain(&refusal)})),
     };
-    tracing::info!(delivery = id, event = header("x-github-event"), status, answer = %body, "delivery");
+    let (id, event) = (webhook::id(&header), webhook::event(&header));
+    // The path of a Receiver is a secret of its tenant.
+    let receiver = webhook::is_receiver_path(path);
+    tracing::info!(delivery = id, event, receiver, status, answer = %body, "delivery");
     let response = Response::builder()
         .status(status)
         .header("content-type", "application/json");
     Ok(response.body(Body::from(body.to_string()))?)
 }
 
-/// Renders the result for people who read GitHub's list of deliveries.
+/// Renders the result for people who read their host's list of deliveries.
 fn render(answer: &DeliveryResult) -> Value {
     match answer {
         DeliveryResult::Pong => json!({"pong": true}),
+        DeliveryResult::Requested(count) => json!({"requested": count}),
         DeliveryResult::Ignored(reason) => json!({"queued": [], "ignored": reason}),
         DeliveryResult::Queued(requests) => {
             let queued = requests

@@ -7,6 +7,7 @@
 //!   decides which worker does, and when.
 //! - [`applier`] is the one writer of users' objects.
 //! - [`capsule`] gives owners of Capsule's Tenants their kubeconfigs.
+//! - [`receiver`] gives each Receiver the path of its webhook.
 //! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`]
 //!   decides the next action of a release.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
@@ -36,6 +37,7 @@ pub mod kernel;
 pub mod kubeconfig;
 pub mod kustomization;
 pub mod ports;
+pub mod receiver;
 pub mod repository;
 pub mod schedule;
 pub mod source;

@@ -13,6 +13,7 @@ use crate::interruption;
 use crate::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
 use crate::kustomization::Kustomizations;
 use crate::ports::{Ports, Request, Result};
+use crate::receiver::{self, Receivers};
 use crate::schedule::{self, Lease, MessageDecision};
 use crate::source::reconciler::Sources;
 use crate::source::{self, bucket, git, helm_chart, helm_repository, oci};
@@ -114,7 +115,10 @@ async fn work(
         .await
         .map_err(|error| Failure::port(reason::FAILED, &error))?
     else {
-        source::forget(&context).await?;
+        match context.id.kind {
+            FluxKind::Receiver => receiver::forget(&context).await?,
+            _ => source::forget(&context).await?,
+        }
         return Ok(Outcome::gone("gone"));
     };
     if lease.only_reports_interruptions() {
@@ -145,6 +149,7 @@ pub(crate) async fn reconcile(
         FluxKind::HelmChart => drive::<Sources<helm_chart::Helm>>(context, object, lease).await,
         FluxKind::Kustomization => drive::<Kustomizations>(context, object, lease).await,
         FluxKind::HelmRelease => drive::<HelmReleases>(context, object, lease).await,
+        FluxKind::Receiver => drive::<Receivers>(context, object, lease).await,
         _ => unsupported::step(context, object).await,
     }
 }

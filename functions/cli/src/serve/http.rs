@@ -1,5 +1,5 @@
-//! The HTTP routes: the webhook and metrics for all clients, objects and the sweep for this machine
-//! only.
+//! The HTTP routes: the webhook, those of Receivers, and metrics for all clients; objects and the
+//! sweep for this machine only.
 
 use super::body::{BodyError, BodyMemory, discard};
 use super::connections::Caller;
@@ -44,6 +44,7 @@ pub fn router(shared: Arc<ServerState>, hub: String) -> Router {
     });
     Router::new()
         .route("/webhook", post(webhook))
+        .route("/hook/{digest}", post(webhook))
         .route("/healthz", get(async || "ok\n"))
         .route("/metrics", get(metrics))
         .route("/api/objects", get(objects))
@@ -122,7 +123,8 @@ async fn webhook(
     headers: HeaderMap,
     request: Request,
 ) -> Response {
-    let answer = match receive(&site, &caller, &headers, request.into_body()).await {
+    let path = request.uri().path().to_owned();
+    let answer = match receive(&site, &caller, &path, &headers, request.into_body()).await {
         Ok(answer) => response(&answer).into_response(),
         Err(refused) => {
             let status = refused.status();
@@ -131,12 +133,17 @@ async fn webhook(
             (status, Json(json!({"error": refused.public_reason()}))).into_response()
         }
     };
-    site.counted("/webhook", answer)
+    let counted = match webhook::is_receiver_path(&path) {
+        true => "/hook",
+        false => "/webhook",
+    };
+    site.counted(counted, answer)
 }
 
 async fn receive(
     site: &Site,
     caller: &Caller,
+    path: &str,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<DeliveryResult, DeliveryError> {
@@ -145,7 +152,10 @@ async fn receive(
         header: &text,
         body: &[],
     };
-    webhook::check_headers(&DELIVERY_LIMITS, &unread)?;
+    match webhook::is_receiver_path(path) {
+        true => webhook::check_path(&site.shared.ports, path).await?,
+        false => webhook::check_headers(&DELIVERY_LIMITS, &unread)?,
+    }
     let announced = text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
     if announced.is_some_and(|length: u64| length > DELIVERY_LIMITS.max_body as u64) {
         discard(body, 2 * DELIVERY_LIMITS.max_body).await;
@@ -157,13 +167,18 @@ async fn receive(
         header: &text,
         body: &body.bytes,
     };
-    Ok(webhook::receive(&site.shared.ports, &DELIVERY_LIMITS, delivery).await?)
+    let (ports, limits) = (&site.shared.ports, &DELIVERY_LIMITS);
+    Ok(webhook::receive_at(ports, limits, path, delivery).await?)
 }
 
 fn response(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
     let (status, body) = match answer {
         DeliveryResult::Pong => (StatusCode::OK, json!({"queued": [], "note": "pong"})),
         DeliveryResult::Ignored(reason) => (StatusCode::OK, json!({"queued": [], "note": reason})),
+        DeliveryResult::Requested(count) => {
+            tracing::info!(count, "objects of a Receiver requested");
+            (StatusCode::OK, json!({"requested": count}))
+        }
         DeliveryResult::Queued(requests) => {
             let names: Vec<String> = requests
                 .iter()

@@ -50,6 +50,8 @@ pub mod reason {
     pub const METADATA_PATCH: &str = "MetadataPatchError";
     pub const DEPENDENCY_BUILD: &str = "DependencyBuildError";
     pub const BUCKET_FAILED: &str = "BucketOperationFailed";
+    pub const VALIDATION_FAILED: &str = "ValidationFailed";
+    pub const TOKEN_NOT_FOUND: &str = "TokenNotFound";
     pub const OCI_PULL_FAILED: &str = "OCIArtifactPullFailed";
     pub const OCI_LAYER_FAILED: &str = "OCIArtifactLayerOperationFailed";
 }

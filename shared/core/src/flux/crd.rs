@@ -7,7 +7,8 @@
 //! have. Keywords `x-kubernetes-…` are kept unchanged.
 
 use super::external_artifact::ExternalArtifactSpec;
-use super::notification::{AlertSpec, ProviderSpec, ReceiverSpec};
+use super::notification::{AlertSpec, ProviderSpec};
+use super::receiver::ReceiverSpec;
 use super::{
     BucketSpec, FluxKind, GitRepositorySpec, HelmChartSpec, HelmReleaseSpec, HelmRepositorySpec,
     KustomizationSpec, OCIRepositorySpec,

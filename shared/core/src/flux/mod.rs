@@ -12,6 +12,7 @@ mod helm_repository;
 mod kustomization;
 mod notification;
 mod oci_repository;
+mod receiver;
 mod schema;
 mod source;
 mod time;
@@ -32,6 +33,7 @@ pub use helm_repository::{HelmRepository, HelmRepositorySpec};
 pub use kustomization::*;
 pub use notification::*;
 pub use oci_repository::{LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec};
+pub use receiver::*;
 pub use source::{AccessFrom, ArtifactStatus, NamespaceSelector, Source, SourceSpec, SourceStatus};
 pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
 pub use verification::{OidcIdentity, Verification};
@@ -48,6 +50,8 @@ pub const KUSTOMIZE_CONTROLLER: &str = "kustomize-controller";
 pub const HELM_CONTROLLER: &str = "helm-controller";
 /// The field manager and the event source of sources.
 pub const SOURCE_CONTROLLER: &str = "source-controller";
+/// The field manager and the event source of Receivers.
+pub const NOTIFICATION_CONTROLLER: &str = "notification-controller";
 /// The finalizer of Flux's controllers.
 pub const FINALIZER: &str = "finalizers.fluxcd.io";
 /// The annotation that requests a reconciliation now; its value is copied to
@@ -141,10 +145,7 @@ impl FluxKind {
     /// Returns whether objects of the kind are reconciled. The other kinds have only a
     /// CustomResourceDefinition.
     pub fn is_served(self) -> bool {
-        !matches!(
-            self,
-            Self::ExternalArtifact | Self::Receiver | Self::Provider | Self::Alert
-        )
+        !matches!(self, Self::ExternalArtifact | Self::Provider | Self::Alert)
     }
 
     /// Returns the plural name in URLs and on the command line.

@@ -1,9 +1,10 @@
-//! The specs of notification.toolkit.fluxcd.io, for their CustomResourceDefinitions. No code reads
-//! these objects yet.
+//! The specs of Alerts and Providers (notification.toolkit.fluxcd.io), for their
+//! CustomResourceDefinitions. No code reads these objects yet.
 
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
 use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The `spec` of an Alert.
@@ -31,7 +32,7 @@ pub struct AlertSpec {
 }
 
 /// A selector of Flux objects by name or label.
-#[derive(JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectSelector {
     /// The API version of the objects.
@@ -97,86 +98,4 @@ pub struct ProviderSpec {
     pub commit_status_expr: Option<String>,
     /// Suspends the sending of events.
     pub suspend: Option<bool>,
-}
-
-/// The `spec` of a Receiver.
-#[derive(JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "self.type != 'generic-oidc' || (has(self.oidcProviders) && size(self.oidcProviders) > 0)",
-     "message": "generic-oidc receivers must define at least one oidcProvider"},
-    {"rule": "self.type == 'generic-oidc' || !has(self.oidcProviders) || size(self.oidcProviders) == 0",
-     "message": "oidcProviders can only be set when type is generic-oidc"},
-    {"rule": "self.type != 'generic-oidc' || !has(self.secretRef)",
-     "message": "secretRef cannot be set when type is generic-oidc"},
-    {"rule": "self.type == 'generic-oidc' || has(self.secretRef)",
-     "message": "secretRef is required when type is not generic-oidc"},
-]))]
-pub struct ReceiverSpec {
-    /// The type of the sender.
-    #[serde(rename = "type")]
-    #[schemars(extend("enum" = ["generic", "generic-hmac", "generic-oidc", "github", "gitlab", "bitbucket", "harbor", "dockerhub",
-        "quay", "gcr", "nexus", "acr", "cdevents"]))]
-    pub kind: String,
-    /// The interval between two reconciliations of this object.
-    #[schemars(regex(pattern = DURATION), extend("x-default" = "10m"))]
-    pub interval: Option<String>,
-    /// The types of events to handle.
-    pub events: Option<Vec<String>>,
-    /// The objects to reconcile after an event.
-    pub resources: Vec<ReceiverResource>,
-    /// A CEL expression over `res` and `req` that selects the objects to reconcile.
-    pub resource_filter: Option<String>,
-    /// The Secret with the `token` of the webhook.
-    pub secret_ref: Option<LocalRef>,
-    /// The OIDC issuers whose tokens are accepted.
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["issuerURL"]))]
-    pub oidc_providers: Option<Vec<OidcProvider>>,
-    /// Suspends the handling of events.
-    pub suspend: Option<bool>,
-}
-
-/// A selector of objects to reconcile.
-#[derive(JsonSchema)]
-pub struct ReceiverResource {
-    /// The kind, name and labels of the objects.
-    #[serde(flatten)]
-    pub selector: ObjectSelector,
-    /// A CEL expression over `res` and `req` that selects from these objects.
-    pub filter: Option<String>,
-}
-
-/// An OIDC issuer of tokens.
-#[derive(JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OidcProvider {
-    /// The URL of the issuer.
-    #[serde(rename = "issuerURL")]
-    #[schemars(regex(pattern = "^https?://"))]
-    pub issuer_url: String,
-    /// The audience that a token must have.
-    pub audience: Option<String>,
-    /// Variables with parts of a token, for the validations.
-    pub variables: Option<Vec<OidcVariable>>,
-    /// A condition that a token must meet.
-    #[schemars(length(min = 1))]
-    pub validations: Vec<OidcValidation>,
-}
-
-/// A variable with a part of a token.
-#[derive(JsonSchema)]
-pub struct OidcVariable {
-    /// The name of the variable.
-    pub name: String,
-    /// The CEL expression over the token.
-    pub expression: String,
-}
-
-/// A condition that a token must meet.
-#[derive(JsonSchema)]
-pub struct OidcValidation {
-    /// The CEL expression over the token.
-    pub expression: String,
-    /// The error message if the expression is false.
-    pub message: String,
 }

@@ -1,4 +1,5 @@
-//! The CEL expressions of `healthCheckExprs` and `dependsOn[].readyExpr`.
+//! The CEL expressions of `healthCheckExprs`, of `dependsOn[].readyExpr` and of the filters of a
+//! Receiver.
 
 use super::cel::{CelError, Expression};
 use super::{Assessment, Health, is_behind};
@@ -190,5 +191,38 @@ impl ReadyExpr {
     /// [`ExprError::NoResult`]: a field does not exist, or the result is not a boolean.
     pub fn is_ready(&self, own: &Value, dep: &Value) -> Result<bool, ExprError> {
         Ok(self.0.boolean([("self", own), ("dep", dep)].into_iter())?)
+    }
+}
+
+/// A parsed `resourceFilter`, or `filter` of a resource, of a Receiver.
+#[derive(Debug)]
+pub struct ResourceFilter(Expression);
+
+impl ResourceFilter {
+    /// Parses the expression.
+    ///
+    /// # Errors
+    /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `res`
+    /// and `req`.
+    pub fn parse(text: &str) -> Result<Self, ExprError> {
+        let expression = Expression::parse(text)?;
+        match expression.unknown_variable(&["res", "req"]) {
+            Some(name) => Err(expression
+                .refuse(format!(
+                    "undeclared reference to '{name}'; only 'res' and 'req' are declared"
+                ))
+                .into()),
+            None => Ok(Self(expression)),
+        }
+    }
+
+    /// Checks whether a delivery is for an object: `resource` has its metadata, `request` is the
+    /// body of the delivery.
+    ///
+    /// # Errors
+    /// [`ExprError::NoResult`]: a field does not exist, or the result is not a boolean.
+    pub fn accepts(&self, resource: &Value, request: &Value) -> Result<bool, ExprError> {
+        let variables = [("res", resource), ("req", request)];
+        Ok(self.0.boolean(variables.into_iter())?)
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! [`kstatus`] is `status.Compute` of fluxcd/cli-utils v1.2. [`assess`] adds Flux's rule: a Job
 //! counts as current only when it is complete. [`assess_with_pods`] also checks a controller's
-//! pods. [`HealthExprs`] and [`ReadyExpr`] are the CEL expressions of `healthCheckExprs` and
-//! `dependsOn[].readyExpr`.
+//! pods. [`HealthExprs`], [`ReadyExpr`] and [`ResourceFilter`] are the CEL expressions of
+//! `healthCheckExprs`, of `dependsOn[].readyExpr` and of the filters of a Receiver.
 
 mod cel;
 mod expr;
@@ -12,7 +12,7 @@ mod fields;
 mod kinds;
 pub mod legacy;
 
-pub use expr::{ExprError, HealthCheck, HealthExprs, ReadyExpr};
+pub use expr::{ExprError, HealthCheck, HealthExprs, ReadyExpr, ResourceFilter};
 
 use driftless_manifest::Object;
 use fields::{conditions, integer, nested, text};

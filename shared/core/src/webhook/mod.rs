@@ -4,6 +4,10 @@
 //! Each kind of host is a `Sender` in its own module.
 
 mod github;
+mod receivers;
+mod signature;
+
+pub use receivers::{check_path, is_receiver_path};
 
 use crate::ports::{Cause, ErrorKind, PortError, Ports, Request};
 use crate::source::index;
@@ -78,6 +82,8 @@ pub enum DeliveryResult {
     Pong,
     /// These requests are in the queue.
     Queued(Vec<Request>),
+    /// The reconciliation of this number of objects of Receivers is requested.
+    Requested(usize),
     /// The delivery was ignored, with the reason.
     Ignored(String),
 }
@@ -101,6 +107,18 @@ pub enum Refusal {
     /// 400: the payload cannot be read, with its kind and the reason.
     #[error("not a {0} payload: {1}")]
     Malformed(String, String),
+    /// 400: the delivery is not one that the Receiver accepts, with the reason.
+    #[error("the Receiver does not accept the delivery: {0}")]
+    Invalid(String),
+    /// 404: no Receiver has the path.
+    #[error("no Receiver has this path")]
+    UnknownPath,
+    /// 503: the Receiver is suspended or not ready.
+    #[error("{0}: try again later")]
+    NotReady(&'static str),
+    /// 500: not all objects of the Receiver could be requested; the log has the reasons.
+    #[error("not all objects of the Receiver could be requested: the log has the reasons")]
+    Failed,
     /// 503: GitHub shows the failure, and the timer catches up.
     #[error("not queued: {0}")]
     Unavailable(#[from] PortError),
@@ -112,10 +130,41 @@ impl Refusal {
         match self {
             Self::TooLarge(_) => 413,
             Self::Unauthorized(_) | Self::OtherHost(_) => 401,
-            Self::Malformed(..) => 400,
-            Self::Unavailable(_) => 503,
+            Self::Malformed(..) | Self::Invalid(_) => 400,
+            Self::UnknownPath => 404,
+            Self::Failed => 500,
+            Self::NotReady(_) | Self::Unavailable(_) => 503,
         }
     }
+}
+
+/// The headers with the id of a delivery, of every kind of host.
+const IDS: [&str; 6] = [
+    "x-github-delivery",
+    "x-gitea-delivery",
+    "x-forgejo-delivery",
+    "x-gitlab-event-uuid",
+    "x-request-uuid",
+    "x-request-id",
+];
+/// The headers with the event of a delivery. Gitea and Forgejo also send GitHub's.
+const EVENTS: [&str; 5] = [
+    "x-forgejo-event",
+    "x-gitea-event",
+    "x-gitlab-event",
+    "x-event-key",
+    "x-github-event",
+];
+
+/// Returns the id that the sender gave a delivery, for the log; empty if it gave none.
+pub fn id<'a>(header: &dyn Fn(&str) -> Option<&'a str>) -> &'a str {
+    let mut ids = IDS.into_iter();
+    ids.find_map(header).unwrap_or_default()
+}
+
+/// Returns the event in the headers of a delivery, for the log; `None` without one.
+pub fn event<'a>(header: &dyn Fn(&str) -> Option<&'a str>) -> Option<&'a str> {
+    EVENTS.into_iter().find_map(header)
 }
 
 /// Checks that a delivery has the headers of a signed one, before its body is read.
@@ -145,7 +194,25 @@ fn sender(
     })
 }
 
-/// Handles a delivery. Returns only after the queue has its requests.
+/// Handles a delivery at a path: `/hook/DIGEST` is that of a Receiver, any other one is the
+/// installation's own. Returns only after the queue has its requests.
+///
+/// # Errors
+/// See [`Refusal`].
+pub async fn receive_at(
+    ports: &Ports,
+    entrance: &DeliveryLimits,
+    path: &str,
+    delivery: Delivery<'_>,
+) -> Result<DeliveryResult, Refusal> {
+    match is_receiver_path(path) {
+        true => receivers::receive(ports, entrance, path, delivery).await,
+        false => receive(ports, entrance, delivery).await,
+    }
+}
+
+/// Handles a delivery of a Git host at the installation's own path. Returns only after the queue
+/// has its requests.
 ///
 /// # Errors
 /// See [`Refusal`]; nothing is queued then.

@@ -1,0 +1,274 @@
+//! The kind `Receiver` of notification.toolkit.fluxcd.io.
+
+use super::kustomization::LocalRef;
+use super::notification::ObjectSelector;
+use super::schema::DURATION;
+use super::{Conditions, FluxKind, FluxObject, ObjectRef, parse_duration, spec_and_status};
+use driftless_manifest::Object;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::time::Duration;
+
+/// The start of the path of every Receiver's webhook.
+pub const WEBHOOK_PATH: &str = "/hook/";
+/// The interval of a Receiver that names none.
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// A Receiver object of any served version.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// The reference of the object.
+    pub id: ObjectRef,
+    /// The live object that was read.
+    pub object: Object,
+    /// The desired state.
+    pub spec: ReceiverSpec,
+    /// The status that was written last.
+    pub status: ReceiverStatus,
+}
+
+/// The `status` of a Receiver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReceiverStatus {
+    /// The generation that was reconciled last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The conditions of the object.
+    pub conditions: Conditions,
+    /// The value of `requestedAt` that was handled last.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_handled_reconcile_at: String,
+    /// The path of the webhook: `/hook/` and a digest of the token, the name and the namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub webhook_path: String,
+}
+
+impl FluxObject for Receiver {
+    type Status = ReceiverStatus;
+
+    fn from_object(object: Object) -> Result<Self, String> {
+        let (spec, status) = spec_and_status(&object)?;
+        let id = ObjectRef::new(FluxKind::Receiver, object.namespace(), object.name());
+        Ok(Self {
+            id,
+            object,
+            spec,
+            status,
+        })
+    }
+
+    fn object(&self) -> &Object {
+        &self.object
+    }
+
+    fn status(&self) -> &ReceiverStatus {
+        &self.status
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.spec.suspend.unwrap_or_default()
+    }
+}
+
+impl Receiver {
+    /// Returns the path of the webhook for a token.
+    pub fn webhook_path(&self, token: &[u8]) -> String {
+        let mut digest = Sha256::new();
+        digest.update(token);
+        digest.update(&self.id.name);
+        digest.update(&self.id.namespace);
+        format!("{WEBHOOK_PATH}{}", hex::encode(digest.finalize()))
+    }
+
+    /// Returns `spec.interval`, or its default.
+    ///
+    /// # Errors
+    /// The field is not a valid duration.
+    pub fn interval(&self) -> Result<Duration, String> {
+        let interval = self.spec.interval.as_deref().map(parse_duration);
+        let interval = interval.unwrap_or(Ok(INTERVAL));
+        interval.map_err(|error| format!("spec.interval: {error}"))
+    }
+
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields
+    /// are supported.
+    pub fn unsupported(&self) -> Option<String> {
+        (self.spec.kind == OIDC).then(|| {
+            format!(
+                "spec.type {OIDC} is not supported yet: use generic-hmac, or keep this Receiver with Flux's \
+                 notification-controller"
+            )
+        })
+    }
+
+    /// Returns the error of fields that contradict each other, which the definition also refuses;
+    /// `None` if they do not.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        let is_oidc = self.spec.kind == OIDC;
+        let providers = self.spec.oidc_providers.as_deref();
+        let has_providers = providers.is_some_and(|all| !all.is_empty());
+        let has_secret = self.spec.secret_ref.is_some();
+        match (is_oidc, has_providers, has_secret) {
+            (true, false, _) => Some("generic-oidc receiver requires at least one oidcProvider"),
+            (false, true, _) => Some("oidcProviders can only be set when type is generic-oidc"),
+            (true, _, true) => Some("secretRef cannot be set when type is generic-oidc"),
+            (false, _, false) => Some("secretRef is required when type is not generic-oidc"),
+            _ => None,
+        }
+    }
+}
+
+/// Returns an expression, unless it is empty.
+fn expression(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+impl ReceiverSpec {
+    /// Returns the filter of all resources, if there is one.
+    pub fn filter(&self) -> Option<&str> {
+        expression(self.resource_filter.as_ref())
+    }
+}
+
+impl ReceiverResource {
+    /// Returns the filter of this resource, if there is one.
+    pub fn filter(&self) -> Option<&str> {
+        expression(self.filter.as_ref())
+    }
+}
+
+/// The type of senders that log in with an OIDC token.
+const OIDC: &str = "generic-oidc";
+
+/// The `spec` of a Receiver.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "self.type != 'generic-oidc' || (has(self.oidcProviders) && size(self.oidcProviders) > 0)",
+     "message": "generic-oidc receivers must define at least one oidcProvider"},
+    {"rule": "self.type == 'generic-oidc' || !has(self.oidcProviders) || size(self.oidcProviders) == 0",
+     "message": "oidcProviders can only be set when type is generic-oidc"},
+    {"rule": "self.type != 'generic-oidc' || !has(self.secretRef)",
+     "message": "secretRef cannot be set when type is generic-oidc"},
+    {"rule": "self.type == 'generic-oidc' || has(self.secretRef)",
+     "message": "secretRef is required when type is not generic-oidc"},
+]))]
+pub struct ReceiverSpec {
+    /// The type of the sender.
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["generic", "generic-hmac", "generic-oidc", "github", "gitlab", "bitbucket", "harbor", "dockerhub",
+        "quay", "gcr", "nexus", "acr", "cdevents"]))]
+    pub kind: String,
+    /// The interval between two reconciliations of this object.
+    #[schemars(regex(pattern = DURATION), extend("x-default" = "10m"))]
+    pub interval: Option<String>,
+    /// The types of events to handle.
+    pub events: Option<Vec<String>>,
+    /// The objects to reconcile after an event.
+    pub resources: Vec<ReceiverResource>,
+    /// A CEL expression over `res` and `req` that selects the objects to reconcile.
+    pub resource_filter: Option<String>,
+    /// The Secret with the `token` of the webhook.
+    pub secret_ref: Option<LocalRef>,
+    /// The OIDC issuers whose tokens are accepted.
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["issuerURL"]))]
+    pub oidc_providers: Option<Vec<OidcProvider>>,
+    /// Suspends the handling of events.
+    pub suspend: Option<bool>,
+}
+
+/// A selector of objects to reconcile.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct ReceiverResource {
+    /// The kind, name and labels of the objects.
+    #[serde(flatten)]
+    pub selector: ObjectSelector,
+    /// A CEL expression over `res` and `req` that selects from these objects.
+    pub filter: Option<String>,
+}
+
+/// An OIDC issuer of tokens.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OidcProvider {
+    /// The URL of the issuer.
+    #[serde(rename = "issuerURL")]
+    #[schemars(regex(pattern = "^https?://"))]
+    pub issuer_url: String,
+    /// The audience that a token must have.
+    pub audience: Option<String>,
+    /// Variables with parts of a token, for the validations.
+    pub variables: Option<Vec<OidcVariable>>,
+    /// A condition that a token must meet.
+    #[schemars(length(min = 1))]
+    pub validations: Vec<OidcValidation>,
+}
+
+/// A variable with a part of a token.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct OidcVariable {
+    /// The name of the variable.
+    pub name: String,
+    /// The CEL expression over the token.
+    pub expression: String,
+}
+
+/// A condition that a token must meet.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct OidcValidation {
+    /// The CEL expression over the token.
+    pub expression: String,
+    /// The error message if the expression is false.
+    pub message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn receiver(spec: &Value) -> Receiver {
+        let object = json!({"apiVersion": "notification.toolkit.fluxcd.io/v1beta2",
+            "kind": "Receiver", "metadata": {"name": "hook", "namespace": "apps"}, "spec": spec});
+        Receiver::from_object(Object::new(object).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_path_is_a_digest_of_token_name_and_namespace() {
+        let receiver = receiver(&json!({"type": "generic", "resources": []}));
+        let digest = hex::encode(Sha256::digest("tokenhookapps"));
+        assert_eq!(receiver.webhook_path(b"token"), format!("/hook/{digest}"));
+        assert_eq!(receiver.interval(), Ok(INTERVAL));
+    }
+
+    #[test]
+    fn fields_that_contradict_each_other() {
+        let secret = json!({"name": "token"});
+        let providers = json!([{"issuerURL": "https://a", "validations": []}]);
+        for (spec, error) in [
+            (json!({"type": "github", "secretRef": secret}), None),
+            (
+                json!({"type": "github"}),
+                Some("secretRef is required when type is not generic-oidc"),
+            ),
+            (
+                json!({"type": "generic-oidc"}),
+                Some("generic-oidc receiver requires at least one oidcProvider"),
+            ),
+            (
+                json!({"type": "github", "secretRef": secret, "oidcProviders": providers}),
+                Some("oidcProviders can only be set when type is generic-oidc"),
+            ),
+            (
+                json!({"type": "generic-oidc", "secretRef": secret, "oidcProviders": providers}),
+                Some("secretRef cannot be set when type is generic-oidc"),
+            ),
+        ] {
+            let mut spec = spec;
+            spec["resources"] = json!([{"kind": "Bucket", "name": "a"}]);
+            assert_eq!(receiver(&spec).contradiction(), error, "{spec}");
+        }
+    }
+}

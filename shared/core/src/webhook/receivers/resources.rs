@@ -1,0 +1,265 @@
+//! The resources of a Receiver: finds the objects, filters them, and requests their
+//! reconciliation.
+
+use super::Requests;
+use super::types::malformed;
+use crate::concurrent;
+use crate::flux::{
+    FluxKind, NOTIFICATION_CONTROLLER, ObjectRef, REQUESTED_AT, Receiver, ReceiverResource,
+};
+use crate::health::ResourceFilter;
+use crate::hub::Hub;
+use crate::ports::{Cause, Patch, PortError, Ports, Request, Resource};
+use crate::webhook::{Delivery, Refusal};
+use driftless_manifest::{Gvk, Object};
+use futures::FutureExt as _;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The most objects of a delivery.
+const MAX_OBJECTS: usize = 1000;
+/// Objects that are patched concurrently.
+const CONCURRENCY: usize = 16;
+/// The most bytes of a body that filters see.
+const MAX_FILTERED: usize = 2 << 20;
+
+/// The filters of a Receiver with the body of a delivery.
+pub(super) struct Filters {
+    shared: Option<Arc<ResourceFilter>>,
+    /// The filter of each resource.
+    own: Vec<Option<Arc<ResourceFilter>>>,
+    body: Arc<Value>,
+}
+
+impl Filters {
+    /// Parses the filters of a Receiver, and the body if there are any. `body` replaces that of the
+    /// delivery.
+    ///
+    /// # Errors
+    /// An expression is not valid, or the body is not a JSON object.
+    pub fn new(
+        receiver: &Receiver,
+        delivery: &Delivery<'_>,
+        body: Option<&[u8]>,
+    ) -> Result<Self, Refusal> {
+        let spec = &receiver.spec;
+        let parse = |text: Option<&str>| {
+            let parsed = text.map(ResourceFilter::parse).transpose();
+            // The step reports it in the status.
+            parsed
+                .map(|one| one.map(Arc::new))
+                .map_err(|_| Refusal::Failed)
+        };
+        let own = spec.resources.iter().map(|one| parse(one.filter()));
+        let filters = Self {
+            shared: parse(spec.filter())?,
+            own: own.collect::<Result<_, _>>()?,
+            body: Arc::new(json!({})),
+        };
+        let is_used = filters.shared.is_some() || filters.own.iter().any(Option::is_some);
+        if !is_used || !is_json(delivery) {
+            return Ok(filters);
+        }
+        let body = body.unwrap_or(delivery.body);
+        if body.len() > MAX_FILTERED {
+            return Err(Refusal::TooLarge(MAX_FILTERED));
+        }
+        let body: Value =
+            serde_json::from_slice(body).map_err(|error| malformed("JSON", &error))?;
+        match body.is_object() {
+            true => Ok(Self {
+                body: Arc::new(body),
+                ..filters
+            }),
+            false => {
+                let problem = "it is not an object".to_owned();
+                Err(Refusal::Malformed("JSON".to_owned(), problem))
+            }
+        }
+    }
+
+    /// Returns whether the delivery is for an object of the resource with this index.
+    async fn accept(&self, ports: &Ports, at: usize, object: &Object) -> Result<bool, String> {
+        let own = self.own.get(at).cloned().flatten();
+        let filters: Vec<_> = self.shared.clone().into_iter().chain(own).collect();
+        if filters.is_empty() {
+            return Ok(true);
+        }
+        let resource = json!({"apiVersion": object.api_version(), "kind": object.kind(),
+            "metadata": object.pointer("/metadata").cloned().unwrap_or_default()});
+        let body = self.body.clone();
+        let accepted = ports.compute(move || {
+            for filter in filters {
+                match filter.accepts(&resource, &body) {
+                    Ok(true) => {}
+                    other => return other.map_err(|error| error.to_string()),
+                }
+            }
+            Ok(true)
+        });
+        accepted.await.map_err(|error| error.message)?
+    }
+}
+
+/// Returns whether the content type of a delivery is JSON.
+fn is_json(delivery: &Delivery<'_>) -> bool {
+    let full = (delivery.header)("content-type").unwrap_or_default();
+    let mut kinds = full.split(',');
+    kinds.any(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("application/json")
+    })
+}
+
+/// Annotates every object that the Receiver lists and the filters accept. Returns the requests for
+/// those that driftless reconciles, the number of annotated objects, and the problems.
+pub(super) async fn request(
+    ports: &Ports,
+    hub: &Hub,
+    receiver: &Receiver,
+    filters: Filters,
+) -> (Requests, usize, Vec<String>) {
+    let (mut requests, mut count, mut problems) = (Requests::new(), 0, Vec::new());
+    for (at, wanted) in receiver.spec.resources.iter().enumerate() {
+        let (resource, objects) = match find(hub, receiver, wanted).await {
+            Ok(found) => found,
+            Err(problem) => {
+                problems.push(format!("resources[{at}]: {problem}"));
+                continue;
+            }
+        };
+        let room = MAX_OBJECTS.saturating_sub(count);
+        if objects.len() > room {
+            problems.push(format!(
+                "resources[{at}]: more than {MAX_OBJECTS} objects are selected: expected narrower labels"
+            ));
+        }
+        let annotated = objects.into_iter().take(room).map(|object| {
+            let (resource, filters) = (&resource, &filters);
+            async move { annotate(ports, hub, resource, filters, at, object).await }.boxed()
+        });
+        for done in concurrent::run(CONCURRENCY, annotated.collect()).await {
+            match done {
+                Ok(None) => {}
+                Ok(Some(object)) => {
+                    count += 1;
+                    let id = ObjectRef::of(&object).filter(|id| id.kind.is_served());
+                    let request = id.map(|id| Request::new(&hub.settings.name, id, Cause::Changed));
+                    requests.extend(request.map(|one| (one, Duration::ZERO)));
+                }
+                Err(problem) => problems.push(format!("resources[{at}]: {problem}")),
+            }
+        }
+    }
+    (requests, count, problems)
+}
+
+/// Returns the API version of a kind that Flux's Receivers may name without one.
+fn default_version(kind: &str) -> Option<&'static str> {
+    match kind {
+        "Bucket" | "HelmChart" | "HelmRepository" | "GitRepository" | "OCIRepository" => {
+            Some("source.toolkit.fluxcd.io/v1")
+        }
+        "ImageRepository" => Some("image.toolkit.fluxcd.io/v1"),
+        "ArtifactGenerator" => Some("source.extensions.fluxcd.io/v1beta1"),
+        _ => None,
+    }
+}
+
+/// Finds the objects of a resource of a Receiver.
+async fn find(
+    hub: &Hub,
+    receiver: &Receiver,
+    wanted: &ReceiverResource,
+) -> Result<(Resource, Vec<Object>), String> {
+    let selector = &wanted.selector;
+    let own = receiver.id.namespace.as_str();
+    let named = selector
+        .namespace
+        .as_deref()
+        .filter(|name| !name.is_empty());
+    let namespace = named.unwrap_or(own);
+    if hub.settings.no_cross_namespace_refs && namespace != own {
+        return Err("cross-namespace references are not allowed".to_owned());
+    }
+    let kind = &selector.kind;
+    let version = selector
+        .api_version
+        .as_deref()
+        .filter(|text| !text.is_empty());
+    let version = version.or_else(|| default_version(kind));
+    let version =
+        version.ok_or_else(|| format!("apiVersion must be specified for kind {kind:?}"))?;
+    let gvk = Gvk::new(version, kind);
+    if !gvk.group.ends_with(".fluxcd.io") {
+        let group = &gvk.group;
+        return Err(format!(
+            "the API group '{group}' is not one of Flux: expected GROUP.fluxcd.io"
+        ));
+    }
+    let message = |error: PortError| error.message;
+    let resource = match FluxKind::of(&gvk) {
+        Some(kind) => hub.resource(kind).await.map_err(message)?,
+        None => {
+            let found = hub.cluster.resource(&gvk).await.map_err(message)?;
+            found.ok_or_else(|| format!("the hub does not serve {version} {kind}"))?
+        }
+    };
+    if selector.name != "*" {
+        let found = hub.cluster.get(&resource, namespace, &selector.name);
+        let found = found.await.map_err(message)?.ok_or_else(|| {
+            let name = &selector.name;
+            format!("unable to read {kind} \"{namespace}/{name}\" error: not found")
+        })?;
+        return Ok((resource, vec![found]));
+    }
+    let labels = selector
+        .match_labels
+        .as_ref()
+        .ok_or_else(|| "matchLabels field not set when using wildcard '*' as name".to_owned())?;
+    let terms: Vec<String> = labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let terms = terms.join(",");
+    let listed = hub.cluster.list(&resource, namespace, &terms).await;
+    Ok((resource, listed.map_err(message)?))
+}
+
+/// Annotates an object that the filters accept. Returns the annotated object.
+async fn annotate(
+    ports: &Ports,
+    hub: &Hub,
+    resource: &Resource,
+    filters: &Filters,
+    at: usize,
+    object: Object,
+) -> Result<Option<Object>, String> {
+    let place = format!(
+        "{} \"{}/{}\"",
+        object.kind(),
+        object.namespace(),
+        object.name()
+    );
+    let accepted = filters.accept(ports, at, &object).await;
+    if !accepted.map_err(|error| format!("{place}: {error}"))? {
+        return Ok(None);
+    }
+    let now = ports.clock.now();
+    let time = jiff::Timestamp::from_nanosecond(i128::try_from(now.as_nanos()).unwrap_or_default());
+    let time = time.unwrap_or(jiff::Timestamp::MAX).to_string();
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {REQUESTED_AT: time}}}));
+    let patched = hub.cluster.patch(
+        resource,
+        object.namespace(),
+        object.name(),
+        None,
+        &patch,
+        NOTIFICATION_CONTROLLER,
+    );
+    let patched = patched.await;
+    patched
+        .map(Some)
+        .map_err(|error| format!("unable to annotate {place} error: {error}"))
+}
