@@ -11,6 +11,7 @@ mod includes;
 mod key_services;
 mod large_prune;
 mod provisioned;
+mod receivers;
 mod remote;
 mod rest;
 mod sample;

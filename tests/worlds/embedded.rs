@@ -40,7 +40,7 @@ use tokio::runtime::Runtime;
 const SECRET: &str = "It's a Secret to Everybody";
 const ENTRANCE: DeliveryLimits = DeliveryLimits {
     max_body: 1 << 20,
-    secret: "this test",
+    secret: |name| format!("this test under {name}"),
 };
 /// The time that a step may wait for health, as in a function.
 const WAIT_BUDGET: Duration = Duration::from_secs(5);
@@ -310,6 +310,27 @@ impl Embedded {
     fn next(&self) -> Option<Duration> {
         let waiting = self.waiting.lock().expect("the queue");
         waiting.iter().map(|(at, _)| *at).min()
+    }
+
+    /// Handles a delivery with these headers at a path, such as that of a Receiver. Returns the
+    /// HTTP status of the answer, and the error of a refusal.
+    pub fn deliver_to(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+        let header = |name: &str| {
+            let mut headers = headers.iter();
+            headers
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| *value)
+        };
+        let delivery = Received {
+            header: &header,
+            body,
+        };
+        let received = webhook::receive_at(&self.ports, &ENTRANCE, path, delivery);
+        match self.runtime.block_on(received) {
+            Ok(DeliveryResult::Queued(_)) => (202, String::new()),
+            Ok(_) => (200, String::new()),
+            Err(refusal) => (refusal.status(), refusal.to_string()),
+        }
     }
 
     /// Handles a webhook. Returns the HTTP status of the answer.

@@ -192,6 +192,7 @@ pub fn path(kind: &str, namespace: &str, name: &str) -> String {
         "HelmRepository" => ("source.toolkit.fluxcd.io", "v1", "helmrepositories"),
         "HelmChart" => ("source.toolkit.fluxcd.io", "v1", "helmcharts"),
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),
+        "Receiver" => ("notification.toolkit.fluxcd.io", "v1", "receivers"),
         "Deployment" => ("apps", "v1", "deployments"),
         "ConfigMap" => return core("configmaps", namespace, name),
         "Secret" => return core("secrets", namespace, name),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// itself.
 const DELIVERY_LIMITS: DeliveryLimits = DeliveryLimits {
     max_body: 6 << 20,
-    secret: "the secret manager under 'github/webhook'",
+    secret: |name| format!("the secret manager under '{name}'"),
 };
 
 /// Converts an HTTP event to a delivery, and its result to an HTTP response.
@@ -199,6 +199,86 @@ mod tests {
         world.queue.set_broken(true);
         let answer = (503, json!({"error": "not queued, try again"}));
         assert_eq!(invoke(&world, PUSH).await, answer);
+    }
+
+    /// A push of each other host reaches its followers over HTTPS and over SSH.
+    #[tokio::test]
+    async fn pushes_of_other_hosts_are_queued() {
+        let mut world = world().await;
+        let keys = webhook::OTHER_SECRETS.map(|name| (name.to_owned(), Secret::new(SECRET)));
+        world.ports.secrets = Arc::new(MemorySecrets(keys.into()));
+        for (event, urls) in [
+            (
+                include_str!("../../../events/webhook-gitlab-push.json"),
+                [
+                    "https://gitlab.acme.example/acme/fleet",
+                    "ssh://git@gitlab.acme.example/acme/fleet",
+                ],
+            ),
+            (
+                include_str!("../../../events/webhook-gitea-push.json"),
+                [
+                    "https://gitea.acme.example/acme/fleet.git",
+                    "ssh://git@gitea.acme.example/acme/fleet",
+                ],
+            ),
+            (
+                include_str!("../../../events/webhook-forgejo-push.json"),
+                [
+                    "https://gitea.acme.example/acme/fleet.git",
+                    "ssh://git@gitea.acme.example/acme/fleet",
+                ],
+            ),
+            (
+                include_str!("../../../events/webhook-bitbucket-push.json"),
+                [
+                    "https://bitbucket.org/acme/fleet",
+                    "ssh://git@bitbucket.org/acme/fleet.git",
+                ],
+            ),
+            (
+                include_str!("../../../events/webhook-bitbucket-server-push.json"),
+                [
+                    "https://bitbucket.acme.example/scm/acme/fleet",
+                    "ssh://git@bitbucket.acme.example:7999/acme/fleet",
+                ],
+            ),
+            (
+                include_str!("../../../events/webhook-azuredevops-push.json"),
+                [
+                    "https://dev.azure.com/acme/platform/_git/fleet",
+                    "ssh://git@ssh.dev.azure.com/v3/acme/platform/fleet",
+                ],
+            ),
+        ] {
+            for (name, url) in ["https", "ssh"].into_iter().zip(urls) {
+                let object = ObjectRef::new(FluxKind::GitRepository, "apps", name);
+                let reference = GitReference {
+                    branch: "main".into(),
+                    ..GitReference::default()
+                };
+                let note = index::note(&world.ports, "staging", &object, url, &reference);
+                note.await.unwrap();
+            }
+            let queued = ["https", "ssh"].map(|name| format!("staging: GitRepository/apps/{name}"));
+            assert_eq!(
+                invoke(&world, event).await,
+                (202, json!({ "queued": queued }))
+            );
+            let tampered = event.replace("refs/heads/main", "refs/heads/maim");
+            let tampered = tampered.replace("\"name\\\":\\\"main", "\"name\\\":\\\"maim");
+            let (status, _) = invoke(&world, &tampered).await;
+            let has_token = event.contains("x-gitlab-token") || event.contains("Basic ");
+            assert_eq!(status, if has_token { 200 } else { 401 }, "{urls:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_path_without_a_receiver_is_not_found() {
+        let world = world().await;
+        let event = include_str!("../../../events/webhook-receiver.json");
+        let error = json!({"error": "no Receiver has this path"});
+        assert_eq!(invoke(&world, event).await, (404, error));
     }
 
     /// A function URL passes on the body as Base64 if its content type is not a text type.

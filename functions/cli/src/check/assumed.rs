@@ -153,6 +153,11 @@ impl AssumedReady {
         if let Some(source) = source.filter(|source| self.contains(&row.hub, source)) {
             return Some(Reason::Source(source.clone()));
         }
+        if row.reason == reason::TOKEN_NOT_FOUND {
+            // Tokens are not part of a fleet repository.
+            let diagnostic = Diagnostic::unchecked(&row.id, &row.message);
+            return Some(Reason::Diagnostic(diagnostic));
+        }
         if row.reason != reason::UNSUPPORTED {
             return None;
         }
@@ -166,7 +171,7 @@ impl AssumedReady {
                     "the base is not fetched (give --allow-remote-bases, or --source URL=DIR)";
                 Diagnostic::unchecked(base, message)
             }
-            FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => {
+            FluxKind::Provider | FluxKind::Alert => {
                 Diagnostic::unserved(row.id.kind, "nothing is done for objects of this kind")
             }
             FluxKind::ExternalArtifact => not_served(artifact),

@@ -72,6 +72,14 @@ impl Hub {
                 term::success(&format!("{noun} {} is ready", object.name()));
                 term::success(&format!("applied revision {}", revision(&object)));
             }
+            AwaitedState::Opened => {
+                let path = object
+                    .pointer("/status/webhookPath")
+                    .and_then(Value::as_str);
+                let path = path.unwrap_or_default();
+                term::success(&format!("{noun} {} is ready", object.name()));
+                term::success(&format!("generated webhook URL {path}"));
+            }
             AwaitedState::Stored => {}
         }
         Ok(())

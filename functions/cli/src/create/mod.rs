@@ -138,7 +138,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         CreateCommand::Kustomization(args) => common.finish(args.build(common)?).await,
         CreateCommand::Helmrelease(args) => common.finish(args.build(common)?).await,
         CreateCommand::Secret(args) => args.run(common).await,
-        CreateCommand::Receiver(args) => common.export(&args.build(common)?).map(drop),
+        CreateCommand::Receiver(args) => common.finish(args.build(common)?).await,
         CreateCommand::Alert(args) => common.export(&args.build(common)?).map(drop),
         CreateCommand::AlertProvider(args) => common.export(&args.build(common)?).map(drop),
     }

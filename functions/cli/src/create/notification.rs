@@ -1,8 +1,8 @@
 //! `driftless create receiver`, `alert` and `alert-provider`: objects of Flux's notification
-//! controller, which driftless does not serve.
+//! controller, of which driftless serves only Receivers.
 
 use super::flags::{self, List, NonEmpty as _, Reference, items};
-use super::object::{Fields, object};
+use super::object::{AwaitedState, Fields, NewObject, object};
 use super::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub const SENDERS: [&str; 12] = [
 
 const RECEIVER: &str = "Examples:
   driftless create receiver github --type github --event ping,push --secret-ref webhook-token \\
-    --resource GitRepository/webapp --export";
+    --resource GitRepository/webapp";
 const ALERT: &str = "Examples:
   driftless create alert apps --event-severity info --event-source 'Kustomization/*' \\
     --provider-ref slack --export";
@@ -35,7 +35,7 @@ const PROVIDER: &str = "Examples:
   driftless create alert-provider github --type github --address https://github.com/acme/fleet \\
     --secret-ref github-token --export";
 
-/// Write a Receiver of webhooks with --export (driftless does not serve Receivers)
+/// Create or update a Receiver of webhooks
 #[derive(clap::Args)]
 #[command(after_help = format!("{RECEIVER}\n\n{EXIT_CODES}"))]
 pub struct Receiver {
@@ -121,7 +121,7 @@ impl Receiver {
     ///
     /// # Errors
     /// Fails for flags that are not valid or missing.
-    pub fn build(&self, common: &Common) -> Result<Value, Error> {
+    pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
         let Some(kind) = self.r#type.non_empty() else {
             return Err(
                 Error::usage("Receiver type is required").next("add --type, such as --type github")
@@ -139,12 +139,12 @@ impl Receiver {
             .set("events", (!events.is_empty()).then(|| json!(events)))
             .set("resources", resources)
             .set("secretRef", secret);
-        Ok(object(
-            "notification.toolkit.fluxcd.io/v1",
-            "Receiver",
-            metadata,
-            spec,
-        ))
+        let version = "notification.toolkit.fluxcd.io/v1";
+        Ok(NewObject {
+            object: object(version, "Receiver", metadata, spec),
+            noun: "Receiver",
+            end: AwaitedState::Opened,
+        })
     }
 }
 

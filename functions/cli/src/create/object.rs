@@ -22,6 +22,8 @@ pub enum AwaitedState {
     Fetched,
     /// An object that is ready and has applied a revision.
     Applied,
+    /// A Receiver that is ready and has the path of its webhook.
+    Opened,
     /// An object that is stored: nothing reconciles it.
     Stored,
 }

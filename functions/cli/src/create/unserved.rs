@@ -1,7 +1,8 @@
 //! Objects that Flux's command line can create and driftless does not serve.
 
 use driftless_core::flux::{
-    Bucket, FluxKind, GitRepository, HelmChart, OCIRepository, ObjectRef, Source, SourceSpec,
+    Bucket, FluxKind, FluxObject as _, GitRepository, HelmChart, OCIRepository, ObjectRef,
+    Receiver, Source, SourceSpec,
 };
 use driftless_core::repository;
 use driftless_manifest::Object;
@@ -13,10 +14,13 @@ pub fn unserved(object: &Value) -> Option<String> {
     let object = Object::new(object.clone()).ok()?;
     let id = ObjectRef::of(&object)?;
     let reason = match id.kind {
-        FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => Some(
+        FluxKind::Provider | FluxKind::Alert => Some(
             "the kind is not supported by this version of driftless: nothing is done for such an object"
                 .to_owned(),
         ),
+        FluxKind::Receiver => Receiver::from_object(object)
+            .ok()
+            .and_then(|receiver| receiver.unsupported()),
         FluxKind::GitRepository => read(object, |source: &GitRepository| {
             let url = &source.spec.url;
             let place = repository::place(url).err().map(|error| error.message);

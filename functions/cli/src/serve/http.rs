@@ -4,7 +4,7 @@
 use super::body::{BodyError, BodyMemory, discard};
 use super::connections::Caller;
 use super::local;
-use super::startup::WEBHOOK_SECRET_PLACE;
+use super::startup::webhook_variable;
 use super::worker::ServerState;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -24,7 +24,10 @@ use std::sync::Arc;
 /// GitHub's limit of a payload is 25 MB.
 const DELIVERY_LIMITS: DeliveryLimits = DeliveryLimits {
     max_body: 25 << 20,
-    secret: WEBHOOK_SECRET_PLACE,
+    secret: |name| {
+        let variable = webhook_variable(name);
+        format!("the environment variable {variable} of driftless serve")
+    },
 };
 
 struct Site {

@@ -35,6 +35,7 @@ const EXAMPLES: &str = "Examples:
 
 Environment:
   DRIFTLESS_WEBHOOK_SECRET      the secret of GitHub's webhook
+  DRIFTLESS_WEBHOOK_SECRET_HOST that of GITLAB, GITEA (also Forgejo), BITBUCKET or AZUREDEVOPS
   GITHUB_TOKEN                  a token for the repositories that the flags name, or:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
@@ -43,8 +44,8 @@ Environment:
 A hub at a loopback address, such as one of kind or k3d, may have remote clusters at loopback addresses without \
 --allow-local-clusters. Changes on the hub are detected within two seconds.
 
-POST /webhook receives GitHub's deliveries; GET /healthz and GET /metrics are for all clients; GET /api/objects and POST /sweep \
-are only for this machine.";
+POST /webhook receives the deliveries of Git hosts, and POST /hook/... those of Receivers; GET /healthz and GET /metrics are for \
+all clients; GET /api/objects and POST /sweep are only for this machine.";
 
 /// The time that running steps have to finish after a signal.
 const GRACE: Duration = Duration::from_secs(10);

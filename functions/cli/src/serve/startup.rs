@@ -19,14 +19,16 @@ use std::path::{Path, PathBuf};
 
 /// The environment variable with the webhook's secret.
 pub const WEBHOOK_SECRET: &str = "DRIFTLESS_WEBHOOK_SECRET";
-/// The place of the webhook's secret, for messages.
-pub const WEBHOOK_SECRET_PLACE: &str =
-    "the environment variable DRIFTLESS_WEBHOOK_SECRET of driftless serve";
-/// The key of the last `--repository` in the store.
-const REPOSITORY: &str = "serve/repository.json";
-const TOKEN: &str = "GITHUB_TOKEN";
-const APP_ID: &str = "DRIFTLESS_GITHUB_APP_ID";
-const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
+/// Returns the environment variable with the secret of a webhook, by the secret's name in the secret
+/// manager: `DRIFTLESS_WEBHOOK_SECRET_GITLAB` for `gitlab/webhook`, and [`WEBHOOK_SECRET`] for
+/// GitHub's.
+pub fn webhook_variable(name: &str) -> String {
+    let host = name.split('/').next().unwrap_or_default();
+    match name == webhook::SECRET {
+        true => WEBHOOK_SECRET.to_owned(),
+        false => format!("{WEBHOOK_SECRET}_{}", host.to_uppercase()),
+    }
+}
 
 /// A hub that is ready to be served.
 pub struct Installation {
@@ -244,6 +246,11 @@ fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>,
     };
     if let Some(secret) = variable(WEBHOOK_SECRET) {
         secrets.insert(webhook::SECRET.to_owned(), Secret::new(secret));
+    }
+    for name in webhook::OTHER_SECRETS {
+        if let Some(secret) = variable(&webhook_variable(name)) {
+            secrets.insert(name.to_owned(), Secret::new(secret));
+        }
     }
     match (variable(APP_ID), variable(APP_KEY_FILE)) {
         (Some(id), Some(file)) => {

@@ -135,7 +135,7 @@ fn an_unsupported_field_is_an_error_of_check() {
         source("GitRepository", "included", &format!("{url}  include:\n  - repository:\n      name: flux-system\n")),
         source("GitRepository", "cloud", &format!("{url}  provider: azure\n")),
         source("GitRepository", "other", url),
-        "apiVersion: notification.toolkit.fluxcd.io/v1\nkind: Receiver\nmetadata:\n  name: hook\n  namespace: flux-system\nspec:\n  type: github\n  secretRef:\n    name: token\n  resources:\n  - kind: GitRepository\n    name: flux-system\n".to_owned(),
+        "apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata:\n  name: hook\n  namespace: flux-system\nspec:\n  providerRef:\n    name: chat\n  eventSources:\n  - kind: GitRepository\n    name: flux-system\n".to_owned(),
     ];
     let directory = fleet(&[("clusters/one/all.yaml", objects.join("---\n"))]);
     let (errors, notes) = checked(directory.path(), &[]);

@@ -191,10 +191,6 @@ fn unserved_objects_are_not_created() {
             "Provider/flux-system/p: the kind is not supported",
         ),
         (
-            "receiver r --type github --secret-ref s --resource GitRepository/fleet",
-            "Receiver/flux-system/r: the kind is not supported",
-        ),
-        (
             "source git fleet --url http://git.example/acme/fleet --branch main --username u --password p",
             "GitRepository/flux-system/fleet: only repositories at https://",
         ),

@@ -154,6 +154,31 @@ pub async fn followers(
     Ok(found)
 }
 
+/// Returns the sources that a push to `git_ref` may change, of every repository whose path ends with
+/// `path` (`acme/fleet`): for hosts that do not name themselves. Reads the names of all notes.
+///
+/// # Errors
+/// The bucket's.
+pub async fn followers_at_any_host(
+    ports: &Ports,
+    path: &str,
+    git_ref: &str,
+) -> Result<Vec<(String, ObjectRef)>> {
+    let parts: Vec<String> = path.split('/').map(key_part).collect();
+    let end = |pattern: &str| format!("/{}/{}", parts.join("/"), ref_part(pattern));
+    let mut ends = vec![end(git_ref)];
+    if git_ref.starts_with("refs/tags/") {
+        ends.push(end(ANY_TAG));
+    }
+    let listed = ports.blobs.list(PREFIX).await?;
+    let is_followed = |key: &str| {
+        let directory = key.rsplit_once('/').map(|(directory, _)| directory);
+        directory.is_some_and(|directory| ends.iter().any(|end| directory.ends_with(end)))
+    };
+    let found = listed.iter().filter(|entry| is_followed(&entry.key));
+    Ok(found.filter_map(|entry| object_of(&entry.key)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,39 +1,69 @@
 //! Webhooks of Git hosts. A delivery is verified before it is read, and only queues the sources
 //! that follow the repository.
 //!
-//! Each kind of host is a `Sender` in its own module.
+//! Each kind of host is a `Sender` in its own module. The webhooks of Flux's Receivers have paths of
+//! their own (`receivers`).
 
+mod azure_devops;
+mod bitbucket;
+mod bitbucket_server;
+mod gitea;
 mod github;
+mod gitlab;
 mod receivers;
 mod signature;
+#[cfg(test)]
+mod tests;
 
 pub use receivers::{check_path, is_receiver_path};
 
+use crate::concurrent;
+use crate::flux::ObjectRef;
 use crate::ports::{Cause, ErrorKind, PortError, Ports, Request};
 use crate::source::index;
+use futures::FutureExt as _;
+use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The name of the secret of GitHub's webhooks in the secret manager.
 pub const SECRET: &str = "github/webhook";
-
-/// The kinds of hosts whose deliveries are supported.
-const SENDERS: [&dyn Sender; 1] = [&github::GitHub];
-/// The headers that identify the deliveries of other hosts, to name the host in the response.
-const OTHER_HOST_HEADERS: [(&str, &str); 3] = [
-    ("x-gitlab-event", "GitLab"),
-    ("x-event-key", "Bitbucket"),
-    ("x-gitea-event", "Gitea"),
+/// The names of the secrets of the other hosts' webhooks in the secret manager.
+pub const OTHER_SECRETS: [&str; 4] = [
+    "gitlab/webhook",
+    "gitea/webhook",
+    "bitbucket/webhook",
+    "azuredevops/webhook",
 ];
+
+/// The kinds of hosts whose deliveries are supported. The first one whose headers a delivery has is
+/// its sender: Gitea and Forgejo also send GitHub's headers, and Azure DevOps only a login.
+const SENDERS: [&dyn Sender; 6] = [
+    &gitea::Gitea,
+    &gitlab::GitLab,
+    &bitbucket_server::BitbucketServer,
+    &bitbucket::Bitbucket,
+    &github::GitHub,
+    &azure_devops::AzureDevOps,
+];
+/// The most references of a delivery that are read; the timer finds the others.
+const MAX_REFERENCES: usize = 50;
+/// Reads of the index that run concurrently.
+const CONCURRENCY: usize = 16;
 
 /// A kind of Git host that delivers webhooks.
 trait Sender: Sync {
-    /// Returns whether the headers of a delivery are those of a signed one of such a host. This
-    /// proves nothing yet.
+    /// Returns the name of the host, for messages.
+    fn host(&self) -> &'static str;
+    /// Returns whether the headers of a delivery are those of such a host. This proves nothing yet.
     fn is_sender(&self, delivery: &Delivery<'_>) -> bool;
+    /// Returns the header with the signature, token or login of a delivery.
+    fn proof<'a>(&self, delivery: &Delivery<'a>) -> Option<&'a str>;
     /// Returns the name of the webhook's secret in the secret manager.
     fn secret(&self) -> &'static str;
-    /// Returns whether the delivery is signed with the secret. An empty secret verifies nothing.
-    fn verify(&self, secret: &[u8], delivery: &Delivery<'_>) -> bool;
+    /// Returns whether the proof is of a sender that knows the secret. An empty secret verifies
+    /// nothing.
+    fn verify(&self, secret: &[u8], proof: &str, body: &[u8]) -> bool;
     /// Reads the event of a verified delivery.
     ///
     /// # Errors
@@ -42,18 +72,62 @@ trait Sender: Sync {
 }
 
 /// The event of a delivery.
+#[derive(Debug, PartialEq, Eq)]
 enum Event {
     /// A test of the webhook.
     Ping,
-    /// A reference of a repository has changed.
+    /// References of a repository have changed.
     Push {
-        /// The repository's address, `https://HOST/...`.
-        url: String,
-        /// The whole name, such as `refs/heads/main`.
-        reference: String,
+        /// The addresses of the repository: followers may have any of them.
+        addresses: Vec<Address>,
+        /// The whole names, such as `refs/heads/main`.
+        references: Vec<String>,
     },
     /// An event that is ignored, with the reason.
     Other(String),
+}
+
+impl Event {
+    /// Returns an event that is ignored; `expected` names those that are used.
+    fn unused(event: &str, expected: &str) -> Self {
+        let event = crate::flux::shorten(event, 100);
+        Self::Other(format!(
+            "events of type '{event}' are not used: expected {expected}"
+        ))
+    }
+}
+
+/// The address of a repository in a delivery.
+#[derive(Debug, PartialEq, Eq)]
+enum Address {
+    /// An address with a scheme: `https://HOST/...`, `ssh://git@HOST/...`.
+    Url(String),
+    /// The end of the path, if the host does not name itself.
+    Path(String),
+}
+
+impl Address {
+    /// Returns the address of a URL, or of `USER@HOST:PATH`; `None` for an empty string.
+    fn of(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        Some(Self::Url(
+            match (text.contains("://"), text.split_once(':')) {
+                (false, Some((host, path))) => format!("ssh://{host}/{path}"),
+                _ => text.to_owned(),
+            },
+        ))
+    }
+}
+
+/// Reads a payload; `event` names it in the error.
+fn read<'b, T: Deserialize<'b>>(event: &str, body: &'b [u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| {
+        // Report the position only: the message of serde may quote the payload.
+        let place = format!("line {}, column {}", error.line(), error.column());
+        Refusal::Malformed(event.to_owned(), place)
+    })
 }
 
 /// The limits and messages of one way in which deliveries arrive.
@@ -61,9 +135,9 @@ enum Event {
 pub struct DeliveryLimits {
     /// The maximum bytes of a body.
     pub max_body: usize,
-    /// The place where an operator sets the webhook's secret, for the message about a wrong
-    /// signature.
-    pub secret: &'static str,
+    /// Returns the place where an operator sets the webhook's secret of a name such as
+    /// `github/webhook`, for the message about a wrong signature.
+    pub secret: fn(&str) -> String,
 }
 
 /// A received delivery.
@@ -94,16 +168,18 @@ pub enum Refusal {
     /// 413: the body has more than this many bytes.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// 401: there is no SHA-256 signature, or a wrong one; with the place where the secret is set.
+    /// 401: the signature, token or login is missing or wrong; with the host and the place where
+    /// the secret is set.
     #[error(
-        "the signature is missing or wrong: set the same secret in GitHub's webhook and in {0}"
+        "the signature is missing or wrong: set the same secret in the webhook of {0} and in {1}"
     )]
-    Unauthorized(&'static str),
-    /// 401: the delivery is of a host whose webhooks are not supported, with its name.
+    Unauthorized(&'static str, String),
+    /// 401: no header is of a host whose webhooks are supported.
     #[error(
-        "deliveries of {0} are not supported, only GitHub's: remove the webhook; the timer finds the pushes"
+        "the signature is missing or wrong: the headers are of no known host, expected a webhook of GitHub, GitLab, Gitea, \
+         Forgejo, Bitbucket or Azure DevOps with a secret"
     )]
-    OtherHost(&'static str),
+    UnknownHost,
     /// 400: the payload cannot be read, with its kind and the reason.
     #[error("not a {0} payload: {1}")]
     Malformed(String, String),
@@ -119,7 +195,7 @@ pub enum Refusal {
     /// 500: not all objects of the Receiver could be requested; the log has the reasons.
     #[error("not all objects of the Receiver could be requested: the log has the reasons")]
     Failed,
-    /// 503: GitHub shows the failure, and the timer catches up.
+    /// 503: the host shows the failure, and the timer catches up.
     #[error("not queued: {0}")]
     Unavailable(#[from] PortError),
 }
@@ -129,7 +205,7 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::TooLarge(_) => 413,
-            Self::Unauthorized(_) | Self::OtherHost(_) => 401,
+            Self::Unauthorized(..) | Self::UnknownHost => 401,
             Self::Malformed(..) | Self::Invalid(_) => 400,
             Self::UnknownPath => 404,
             Self::Failed => 500,
@@ -170,28 +246,28 @@ pub fn event<'a>(header: &dyn Fn(&str) -> Option<&'a str>) -> Option<&'a str> {
 /// Checks that a delivery has the headers of a signed one, before its body is read.
 ///
 /// # Errors
-/// [`Refusal::OtherHost`] or [`Refusal::Unauthorized`].
+/// [`Refusal::UnknownHost`] or [`Refusal::Unauthorized`].
 pub fn check_headers(entrance: &DeliveryLimits, delivery: &Delivery<'_>) -> Result<(), Refusal> {
     sender(entrance, delivery).map(drop)
 }
 
-/// Returns the kind of host that sent a delivery.
-fn sender(
+fn unauthorized(entrance: &DeliveryLimits, sender: &dyn Sender) -> Refusal {
+    let place = (entrance.secret)(sender.secret());
+    Refusal::Unauthorized(sender.host(), place)
+}
+
+/// Returns the kind of host that sent a delivery, and its proof.
+fn sender<'a>(
     entrance: &DeliveryLimits,
-    delivery: &Delivery<'_>,
-) -> Result<&'static dyn Sender, Refusal> {
-    if let Some(sender) = SENDERS
-        .into_iter()
-        .find(|sender| sender.is_sender(delivery))
-    {
-        return Ok(sender);
+    delivery: &Delivery<'a>,
+) -> Result<(&'static dyn Sender, &'a str), Refusal> {
+    let mut senders = SENDERS.into_iter();
+    let sender = senders.find(|sender| sender.is_sender(delivery));
+    let sender = sender.ok_or(Refusal::UnknownHost)?;
+    match sender.proof(delivery) {
+        Some(proof) => Ok((sender, proof)),
+        None => Err(unauthorized(entrance, sender)),
     }
-    let mut others = OTHER_HOST_HEADERS.into_iter();
-    let other = others.find(|(header, _)| (delivery.header)(header).is_some());
-    Err(match other {
-        Some((_, host)) => Refusal::OtherHost(host),
-        None => Refusal::Unauthorized(entrance.secret),
-    })
 }
 
 /// Handles a delivery at a path: `/hook/DIGEST` is that of a Receiver, any other one is the
@@ -224,33 +300,65 @@ pub async fn receive(
     if delivery.body.len() > entrance.max_body {
         return Err(Refusal::TooLarge(entrance.max_body));
     }
-    let sender = sender(entrance, &delivery)?;
+    let (sender, proof) = sender(entrance, &delivery)?;
     let name = sender.secret();
     let secret = ports.secrets.secret(name).await?.ok_or_else(|| {
-        let message = format!("the secret manager has no '{name}'");
+        let host = sender.host();
+        let message = format!(
+            "the secret manager has no '{name}', expected the secret of the webhook of {host}"
+        );
         PortError::new(ErrorKind::NotFound, message)
     })?;
-    if !sender.verify(secret.expose(), &delivery) {
-        return Err(Refusal::Unauthorized(entrance.secret));
+    if !sender.verify(secret.expose(), proof, delivery.body) {
+        return Err(unauthorized(entrance, sender));
     }
     match sender.read(&delivery)? {
         Event::Ping => Ok(DeliveryResult::Pong),
-        Event::Push { url, reference } => push(ports, &url, &reference).await,
+        Event::Push {
+            addresses,
+            references,
+        } => push(ports, &addresses, references).await,
         Event::Other(message) => Ok(DeliveryResult::Ignored(message)),
     }
 }
 
-async fn push(ports: &Ports, url: &str, reference: &str) -> Result<DeliveryResult, Refusal> {
-    let Some(repository) = index::repository(url) else {
+async fn push(
+    ports: &Ports,
+    addresses: &[Address],
+    references: Vec<String>,
+) -> Result<DeliveryResult, Refusal> {
+    let named = addresses.iter().filter_map(|address| match address {
+        Address::Url(url) => index::repository(url).map(Repository::Of),
+        Address::Path(path) => Some(Repository::AtAnyHost(path.to_lowercase())),
+    });
+    let repositories: BTreeSet<Repository> = named.collect();
+    let Some(first) = repositories.first() else {
         let message = "the repository's address is not valid".to_owned();
         return Err(Refusal::Malformed("push".to_owned(), message));
     };
-    let followers = index::followers(ports, &repository, reference).await?;
-    if followers.is_empty() {
-        let message = format!("no source follows {reference} of {repository}");
+    let all: BTreeSet<String> = references.into_iter().collect();
+    if all.len() > MAX_REFERENCES {
+        let left = all.len() - MAX_REFERENCES;
+        tracing::warn!(
+            left,
+            "a push of many references: the timer finds those that are left"
+        );
+    }
+    let references: Vec<String> = all.into_iter().take(MAX_REFERENCES).collect();
+    let reads = references.iter().flat_map(|reference| {
+        let of = |repository| followers(ports, repository, reference).boxed();
+        repositories.iter().map(of).collect::<Vec<_>>()
+    });
+    let mut found = BTreeSet::new();
+    for followers in concurrent::run(CONCURRENCY, reads.collect()).await {
+        found.extend(followers?);
+    }
+    if found.is_empty() {
+        let references = crate::flux::shorten(&references.join(", "), 300);
+        let message = format!("no source follows {references} of {}", first.name());
         return Ok(DeliveryResult::Ignored(message));
     }
-    let requests: Vec<Request> = followers
+    let requests: Vec<Request> = found
         .into_iter()
         .map(|(hub, object)| Request::new(&hub, object, Cause::Push))
         .collect();
@@ -259,146 +367,28 @@ async fn push(ports: &Ports, url: &str, reference: &str) -> Result<DeliveryResul
     Ok(DeliveryResult::Queued(requests))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::flux::GitReference;
-    use crate::flux::{FluxKind, ObjectRef};
-    use crate::ports::Secret;
-    use crate::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets};
-    use futures::FutureExt as _;
-    use std::sync::Arc;
+/// A repository of a push, by its name in the index or by the end of its path.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Repository {
+    Of(String),
+    AtAnyHost(String),
+}
 
-    const SECRET: &[u8] = b"It's a Secret to Everybody";
-    const ENTRANCE: DeliveryLimits = DeliveryLimits {
-        max_body: 1 << 20,
-        secret: "the vault",
-    };
-
-    /// A delivery of GitHub.
-    struct SampleDelivery<'a> {
-        event: &'a str,
-        body: &'a str,
-        signature: &'a str,
-    }
-
-    fn delivery<'a>(event: &'a str, body: &'a str, signature: &'a str) -> SampleDelivery<'a> {
-        SampleDelivery {
-            event,
-            body,
-            signature,
+impl Repository {
+    fn name(&self) -> &str {
+        match self {
+            Self::Of(name) | Self::AtAnyHost(name) => name,
         }
     }
+}
 
-    fn sign(body: &str) -> String {
-        github::sign(SECRET, body.as_bytes())
-    }
-
-    const PUSH: &str = r#"{"ref": "refs/heads/main", "after": "a", "repository":
-        {"full_name": "Acme/fleet", "html_url": "https://github.com/Acme/fleet"}}"#;
-
-    #[test]
-    fn a_push_queues_its_followers_and_nothing_else_does() {
-        let (blobs, queue) = (
-            Arc::new(MemoryBlobs::default()),
-            Arc::new(MemoryQueue::default()),
-        );
-        let mut ports = testing::ports(blobs, queue.clone(), Arc::default());
-        let receive = |ports: &Ports, one: SampleDelivery<'_>| {
-            let header = |name: &str| match name {
-                "x-github-event" => Some(one.event),
-                "x-hub-signature-256" => Some(one.signature),
-                _ => None,
-            };
-            let delivery = Delivery {
-                header: &header,
-                body: one.body.as_bytes(),
-            };
-            let received = receive(ports, &ENTRANCE, delivery);
-            received.now_or_never().expect("nothing waits")
-        };
-        let signed = sign(PUSH);
-
-        // No secret: fail closed.
-        assert!(matches!(
-            receive(&ports, delivery("push", PUSH, &signed)),
-            Err(Refusal::Unavailable(_))
-        ));
-        ports.secrets = Arc::new(MemorySecrets(
-            [(super::SECRET.to_owned(), Secret::new(SECRET))].into(),
-        ));
-        assert!(matches!(
-            receive(&ports, delivery("push", PUSH, &signed)),
-            Ok(DeliveryResult::Ignored(_))
-        ));
-
-        let object = ObjectRef::new(FluxKind::GitRepository, "flux-system", "fleet");
-        for (branch, name) in [("main", "fleet"), ("dev", "fleet-dev")] {
-            let reference = GitReference {
-                branch: branch.into(),
-                ..Default::default()
-            };
-            let object = ObjectRef {
-                name: name.into(),
-                ..object.clone()
-            };
-            let note = index::note(
-                &ports,
-                "staging",
-                &object,
-                "https://github.com/acme/fleet.git",
-                &reference,
-            );
-            note.now_or_never().unwrap().unwrap();
-        }
-        let request = Request::new("staging", object, Cause::Push);
-        assert_eq!(
-            receive(&ports, delivery("push", PUSH, &signed)).unwrap(),
-            DeliveryResult::Queued(vec![request.clone()])
-        );
-        assert_eq!(queue.take(), [(request, Duration::ZERO)]);
-
-        let strange = Delivery {
-            header: &|_| None,
-            body: PUSH.as_bytes(),
-        };
-        let strange = super::receive(&ports, &ENTRANCE, strange);
-        let refusal = strange.now_or_never().unwrap().unwrap_err();
-        assert_eq!(refusal.status(), 401, "an unknown host");
-        for (header, host) in OTHER_HOST_HEADERS {
-            let headers = |name: &str| (name == header).then_some("Push Hook");
-            let other = Delivery {
-                header: &headers,
-                body: PUSH.as_bytes(),
-            };
-            let refusal = check_headers(&ENTRANCE, &other).unwrap_err();
-            assert_eq!(refusal.status(), 401);
-            let message = format!("deliveries of {host} are not supported");
-            assert!(refusal.to_string().contains(&message), "{refusal}");
-        }
-        let refusal = receive(&ports, delivery("push", PUSH, "sha256=00")).unwrap_err();
-        assert_eq!(refusal.status(), 401);
-        assert!(refusal.to_string().ends_with("in the vault"), "{refusal}");
-        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(matches!(
-            receive(&ports, delivery("push", &deep, &sign(&deep))),
-            Err(Refusal::Malformed(..))
-        ));
-        assert_eq!(
-            receive(&ports, delivery("ping", "{}", &sign("{}"))).unwrap(),
-            DeliveryResult::Pong
-        );
-        let large = "x".repeat(ENTRANCE.max_body + 1);
-        assert_eq!(
-            receive(&ports, delivery("push", &large, ""))
-                .unwrap_err()
-                .status(),
-            413
-        );
-        assert!(queue.take().is_empty());
-
-        queue.set_broken(true);
-        let refusal = receive(&ports, delivery("push", PUSH, &signed)).unwrap_err();
-        assert_eq!(refusal.status(), 503, "no 2xx before the queue has it");
+async fn followers(
+    ports: &Ports,
+    repository: &Repository,
+    reference: &str,
+) -> Result<Vec<(String, ObjectRef)>, PortError> {
+    match repository {
+        Repository::Of(name) => index::followers(ports, name, reference).await,
+        Repository::AtAnyHost(path) => index::followers_at_any_host(ports, path, reference).await,
     }
 }
