@@ -19,6 +19,12 @@ use std::path::{Path, PathBuf};
 
 /// The environment variable with the webhook's secret.
 pub const WEBHOOK_SECRET: &str = "DRIFTLESS_WEBHOOK_SECRET";
+/// The key of the last `--repository` in the store.
+const REPOSITORY: &str = "serve/repository.json";
+const TOKEN: &str = "GITHUB_TOKEN";
+const APP_ID: &str = "DRIFTLESS_GITHUB_APP_ID";
+const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
+
 /// Returns the environment variable with the secret of a webhook, by the secret's name in the secret
 /// manager: `DRIFTLESS_WEBHOOK_SECRET_GITLAB` for `gitlab/webhook`, and [`WEBHOOK_SECRET`] for
 /// GitHub's.
