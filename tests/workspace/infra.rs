@@ -1,6 +1,6 @@
 //! Checks the source of the SAM template without a tool.
 
-use driftless_core::schedule;
+use driftless_core::{schedule, webhook};
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use serde_json::{Value, json};
 
@@ -65,6 +65,39 @@ fn a_lease_outlasts_a_step_and_ends_before_redelivery() {
         let hidden = seconds(&format!("/Resources/{queue}/Properties/VisibilityTimeout"));
         assert!(timeout.is_some_and(|timeout| timeout < lease), "{function}");
         assert!(hidden.is_some_and(|hidden| lease < hidden), "{queue}");
+    }
+}
+
+/// The webhook function reads the secret of every host, the notes of sources and Receivers, and the
+/// hubs of Receivers; the steps write the notes.
+#[test]
+fn the_webhook_may_read_what_deliveries_need() {
+    let template = template();
+    let policies = |role: &str| {
+        let policies = &template["Resources"][role]["Properties"]["Policies"];
+        policies.to_string()
+    };
+    let role = policies("WebhookRole");
+    for name in [webhook::SECRET].iter().chain(&webhook::OTHER_SECRETS) {
+        let resource = format!("${{SecretsPrefix}}{name}-??????");
+        assert!(role.contains(&resource), "{name}");
+    }
+    assert!(role.contains("${SecretsPrefix}hubs/*"));
+    for prefix in ["index/*", "receivers/*", "hubs/*"] {
+        assert!(
+            role.contains(&format!("${{Bucket.Arn}}/{prefix}")),
+            "{prefix}"
+        );
+    }
+    for role in ["ReconcileRole", "DriftRole"] {
+        assert!(
+            policies(role).contains("${Bucket.Arn}/receivers/*"),
+            "{role}"
+        );
+    }
+    let guide = include_str!("../../infra/README.md");
+    for name in webhook::OTHER_SECRETS {
+        assert!(guide.contains(&format!("`driftless/{name}`")), "{name}");
     }
 }
 

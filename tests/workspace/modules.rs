@@ -304,7 +304,7 @@ fn every_module_has_a_description() {
 /// Files that may call the writes of a cluster's port, with the methods: the applier, the
 /// wrapper of the port, and the writers of what is not an object of a user: status and
 /// finalizers, events, and Helm's release records.
-const WRITERS: [(&str, &[&str]); 7] = [
+const WRITERS: [(&str, &[&str]); 8] = [
     (
         "shared/core/src/applier.rs",
         &["apply", "create", "patch", "delete"],
@@ -319,8 +319,9 @@ const WRITERS: [(&str, &[&str]); 7] = [
         "shared/core/src/helmrelease/storage.rs",
         &["create", "patch", "delete"],
     ),
-    // Commands request reconciliations by annotations.
+    // Commands and Receivers request reconciliations by annotations.
     ("functions/cli/src/reconcile.rs", &["patch"]),
+    ("shared/core/src/webhook/receivers/resources.rs", &["patch"]),
     // A check reports objects of its embedded API server as ready.
     ("functions/cli/src/check/assumed.rs", &["patch"]),
 ];

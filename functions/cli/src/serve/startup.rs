@@ -25,9 +25,9 @@ const TOKEN: &str = "GITHUB_TOKEN";
 const APP_ID: &str = "DRIFTLESS_GITHUB_APP_ID";
 const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
 
-/// Returns the environment variable with the secret of a webhook, by the secret's name in the secret
-/// manager: `DRIFTLESS_WEBHOOK_SECRET_GITLAB` for `gitlab/webhook`, and [`WEBHOOK_SECRET`] for
-/// GitHub's.
+/// Returns the environment variable with the secret of a webhook, by the secret's name in the
+/// secret manager: `DRIFTLESS_WEBHOOK_SECRET_GITLAB` for `gitlab/webhook`, and [`WEBHOOK_SECRET`]
+/// for GitHub's.
 pub fn webhook_variable(name: &str) -> String {
     let host = name.split('/').next().unwrap_or_default();
     match name == webhook::SECRET {

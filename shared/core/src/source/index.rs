@@ -154,8 +154,8 @@ pub async fn followers(
     Ok(found)
 }
 
-/// Returns the sources that a push to `git_ref` may change, of every repository whose path ends with
-/// `path` (`acme/fleet`): for hosts that do not name themselves. Reads the names of all notes.
+/// Returns the sources that a push to `git_ref` may change, of every repository whose path ends
+/// with `path` (`acme/fleet`): for hosts that do not name themselves. Lists all notes.
 ///
 /// # Errors
 /// The bucket's.

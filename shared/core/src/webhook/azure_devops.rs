@@ -1,5 +1,5 @@
-//! Deliveries of Azure DevOps' service hooks (Microsoft Learn, "Service hook events", `git.push`). A
-//! delivery is not signed: it has a password.
+//! Deliveries of Azure DevOps' service hooks (Microsoft Learn, "Service hook events", `git.push`).
+//! A delivery is not signed, but has a password.
 
 use super::signature::is_token;
 use super::{Address, Delivery, Event, Refusal, Sender, read};

@@ -1,5 +1,5 @@
-//! GitLab's deliveries (GitLab Docs, "Webhook events", "System hooks"). A delivery is not signed: it
-//! has the secret token.
+//! GitLab's deliveries (GitLab Docs, "Webhook events", "System hooks"). A delivery is not signed,
+//! but has the secret token.
 
 use super::signature::is_token;
 use super::{Address, Delivery, Event, Refusal, Sender, read};

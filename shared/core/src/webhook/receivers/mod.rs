@@ -99,8 +99,8 @@ async fn receive_all(
         }
     }
     match worst {
-        // The sender shall try again for a hub that failed; the others get a duplicate, which is
-        // harmless. What only this sender or another hub's Receiver caused is not tried again.
+        // The sender tries again for a hub that failed; the others get a duplicate, which is
+        // harmless. A refusal by only some of the Receivers is not reported.
         Some(refusal) if !is_accepted || refusal.status() >= 500 => Err(refusal),
         None if !is_accepted => Err(Refusal::UnknownPath),
         _ => Ok(DeliveryResult::Requested(requested)),

@@ -2,7 +2,6 @@
 //! reconciliation.
 
 use super::Requests;
-use super::types::malformed;
 use crate::concurrent;
 use crate::flux::{
     FluxKind, NOTIFICATION_CONTROLLER, ObjectRef, REQUESTED_AT, Receiver, ReceiverResource,
@@ -10,7 +9,7 @@ use crate::flux::{
 use crate::health::ResourceFilter;
 use crate::hub::Hub;
 use crate::ports::{Cause, Patch, PortError, Ports, Request, Resource};
-use crate::webhook::{Delivery, Refusal};
+use crate::webhook::{Delivery, Refusal, read};
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -65,15 +64,14 @@ impl Filters {
         if body.len() > MAX_FILTERED {
             return Err(Refusal::TooLarge(MAX_FILTERED));
         }
-        let body: Value =
-            serde_json::from_slice(body).map_err(|error| malformed("JSON", &error))?;
+        let body: Value = read("JSON", body)?;
         match body.is_object() {
             true => Ok(Self {
                 body: Arc::new(body),
                 ..filters
             }),
             false => {
-                let problem = "it is not an object".to_owned();
+                let problem = "expected an object".to_owned();
                 Err(Refusal::Malformed("JSON".to_owned(), problem))
             }
         }

@@ -1,4 +1,4 @@
-//! The types of Receivers: what each kind of sender must prove, as in Flux's notification-controller
+//! The types of Receivers: the proof of each kind of sender, as in Flux's notification-controller
 //! 1.9.
 
 use super::{Credentials, gcr};
@@ -6,7 +6,7 @@ use crate::flux::Receiver;
 use crate::hub::Hub;
 use crate::ports::Ports;
 use crate::webhook::signature::{is_prefixed, is_sha1, is_token};
-use crate::webhook::{Delivery, Refusal};
+use crate::webhook::{Delivery, Refusal, read};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -147,31 +147,22 @@ struct AcrTarget {
 /// Checks the form of the body, for the types whose form Flux checks.
 fn check_payload(kind: &str, body: &[u8]) -> Result<(), Refusal> {
     match kind {
-        "quay" => read::<Quay>("Quay", body),
-        "dockerhub" => read::<DockerHub>("Docker Hub", body),
-        "nexus" => read::<Nexus>("Nexus", body),
-        "acr" => read::<Acr>("ACR", body),
+        "quay" => check_form::<Quay>("Quay", body),
+        "dockerhub" => check_form::<DockerHub>("Docker Hub", body),
+        "nexus" => check_form::<Nexus>("Nexus", body),
+        "acr" => check_form::<Acr>("ACR", body),
         "cdevents" => cdevent(body),
         _ => Ok(()),
     }
 }
 
-fn read<'b, T: Deserialize<'b>>(sender: &str, body: &'b [u8]) -> Result<(), Refusal> {
-    let read = serde_json::from_slice::<T>(body);
-    read.map(drop).map_err(|error| malformed(sender, &error))
-}
-
-/// Returns the refusal of a body. It has only the position: the message of serde may quote the
-/// payload.
-pub(super) fn malformed(sender: &str, error: &serde_json::Error) -> Refusal {
-    let place = format!("line {}, column {}", error.line(), error.column());
-    Refusal::Malformed(sender.to_owned(), place)
+fn check_form<'b, T: Deserialize<'b>>(sender: &str, body: &'b [u8]) -> Result<(), Refusal> {
+    read::<T>(sender, body).map(drop)
 }
 
 /// Checks that a body is a CDEvent: its context and its subject have the required fields.
 fn cdevent(body: &[u8]) -> Result<(), Refusal> {
-    let event: Value =
-        serde_json::from_slice(body).map_err(|error| malformed("CDEvents", &error))?;
+    let event: Value = read("CDEvents", body)?;
     let text = |pointer: &str| {
         let text = event.pointer(pointer).and_then(Value::as_str);
         text.unwrap_or_default()
@@ -187,9 +178,9 @@ fn cdevent(body: &[u8]) -> Result<(), Refusal> {
     .into_iter()
     .find(|pointer| text(pointer).is_empty());
     let problem = match lacking {
-        Some(pointer) => format!("it has no {}", pointer[1..].replace('/', ".")),
+        Some(pointer) => format!("{} is missing", pointer[1..].replace('/', ".")),
         None if !text("/context/type").starts_with("dev.cdevents.") => {
-            "its context.type does not begin with dev.cdevents.".to_owned()
+            "context.type does not begin with dev.cdevents.".to_owned()
         }
         None => return Ok(()),
     };
