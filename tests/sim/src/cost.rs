@@ -84,7 +84,7 @@ const POLLS: f64 = 3.0 * 5.0 * HOURS * 3600.0 / 20.0;
 /// at GitHub.
 const SECRETS: f64 = 3.0;
 /// The memory of the functions in GB: the defaults of infra/template.yaml.
-const MEMORY: [(&str, f64); 3] = [("reconcile", 1.0), ("drift", 1.0), ("webhook", 0.125)];
+const MEMORY: [(&str, f64); 3] = [("reconcile", 1.0), ("drift", 1.0), ("webhook", 0.25)];
 
 /// The requests of a period.
 #[derive(Clone, Debug, Default)]

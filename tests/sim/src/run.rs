@@ -406,6 +406,11 @@ async fn check_quiet(world: &World, users: &Users) {
         let message = format!("{} messages are dead: {}", dead.len(), dead.join(" "));
         world.trace.violation('E', &message);
     }
+    let is_interrupted = |one: &String| one.contains(reason::STEP_INTERRUPTED);
+    if differences(world, users).iter().any(is_interrupted) {
+        // A message whose third step was cut off has come back late; the isolated step follows.
+        tokio::time::sleep(Duration::from_secs(180)).await;
+    }
     for difference in differences(world, users) {
         world
             .trace

@@ -54,7 +54,7 @@ const ISOLATED_MEMORY: u64 = 3_008 << 20;
 /// `SweepMemory` of infra/template.yaml.
 const DRIFT_MEMORY: u64 = 1_024 << 20;
 /// `MemorySize` of the webhook function in infra/template.yaml.
-const WEBHOOK_MEMORY: u64 = 128 << 20;
+const WEBHOOK_MEMORY: u64 = 256 << 20;
 
 /// The namespace of the ConfigMap that the commits of [`FLEET`] give to each hub but [`HUB`].
 pub const EDGE: &str = "edge";

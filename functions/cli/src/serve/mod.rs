@@ -184,7 +184,7 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
              --allow-installation-repository flux-system=OWNER/NAME"
         ));
     }
-    if std::env::var_os(startup::WEBHOOK_SECRET).is_none_or(|secret| secret.is_empty()) {
+    if !startup::has_webhook_secret() {
         term::failure(&format!(
             "{} is not set: webhooks are refused, and changes are only found by the sweep every {} s",
             startup::WEBHOOK_SECRET,

@@ -36,6 +36,12 @@ pub fn webhook_variable(name: &str) -> String {
     }
 }
 
+/// Returns whether the environment has the secret of any host's webhook.
+pub fn has_webhook_secret() -> bool {
+    let mut names = [webhook::SECRET].into_iter().chain(webhook::OTHER_SECRETS);
+    names.any(|name| env::var_os(webhook_variable(name)).is_some_and(|secret| !secret.is_empty()))
+}
+
 /// A hub that is ready to be served.
 pub struct Installation {
     /// The ports of the process.

@@ -179,6 +179,16 @@ fn requests_from_elsewhere_are_refused_with_the_reason() {
     let message = answer.text();
     assert!(message.contains("DRIFTLESS_WEBHOOK_SECRET"), "{message}");
     assert!(!message.contains("secret manager"), "{message}");
+    let gitlab = [("x-gitlab-event", "Push Hook")];
+    let answer = serve.post_within(HANG, "/webhook", &gitlab, b"{}");
+    assert_eq!(answer.status, 401);
+    let message = answer.text();
+    assert!(
+        message.contains("DRIFTLESS_WEBHOOK_SECRET_GITLAB"),
+        "{message}"
+    );
+    let hook = format!("/hook/{}", "0".repeat(64));
+    assert_eq!(serve.post_within(HANG, &hook, &[], b"{}").status, 404);
 }
 
 mod damaged_state_starts {
