@@ -1,8 +1,8 @@
 //! Webhooks of Git hosts. A delivery is verified before it is read, and only queues the sources
 //! that follow the repository.
 //!
-//! Each kind of host is a `Sender` in its own module. The webhooks of Flux's Receivers have paths
-//! of their own (`receivers`).
+//! Each kind of host is a `Sender` in its own module. The webhooks of Flux's Receivers have their
+//! own paths (`receivers`).
 
 mod azure_devops;
 mod bitbucket;
