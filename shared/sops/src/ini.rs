@@ -20,7 +20,7 @@ const DELIMITERS: [char; 2] = ['=', ':'];
 type Entries = Vec<(String, Tree)>;
 
 /// Parses sections with keys and comments. The result has an entry for each section; a section
-/// whose name is a duplicate has an entry of its own.
+/// whose name is a duplicate has a separate entry.
 pub(crate) fn parse(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, SopsError> {
     let fault = |line, problem| SopsError::Syntax {
         file: file.to_owned(),

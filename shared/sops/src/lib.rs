@@ -64,9 +64,9 @@ use tree::Tree;
 
 /// Decrypts a file and removes its `sops` metadata.
 ///
-/// The results for JSON, dotenv, INI and binary files equal those of `sops decrypt` v3 byte for byte;
-/// YAML files are written as the same document in the same order, without comments, in the layout
-/// of [`driftless_manifest::yaml`]. `file` is used only in errors.
+/// The results for JSON, dotenv, INI and binary files equal those of `sops decrypt` v3 byte for
+/// byte; YAML files are written as the same document in the same order, without comments, in the
+/// layout of [`driftless_manifest::yaml`]. `file` is used only in errors.
 ///
 /// # Errors
 /// [`SopsError`], which names the file and the problem, and never repeats content.

@@ -35,7 +35,7 @@ and rights are those of `driftless bootstrap --help`.
 Environment:
   GITLAB_TOKEN  a token with the scope api that may administer the project
 
-driftless accepts no webhooks of GitLab: pushes are found within a minute.";
+The webhook is yours to create: infra/README.md names its secret. Without one, pushes are found within a minute.";
 
 const GITEA_EXAMPLES: &str = "Examples:
   export GITEA_TOKEN=...
@@ -54,7 +54,7 @@ and rights are those of `driftless bootstrap --help`.
 Environment:
   GITEA_TOKEN  a token that may write repositories, and organizations or the user for a new one
 
-Gitea 1.20 or newer, or Forgejo. driftless accepts no webhooks of Gitea: pushes are found within a minute.";
+Gitea 1.20 or newer, or Forgejo. The webhook is yours to create: infra/README.md names its secret. Without one, pushes are found within a minute.";
 
 /// Set up a fleet repository on GitLab, and the cluster that follows it
 #[derive(clap::Args)]
@@ -230,9 +230,10 @@ impl Hosted {
         self.flux.refuse()?;
         if self.webhook_url.is_some() {
             let kind = place.kind;
-            let message = format!("--webhook-url: driftless accepts no webhooks of {kind}");
-            return Err(Error::usage(message)
-                .next("leave --webhook-url out: pushes are found within a minute"));
+            let message = format!("--webhook-url: webhooks of {kind} are not created");
+            return Err(Error::usage(message).next(
+                "leave --webhook-url out, and create the webhook in the settings of the repository: infra/README.md names its secret",
+            ));
         }
         steps::variable(place.variable).ok_or_else(|| {
             Error::usage(format!("{} is not set", place.variable))

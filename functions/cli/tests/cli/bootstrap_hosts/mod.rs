@@ -168,7 +168,7 @@ fn errors_of_hosts_are_reported_before_anything_is_changed() {
         ("--deploy-token-auth", &["--token-auth"]),
         (
             "--webhook-url https://a.test",
-            &["accepts no webhooks of GitLab"],
+            &["webhooks of GitLab are not created"],
         ),
         ("--known-hosts-file absent", &["absent does not exist"]),
         ("--branch ../main", &["--branch"]),
