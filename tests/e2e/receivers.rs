@@ -454,3 +454,44 @@ fn resources_are_selected_by_name_and_labels() {
         world.settle();
     }
 }
+
+/// Hubs of one fleet often have the same Receiver with the same token.
+#[test]
+fn a_path_of_two_hubs_is_for_both() {
+    let spec = |name| HubSpec { name, ..HUB[0] };
+    let world = Embedded::start(&[spec("hub"), spec("other")], &[]);
+    world.commit("acme/receivers", &[]);
+    let object = json!({"apiVersion": "notification.toolkit.fluxcd.io/v1", "kind": "Receiver",
+        "metadata": {"name": "hook", "namespace": SPACE},
+        "spec": {"type": "generic-hmac", "secretRef": {"name": "token"},
+            "resources": [{"kind": "GitRepository", "name": SPACE}]}});
+    for name in ["hub", "other"] {
+        let hub = world.cluster(name);
+        hub.secret(SPACE, "token", &json!({"token": TOKEN}));
+        hub.create(&path("Receiver", SPACE, ""), &object);
+        world.request(name, "Receiver", SPACE, "hook");
+    }
+    world.settle();
+    assert_eq!(world.stored("receivers/").len(), 2);
+    let path_of = webhook_path(&world, "hook");
+    let signature = sign(TOKEN, b"{}");
+    let deliver = || {
+        world
+            .deliver_to(&path_of, &[("x-signature", &signature)], b"{}")
+            .0
+    };
+    let requested = |name: &str| {
+        let source = world
+            .cluster(name)
+            .get(&path("GitRepository", SPACE, SPACE));
+        source["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].clone()
+    };
+    assert_eq!(deliver(), 200);
+    assert!(requested("hub").is_string() && requested("other").is_string());
+    // One hub that does not answer does not keep the delivery from the other one.
+    let before = requested("hub");
+    world.cluster("other").stop();
+    world.advance(Duration::from_secs(1));
+    assert_eq!(deliver(), 503);
+    assert_ne!(requested("hub"), before);
+}

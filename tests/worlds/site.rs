@@ -11,6 +11,7 @@ use std::time::Duration;
 pub const LIMIT: Duration = Duration::from_secs(300);
 
 /// A hub and its directory in the fleet repository.
+#[derive(Clone, Copy)]
 pub struct HubSpec<'a> {
     /// The name of the hub.
     pub name: &'a str,
