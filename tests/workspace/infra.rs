@@ -68,8 +68,8 @@ fn a_lease_outlasts_a_step_and_ends_before_redelivery() {
     }
 }
 
-/// The webhook function reads the secret of every host, the notes of sources and Receivers, and the
-/// hubs of Receivers; the steps write the notes.
+/// The webhook function reads the secret of every host, and the notes of sources and Receivers; the
+/// steps write the notes.
 #[test]
 fn the_webhook_may_read_what_deliveries_need() {
     let template = template();
@@ -82,12 +82,18 @@ fn the_webhook_may_read_what_deliveries_need() {
         let resource = format!("${{SecretsPrefix}}{name}-??????");
         assert!(role.contains(&resource), "{name}");
     }
-    assert!(role.contains("${SecretsPrefix}hubs/*"));
-    for prefix in ["index/*", "receivers/*", "hubs/*"] {
+    for prefix in ["index/*", "receivers/*"] {
         assert!(
             role.contains(&format!("${{Bucket.Arn}}/{prefix}")),
             "{prefix}"
         );
+    }
+    // The function that the internet reaches opens hubs only where the operator serves Receivers.
+    let receivers = &template["Resources"]["ReadReceivers"];
+    assert_eq!(receivers["Condition"], "ServedReceivers");
+    for place in ["${SecretsPrefix}hubs/*", "${Bucket.Arn}/hubs/*"] {
+        assert!(!role.contains(place), "{place}");
+        assert!(receivers["Properties"].to_string().contains(place), "{place}");
     }
     for role in ["ReconcileRole", "DriftRole"] {
         assert!(
