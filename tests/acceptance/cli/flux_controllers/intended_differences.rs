@@ -163,6 +163,10 @@ pub const RELEASES: &[IntendedDifference] = &[
         "an uninstalled release has no inventory",
     ),
     (
+        r"^deployments (gives-up|tries-on|fixed-and-forced)$",
+        "driftless deletes what only a failed revision of a release lists; Helm leaves it in the cluster",
+    ),
+    (
         r"^configmaps moves-config$",
         "driftless uninstalls a moved release from its old namespace; Flux searches its objects in the new one and leaves them",
     ),
