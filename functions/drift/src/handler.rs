@@ -296,9 +296,11 @@ mod tests {
             .json()
             .flatten_event(true)
             .with_writer(move || Log(writer.clone()));
+        // With one dispatcher only, the first use of a log line in another thread would disable it.
+        let second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let guard = tracing::subscriber::set_default(lines.finish());
         work.await.unwrap();
-        drop(guard);
+        drop((guard, second));
         let log = String::from_utf8(std::mem::take(&mut *log.lock().unwrap())).unwrap();
         let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
         lines

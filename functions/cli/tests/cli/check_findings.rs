@@ -132,7 +132,7 @@ fn an_unsupported_field_is_an_error_of_check() {
     let url = "  url: https://github.com/acme/apps\n";
     let objects = [
         source("GitRepository", "plain", "  url: http://git.acme.example/apps\n"),
-        source("GitRepository", "included", &format!("{url}  include:\n  - repository:\n      name: flux-system\n")),
+        source("GitRepository", "verified", &format!("{url}  verify:\n    secretRef:\n      name: keys\n")),
         source("GitRepository", "cloud", &format!("{url}  provider: azure\n")),
         source("GitRepository", "other", url),
         "apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata:\n  name: hook\n  namespace: flux-system\nspec:\n  providerRef:\n    name: chat\n  eventSources:\n  - kind: GitRepository\n    name: flux-system\n".to_owned(),
@@ -143,7 +143,7 @@ fn an_unsupported_field_is_an_error_of_check() {
         &errors,
         &[
             ("clusters/one/all.yaml:8:", "not served: spec.url: "),
-            ("clusters/one/all.yaml:18:", "not served: spec.include"),
+            ("clusters/one/all.yaml:18:", "not served: spec.verify"),
             ("clusters/one/all.yaml:30:", "not served: spec.provider"),
             ("clusters/one/all.yaml:41:", "not served: nothing is done"),
         ],
