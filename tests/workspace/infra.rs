@@ -93,7 +93,10 @@ fn the_webhook_may_read_what_deliveries_need() {
     assert_eq!(receivers["Condition"], "ServedReceivers");
     for place in ["${SecretsPrefix}hubs/*", "${Bucket.Arn}/hubs/*"] {
         assert!(!role.contains(place), "{place}");
-        assert!(receivers["Properties"].to_string().contains(place), "{place}");
+        assert!(
+            receivers["Properties"].to_string().contains(place),
+            "{place}"
+        );
     }
     for role in ["ReconcileRole", "DriftRole"] {
         assert!(
