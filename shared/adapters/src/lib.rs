@@ -19,6 +19,7 @@ pub mod key_services;
 pub mod local;
 pub mod log;
 pub mod offline;
+mod percent;
 mod resolver;
 mod tenant_http;
 mod vault;

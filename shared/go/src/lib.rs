@@ -8,6 +8,7 @@
 //! | [`quote`] | `strconv.Quote` (src/strconv/quote.go) |
 //! | [`duration`] | `time.ParseDuration`, `Duration.String`, `Round`, `Truncate` (src/time/{format,time}.go) |
 //! | [`glob`] | `path/filepath.Match` (src/path/filepath/match.go), on Unix |
+//! | [`path`] | `path.Clean` (src/path/path.go) |
 //! | [`re2`] | `regexp/syntax.Parse` (src/regexp/syntax/parse.go), for the `regex` crate |
 //!
 //! Nothing here touches a disk, a clock or a network.
@@ -26,5 +27,6 @@ pub mod duration;
 pub mod float;
 pub mod glob;
 pub mod json;
+pub mod path;
 pub mod quote;
 pub mod re2;

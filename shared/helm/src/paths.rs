@@ -15,28 +15,6 @@ pub(crate) fn base(path: &str) -> &str {
     trimmed.rsplit('/').next().unwrap_or(trimmed)
 }
 
-/// Cleans like Go's `path.Clean`.
-pub(crate) fn clean(path: &str) -> String {
-    let rooted = path.starts_with('/');
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            ".." if rooted => {}
-            part => parts.push(part),
-        }
-    }
-    let joined = parts.join("/");
-    match (rooted, joined.is_empty()) {
-        (true, _) => format!("/{joined}"),
-        (false, true) => ".".to_owned(),
-        (false, false) => joined,
-    }
-}
-
 /// A pattern of `.Files.Glob`: `*` and `?` stay within a directory, `**` does not; `[a-z]`, `[!ab]`
 /// and `{x,y}`.
 pub(crate) enum Glob {
@@ -161,8 +139,6 @@ mod tests {
 
     #[test]
     fn paths() {
-        assert_eq!(clean("a/../b//c/."), "b/c");
-        assert_eq!(clean("../x"), "../x");
         assert_eq!(base("a/b/"), "b");
         assert_eq!(base(""), ".");
     }

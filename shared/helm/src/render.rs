@@ -246,7 +246,7 @@ impl Root {
             if chart.source.is_library() && !base.starts_with('_') {
                 continue;
             }
-            let name = crate::paths::clean(&format!("{path}/{}", file.name));
+            let name = driftless_go::path::clean(&format!("{path}/{}", file.name));
             let source = Source {
                 name: name.clone(),
                 base: format!("{path}/templates"),

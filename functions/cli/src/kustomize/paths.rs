@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use driftless_go::glob::{Glob, has_meta};
+use driftless_go::path::clean;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -182,28 +183,6 @@ fn first_missing(path: &Path) -> Option<(PathBuf, io::Error)> {
     })
 }
 
-/// Returns the shortest equal path: `.`, `..` and double slashes are resolved by their text, as by
-/// `filepath.Clean`.
-fn clean(path: &str) -> String {
-    let is_absolute = path.starts_with('/');
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            ".." if is_absolute => {}
-            part => parts.push(part),
-        }
-    }
-    match (is_absolute, parts.is_empty()) {
-        (true, _) => format!("/{}", parts.join("/")),
-        (false, true) => ".".to_owned(),
-        (false, false) => parts.join("/"),
-    }
-}
-
 /// Returns the reason of an error of the disk, in the words of Go.
 pub fn reason(error: &io::Error) -> String {
     match error.kind() {
@@ -213,24 +192,5 @@ pub fn reason(error: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "is a directory".to_owned(),
         io::ErrorKind::InvalidData => format!("the name {error} is not UTF-8"),
         _ => error.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::clean;
-
-    #[test]
-    fn paths_are_cleaned_as_by_go() {
-        for (path, want) in [
-            ("./a.yaml", "a.yaml"),
-            ("../a//b/./c", "../a/b/c"),
-            ("a/../..", ".."),
-            ("/../a/", "/a"),
-            ("a/..", "."),
-            ("/", "/"),
-        ] {
-            assert_eq!(clean(path), want, "{path}");
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Builds the URL paths of the Kubernetes API.
 
+use crate::percent::encode;
 use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
 
 /// Returns the path of a resource's objects in a namespace; in all namespaces if `namespace` is
@@ -59,20 +60,6 @@ fn segment(name: &str) -> Result<String> {
         ));
     }
     Ok(encode(name))
-}
-
-/// Percent-encodes all characters except the unreserved ones.
-pub fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte))
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

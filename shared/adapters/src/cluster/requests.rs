@@ -2,8 +2,9 @@
 
 use super::breaker::{Breaker, PROBE_AFTER, no_answer};
 use super::connect::REQUEST_TIMEOUT;
-use super::path::{self, encode};
+use super::path;
 use super::response::{ApiResponse, RequestContext};
+use crate::percent::encode;
 use bytes::{Bytes, BytesMut};
 use driftless_core::ports::{
     Apply, Change, Changes, Delete, Deleted, ErrorKind, Page, Patch, PortError, Resource, Result,

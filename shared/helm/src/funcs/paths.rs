@@ -2,6 +2,7 @@
 
 use super::arg::{bytes, out};
 use super::{Entry, Out, S};
+use driftless_go::path::clean_bytes;
 use driftless_gotmpl::{Exec, Value};
 
 pub(super) const TABLE: &[Entry] = &[
@@ -37,11 +38,11 @@ fn base(exec: &mut Exec<'_>, a: &[Value]) -> Out {
 fn dir(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let path = bytes(a, 0);
     let end = path.iter().rposition(|b| *b == b'/').map_or(0, |i| i + 1);
-    out(exec, clean(&path[..end]))
+    out(exec, clean_bytes(&path[..end]))
 }
 
 fn clean_path(exec: &mut Exec<'_>, a: &[Value]) -> Out {
-    out(exec, clean(bytes(a, 0)))
+    out(exec, clean_bytes(bytes(a, 0)))
 }
 
 fn ext(exec: &mut Exec<'_>, a: &[Value]) -> Out {
@@ -53,26 +54,4 @@ fn ext(exec: &mut Exec<'_>, a: &[Value]) -> Out {
 
 fn is_abs(_: &mut Exec<'_>, a: &[Value]) -> Out {
     Ok(Value::Bool(bytes(a, 0).starts_with(b"/")))
-}
-
-/// Cleans like Go's `path.Clean`.
-fn clean(path: &[u8]) -> Vec<u8> {
-    let rooted = path.starts_with(b"/");
-    let mut parts: Vec<&[u8]> = Vec::new();
-    for part in path.split(|b| *b == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." if parts.last().is_some_and(|last| *last != b"..") => {
-                parts.pop();
-            }
-            b".." if rooted => {}
-            part => parts.push(part),
-        }
-    }
-    let joined = parts.join(&b'/');
-    match (rooted, joined.is_empty()) {
-        (true, _) => [b"/", &joined[..]].concat(),
-        (false, true) => b".".to_vec(),
-        (false, false) => joined,
-    }
 }

@@ -7,6 +7,7 @@ use super::{
     NewRepository, RepositoryAdministration, Visibility, is_same_key, known_key, too_long,
 };
 use crate::git::github::{Api, ApiRequest, ApiResponse, NewFile, Outcome, bearer, if_exists};
+use crate::percent::encode;
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Result, Secret};
 use http::{HeaderValue, Method};
@@ -64,7 +65,7 @@ impl GitLabRepository {
 
     /// Returns the path of the project in the API.
     fn project(&self, rest: &str) -> String {
-        let name = segment(&format!("{}/{}", self.owner, self.name));
+        let name = encode(&format!("{}/{}", self.owner, self.name));
         format!("/projects/{name}{rest}")
     }
 
@@ -84,14 +85,14 @@ impl GitLabRepository {
 
     /// Reads a file of a branch; returns `None` if it does not exist.
     async fn file(&self, branch: &str, path: &str) -> Result<Option<Vec<u8>>> {
-        let (path, branch) = (segment(path), segment(branch));
+        let (path, branch) = (encode(path), encode(branch));
         let path = self.project(&format!("/repository/files/{path}/raw?ref={branch}"));
         let answer = if_exists(self.get(&path).await)?;
         Ok(answer.map(|answer| answer.body.to_vec()))
     }
 
     async fn has_branch(&self, branch: &str) -> Result<bool> {
-        let path = self.project(&format!("/repository/branches/{}", segment(branch)));
+        let path = self.project(&format!("/repository/branches/{}", encode(branch)));
         Ok(if_exists(self.get(&path).await)?.is_some())
     }
 }
@@ -110,7 +111,7 @@ impl RepositoryAdministration for GitLabRepository {
         let mut body = json!({"name": self.name, "path": self.name, "visibility": visibility,
             "initialize_with_readme": true, "default_branch": new.branch});
         if !new.personal {
-            let path = format!("/groups/{}?with_projects=false", segment(&self.owner));
+            let path = format!("/groups/{}?with_projects=false", encode(&self.owner));
             let Some(group) = if_exists(self.get(&path).await)? else {
                 let message = format!(
                     "GitLab has no group {}, or the token may not read it; for the project of a user give --personal",
@@ -160,8 +161,8 @@ impl RepositoryAdministration for GitLabRepository {
             // The default branch has the files, and the new branch has nothing else.
             let path = self.project(&format!(
                 "/repository/branches?branch={}&ref={}",
-                segment(branch),
-                segment(from)
+                encode(branch),
+                encode(from)
             ));
             let answer = self.post(path, json!({})).await?;
             #[derive(Deserialize)]
@@ -200,27 +201,5 @@ impl RepositoryAdministration for GitLabRepository {
     /// Returns an empty string: GitLab's API has no SSH keys of the host.
     async fn known_hosts(&self, _: &str) -> Result<String> {
         Ok(String::new())
-    }
-}
-
-/// Encodes a string as one segment of a path, also its slashes.
-fn segment(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                char::from(byte).to_string()
-            }
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::segment;
-
-    #[test]
-    fn a_path_is_one_segment() {
-        assert_eq!(segment("acme/web_ui-1.0/é"), "acme%2Fweb_ui-1.0%2F%C3%A9");
     }
 }

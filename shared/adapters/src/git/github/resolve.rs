@@ -3,6 +3,7 @@
 use super::Session;
 use super::client::{ApiRequest, ApiResponse};
 use crate::git::{RefSpec, highest, is_sha};
+use crate::percent::encode_path;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{Commit, ErrorKind, PortError, Result};
 use driftless_core::repository::Repository;
@@ -56,7 +57,7 @@ impl Session<'_> {
         };
         let path = self.path(&format!(
             "git/{}",
-            encode(&full.replacen("refs/", "ref/", 1))
+            encode_path(&full.replacen("refs/", "ref/", 1))
         ));
         let cache_key = CacheKey::new(self.repository, &full);
         let answer = self
@@ -216,18 +217,4 @@ fn missing(mut error: PortError, full: &str) -> PortError {
         error.message = format!("{full}: {}", error.message);
     }
     error
-}
-
-/// Percent-encodes a path, keeping its slashes.
-fn encode(path: &str) -> String {
-    let mut encoded = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                encoded.push(char::from(byte))
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
