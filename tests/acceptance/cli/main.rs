@@ -7,3 +7,4 @@ mod fleet;
 mod flux_controllers;
 mod issued_tokens;
 mod kustomize_create;
+mod multi_tenancy;

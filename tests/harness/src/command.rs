@@ -43,6 +43,30 @@ pub fn program() -> PathBuf {
     programs().join("driftless")
 }
 
+/// Splits a line into words as a shell does: single quotes quote everything; `\n` is a line break.
+///
+/// # Panics
+///
+/// Panics if a quote is open at the end of the line.
+pub fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = None::<String>;
+    let mut quoted = false;
+    for one in line.replace("\\n", "\n").chars() {
+        match one {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            ' ' if !quoted => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(one),
+        }
+    }
+    assert!(!quoted, "an open quote in: {line}");
+    words.extend(word);
+    words
+}
+
 /// A finished command.
 pub struct Done {
     /// The exit code; -1 if a signal ended it.

@@ -1,6 +1,7 @@
 //! Cases of `kustomize create`: argument lists, the trees in which they run, and the answers of the
 //! real tool, which `driftless kustomize create` also has to give.
 
+use crate::command::words;
 use crate::tools;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -53,25 +54,6 @@ pub fn record(answers: &[(Case, String)]) {
         write!(text, "\n== {}\n{answer}\n", case.title).expect("write to a string");
     }
     std::fs::write(file(), text).expect("write the cases");
-}
-
-/// Splits a line into words as a shell does: single quotes quote everything.
-fn words(line: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = None::<String>;
-    let mut quoted = false;
-    for one in line.chars() {
-        match one {
-            '\'' => {
-                quoted = !quoted;
-                word.get_or_insert_default();
-            }
-            ' ' if !quoted => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(one),
-        }
-    }
-    words.extend(word);
-    words
 }
 
 /// Runs the tool in a copy of the case's tree. Returns the kustomization, or `! ` and the first

@@ -2,7 +2,7 @@
 
 mod ssh;
 
-use driftless_harness::command::{Done, driftless};
+use driftless_harness::command::{Done, driftless, words};
 use driftless_harness::tools;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -43,26 +43,6 @@ fn cases() -> Vec<(Vec<String>, Expected)> {
         }
     };
     lines.map(case).collect()
-}
-
-/// Splits a line into words as a shell does: single quotes quote everything; `\n` is a line break.
-fn words(line: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = None::<String>;
-    let mut quoted = false;
-    for one in line.replace("\\n", "\n").chars() {
-        match one {
-            '\'' => {
-                quoted = !quoted;
-                word.get_or_insert_default();
-            }
-            ' ' if !quoted => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(one),
-        }
-    }
-    assert!(!quoted, "an open quote in: {line}");
-    words.extend(word);
-    words
 }
 
 /// Creates the files that the argument lists name.

@@ -1,6 +1,7 @@
 //! The HTTP server of the host: routes requests to files, faults and the registry.
 
 use super::{Call, Fault, State, Validators, registry};
+use crate::runtime::runtime;
 use crate::tls::Identity;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -11,9 +12,8 @@ use futures::stream;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 /// The largest body of a request, in bytes.
@@ -30,16 +30,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// Returns the harness's own runtime: the test may have another one.
-fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(1).enable_all();
-        builder.build().expect("a runtime")
-    })
 }
 
 impl Server {

@@ -1,17 +1,17 @@
 //! One HTTP listener on the harness's own runtime.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::{Call, Fault, Shared};
+use crate::runtime::runtime;
 use crate::tls::Identity;
 
 /// A request with its whole body.
@@ -152,18 +152,6 @@ async fn respond(shared: Arc<Shared>, request: Request, service: Service) -> Res
         None => response,
         Some(fault) => fault.distort(response).await,
     }
-}
-
-fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("github-stub")
-            .enable_all()
-            .build()
-            .expect("the stub's runtime")
-    })
 }
 
 fn pairs(query: &str) -> Vec<(String, String)> {

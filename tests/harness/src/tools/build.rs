@@ -123,6 +123,36 @@ pub(super) fn python(requirements: &str, directory: &Path) {
         .arg(&list));
 }
 
+/// Downloads packages of the machine's Debian and unpacks them in the tool's directory. The lists
+/// of packages are read again, because a machine may have none.
+pub(super) fn debian(packages: &[&str], directory: &Path) {
+    need(Command::new("apt-get").arg("--version"), "apt-get", "apt");
+    let state = directory.join("apt");
+    for name in ["lists/partial", "cache/archives/partial"] {
+        std::fs::create_dir_all(state.join(name)).expect("make a directory");
+    }
+    let apt = || {
+        let mut apt = Command::new("apt-get");
+        apt.current_dir(directory).args(["-q", "-o"]);
+        apt.arg(format!(
+            "Dir::State::lists={}",
+            state.join("lists").display()
+        ));
+        apt.arg("-o");
+        apt.arg(format!("Dir::Cache={}", state.join("cache").display()));
+        apt
+    };
+    run(apt().arg("update"));
+    run(apt().arg("download").args(packages));
+    for entry in std::fs::read_dir(directory).expect("list the packages") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            run(Command::new("dpkg-deb").arg("-x").arg(path).arg(directory));
+        }
+    }
+    std::fs::remove_dir_all(state).expect("remove the lists of packages");
+}
+
 /// Returns the Go command at low priority: a server's build takes all cores for minutes.
 fn go() -> Command {
     need(

@@ -59,6 +59,12 @@ enum Recipe {
         requirements: &'static str,
         program: &'static str,
     },
+    /// Debian packages, unpacked into the tool's directory, with the path of the program in them.
+    /// Nothing is installed.
+    Debian {
+        packages: &'static [&'static str],
+        program: &'static str,
+    },
 }
 
 /// The real Kubernetes API server.
@@ -346,8 +352,20 @@ pub static PYTHON: Tool = Tool {
     },
 };
 
+/// OpenSSH's server in the version of the machine's Debian, with a library that gives it a list of
+/// users.
+pub static SSHD: Tool = Tool {
+    name: "sshd",
+    version: "debian",
+    takes: "a few seconds",
+    recipe: Recipe::Debian {
+        packages: &["openssh-server", "libwrap0", "libnss-wrapper"],
+        program: "usr/sbin/sshd",
+    },
+};
+
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 25] = [
+pub static ALL: [&Tool; 26] = [
     &KUBE_APISERVER,
     &CLUSTER_ROLES,
     &ETCD,
@@ -368,6 +386,7 @@ pub static ALL: [&Tool; 25] = [
     &FLUX_DEFINITIONS,
     &FLUX,
     &SSH,
+    &SSHD,
     &SIGN,
     &CLOUDS,
     &CARGO_DENY,
@@ -390,6 +409,7 @@ impl Tool {
         let directory = self.directory();
         let program = match self.recipe {
             Recipe::Python { program, .. } => directory.join("bin").join(program),
+            Recipe::Debian { program, .. } => directory.join(program),
             Recipe::GoInstall { package } => directory.join(installed(package)),
             _ => directory.join(self.name),
         };
@@ -405,6 +425,20 @@ impl Tool {
             std::fs::write(&done, self.version).expect("mark the tool as complete");
         }
         program
+    }
+
+    /// Returns the path of a shared library in the tool's Debian packages.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the packages have no such library.
+    pub fn library(&self, name: &str) -> PathBuf {
+        let _ = self.path();
+        let directory = self.directory().join("usr/lib");
+        let architectures = std::fs::read_dir(&directory).expect("list the libraries");
+        let mut paths = architectures.map(|entry| entry.expect("an entry").path().join(name));
+        let found = paths.find(|path| path.exists());
+        found.unwrap_or_else(|| panic!("{} has no {name}", directory.display()))
     }
 
     /// Returns the path of the interpreter of a Python tool's environment.
@@ -446,6 +480,7 @@ impl Tool {
                 build::definitions(modules, &directory.join(self.name));
             }
             Recipe::Python { requirements, .. } => build::python(requirements, directory),
+            Recipe::Debian { packages, .. } => build::debian(packages, directory),
         }
         eprintln!("built {} in {} s", self.name, start.elapsed().as_secs());
     }
@@ -485,6 +520,7 @@ impl Tool {
             }
             Recipe::Definitions { modules } => modules.iter().for_each(|one| hash.update(one)),
             Recipe::Python { requirements, .. } => hash.update(requirements),
+            Recipe::Debian { packages, .. } => packages.iter().for_each(|one| hash.update(one)),
         }
         let hash = hex::encode(hash.finalize());
         cache().join(format!("{}-{}-{}", self.name, self.version, &hash[..8]))
