@@ -43,7 +43,7 @@ pub fn program() -> PathBuf {
     programs().join("driftless")
 }
 
-/// Splits a line into words as a shell does: single quotes quote everything; `\n` is a line break.
+/// Splits a line into words as a shell does: single quotes quote everything.
 ///
 /// # Panics
 ///
@@ -52,7 +52,7 @@ pub fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;
     let mut quoted = false;
-    for one in line.replace("\\n", "\n").chars() {
+    for one in line.chars() {
         match one {
             '\'' => {
                 quoted = !quoted;

@@ -24,11 +24,13 @@ enum Expected {
     Laxer,
 }
 
+/// Returns the argument lists of the file, in which `\n` is a line break.
 fn cases() -> Vec<(Vec<String>, Expected)> {
     let lines = COMMANDS.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let case = |line: &str| {
-        let (line, message) = line.split_once(" => ").unwrap_or((line, ""));
+        let line = line.replace("\\n", "\n");
+        let (line, message) = line.split_once(" => ").unwrap_or((&line, ""));
         let message = message.to_owned();
         if let Some(line) = line.strip_prefix("! ") {
             (words(line), Expected::Refused(message))
