@@ -227,6 +227,21 @@ fn a_key_group_of_vault_and_one_of_age() {
     assert_eq!(password(&world).as_deref(), Some(PASSWORD));
 }
 
+/// The account is read only for a file that a service decrypts.
+#[test]
+fn keys_of_the_secret_need_no_service_account() {
+    let (world, _) = start(&json!({"one.agekey": corpus("one.agekey")}));
+    world.change("hub", |settings| {
+        settings.default_decryption_service_account = Some("absent".to_owned());
+    });
+    let secret = Change::write("app/secret.yaml", corpus("cases/both-recipients.enc.yaml"));
+    world.commit(FLEET, &[sync("app"), secret]);
+    world.sweep();
+    world.settle();
+    let (status, _, message) = ready(world.cluster("hub"), "Kustomization", "flux-system", "app");
+    assert_eq!(status, "True", "{message}");
+}
+
 #[test]
 fn a_service_that_does_not_decrypt_is_named() {
     let cases = [

@@ -101,7 +101,16 @@ pub struct Exchange<'a> {
     pub audiences: Vec<String>,
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
+    /// Creates a client for each cloud's own audience.
+    pub fn new(ports: &'a Ports, hub: &'a Hub) -> Self {
+        Self {
+            ports,
+            hub,
+            audiences: Vec::new(),
+        }
+    }
+
     /// Requests a token for `self.audiences`, or for `audience` if there are none.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! A build asks no service. It leaves a file encrypted whose data key only a service can decrypt,
 //! notes that key, and runs again when the keys of all such files are there.
 
-use super::keys::{self, Keys, Login, Service};
+use super::keys::{self, Keys, Services};
 use crate::kernel::Context;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ const MAX_SERVICE_KEYS: usize = 256;
 
 /// The decryption of files and Secrets with the keys of one Kustomization.
 pub struct Decryptor {
-    services: Vec<(&'static dyn Service, Login)>,
+    services: Services,
     state: Mutex<State>,
 }
 
@@ -75,14 +75,11 @@ impl Decryptor {
     /// Returns the public halves of the keys, and the services with credentials: new ones are a
     /// reason to build again.
     pub fn recipients(&self) -> Vec<String> {
-        let services = self.services.iter();
-        let services =
-            services.map(|(service, login)| format!("{}: {}", service.service(), login.describe()));
         self.state()
             .keyring
             .recipients()
             .into_iter()
-            .chain(services)
+            .chain(self.services.descriptions())
             .collect()
     }
 
@@ -94,7 +91,7 @@ impl Decryptor {
 
     /// Decrypts data keys with their services, for the next build.
     pub async fn decrypt_keys(&self, context: &Context<'_>, wanted: Vec<MasterKey>) {
-        let answers = keys::decrypt(context, &self.services, wanted).await;
+        let answers = self.services.decrypt(context, wanted).await;
         let mut state = self.state();
         for (key, answer) in answers {
             let reason = match answer {
@@ -123,10 +120,7 @@ impl Decryptor {
         let mut reasons = Vec::new();
         if let SopsError::NoKey { .. } = error {
             let groups = master_keys(content, format, name).unwrap_or_default();
-            let served = |key: &MasterKey| {
-                let mut services = self.services.iter();
-                services.any(|(one, _)| one.service() == key.service)
-            };
+            let served = |key: &MasterKey| self.services.has(&key.service);
             let (keys, others): (Vec<MasterKey>, Vec<MasterKey>) =
                 groups.into_iter().flatten().partition(served);
             reasons.extend(keys::hints(&others));

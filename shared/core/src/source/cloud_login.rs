@@ -110,9 +110,13 @@ async fn ecr(
     };
     check_tls(connection)?;
     let identity = match request.account(context).await? {
-        Some(account) => aws::identity(&exchange(context), &account, registry.region())
-            .await
-            .map_err(|failure| failure.context(TOKEN))?,
+        Some(account) => aws::identity(
+            &Exchange::new(context.ports, &context.hub),
+            &account,
+            registry.region(),
+        )
+        .await
+        .map_err(|failure| failure.context(TOKEN))?,
         None => {
             check_role(&context.hub.settings, request, connection)?;
             AwsIdentity::Installation
@@ -134,7 +138,7 @@ async fn acr(
     };
     check_tls(connection)?;
     let account = required_account(context, request, azure::CLIENT).await?;
-    let identity = azure::identity(&exchange(context), &account).await;
+    let identity = azure::identity(&Exchange::new(context.ports, &context.hub), &account).await;
     let identity = identity.map_err(|failure| failure.context(TOKEN))?;
     let now = context.ports.clock.now();
     let answer = context
@@ -156,7 +160,7 @@ async fn google(
     }
     check_tls(connection)?;
     let account = required_account(context, request, google::PROVIDER).await?;
-    let identity = google::identity(&exchange(context), &account).await;
+    let identity = google::identity(&Exchange::new(context.ports, &context.hub), &account).await;
     let identity = identity.map_err(|failure| failure.context(TOKEN))?;
     let now = context.ports.clock.now();
     let answer = context.ports.clouds.google.token(&identity, now);
@@ -188,14 +192,6 @@ async fn required_account(
 fn login_failure(error: &PortError) -> Failure {
     let prefix = "failed to create artifact registry credentials";
     Failure::port(reason::FAILED, error).context(prefix)
-}
-
-fn exchange<'a>(context: &'a Context<'_>) -> Exchange<'a> {
-    Exchange {
-        ports: context.ports,
-        hub: &context.hub,
-        audiences: Vec::new(),
-    }
 }
 
 fn invalid(cloud: &str, host: &str, form: &str) -> Failure {

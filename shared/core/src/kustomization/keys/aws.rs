@@ -1,15 +1,16 @@
 //! AWS Key Management Service.
 
-use super::{Login, Service, exchange, failed, invalid};
-use crate::cloud::aws;
+use super::{Identity, Service, entry_problem, failed, fields, invalid};
+use crate::cloud::{Exchange, aws};
 use crate::failure::Failure;
 use crate::hub::Settings;
 use crate::kernel::Context;
 use crate::ports::{AwsIdentity, AwsKey, Secret};
 use async_trait::async_trait;
-use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_sops::{KeyService, MasterKey};
-use serde_json::Value;
+
+/// The entry of the Secret.
+const ENTRY: &str = "sops.aws-kms";
 
 /// Keys of AWS KMS. The entry `sops.aws-kms` of the Secret is YAML with an access key, as
 /// kustomize-controller 1.9 reads it.
@@ -22,7 +23,7 @@ impl Service for Kms {
     }
 
     fn entry(&self) -> &'static str {
-        "sops.aws-kms"
+        ENTRY
     }
 
     fn trusts_accounts(&self) -> bool {
@@ -36,16 +37,22 @@ impl Service for Kms {
     async fn decrypt(
         &self,
         context: &Context<'_>,
+        namespace: &str,
         key: &MasterKey,
-        login: &Login,
+        identity: Identity<'_>,
     ) -> Result<Secret, Failure> {
         let aws_key = aws_key(key).map_err(invalid)?;
-        let identity = match (&login.secret, &login.account) {
-            (Some(entry), _) => access_key(entry).map_err(invalid)?,
-            (None, Some(account)) => {
-                aws::identity(&exchange(context), account, &aws_key.region).await?
+        let identity = match identity {
+            Identity::Secret(entry) => access_key(entry).map_err(invalid)?,
+            Identity::Account(account) => {
+                aws::identity(
+                    &Exchange::new(context.ports, &context.hub),
+                    account,
+                    &aws_key.region,
+                )
+                .await?
             }
-            (None, None) => installation(&context.hub.settings, &login.namespace, &aws_key)?,
+            Identity::Installation => installation(&context.hub.settings, namespace, &aws_key)?,
         };
         let now = context.ports.clock.now();
         let services = &context.ports.clouds.key_services;
@@ -105,24 +112,18 @@ fn aws_key(key: &MasterKey) -> Result<AwsKey, String> {
 
 /// Reads an access key.
 fn access_key(entry: &Secret) -> Result<AwsIdentity, String> {
-    let invalid = |problem: &str| format!("the entry 'sops.aws-kms' of the Secret {problem}");
-    let limits = Limits::default();
-    // The error of the parser may quote the entry.
-    let values = documents(entry.expose(), "sops.aws-kms", Dialect::V2, &limits);
-    let values = values.map_err(|_| invalid("is not valid YAML"))?;
-    let text = |name: &str| {
-        let value = values
-            .first()
-            .and_then(|one: &Value| one.get(name)?.as_str());
-        value.filter(|text| !text.is_empty()).map(str::to_owned)
-    };
-    match (text("aws_access_key_id"), text("aws_secret_access_key")) {
+    let text = fields(entry, ENTRY)?;
+    match (
+        text(&["aws_access_key_id"]),
+        text(&["aws_secret_access_key"]),
+    ) {
         (Some(id), Some(secret)) => Ok(AwsIdentity::AccessKey {
             id,
             secret: Secret::new(secret),
-            session: text("aws_session_token").map(Secret::new),
+            session: text(&["aws_session_token"]).map(Secret::new),
         }),
-        _ => Err(invalid(
+        _ => Err(entry_problem(
+            ENTRY,
             "needs the fields aws_access_key_id and aws_secret_access_key",
         )),
     }

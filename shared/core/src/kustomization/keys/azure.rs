@@ -1,15 +1,15 @@
 //! Azure Key Vault.
 
-use super::{Login, Service, exchange, failed, invalid};
-use crate::cloud::azure;
+use super::{Identity, Service, entry_problem, failed, fields, invalid};
+use crate::cloud::{Exchange, azure};
 use crate::failure::Failure;
-use crate::hub::Settings;
 use crate::kernel::Context;
 use crate::ports::{AzureKey, EntraIdentity, EntraProof, Secret};
 use async_trait::async_trait;
-use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_sops::{KeyService, MasterKey};
-use serde_json::Value;
+
+/// The entry of the Secret.
+const ENTRY: &str = "sops.azure-kv";
 
 /// Keys of Azure Key Vault. The entry `sops.azure-kv` of the Secret is YAML or JSON with an
 /// application and its client secret, as kustomize-controller 1.9 reads it.
@@ -22,22 +22,19 @@ impl Service for KeyVault {
     }
 
     fn entry(&self) -> &'static str {
-        "sops.azure-kv"
+        ENTRY
     }
 
     fn trusts_accounts(&self) -> bool {
         true
     }
 
-    fn is_allowed(&self, _: &Settings, _: &str) -> bool {
-        false
-    }
-
     async fn decrypt(
         &self,
         context: &Context<'_>,
+        _namespace: &str,
         key: &MasterKey,
-        login: &Login,
+        identity: Identity<'_>,
     ) -> Result<Secret, Failure> {
         let version = key.options.get("version").map_or("", String::as_str);
         let azure_key = match key.fields.as_slice() {
@@ -50,10 +47,14 @@ impl Service for KeyVault {
                 "'{name}' is not a key of Azure: expected https://NAME.vault.azure.net, or a vault of another cloud of Azure, and the name of a key"
             ))
         })?;
-        let identity = match (&login.secret, &login.account) {
-            (Some(entry), _) => application(entry).map_err(invalid)?,
-            (None, Some(account)) => azure::identity(&exchange(context), account).await?,
-            (None, None) => return Err(invalid("the installation has no identity in Azure")),
+        let identity = match identity {
+            Identity::Secret(entry) => application(entry).map_err(invalid)?,
+            Identity::Account(account) => {
+                azure::identity(&Exchange::new(context.ports, &context.hub), account).await?
+            }
+            Identity::Installation => {
+                return Err(invalid("the installation has no identity in Azure"));
+            }
         };
         let now = context.ports.clock.now();
         let services = &context.ports.clouds.key_services;
@@ -65,28 +66,18 @@ impl Service for KeyVault {
 /// Reads an application and its client secret; the names of the fields are those of Flux, or those
 /// that `az ad sp create-for-rbac` prints.
 fn application(entry: &Secret) -> Result<EntraIdentity, String> {
-    let invalid = |problem: &str| format!("the entry 'sops.azure-kv' of the Secret {problem}");
-    let limits = Limits::default();
-    // The error of the parser may quote the entry.
-    let values = documents(entry.expose(), "sops.azure-kv", Dialect::V2, &limits);
-    let values = values.map_err(|_| invalid("is not valid YAML"))?;
-    let text = |names: [&str; 2]| {
-        let value = values.first();
-        let texts = names
-            .iter()
-            .filter_map(|name| value.and_then(|one: &Value| one.get(name)?.as_str()));
-        texts.map(str::to_owned).find(|text| !text.is_empty())
-    };
+    let invalid = |problem: &str| entry_problem(ENTRY, problem);
+    let text = fields(entry, ENTRY)?;
     for field in ["clientCertificate", "authorityHost"] {
-        if text([field, field]).is_some() {
+        if text(&[field]).is_some() {
             return Err(invalid(&format!(
                 "has the field {field}, which is not supported: use a client secret, or spec.decryption.serviceAccountName"
             )));
         }
     }
-    let tenant = text(["tenantId", "tenant"]);
-    let client = text(["clientId", "appId"]);
-    let secret = text(["clientSecret", "password"]);
+    let tenant = text(&["tenantId", "tenant"]);
+    let client = text(&["clientId", "appId"]);
+    let secret = text(&["clientSecret", "password"]);
     match (tenant, client, secret) {
         (Some(tenant), Some(client), Some(secret)) if azure::is_tenant(&tenant) => {
             Ok(EntraIdentity {

@@ -1,9 +1,8 @@
 //! Google Cloud KMS.
 
-use super::{Login, Service, exchange, failed, invalid};
-use crate::cloud::google;
+use super::{Identity, Service, failed, invalid};
+use crate::cloud::{Exchange, google};
 use crate::failure::Failure;
-use crate::hub::Settings;
 use crate::kernel::Context;
 use crate::ports::{GoogleKey, GoogleLogin, Secret};
 use async_trait::async_trait;
@@ -31,15 +30,12 @@ impl Service for CloudKms {
         true
     }
 
-    fn is_allowed(&self, _: &Settings, _: &str) -> bool {
-        false
-    }
-
     async fn decrypt(
         &self,
         context: &Context<'_>,
+        _namespace: &str,
         key: &MasterKey,
-        login: &Login,
+        identity: Identity<'_>,
     ) -> Result<Secret, Failure> {
         let google_key = GoogleKey::parse(&key.name).ok_or_else(|| {
             let name = key.name.escape_debug();
@@ -47,12 +43,12 @@ impl Service for CloudKms {
                 "'{name}' is not a key of Google Cloud: expected projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
             ))
         })?;
-        let identity = match (&login.secret, &login.account) {
-            (Some(entry), _) => service_account_key(entry).map_err(invalid)?,
-            (None, Some(account)) => {
-                GoogleLogin::Principal(google::identity(&exchange(context), account).await?)
-            }
-            (None, None) => {
+        let identity = match identity {
+            Identity::Secret(entry) => service_account_key(entry).map_err(invalid)?,
+            Identity::Account(account) => GoogleLogin::Principal(
+                google::identity(&Exchange::new(context.ports, &context.hub), account).await?,
+            ),
+            Identity::Installation => {
                 return Err(invalid("the installation has no identity in Google Cloud"));
             }
         };

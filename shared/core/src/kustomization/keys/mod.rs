@@ -10,7 +10,7 @@ mod google;
 mod pgp;
 mod vault;
 
-use crate::cloud::{self, Account, Exchange};
+use crate::cloud::{self, Account};
 use crate::credentials;
 use crate::failure::Failure;
 use crate::flux::{Decryption, Kustomization, reason};
@@ -18,10 +18,11 @@ use crate::hub::Settings;
 use crate::kernel::Context;
 use crate::ports::{PortError, Secret};
 use async_trait::async_trait;
+use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_sops::{KeyService, Keyring, MasterKey, SopsError};
 use futures::StreamExt as _;
+use serde_json::Value;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// The supported kinds of keys.
 const KINDS: [&dyn KeyKind; 2] = [&age::Age, &pgp::Pgp];
@@ -65,8 +66,10 @@ pub trait Service: Sync {
     fn trusts_accounts(&self) -> bool;
     /// Returns whether the operator named a key of it that the namespace may use with the
     /// installation's own identity.
-    fn is_allowed(&self, settings: &Settings, namespace: &str) -> bool;
-    /// Decrypts a data key.
+    fn is_allowed(&self, _settings: &Settings, _namespace: &str) -> bool {
+        false
+    }
+    /// Decrypts a data key of a Kustomization in `namespace`.
     ///
     /// # Errors
     /// The entry of the file or the credentials are not valid; the service did not answer, or
@@ -74,31 +77,134 @@ pub trait Service: Sync {
     async fn decrypt(
         &self,
         context: &Context<'_>,
+        namespace: &str,
         key: &MasterKey,
-        login: &Login,
+        identity: Identity<'_>,
     ) -> Result<Secret, Failure>;
 }
 
-/// The identity that a service is asked with. The first that is there counts, as in Flux: an entry
-/// of the Secret, the token of a service account, the installation itself.
-#[derive(Clone)]
-pub struct Login {
-    /// The namespace of the Kustomization.
-    pub namespace: String,
-    /// The entry of the Secret.
-    pub secret: Option<Secret>,
-    /// The service account of `spec.decryption.serviceAccountName`, or the operator's default one.
-    pub account: Option<Arc<Account>>,
+/// The identity that a service is asked with.
+#[derive(Clone, Copy)]
+pub enum Identity<'a> {
+    /// An entry of the Secret.
+    Secret(&'a Secret),
+    /// A service account, by its token.
+    Account(&'a Account),
+    /// The installation itself.
+    Installation,
 }
 
-impl Login {
-    /// Returns a string that differs if the identity does, without a secret byte.
-    pub fn describe(&self) -> String {
-        match (&self.secret, &self.account) {
-            (Some(_), _) => "Secret".to_owned(),
-            (None, Some(account)) => account.qualified_name(),
-            (None, None) => "installation".to_owned(),
-        }
+/// Where the identity for a service comes from. The first that is there counts, as in Flux.
+#[derive(Clone)]
+pub enum Login {
+    /// An entry of the Secret.
+    Secret(Secret),
+    /// The service account of the Kustomization.
+    Account,
+    /// The installation itself.
+    Installation,
+}
+
+/// The service account of `spec.decryption.serviceAccountName`, or the operator's default one. It
+/// is read only when a service is asked: a Kustomization with other keys does not need it.
+#[derive(Clone, Default)]
+pub struct AccountName {
+    namespace: String,
+    own: String,
+    default: String,
+}
+
+impl AccountName {
+    fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.default.is_empty()
+    }
+
+    async fn find(&self, context: &Context<'_>) -> Result<Option<Account>, String> {
+        let default = Some(self.default.as_str());
+        let found = cloud::find(&context.hub, &self.namespace, &self.own, default).await;
+        found.map_err(|error| Failure::from(error).message)
+    }
+}
+
+/// The services that can be asked, and the identities for them.
+#[derive(Default)]
+pub struct Services {
+    all: Vec<(&'static dyn Service, Login)>,
+    account: AccountName,
+}
+
+impl Services {
+    /// Returns whether a service can be asked.
+    pub fn has(&self, service: &KeyService) -> bool {
+        self.login(service).is_some()
+    }
+
+    fn login(&self, service: &KeyService) -> Option<&(&'static dyn Service, Login)> {
+        self.all.iter().find(|(one, _)| one.service() == *service)
+    }
+
+    /// Returns the services with their identities, without a secret byte.
+    pub fn descriptions(&self) -> impl Iterator<Item = String> {
+        let AccountName {
+            namespace,
+            own,
+            default,
+        } = &self.account;
+        let account = match own.is_empty() {
+            true => default,
+            false => own,
+        };
+        self.all.iter().map(move |(service, login)| {
+            let identity = match login {
+                Login::Secret(_) => "Secret".to_owned(),
+                Login::Account => format!("{namespace}/{account}"),
+                Login::Installation => "installation".to_owned(),
+            };
+            format!("{}: {identity}", service.service())
+        })
+    }
+
+    /// Decrypts data keys with their services, a few at a time.
+    pub async fn decrypt(&self, context: &Context<'_>, keys: Vec<MasterKey>) -> Vec<Answer> {
+        let logins = keys.iter().filter_map(|key| self.login(&key.service));
+        let account = match logins
+            .map(|(_, login)| login)
+            .any(|one| matches!(one, Login::Account))
+        {
+            true => self.account.find(context).await,
+            false => Ok(None),
+        };
+        let account = &account;
+        let answers = keys.into_iter().map(|key| async move {
+            let answer = self.answer(context, account, &key).await;
+            let answer = answer.map_err(|problem| format!("{}: {problem}", key.service));
+            (key, answer)
+        });
+        futures::stream::iter(answers)
+            .buffered(CONCURRENCY)
+            .collect()
+            .await
+    }
+
+    async fn answer(
+        &self,
+        context: &Context<'_>,
+        account: &Result<Option<Account>, String>,
+        key: &MasterKey,
+    ) -> Result<Secret, String> {
+        let missing = "credentials are missing";
+        let (service, login) = self.login(&key.service).ok_or(missing)?;
+        let identity = match login {
+            Login::Secret(entry) => Identity::Secret(entry),
+            Login::Account => match account {
+                Ok(account) => Identity::Account(account.as_ref().ok_or(missing)?),
+                Err(problem) => return Err(problem.clone()),
+            },
+            Login::Installation => Identity::Installation,
+        };
+        let namespace = &self.account.namespace;
+        let answer = service.decrypt(context, namespace, key, identity).await;
+        answer.map_err(|failure| failure.message)
     }
 }
 
@@ -108,7 +214,7 @@ pub struct Keys {
     /// The keys themselves.
     pub keyring: Keyring,
     /// The services that can be asked.
-    pub services: Vec<(&'static dyn Service, Login)>,
+    pub services: Services,
 }
 
 /// The result of a service for one data key: the key, or the reason why it is not decrypted.
@@ -136,31 +242,6 @@ pub fn hints(entries: &[MasterKey]) -> BTreeSet<String> {
         }
     };
     entries.map(hint).collect()
-}
-
-/// Decrypts data keys with their services, a few at a time.
-pub async fn decrypt(
-    context: &Context<'_>,
-    services: &[(&'static dyn Service, Login)],
-    keys: Vec<MasterKey>,
-) -> Vec<Answer> {
-    let answers = keys.into_iter().map(|key| async move {
-        let service = services
-            .iter()
-            .find(|(one, _)| one.service() == key.service);
-        let answer = match service {
-            Some((service, login)) => {
-                let answer = service.decrypt(context, &key, login).await;
-                answer.map_err(|error| format!("{}: {}", key.service, error.message))
-            }
-            None => Err(format!("{}: credentials are missing", key.service)),
-        };
-        (key, answer)
-    });
-    futures::stream::iter(answers)
-        .buffered(CONCURRENCY)
-        .collect()
-        .await
 }
 
 /// Reads the keys of a Kustomization.
@@ -198,7 +279,7 @@ pub async fn keyring(
                 .map_err(|error| failed(&place, &error))?;
         }
     }
-    keys.services = services(context, decryption, namespace, entries).await?;
+    keys.services = services(&context.hub.settings, decryption, namespace, entries);
     let name = format!("tenants/{}/{namespace}", context.hub.settings.name);
     if let Some(entry) = context.ports.secrets.secret(&name).await? {
         let text = entry.expose_str().unwrap_or_default();
@@ -213,50 +294,61 @@ pub async fn keyring(
 }
 
 /// Returns the services that can be asked, each with the identity for it.
-async fn services(
-    context: &Context<'_>,
+fn services(
+    settings: &Settings,
     decryption: &Decryption,
     namespace: &str,
     mut entries: Vec<(&'static dyn Service, Secret)>,
-) -> Result<Vec<(&'static dyn Service, Login)>, Failure> {
-    let settings = &context.hub.settings;
-    let default = settings.default_decryption_service_account.as_deref();
-    let own = decryption.service_account_name.as_deref();
-    let account = cloud::find(&context.hub, namespace, own.unwrap_or_default(), default).await;
-    let account = account.map_err(|error| Failure {
-        reason: reason::BUILD_FAILED,
-        ..Failure::from(error)
-    });
-    let account = account?.map(Arc::new);
-    let mut services = Vec::new();
-    for service in SERVICES {
-        let entry = entries
-            .iter()
-            .position(|(one, _)| one.service() == service.service());
-        let login = Login {
-            namespace: namespace.to_owned(),
-            secret: entry.map(|at| entries.swap_remove(at).1),
-            account: account.clone().filter(|_| service.trusts_accounts()),
-        };
-        let has_identity = login.secret.is_some() || login.account.is_some();
-        if has_identity || service.is_allowed(settings, namespace) {
-            services.push((service, login));
+) -> Services {
+    let name = |name: &Option<String>| name.clone().unwrap_or_default();
+    let account = AccountName {
+        namespace: namespace.to_owned(),
+        own: name(&decryption.service_account_name),
+        default: name(&settings.default_decryption_service_account),
+    };
+    let mut login = |service: &'static dyn Service| {
+        let is_own = |(one, _): &(&dyn Service, Secret)| one.service() == service.service();
+        if let Some(at) = entries.iter().position(is_own) {
+            Some(Login::Secret(entries.swap_remove(at).1))
+        } else if service.trusts_accounts() && !account.is_empty() {
+            Some(Login::Account)
+        } else {
+            let is_allowed = service.is_allowed(settings, namespace);
+            is_allowed.then_some(Login::Installation)
         }
+    };
+    let all = SERVICES.into_iter();
+    let all = all.filter_map(|service| Some((service, login(service)?)));
+    Services {
+        all: all.collect(),
+        account,
     }
-    Ok(services)
+}
+
+/// Reads the YAML of an entry of the Secret, such as `sops.aws-kms`. Returns the first non-empty
+/// string of the given fields.
+///
+/// # Errors
+/// The entry is not YAML. The message does not quote it.
+fn fields<'a>(entry: &Secret, name: &str) -> Result<impl Fn(&[&'a str]) -> Option<String>, String> {
+    let values = documents(entry.expose(), name, Dialect::V2, &Limits::default());
+    // The error of the parser may quote the entry.
+    let values = values.map_err(|_| entry_problem(name, "is not valid YAML"))?;
+    let value = values.into_iter().next().unwrap_or(Value::Null);
+    Ok(move |names: &[&str]| {
+        let mut texts = names.iter().filter_map(|name| value.get(name)?.as_str());
+        texts.find(|text| !text.is_empty()).map(str::to_owned)
+    })
+}
+
+/// Returns the message for an entry of the Secret.
+fn entry_problem(name: &str, problem: &str) -> String {
+    format!("the entry '{name}' of the Secret {problem}")
 }
 
 /// Returns the failure for an entry of a file, or of a Secret, that is not valid.
 fn invalid(message: impl std::fmt::Display) -> Failure {
     Failure::retry(reason::BUILD_FAILED, message)
-}
-
-fn exchange<'a>(context: &'a Context<'_>) -> Exchange<'a> {
-    Exchange {
-        ports: context.ports,
-        hub: &context.hub,
-        audiences: Vec::new(),
-    }
 }
 
 fn failed(error: &PortError) -> Failure {

@@ -1,8 +1,7 @@
 //! HashiCorp Vault's transit engine.
 
-use super::{Login, Service, failed, invalid};
+use super::{Identity, Service, failed, invalid};
 use crate::failure::Failure;
-use crate::hub::Settings;
 use crate::kernel::Context;
 use crate::ports::{Secret, VaultKey};
 use async_trait::async_trait;
@@ -25,15 +24,12 @@ impl Service for Transit {
         false
     }
 
-    fn is_allowed(&self, _: &Settings, _: &str) -> bool {
-        false
-    }
-
     async fn decrypt(
         &self,
         context: &Context<'_>,
+        _namespace: &str,
         key: &MasterKey,
-        login: &Login,
+        identity: Identity<'_>,
     ) -> Result<Secret, Failure> {
         let [address, engine, name] = key.fields.as_slice() else {
             let message = "an entry of hc_vault needs vault_address, engine_path and key_name";
@@ -44,10 +40,12 @@ impl Service for Transit {
             engine: engine.clone(),
             name: name.clone(),
         };
-        let token = login.secret.clone().unwrap_or_default();
+        let Identity::Secret(token) = identity else {
+            return Err(invalid("a token is missing"));
+        };
         let allow_local = context.hub.settings.allow_local_clusters;
         let services = &context.ports.clouds.key_services;
-        let answer = services.vault(&vault_key, &key.encrypted, &token, allow_local);
+        let answer = services.vault(&vault_key, &key.encrypted, token, allow_local);
         answer.await.map_err(|error| failed(&error))
     }
 }
