@@ -132,15 +132,14 @@ impl Attempt<'_> {
         };
         applied.iter().for_each(|object| self.note_changed(object));
         if let Some(before) = before {
-            let kept: BTreeSet<ObjectId> = wanted.iter().map(|item| item.object.id()).collect();
-            let mut stale = objects::possible_items(&self.target, &self.storage).await?;
-            stale.retain(|item| !kept.contains(&item.object.id()));
-            let ids: BTreeSet<ObjectId> = stale.iter().map(|item| item.object.id()).collect();
-            let is_stale = |item: &Item| {
-                let id = item.object.id();
-                !kept.contains(&id) && !ids.contains(&id)
-            };
-            stale.extend(old.into_iter().filter(is_stale));
+            // The manifests of these two are parsed already.
+            let parsed = [record.version, before.version];
+            let others = self.storage.since_deployed();
+            let others = others.filter(|one| !parsed.contains(&one.version));
+            let mut stale = objects::items_of(&self.target, others).await?;
+            stale.extend(old);
+            let mut seen: BTreeSet<ObjectId> = wanted.iter().map(|one| one.object.id()).collect();
+            stale.retain(|item| seen.insert(item.object.id()));
             self.delete_items(&before, &stale, "Background", Duration::MAX)
                 .await?;
         }

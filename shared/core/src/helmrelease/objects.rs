@@ -84,14 +84,22 @@ pub async fn known_items(
 /// # Errors
 /// A manifest cannot be parsed.
 pub async fn possible_items(target: &Target, storage: &Storage) -> Result<Vec<Item>, PhaseError> {
+    items_of(target, storage.since_deployed()).await
+}
+
+/// Returns the objects of these records whose kinds are served, each once.
+///
+/// # Errors
+/// A manifest cannot be parsed.
+pub async fn items_of<'a>(
+    target: &Target,
+    records: impl Iterator<Item = &'a Release>,
+) -> Result<Vec<Item>, PhaseError> {
     let (mut items, mut ids) = (Vec::new(), BTreeSet::new());
-    for record in storage.since_deployed() {
-        let (found, _) = known_items(target, record).await?;
-        items.extend(
-            found
-                .into_iter()
-                .filter(|item| ids.insert(item.object.id())),
-        );
+    for record in records {
+        let (mut found, _) = known_items(target, record).await?;
+        found.retain(|item| ids.insert(item.object.id()));
+        items.extend(found);
     }
     Ok(items)
 }

@@ -4,28 +4,22 @@
 //! keys), which Forgejo also has.
 
 use super::{
-    NewRepository, RepositoryAdministration, Visibility, is_same_key, known_key, too_long,
+    Client, NewRepository, RepositoryAdministration, Visibility, is_same_key, known_key, too_long,
 };
-use crate::git::github::{Api, ApiRequest, ApiResponse, NewFile, Outcome, bearer, if_exists};
+use crate::git::github::{NewFile, Outcome, if_exists};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use driftless_core::ports::{Result, Secret};
-use http::{HeaderValue, Method};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The number of deploy keys of a page, and the limit of the number of pages.
 const PER_PAGE: usize = 50;
 const PAGES: usize = 40;
 
 /// A client for the administration of one repository.
-pub struct GiteaRepository {
-    api: Api,
-    login: HeaderValue,
-    owner: String,
-    name: String,
-}
+pub struct GiteaRepository(Client);
 
 #[derive(Deserialize)]
 struct Repository {
@@ -65,36 +59,17 @@ impl GiteaRepository {
     /// # Errors
     /// Fails if the URL is not valid, or if the token is not valid in a header.
     pub fn new(api: &str, token: &Secret, owner: &str, name: &str) -> Result<Self> {
-        Ok(Self {
-            api: Api::of("Gitea", api.trim_end_matches('/'))?,
-            login: bearer(token)?,
-            owner: owner.to_owned(),
-            name: name.to_owned(),
-        })
+        Client::new("Gitea", api, token, owner, name).map(Self)
     }
 
     fn path(&self, rest: &str) -> String {
-        format!("/repos/{}/{}{rest}", self.owner, self.name)
-    }
-
-    async fn get(&self, path: &str) -> Result<ApiResponse> {
-        let request = ApiRequest::get(path, Some(self.login.clone()));
-        self.api.ask(request).await
-    }
-
-    async fn post(&self, path: String, body: Value) -> Result<ApiResponse> {
-        let request = ApiRequest {
-            method: Method::POST,
-            body: Some(body),
-            ..ApiRequest::get(&path, Some(self.login.clone()))
-        };
-        self.api.ask(request).await
+        format!("/repos/{}/{}{rest}", self.0.owner, self.0.name)
     }
 
     /// Reads a file of a branch; returns `None` if it does not exist.
     async fn file(&self, branch: &str, path: &str) -> Result<Option<Content>> {
         let path = self.path(&format!("/contents/{path}?ref={branch}"));
-        let answer = if_exists(self.get(&path).await)?;
+        let answer = if_exists(self.0.get(&path).await)?;
         answer.map(|answer| answer.json("a file")).transpose()
     }
 }
@@ -112,16 +87,16 @@ impl Content {
 #[async_trait]
 impl RepositoryAdministration for GiteaRepository {
     async fn create(&self, new: &NewRepository<'_>) -> Result<Outcome> {
-        if if_exists(self.get(&self.path("")).await)?.is_some() {
+        if if_exists(self.0.get(&self.path("")).await)?.is_some() {
             return Ok(Outcome::Unchanged);
         }
         let path = match new.personal {
             true => "/user/repos".to_owned(),
-            false => format!("/orgs/{}/repos", self.owner),
+            false => format!("/orgs/{}/repos", self.0.owner),
         };
-        let body = json!({"name": self.name, "private": new.visibility != Visibility::Public,
+        let body = json!({"name": self.0.name, "private": new.visibility != Visibility::Public,
             "auto_init": true, "default_branch": new.branch});
-        self.post(path, body).await?;
+        self.0.post(path, body).await?;
         Ok(Outcome::Created)
     }
 
@@ -131,10 +106,10 @@ impl RepositoryAdministration for GiteaRepository {
         files: &[NewFile],
         message: &str,
     ) -> Result<Option<String>> {
-        let repository: Repository = self.get(&self.path("")).await?.json("a repository")?;
+        let repository: Repository = self.0.get(&self.path("")).await?.json("a repository")?;
         let found = match repository.empty {
             true => None,
-            false => if_exists(self.get(&self.path(&format!("/branches/{branch}"))).await)?,
+            false => if_exists(self.0.get(&self.path(&format!("/branches/{branch}"))).await)?,
         };
         let is_new = found.is_none() && !repository.empty;
         let from = match is_new {
@@ -178,21 +153,21 @@ impl RepositoryAdministration for GiteaRepository {
             }
             // The default branch has the files, and the new branch has nothing else.
             let body = json!({"new_branch_name": branch, "old_branch_name": from});
-            let answer = self.post(self.path("/branches"), body).await?;
+            let answer = self.0.post(self.path("/branches"), body).await?;
             return Ok(Some(answer.json::<Branch>("a branch")?.commit.id));
         }
         let mut body = json!({"branch": from, "message": message, "files": changes});
         if is_new {
             body["new_branch"] = branch.into();
         }
-        let answer = self.post(self.path("/contents"), body).await?;
+        let answer = self.0.post(self.path("/contents"), body).await?;
         Ok(Some(answer.json::<Changed>("a commit")?.commit.sha))
     }
 
     async fn deploy_key(&self, title: &str, key: &str, read_only: bool) -> Result<Outcome> {
         for page in 1..=PAGES {
             let path = self.path(&format!("/keys?limit={PER_PAGE}&page={page}"));
-            let keys: Vec<DeployKey> = self.get(&path).await?.json("deploy keys")?;
+            let keys: Vec<DeployKey> = self.0.get(&path).await?.json("deploy keys")?;
             if let Some(known) = keys.iter().find(|known| is_same_key(&known.key, key)) {
                 return known_key(known.read_only, read_only);
             }
@@ -201,7 +176,7 @@ impl RepositoryAdministration for GiteaRepository {
                 continue;
             }
             let body = json!({"title": title, "key": key.trim(), "read_only": read_only});
-            self.post(self.path("/keys"), body).await?;
+            self.0.post(self.path("/keys"), body).await?;
             return Ok(Outcome::Created);
         }
         Err(too_long("deploy keys"))

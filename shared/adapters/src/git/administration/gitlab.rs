@@ -4,26 +4,20 @@
 //! "Commits", "Deploy keys").
 
 use super::{
-    NewRepository, RepositoryAdministration, Visibility, is_same_key, known_key, too_long,
+    Client, NewRepository, RepositoryAdministration, Visibility, is_same_key, known_key, too_long,
 };
-use crate::git::github::{Api, ApiRequest, ApiResponse, NewFile, Outcome, bearer, if_exists};
+use crate::git::github::{NewFile, Outcome, if_exists};
 use crate::percent::encode;
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Result, Secret};
-use http::{HeaderValue, Method};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The limit of the number of pages of deploy keys.
 const PAGES: usize = 20;
 
 /// A client for the administration of one project.
-pub struct GitLabRepository {
-    api: Api,
-    login: HeaderValue,
-    owner: String,
-    name: String,
-}
+pub struct GitLabRepository(Client);
 
 #[derive(Deserialize)]
 struct Id {
@@ -55,52 +49,33 @@ impl GitLabRepository {
     /// # Errors
     /// Fails if the URL is not valid, or if the token is not valid in a header.
     pub fn new(api: &str, token: &Secret, owner: &str, name: &str) -> Result<Self> {
-        Ok(Self {
-            api: Api::of("GitLab", api.trim_end_matches('/'))?,
-            login: bearer(token)?,
-            owner: owner.to_owned(),
-            name: name.to_owned(),
-        })
+        Client::new("GitLab", api, token, owner, name).map(Self)
     }
 
     /// Returns the path of the project in the API.
     fn project(&self, rest: &str) -> String {
-        let name = encode(&format!("{}/{}", self.owner, self.name));
+        let name = encode(&format!("{}/{}", self.0.owner, self.0.name));
         format!("/projects/{name}{rest}")
-    }
-
-    async fn get(&self, path: &str) -> Result<ApiResponse> {
-        let request = ApiRequest::get(path, Some(self.login.clone()));
-        self.api.ask(request).await
-    }
-
-    async fn post(&self, path: String, body: Value) -> Result<ApiResponse> {
-        let request = ApiRequest {
-            method: Method::POST,
-            body: Some(body),
-            ..ApiRequest::get(&path, Some(self.login.clone()))
-        };
-        self.api.ask(request).await
     }
 
     /// Reads a file of a branch; returns `None` if it does not exist.
     async fn file(&self, branch: &str, path: &str) -> Result<Option<Vec<u8>>> {
         let (path, branch) = (encode(path), encode(branch));
         let path = self.project(&format!("/repository/files/{path}/raw?ref={branch}"));
-        let answer = if_exists(self.get(&path).await)?;
+        let answer = if_exists(self.0.get(&path).await)?;
         Ok(answer.map(|answer| answer.body.to_vec()))
     }
 
     async fn has_branch(&self, branch: &str) -> Result<bool> {
         let path = self.project(&format!("/repository/branches/{}", encode(branch)));
-        Ok(if_exists(self.get(&path).await)?.is_some())
+        Ok(if_exists(self.0.get(&path).await)?.is_some())
     }
 }
 
 #[async_trait]
 impl RepositoryAdministration for GitLabRepository {
     async fn create(&self, new: &NewRepository<'_>) -> Result<Outcome> {
-        if if_exists(self.get(&self.project("")).await)?.is_some() {
+        if if_exists(self.0.get(&self.project("")).await)?.is_some() {
             return Ok(Outcome::Unchanged);
         }
         let visibility = match new.visibility {
@@ -108,20 +83,20 @@ impl RepositoryAdministration for GitLabRepository {
             Visibility::Internal => "internal",
             Visibility::Public => "public",
         };
-        let mut body = json!({"name": self.name, "path": self.name, "visibility": visibility,
+        let mut body = json!({"name": self.0.name, "path": self.0.name, "visibility": visibility,
             "initialize_with_readme": true, "default_branch": new.branch});
         if !new.personal {
-            let path = format!("/groups/{}?with_projects=false", encode(&self.owner));
-            let Some(group) = if_exists(self.get(&path).await)? else {
+            let path = format!("/groups/{}?with_projects=false", encode(&self.0.owner));
+            let Some(group) = if_exists(self.0.get(&path).await)? else {
                 let message = format!(
                     "GitLab has no group {}, or the token may not read it; for the project of a user give --personal",
-                    self.owner
+                    self.0.owner
                 );
                 return Err(PortError::new(ErrorKind::NotFound, message));
             };
             body["namespace_id"] = group.json::<Id>("a group")?.id.into();
         }
-        self.post("/projects".to_owned(), body).await?;
+        self.0.post("/projects".to_owned(), body).await?;
         Ok(Outcome::Created)
     }
 
@@ -132,7 +107,7 @@ impl RepositoryAdministration for GitLabRepository {
         message: &str,
     ) -> Result<Option<String>> {
         let is_new = !self.has_branch(branch).await?;
-        let project: Project = self.get(&self.project("")).await?.json("a project")?;
+        let project: Project = self.0.get(&self.project("")).await?.json("a project")?;
         // The first commit of a project creates its branch.
         let from = match is_new {
             false => Some(branch.to_owned()),
@@ -164,7 +139,7 @@ impl RepositoryAdministration for GitLabRepository {
                 encode(branch),
                 encode(from)
             ));
-            let answer = self.post(path, json!({})).await?;
+            let answer = self.0.post(path, json!({})).await?;
             #[derive(Deserialize)]
             struct Branch {
                 commit: Commit,
@@ -175,7 +150,10 @@ impl RepositoryAdministration for GitLabRepository {
         if let (true, Some(from)) = (is_new, from) {
             body["start_branch"] = from.into();
         }
-        let answer = self.post(self.project("/repository/commits"), body).await?;
+        let answer = self
+            .0
+            .post(self.project("/repository/commits"), body)
+            .await?;
         Ok(Some(answer.json::<Commit>("a commit")?.id))
     }
 
@@ -183,7 +161,7 @@ impl RepositoryAdministration for GitLabRepository {
         let mut next = Some(self.project("/deploy_keys?per_page=100"));
         for _ in 0..PAGES {
             let Some(path) = next.take() else { break };
-            let answer = self.get(&path).await?;
+            let answer = self.0.get(&path).await?;
             let keys: Vec<DeployKey> = answer.json("deploy keys")?;
             if let Some(known) = keys.iter().find(|known| is_same_key(&known.key, key)) {
                 return known_key(!known.can_push, read_only);
@@ -194,7 +172,7 @@ impl RepositoryAdministration for GitLabRepository {
             return Err(too_long("deploy keys"));
         }
         let body = json!({"title": title, "key": key.trim(), "can_push": !read_only});
-        self.post(self.project("/deploy_keys"), body).await?;
+        self.0.post(self.project("/deploy_keys"), body).await?;
         Ok(Outcome::Created)
     }
 

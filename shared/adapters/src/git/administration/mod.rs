@@ -7,9 +7,11 @@ mod gitlab;
 pub use gitea::GiteaRepository;
 pub use gitlab::GitLabRepository;
 
-use super::github::{NewFile, Outcome, RepositorySetup};
+use super::github::{Api, ApiRequest, ApiResponse, NewFile, Outcome, RepositorySetup, bearer};
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, PortError, Result};
+use driftless_core::ports::{ErrorKind, PortError, Result, Secret};
+use http::{HeaderValue, Method};
+use serde_json::Value;
 
 /// The readers of a new repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,39 @@ impl RepositoryAdministration for RepositorySetup {
 
     async fn known_hosts(&self, host: &str) -> Result<String> {
         Self::known_hosts(self, host).await
+    }
+}
+
+/// A client for the API of one repository.
+struct Client {
+    api: Api,
+    login: HeaderValue,
+    owner: String,
+    name: String,
+}
+
+impl Client {
+    fn new(host: &'static str, api: &str, token: &Secret, owner: &str, name: &str) -> Result<Self> {
+        Ok(Self {
+            api: Api::of(host, api.trim_end_matches('/'))?,
+            login: bearer(token)?,
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    async fn get(&self, path: &str) -> Result<ApiResponse> {
+        let request = ApiRequest::get(path, Some(self.login.clone()));
+        self.api.ask(request).await
+    }
+
+    async fn post(&self, path: String, body: Value) -> Result<ApiResponse> {
+        let request = ApiRequest {
+            method: Method::POST,
+            body: Some(body),
+            ..ApiRequest::get(&path, Some(self.login.clone()))
+        };
+        self.api.ask(request).await
     }
 }
 
