@@ -94,7 +94,7 @@ pub enum Identity<'a> {
     Installation,
 }
 
-/// Where the identity for a service comes from. The first that is there counts, as in Flux.
+/// The source of the identity for a service. The first that exists counts, as in Flux.
 #[derive(Clone)]
 pub enum Login {
     /// An entry of the Secret.
