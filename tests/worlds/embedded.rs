@@ -14,7 +14,7 @@ use driftless_apiserver::{Body, Request as ApiRequest, User};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::capsule;
 use driftless_core::flux::GitReference;
-use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_core::flux::{FLUX_SYSTEM, FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
@@ -126,6 +126,7 @@ impl Embedded {
 
     fn bootstrap(&self, spec: &HubSpec<'_>) {
         let root = Root {
+            name: FLUX_SYSTEM.to_owned(),
             url: format!("https://github.com/{}", spec.repository),
             branch: spec.branch.to_owned(),
             path: spec.path.to_owned(),

@@ -10,15 +10,19 @@ use crate::ports::{Clock, Cluster, ErrorKind, PortError, Resource, Result};
 use crate::target::polling::{self, NotEstablished};
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The field manager of the objects that this module creates.
 const MANAGER: &str = "driftless";
 /// Maximum number of objects that a message lists.
 const LISTED: usize = 5;
 
-/// The fleet repository that leads to all other objects.
+/// A root: a GitRepository and a Kustomization that lead to all other objects. A hub may have
+/// several with different names, for example one for each environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
+    /// The namespace of both objects, which is also their name; [`FLUX_SYSTEM`] by default.
+    pub name: String,
     /// The URL of the repository.
     pub url: String,
     /// The branch that is reconciled.
@@ -178,13 +182,18 @@ pub async fn definitions(cluster: &dyn Cluster) -> Result<Definitions> {
     Ok(found)
 }
 
-/// Creates the GitRepository and the Kustomization `flux-system/flux-system`, each only if it is
-/// missing.
+/// Creates the GitRepository and the Kustomization of a root, each only if it is missing, and the
+/// identity of a root that is not in `flux-system`.
 ///
 /// # Errors
 /// An error of the cluster, or it does not serve Flux's definitions.
 pub async fn create_root(cluster: &dyn Cluster, root: &Root) -> Result<Report> {
     let mut report = Report::default();
+    if root.name != FLUX_SYSTEM {
+        for object in objects(identity(&root.name))? {
+            create_missing(cluster, &object, &mut report).await?;
+        }
+    }
     for object in objects(root_objects(root))? {
         let Some(live) = create_missing(cluster, &object, &mut report).await? else {
             continue;
@@ -209,6 +218,85 @@ pub async fn create_root(cluster: &dyn Cluster, root: &Root) -> Result<Report> {
     Ok(report)
 }
 
+/// Returns the names of the hub's roots: namespaces whose GitRepository and Kustomization have the
+/// name of the namespace.
+///
+/// # Errors
+/// An error of the cluster.
+pub async fn roots(cluster: &dyn Cluster) -> Result<Vec<String>> {
+    let mut kinds = Vec::new();
+    for kind in [FluxKind::GitRepository, FluxKind::Kustomization] {
+        let served = cluster.versions(kind.group(), kind.as_str()).await?;
+        let Some(resource) = served.first() else {
+            return Ok(Vec::new());
+        };
+        let found = cluster.list(resource, "", "").await?;
+        let found = found.iter().filter(|one| one.namespace() == one.name());
+        kinds.push(
+            found
+                .map(|one| one.name().to_owned())
+                .collect::<BTreeSet<_>>(),
+        );
+    }
+    let mut roots = kinds.into_iter();
+    let (sources, syncs) = (
+        roots.next().unwrap_or_default(),
+        roots.next().unwrap_or_default(),
+    );
+    Ok(sources.intersection(&syncs).cloned().collect())
+}
+
+/// Returns the name of another root of the hub that applies the same directory of the same branch.
+///
+/// # Errors
+/// An error of the cluster.
+pub async fn same_root(cluster: &dyn Cluster, root: &Root) -> Result<Option<String>> {
+    for other in roots(cluster).await? {
+        if other == root.name {
+            continue;
+        }
+        let wanted = root_objects(&Root {
+            name: other.clone(),
+            ..root.clone()
+        });
+        let mut is_same = true;
+        for wanted in objects(wanted)? {
+            let resource = resource(cluster, &wanted.gvk()).await?;
+            let live = cluster.get(&resource, &other, &other).await?;
+            let equals = |field: &&str| {
+                let live = live.as_ref().and_then(|live| live.pointer(field));
+                live == wanted.pointer(field)
+            };
+            is_same &= ["/spec/url", "/spec/ref/branch", "/spec/path"]
+                .iter()
+                .all(equals);
+        }
+        if is_same {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the name of the ClusterRoleBinding of the identity of a root.
+pub fn role_binding(root: &str) -> String {
+    format!("cluster-reconciler-{root}")
+}
+
+/// Returns the namespace and the account of a root that is not in `flux-system`, and its role.
+fn identity(root: &str) -> Vec<Value> {
+    let labels = json!({"app.kubernetes.io/instance": root, "app.kubernetes.io/part-of": "flux"});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": root, "labels": labels}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": KUSTOMIZE_CONTROLLER, "namespace": root, "labels": labels}}),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": role_binding(root), "labels": labels},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": KUSTOMIZE_CONTROLLER, "namespace": root}]}),
+    ]
+}
+
 fn identities() -> Vec<Value> {
     let labels =
         json!({"app.kubernetes.io/instance": FLUX_SYSTEM, "app.kubernetes.io/part-of": "flux"});
@@ -224,14 +312,14 @@ fn identities() -> Vec<Value> {
         account(KUSTOMIZE_CONTROLLER),
         account("helm-controller"),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": format!("cluster-reconciler-{FLUX_SYSTEM}"), "labels": labels},
+            "metadata": {"name": role_binding(FLUX_SYSTEM), "labels": labels},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [subject(KUSTOMIZE_CONTROLLER), subject("helm-controller")]}),
     ]
 }
 
 /// Returns the GitRepository and the Kustomization of the root. It acts as the account that
-/// [`install`] binds to `cluster-admin`, independent of the hub's default account.
+/// [`install`] or [`create_root`] binds to `cluster-admin`, independent of the hub's default account.
 fn root_objects(root: &Root) -> Vec<Value> {
     let api_version = |kind: FluxKind| {
         format!(
@@ -240,7 +328,7 @@ fn root_objects(root: &Root) -> Vec<Value> {
             kind.versions().first().unwrap_or(&"v1")
         )
     };
-    let metadata = json!({"name": FLUX_SYSTEM, "namespace": FLUX_SYSTEM});
+    let metadata = json!({"name": root.name, "namespace": root.name});
     let path = root.path.trim_start_matches("./").trim_matches('/');
     let mut source = json!({"apiVersion": api_version(FluxKind::GitRepository), "kind": "GitRepository", "metadata": metadata,
             "spec": {"interval": "1m0s", "url": root.url, "ref": {"branch": root.branch}}});
@@ -252,7 +340,7 @@ fn root_objects(root: &Root) -> Vec<Value> {
         json!({"apiVersion": api_version(FluxKind::Kustomization), "kind": "Kustomization", "metadata": metadata,
             "spec": {"interval": "10m0s", "path": format!("./{path}"), "prune": true,
                 "serviceAccountName": KUSTOMIZE_CONTROLLER,
-                "sourceRef": {"kind": "GitRepository", "name": FLUX_SYSTEM}}}),
+                "sourceRef": {"kind": "GitRepository", "name": root.name}}}),
     ]
 }
 
@@ -353,6 +441,7 @@ mod tests {
     #[test]
     fn root_as_flux_bootstraps_it() {
         let root = Root {
+            name: FLUX_SYSTEM.into(),
             url: "https://github.com/acme/fleet".into(),
             branch: "main".into(),
             path: "clusters/a/".into(),
@@ -374,6 +463,15 @@ mod tests {
             ..root
         };
         assert_eq!(root_objects(&at_the_top)[1]["spec"]["path"], "./");
+        let environment = Root {
+            name: "dev-flux-system".into(),
+            ..at_the_top
+        };
+        let objects = root_objects(&environment);
+        assert_eq!(objects[1]["metadata"]["namespace"], "dev-flux-system");
+        assert_eq!(objects[1]["spec"]["sourceRef"]["name"], "dev-flux-system");
+        let binding = &identity(&environment.name)[2];
+        assert_eq!(binding["subjects"][0]["namespace"], "dev-flux-system");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::repository::{Grant, Location, Repository, place};
 use crate::state;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The prefix of the keys of the registrations of hubs.
@@ -49,6 +50,9 @@ pub struct Settings {
     /// `flux-system/flux-system` is read with the installation's own credentials while it has this
     /// address.
     pub root_repository: Option<String>,
+    /// The addresses of the sources of further roots, by the name of the root: the GitRepository
+    /// `NAME/NAME` is read as that of [`Settings::root_repository`].
+    pub further_roots: BTreeMap<String, String>,
     /// The Git repositories that objects of a namespace may read with the installation's own
     /// credentials, as `NAMESPACE=OWNER/NAME` (see [`Grant`]).
     pub installation_repositories: Vec<String>,
@@ -126,13 +130,35 @@ impl Settings {
         }
     }
 
-    /// Returns whether this is the root source, with the repository that the operator registered: a
-    /// user who can write the object cannot use the installation's credentials for another
-    /// repository.
+    /// Registers the address of the source of a root.
+    pub fn set_root(&mut self, root: &str, url: &str) {
+        match root {
+            FLUX_SYSTEM => self.root_repository = Some(url.to_owned()),
+            _ => {
+                self.further_roots.insert(root.to_owned(), url.to_owned());
+            }
+        }
+    }
+
+    /// Returns the registered addresses of the sources of all roots, by the names of the roots.
+    pub fn roots(&self) -> BTreeMap<&str, &str> {
+        let first = self
+            .root_repository
+            .as_deref()
+            .map(|url| (FLUX_SYSTEM, url));
+        let further = self.further_roots.iter();
+        let further = further.map(|(name, url)| (name.as_str(), url.as_str()));
+        first.into_iter().chain(further).collect()
+    }
+
+    /// Returns whether this is the source of a root, with the repository that the operator
+    /// registered: a user who can write the object cannot use the installation's credentials for
+    /// another repository.
     fn is_root(&self, source: &ObjectRef, url: &str) -> bool {
-        let root = ObjectRef::new(FluxKind::GitRepository, FLUX_SYSTEM, FLUX_SYSTEM);
-        let registered = self.root_repository.as_deref().and_then(hosted);
-        *source == root
+        let roots = self.roots();
+        let registered = roots.get(source.name.as_str()).copied().and_then(hosted);
+        source.kind == FluxKind::GitRepository
+            && source.namespace == source.name
             && registered
                 .zip(hosted(url))
                 .is_some_and(|(registered, named)| registered.is_same(&named))
@@ -189,6 +215,30 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registration
             format!("{key}: not written"),
         )),
     }
+}
+
+/// Adds the roots of the hub's registration to settings that have a root, so that the registration
+/// of one root leaves the others. Settings without a root stay unchanged: they revoke all of them.
+///
+/// # Errors
+/// The bucket's, unless the registration is damaged, which counts as none.
+pub async fn with_registered_roots(ports: &Ports, settings: &Settings) -> Result<Settings> {
+    let mut settings = settings.clone();
+    if settings.roots().is_empty() {
+        return Ok(settings);
+    }
+    let known = match state::read::<Settings>(ports.blobs.as_ref(), &key_of(&settings.name)).await {
+        Ok(Some((known, _))) if known.name == settings.name => known,
+        Ok(_) => return Ok(settings),
+        Err(error) if error.kind == ErrorKind::Unreadable => return Ok(settings),
+        Err(error) => return Err(error),
+    };
+    for (root, url) in known.roots() {
+        if !settings.roots().contains_key(root) {
+            settings.set_root(root, url);
+        }
+    }
+    Ok(settings)
 }
 
 /// Returns the names of all registered hubs, also of damaged registrations, which [`connect`]
@@ -374,6 +424,53 @@ mod tests {
 
     fn git(namespace: &str, name: &str) -> ObjectRef {
         ObjectRef::new(FluxKind::GitRepository, namespace, name)
+    }
+
+    #[test]
+    fn a_hub_has_several_roots() {
+        const OTHER: &str = "https://github.com/acme/environments";
+        let blobs = Arc::<MemoryBlobs>::default();
+        let ports = testing::ports(blobs, Arc::default(), Arc::default());
+        let with_root = |root: &str, url: &str| {
+            let mut settings = locked_down("eu");
+            settings.set_root(root, url);
+            settings
+        };
+        for (root, url) in [(FLUX_SYSTEM, FLEET), ("dev-flux-system", OTHER)] {
+            let settings = with_root(root, url);
+            let settings = now(with_registered_roots(&ports, &settings)).unwrap();
+            now(register(&ports, &settings)).unwrap();
+        }
+        let known = now(settings(&ports, "eu")).unwrap();
+        assert_eq!(
+            known.roots(),
+            BTreeMap::from([(FLUX_SYSTEM, FLEET), ("dev-flux-system", OTHER)])
+        );
+        for (source, url, auth) in [
+            (git(FLUX_SYSTEM, FLUX_SYSTEM), FLEET, GitAuth::Installation),
+            (
+                git("dev-flux-system", "dev-flux-system"),
+                OTHER,
+                GitAuth::Installation,
+            ),
+            (
+                git("dev-flux-system", "dev-flux-system"),
+                FLEET,
+                GitAuth::Anonymous,
+            ),
+            (git("dev-flux-system", "other"), OTHER, GitAuth::Anonymous),
+            (git("team", "dev-flux-system"), OTHER, GitAuth::Anonymous),
+            (
+                git("qa-flux-system", "qa-flux-system"),
+                OTHER,
+                GitAuth::Anonymous,
+            ),
+        ] {
+            assert_eq!(known.source_auth(&source, url), auth, "{source} {url}");
+        }
+        // Without a root, a registration keeps none.
+        let none = now(with_registered_roots(&ports, &locked_down("eu"))).unwrap();
+        assert!(none.roots().is_empty());
     }
 
     #[test]

@@ -23,6 +23,7 @@ use driftless_adapters::embedded::{self, Embedded};
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Server, User};
 use driftless_core::bootstrap::{self, Root};
+use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{Clock as _, Ports, Secret, SweepRequest};
 use driftless_core::testing::TestClock;
@@ -151,6 +152,7 @@ fn prepared() -> &'static (Server, Server) {
                 let cluster = cluster.expect("a client");
                 if is_hub {
                     let root = Root {
+                        name: FLUX_SYSTEM.to_owned(),
                         url: format!("https://{FLEET}"),
                         branch: "main".to_owned(),
                         path: "clusters/hub".to_owned(),

@@ -174,6 +174,7 @@ impl Args {
     fn root(&self, remote: &Remote, has_login: bool) -> Root {
         let has_login = remote.is_ssh() || has_login || self.ca_file.is_some();
         Root {
+            name: FLUX_SYSTEM.to_owned(),
             url: self.url.clone(),
             branch: self.branch.clone(),
             path: self.path.clone(),

@@ -174,6 +174,7 @@ impl Args {
     fn root(&self, auth: Auth) -> Root {
         let (host, owner, name) = (&self.hostname, &self.owner, &self.repository);
         Root {
+            name: FLUX_SYSTEM.to_owned(),
             url: match auth {
                 Auth::DeployKey => format!("ssh://git@{host}/{owner}/{name}"),
                 Auth::Token | Auth::Installation => format!("https://{host}/{owner}/{name}"),

@@ -279,6 +279,7 @@ impl Hosted {
             .await?;
         steps::report(created, &format!("repository {shown}"));
         let root = Root {
+            name: FLUX_SYSTEM.to_owned(),
             url: match self.token_auth {
                 true => format!("https://{}/{shown}.git", place.host),
                 false => format!("ssh://git@{ssh_host}/{shown}.git"),

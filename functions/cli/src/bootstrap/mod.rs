@@ -9,12 +9,13 @@ mod steps;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
-use crate::serve::startup::{self, follow, install};
+use crate::serve::startup::{self, follow, install, root_name};
 use crate::term;
 use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
+use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
 use driftless_core::ports::Secret;
 use driftless_core::repository::{self, Grant};
@@ -59,6 +60,10 @@ pub struct Args {
     /// The directory in the fleet repository that the root Kustomization applies
     #[arg(long, default_value = "./", requires = "repository")]
     path: String,
+    /// The root's name: the namespace and name of its GitRepository and Kustomization. A hub with
+    /// another root, for example of another environment, gets this one in addition
+    #[arg(long, value_name = "NAME", default_value = FLUX_SYSTEM, requires = "repository", value_parser = root_name)]
+    root: String,
 }
 
 #[derive(Subcommand)]
@@ -220,11 +225,15 @@ impl Args {
             )
             .next("give OWNER/NAME, or use driftless serve"));
         }
-        let settings = self.rules.settings(name, self.repository.as_deref());
+        let mut settings = self.rules.settings(name, None);
+        if let Some(url) = &self.repository {
+            settings.set_root(&self.root, url);
+        }
         let installation = Installation::from_env()?;
         let hub = installation.register(&self.connection, &settings).await?;
         if let Some(url) = self.repository {
             let root = Root {
+                name: self.root,
                 url,
                 branch: self.branch,
                 path: self.path,
@@ -274,7 +283,8 @@ impl Installation {
             .store(&format!("hubs/{name}"), &Secret::new(kubeconfig))
             .await?;
         let ports = config::aws_ports(&self.0).await?;
-        if hub::register(&ports, settings).await? == RegistrationResult::Restored {
+        let settings = hub::with_registered_roots(&ports, settings).await?;
+        if hub::register(&ports, &settings).await? == RegistrationResult::Restored {
             term::failure(&format!(
                 "hub {name}: the registration was damaged, and now has the settings of this command's flags"
             ));

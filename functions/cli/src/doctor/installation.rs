@@ -6,7 +6,7 @@ use crate::term;
 use bytes::Bytes;
 use driftless_adapters::aws::{self, QueueState, SqsQueue};
 use driftless_adapters::config::{self, Config};
-use driftless_core::flux::{FluxKind, GitRepository};
+use driftless_core::flux::{FLUX_SYSTEM, FluxKind, GitRepository};
 use driftless_core::functions;
 use driftless_core::hub::{self, Hub};
 use driftless_core::ports::{GitAuth, Ports, Precondition, PutOutcome};
@@ -142,10 +142,18 @@ async fn versions(ports: &Ports, report: &mut Report) {
 
 /// Checks that the installation's login can read the fleet repository of a hub.
 async fn repository(ports: &Ports, hub: &Hub, report: &mut Report) {
-    let Some(url) = &hub.settings.root_repository else {
-        return;
+    for (root, url) in hub.settings.roots() {
+        root_repository(ports, hub, root, url, report).await;
+    }
+}
+
+/// Checks that the installation's login can read the repository of a root.
+async fn root_repository(ports: &Ports, hub: &Hub, root: &str, url: &str, report: &mut Report) {
+    let name = &hub.settings.name;
+    let check = match root {
+        FLUX_SYSTEM => format!("hub {name}: repository"),
+        root => format!("hub {name}: repository of root {root}"),
     };
-    let check = format!("hub {}: repository", hub.settings.name);
     let sources = match hub.list(FluxKind::GitRepository).await {
         Ok(sources) => sources.into_iter(),
         Err(error) => {
@@ -155,9 +163,12 @@ async fn repository(ports: &Ports, hub: &Hub, report: &mut Report) {
         }
     };
     let mut sources = sources.filter_map(|object| GitRepository::from_object(object).ok());
-    let source = sources.find(|source| source.spec.url == *url);
+    let is_of_root = |source: &GitRepository| {
+        source.id.namespace == root && source.id.name == root && source.spec.url == url
+    };
+    let source = sources.find(is_of_root);
     let Some(reference) = source.map(|source| source.reference()) else {
-        let found = format!("no GitRepository of the hub follows {url}");
+        let found = format!("GitRepository/{root}/{root} does not follow {url}");
         let next = "driftless bootstrap with --repository creates it";
         report.note(&check, found, next);
         return;

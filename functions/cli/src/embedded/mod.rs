@@ -18,7 +18,7 @@ use driftless_adapters::offline::Offline;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::capsule::AccountFailure;
-use driftless_core::flux::ObjectRef;
+use driftless_core::flux::{FLUX_SYSTEM, ObjectRef};
 use driftless_core::hub::{self, Hub, Settings};
 use driftless_core::ports::{
     Buckets, Cause, Charts, Clock, Clouds, Inline, Ports, Queue, Request, Secret,
@@ -163,6 +163,7 @@ impl World {
         let hub = self.hub(&plan.name).await?;
         bootstrap::install(hub.cluster.as_ref(), self.ports.clock.as_ref()).await?;
         let root = Root {
+            name: FLUX_SYSTEM.to_owned(),
             url: fleet.url.clone(),
             branch: fleet.branch.clone(),
             path: plan.path.clone(),

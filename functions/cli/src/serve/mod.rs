@@ -19,7 +19,7 @@ pub mod worker;
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
 use crate::term;
-use driftless_core::flux::parse_duration;
+use driftless_core::flux::{FLUX_SYSTEM, parse_duration};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,6 +67,10 @@ pub struct Args {
     /// The directory in the fleet repository that the root Kustomization applies
     #[arg(long, default_value = "./", requires = "repository")]
     path: String,
+    /// The root's name: the namespace and name of its GitRepository and Kustomization. A hub with
+    /// another root, for example of another environment, gets this one in addition
+    #[arg(long, value_name = "NAME", default_value = FLUX_SYSTEM, requires = "repository", value_parser = startup::root_name)]
+    root: String,
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9292")]
     listen: SocketAddr,

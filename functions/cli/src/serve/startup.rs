@@ -13,6 +13,7 @@ use driftless_core::hub::{self, Hub, Settings};
 use driftless_core::ports::{Cluster, Ports, Precondition, Secret};
 use driftless_core::repository::{directory, directory_url};
 use driftless_core::{state, webhook};
+use driftless_manifest::names;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -78,13 +79,30 @@ pub fn repository(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the name of a root, which is the name of a namespace.
+pub fn root_name(text: &str) -> Result<String, String> {
+    match names::label(text).as_slice() {
+        [] => Ok(text.to_owned()),
+        problems => Err(problems.join("; ")),
+    }
+}
+
+/// Returns the settings of the flags.
+fn settings(args: &Args) -> Settings {
+    let mut settings = args.rules.settings(&args.name, None);
+    if let Some(url) = &args.repository {
+        settings.set_root(&args.root, url);
+    }
+    settings
+}
+
 /// Creates the ports, registers the hub, and installs what it lacks.
 pub async fn start(args: &Args) -> Result<Installation, Error> {
     let kubeconfig = load(
         args.connection.kubeconfig.as_deref(),
         args.connection.context.as_deref(),
     )?;
-    let mut settings = args.rules.settings(&args.name, args.repository.as_deref());
+    let mut settings = settings(args);
     // The remote clusters of a hub on this machine are probably also on this machine.
     let server = access(&kubeconfig)?.server;
     settings.allow_local_clusters |= is_loopback(&server);
@@ -96,6 +114,7 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     let hub = begin(&ports, &settings).await?;
     if let Some(url) = &args.repository {
         let root = Root {
+            name: args.root.clone(),
             url: url.clone(),
             branch: args.branch.clone(),
             path: args.path.clone(),
@@ -116,7 +135,8 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
 /// Registers a hub, with or without the state of an earlier process, and installs what it lacks.
 pub async fn begin(ports: &Ports, settings: &Settings) -> Result<Hub, Error> {
     data_directory::forget(ports).await?;
-    hub::register(ports, settings).await?;
+    let settings = hub::with_registered_roots(ports, settings).await?;
+    hub::register(ports, &settings).await?;
     let hub = hub::connect(ports, &settings.name).await?;
     install(&hub, ports).await?;
     Ok(hub)
@@ -129,9 +149,18 @@ pub async fn install(hub: &Hub, ports: &Ports) -> Result<(), Error> {
     Ok(())
 }
 
-/// Creates the root source and Kustomization if they are missing. Fails if the hub has another
-/// root.
+/// Creates the source and Kustomization of a root if they are missing. Fails if the hub has another
+/// root of this name, or another root that applies the same directory.
 pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
+    if let Some(other) = bootstrap::same_root(cluster, root).await? {
+        let (path, branch) = (&root.path, &root.branch);
+        return Err(Error::new(format!(
+            "the root '{other}' of the hub already applies {path} of branch {branch}"
+        ))
+        .next(format!(
+            "leave --root out, or give --root {other}: two roots would change the same objects"
+        )));
+    }
     let report = bootstrap::create_root(cluster, root).await?;
     report_changes(&report);
     if report.different.is_empty() {
@@ -141,7 +170,7 @@ pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
     Err(Error::new(format!(
         "the hub already follows another root: {differences}"
     ))
-    .next("leave --repository out to serve the existing root, or delete the objects that differ"))
+    .next("leave --repository out to serve the existing root, give --root NAME to add another root, or delete the objects that differ"))
 }
 
 /// Prints what was created or changed on the hub.
@@ -213,9 +242,8 @@ fn options(
 /// Returns the environment variable with GitHub credentials that are not used, because no
 /// repository is named for them.
 pub fn unused_login(args: &Args) -> Option<&'static str> {
-    let settings = args.rules.settings(&args.name, args.repository.as_deref());
-    let is_named =
-        settings.root_repository.is_some() || !settings.installation_repositories.is_empty();
+    let settings = settings(args);
+    let is_named = !settings.roots().is_empty() || !settings.installation_repositories.is_empty();
     let is_set = |name: &&str| env::var_os(name).is_some_and(|text| !text.is_empty());
     match is_named {
         true => None,

@@ -88,6 +88,7 @@ impl World {
         let clock = self.ports.clock.as_ref();
         bootstrap::install(server, clock).await.expect("install");
         let root = Root {
+            name: FLUX_SYSTEM.to_owned(),
             url: URL.to_owned(),
             branch: "main".to_owned(),
             path: "hub".to_owned(),
