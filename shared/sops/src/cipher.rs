@@ -29,6 +29,27 @@ impl DataKey {
         Aead::new_from_slice(bytes).ok().map(DataKey)
     }
 
+    /// Encrypts a value of a type, bound to its path `place`. The nonce must be new.
+    pub(crate) fn encrypt(
+        &self,
+        plain: &[u8],
+        kind: &str,
+        place: &str,
+        nonce: &[u8; 32],
+    ) -> Result<String, &'static str> {
+        let mut bytes = Zeroizing::new(plain.to_vec());
+        let iv = GenericArray::from_slice(nonce);
+        let sealed = self
+            .0
+            .encrypt_in_place_detached(iv, place.as_bytes(), &mut bytes);
+        let tag = sealed.map_err(|_| "the value is too large")?;
+        let [data, iv, tag] =
+            [bytes.as_slice(), nonce.as_slice(), tag.as_slice()].map(|part| STANDARD.encode(part));
+        Ok(format!(
+            "ENC[AES256_GCM,data:{data},iv:{iv},tag:{tag},type:{kind}]"
+        ))
+    }
+
     /// Decrypts a value; `place` is its path, to which the value is bound.
     pub(crate) fn decrypt(&self, text: &str, place: &str) -> Result<Plain, &'static str> {
         let parts = Parts::parse(text).ok_or(NOT_ENCRYPTED)?;

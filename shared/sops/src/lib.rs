@@ -38,6 +38,7 @@
 mod cipher;
 mod dotenv;
 mod emit;
+mod encrypt;
 mod error;
 mod format;
 mod ini;
@@ -48,6 +49,7 @@ mod shamir;
 mod tree;
 mod walk;
 
+pub use encrypt::{NewFile, encrypt};
 pub use error::SopsError;
 pub use format::{Format, is_encrypted};
 pub use keyring::Keyring;

@@ -29,6 +29,14 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
+    /// Returns the rule that encrypts the values below keys that match an expression.
+    pub(crate) fn encrypted_regex(text: &str) -> Result<Self, &'static str> {
+        let fuel = Fuel::new(crate::LIMITS);
+        let compiled = compile("encrypted_regex", text, &fuel);
+        let compiled = compiled.map_err(|_| "expected a regular expression in encrypted_regex")?;
+        Ok(Self::EncryptedRegex(compiled))
+    }
+
     /// Returns the steps that a key, or a few bytes of one, costs.
     pub(crate) fn steps(&self) -> usize {
         match self {

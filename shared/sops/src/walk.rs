@@ -140,7 +140,7 @@ impl Walk<'_> {
             }
         }
         if encrypted || !self.metadata.mac_only_encrypted {
-            self.hash_leaf(leaf);
+            hash_leaf(&mut self.hash, leaf);
         }
         Ok(())
     }
@@ -171,20 +171,22 @@ impl Walk<'_> {
             problem,
         }
     }
+}
 
-    fn hash_leaf(&mut self, leaf: &Tree) {
-        match leaf {
-            Tree::Text(text) => self.hash.update(text),
-            Tree::Bytes(bytes) => self.hash.update(bytes),
-            Tree::Bool(true) => self.hash.update("True"),
-            Tree::Bool(false) => self.hash.update("False"),
-            Tree::Number(n) => self.hash.update(Zeroizing::new(number_text(n)).as_bytes()),
-            Tree::Null | Tree::Comment(_) | Tree::List(_) | Tree::Map(_) => {}
-        }
+/// Adds a value to the input of the MAC.
+pub(crate) fn hash_leaf(hash: &mut Sha512, leaf: &Tree) {
+    match leaf {
+        Tree::Text(text) => hash.update(text),
+        Tree::Bytes(bytes) => hash.update(bytes),
+        Tree::Bool(true) => hash.update("True"),
+        Tree::Bool(false) => hash.update("False"),
+        Tree::Number(n) => hash.update(Zeroizing::new(number_text(n)).as_bytes()),
+        Tree::Null | Tree::Comment(_) | Tree::List(_) | Tree::Map(_) => {}
     }
 }
 
-fn number_text(n: &Number) -> String {
+/// Returns a number as sops writes it.
+pub(crate) fn number_text(n: &Number) -> String {
     match n.as_f64().filter(|_| n.is_f64()) {
         Some(f) => float::format(f, 'f', None),
         None => n.to_string(),
