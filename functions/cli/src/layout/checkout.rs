@@ -1,6 +1,9 @@
 //! The files of a checkout, which are changed in memory and then written together.
 
 use crate::error::Error;
+use driftless_kustomize::{Build, FILE_NAMES};
+use driftless_manifest::{EntryKind, FileTree, Object, Reader, TreePath};
+use serde_json::json;
 use similar::TextDiff;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -125,12 +128,47 @@ impl Checkout {
             .or_insert_with(|| text.into_bytes());
     }
 
+    /// Removes a file. Returns whether it existed.
+    pub fn remove(&mut self, path: &str) -> bool {
+        self.files.remove(path).is_some()
+    }
+
     /// Removes a directory. Returns whether it existed.
     pub fn remove_directory(&mut self, directory: &str) -> bool {
         let prefix = format!("{directory}/");
         let count = self.files.len();
         self.files.retain(|path, _| !path.starts_with(&prefix));
         self.files.len() < count
+    }
+
+    /// Returns the objects of a directory as the hub builds it: those of its kustomization, or else
+    /// all in its files.
+    ///
+    /// # Errors
+    /// Fails with the errors of the build.
+    pub fn build(&self, directory: &str) -> Result<Vec<Object>, Error> {
+        let mut tree = FileTree::new();
+        for (path, content) in &self.files {
+            let path = TreePath::new(path).map_err(Error::new)?;
+            tree.insert(path, EntryKind::File, content.clone())
+                .map_err(Error::new)?;
+        }
+        let reader = Reader::new(&tree);
+        let place = TreePath::new(directory).map_err(Error::new)?;
+        let build = Build::new(&reader, &place);
+        let has_own = |name: &&str| self.has(&format!("{directory}/{name}"));
+        let files: Vec<&str> = self.below(directory).collect();
+        let files = json!({"resources": files});
+        let build = match FILE_NAMES.iter().any(|name| has_own(&name)) {
+            true => build,
+            false => build.kustomization(&files),
+        };
+        let objects = build.objects().map_err(|error| {
+            Error::new(format!("build of {directory}: {error}")).next(format!(
+                "correct the file, and check it with driftless build {directory}"
+            ))
+        })?;
+        Ok(objects)
     }
 
     /// Returns the changes, sorted by path.

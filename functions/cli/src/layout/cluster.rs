@@ -2,10 +2,12 @@
 
 use super::checkout::{Checkout, ENV_NAME};
 use super::environment;
+use super::hub::ClusterObjects;
 use super::kubeconfig::SecretPlace;
 use super::manifests::Api;
 use super::resources::{self, EntryPosition, kustomization};
 use crate::error::Error;
+use driftless_core::bootstrap::Root;
 use driftless_core::flux::FLUX_SYSTEM;
 
 /// Checks that the branch is the one that all environments share.
@@ -35,6 +37,56 @@ pub fn add(checkout: &mut Checkout, api: Api, name: &str) -> Result<(), Error> {
     resources::create(checkout, "infra/base", kustomization(&[]))?;
     let base = kustomization(&["../base"]);
     resources::create(checkout, &format!("infra/{name}"), base)
+}
+
+/// Returns the root of a hub that applies a directory of clusters.
+///
+/// # Errors
+/// Fails without a URL, and for a repository that is read with a login.
+pub fn root(url: Option<String>, branch: String, directory: &str) -> Result<Root, Error> {
+    let path = format!("clusters/{directory}");
+    let Some(url) = url else {
+        return Err(Error::usage(
+            "--repo is required with --apply: the checkout has no remote origin",
+        )
+        .next("give --repo URL"));
+    };
+    if !url.starts_with("https://") {
+        return Err(Error::usage(format!(
+            "--apply: {url} is read with a login, which this command does not create"
+        ))
+        .next(format!(
+            "give --repo https://HOST/PATH, or run driftless bootstrap git --url {url} --branch {branch} --path {path} without --apply here"
+        )));
+    }
+    Ok(Root {
+        name: FLUX_SYSTEM.to_owned(),
+        url,
+        branch,
+        path,
+        secret: None,
+    })
+}
+
+/// Returns the objects of a cluster, or of the remote cluster `HUB/NAME`, and the root of a hub.
+///
+/// # Errors
+/// Fails with the errors of the build.
+pub fn objects(checkout: &Checkout, name: &str) -> Result<ClusterObjects, Error> {
+    let path = format!("clusters/{name}");
+    let objects = match checkout.below(&path).next() {
+        Some(_) => checkout.build(&path)?,
+        None => Vec::new(),
+    };
+    let root = Root {
+        name: FLUX_SYSTEM.to_owned(),
+        url: String::new(),
+        branch: String::new(),
+        path,
+        secret: None,
+    };
+    let root = (!name.contains('/')).then_some(root);
+    Ok(ClusterObjects { root, objects })
 }
 
 /// Adds a remote cluster of a hub. Returns the places of the Secret with its kubeconfig.

@@ -1,12 +1,14 @@
 //! Environments and their clusters.
 
 use super::checkout::{Checkout, ENV_NAME};
+use super::hub::ClusterObjects;
 use super::kubeconfig::SecretPlace;
 use super::manifests::{Api, namespace};
 use super::resources::{self, EntryPosition, kustomization};
 use super::source::{self, Source};
 use super::tenant::{self, TenantCluster};
 use crate::error::Error;
+use driftless_core::bootstrap::Root;
 use driftless_core::flux::FLUX_SYSTEM;
 use std::collections::BTreeSet;
 
@@ -170,6 +172,29 @@ pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), E
     Ok(())
 }
 
+/// Returns the objects of a cluster, or of the remote cluster `HUB/NAME`, and the root with which a
+/// hub follows the environment in addition to other roots.
+///
+/// # Errors
+/// Fails if the branch is not an environment, and with the errors of the build.
+pub fn objects(checkout: &Checkout, name: &str) -> Result<ClusterObjects, Error> {
+    let environment = Environment::of(checkout)?;
+    let path = format!("clusters/{name}");
+    let objects = match checkout.below(&path).next() {
+        Some(_) => checkout.build(&path)?,
+        None => Vec::new(),
+    };
+    let root = Root {
+        name: environment.namespace(),
+        url: Environment::url(checkout)?.unwrap_or_default(),
+        branch: environment.name().to_owned(),
+        path,
+        secret: None,
+    };
+    let root = (!name.contains('/')).then_some(root);
+    Ok(ClusterObjects { root, objects })
+}
+
 /// Adds a remote cluster. Returns the places of the Secret with its kubeconfig.
 ///
 /// # Errors
@@ -211,6 +236,7 @@ pub fn add_remote(
             remote: Some(remote),
         };
         tenant::overlay(checkout, api, &environment, place, &name)?;
+        tenant::access(checkout, hub, remote, &name)?;
         secrets.push(SecretPlace {
             namespace: environment.of_tenant(&name),
             directory: format!("{tenants}/{name}"),

@@ -3,7 +3,10 @@
 
 use super::checkout::Checkout;
 use super::environment::Environment;
+use super::hub::{ClusterObjects, RemovalFlags};
 use crate::error::Error;
+use driftless_core::flux::FLUX_SYSTEM;
+use driftless_manifest::Object;
 use std::path::Path;
 
 /// A command for the user to run next.
@@ -15,44 +18,82 @@ pub struct Next {
     pub command: String,
 }
 
-/// Returns the command for a cluster on the branch that all environments share.
-pub fn of_shared(dir: &Path, directory: &str) -> Vec<Next> {
-    let repository = crate::fleet::origin_of(dir).unwrap_or_else(|| "OWNER/NAME".to_owned());
-    vec![Next {
-        when: "a hub for driftless serve",
-        command: format!(
-            "driftless serve --repository {repository} --branch main --path clusters/{directory}"
-        ),
-    }]
+/// Returns the commands for a cluster on the branch that all environments share.
+pub fn of_shared(url: Option<String>, branch: &str, directory: &str) -> Vec<Next> {
+    let repository = url.unwrap_or_else(|| "OWNER/NAME".to_owned());
+    let at = format!("--repository {repository} --branch {branch} --path clusters/{directory}");
+    vec![
+        Next {
+            when: "a hub for driftless serve",
+            command: format!("driftless serve {at}"),
+        },
+        Next {
+            when: "a hub of an installation on AWS",
+            command: format!("driftless bootstrap --name {directory} {at}"),
+        },
+    ]
 }
 
-/// Returns the commands for a cluster of an environment. A hub has one root: if that is another
-/// branch, the objects of the environment are applied once by hand, as the scripts do, and follow
-/// the environment's branch from then on.
+/// Returns the commands for a cluster of an environment: a root in addition to those that the hub
+/// has, or what the scripts apply once with kubectl.
 ///
 /// # Errors
 /// Fails if the branch is not an environment, or its source cannot be parsed.
 pub fn of_environment(checkout: &Checkout, dir: &Path, hub: &str) -> Result<Vec<Next>, Error> {
     let environment = Environment::of(checkout)?;
-    let branch = environment.name();
+    let (branch, root) = (environment.name(), environment.namespace());
     let directory = format!("clusters/{hub}");
     let url = Environment::url(checkout)?;
     let url = url.as_deref().unwrap_or("URL");
+    let at = format!("--repository {url} --branch {branch} --path {directory} --root {root}");
     Ok(vec![
         Next {
-            when: "a hub without another root",
-            command: format!(
-                "driftless serve --repository {url} --branch {branch} --path {directory}"
-            ),
+            when: "a hub for driftless serve",
+            command: format!("driftless serve {at}"),
         },
         Next {
-            when: "a hub whose root is another branch, such as main, and stays that",
+            when: "a hub of an installation on AWS",
+            command: format!("driftless bootstrap --name {hub} {at}"),
+        },
+        Next {
+            when: "a hub that is served already, as the repository's scripts do",
             command: format!(
                 "driftless build {} | kubectl apply -f -",
                 quoted(&dir.join(directory))
             ),
         },
     ])
+}
+
+/// Returns the commands that delete the objects of a removed cluster from its hub, where `--apply`
+/// has not done it.
+pub fn of_removal(flags: &RemovalFlags, old: &ClusterObjects) -> Vec<Next> {
+    let mut next = Vec::new();
+    // The root of a hub prunes the objects of a remote cluster.
+    let Some(root) = old.root.as_ref().filter(|_| !flags.hub.apply()) else {
+        return next;
+    };
+    let name = &root.name;
+    next.push(Next {
+        when: "a hub with this root, which must not prune its own namespace first",
+        command: format!(
+            "kubectl -n {name} patch kustomization {name} --type merge -p '{{\"spec\":{{\"prune\":false}}}}' && kubectl -n {name} delete kustomization {name}"
+        ),
+    });
+    for sync in old.syncs() {
+        next.push(Next {
+            when: "the hub, in this order",
+            command: format!("kubectl -n {name} delete kustomization {}", sync.name()),
+        });
+    }
+    let is_own = |object: &Object| object.kind() == "Namespace" && object.name() == name;
+    if old.objects.iter().any(is_own) && name != FLUX_SYSTEM {
+        next.push(Next {
+            when: "the hub, last",
+            command: format!("kubectl delete namespace {name}"),
+        });
+    }
+    next
 }
 
 /// Quotes a path for a shell, if needed.

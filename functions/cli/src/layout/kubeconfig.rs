@@ -3,12 +3,16 @@
 
 use super::checkout::Checkout;
 use super::edit::{self, Field, File, Target};
-use super::manifests;
+use super::encrypted::{self, Recipient};
+use super::hub;
+use super::manifests::{self, Api};
 use super::resources::{self, EntryPosition};
 use crate::error::Error;
 use crate::hub::{Connection, access, apply};
 use crate::term;
+use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::hub::Hub;
+use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -22,15 +26,31 @@ pub struct Kubeconfig {
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
     /// Apply the Secret to the hub, as the repository's scripts do, and do not write it into Git
-    #[arg(long, conflicts_with = "plain")]
+    #[arg(long, conflicts_with_all = ["plain", "sops"])]
     apply: bool,
     /// The hub's context of KUBECONFIG or ~/.kube/config, for --apply
     #[arg(long, value_name = "NAME", requires = "apply")]
     context: Option<String>,
     /// Write the Secret into the checkout without encryption: anyone who can read the repository
     /// can administer the cluster
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sops")]
     plain: bool,
+    /// Write the Secret into the checkout, encrypted with SOPS for this age recipient, and a
+    /// Kustomization that decrypts it. Can be repeated
+    #[arg(long, value_name = "RECIPIENT", value_parser = encrypted::recipient)]
+    sops: Vec<Recipient>,
+    /// The Secret with the age key, in the namespace of the Kustomization
+    #[arg(long, value_name = "NAME", default_value = "sops-age", value_parser = manifests::secret_name, requires = "sops")]
+    sops_secret: String,
+}
+
+/// The remote cluster of a kubeconfig.
+#[derive(Clone, Copy)]
+pub struct Remote<'a> {
+    /// The name of the remote cluster.
+    pub name: &'a str,
+    /// The directory with its Kustomizations.
+    pub directory: &'a str,
 }
 
 /// The place of a Secret.
@@ -46,22 +66,26 @@ pub struct SecretPlace {
 pub struct PendingSecrets {
     context: Option<String>,
     secrets: Vec<Value>,
+    /// The objects of the directory of the remote cluster.
+    objects: Vec<Object>,
 }
 
 impl Kubeconfig {
-    /// Writes the Secrets into the checkout, or returns them to be applied.
+    /// Writes the Secrets into the checkout, or returns them to be applied, with the objects of the
+    /// remote cluster's directory.
     ///
     /// # Errors
     /// Fails for a kubeconfig that cannot be read or used by driftless, and without a destination.
     pub fn write(
         &self,
         checkout: &mut Checkout,
-        remote: &str,
+        api: Api,
+        remote: Remote<'_>,
         places: &[SecretPlace],
     ) -> Result<PendingSecrets, Error> {
-        if !self.apply && !self.plain {
-            return Err(Error::usage("--apply or --plain is required: they choose the destination of the kubeconfig")
-                .next("--apply applies the Secret to the hub; --plain writes it into Git without encryption; to keep it encrypted in Git, write the file yourself with sops"));
+        if !self.apply && !self.plain && self.sops.is_empty() {
+            return Err(Error::usage("--apply, --sops or --plain is required: they choose the destination of the kubeconfig")
+                .next("--apply applies the Secret to the hub; --sops RECIPIENT writes it into Git, encrypted; --plain writes it into Git without encryption"));
         }
         let shown = self.kubeconfig.display();
         let text = std::fs::read(&self.kubeconfig)
@@ -71,15 +95,36 @@ impl Kubeconfig {
             String::from_utf8(text).map_err(|_| Error::new(format!("{shown} is not UTF-8")))?;
         let mut secrets = Vec::new();
         for place in places {
-            let secret = secret(remote, &place.namespace, &text);
+            let secret = secret(remote.name, &place.namespace, &text);
             match self.plain {
                 true => put(checkout, place, &secret)?,
                 false => secrets.push(secret),
             }
         }
+        let mut objects = Vec::new();
+        if !self.sops.is_empty() {
+            for place in places {
+                let path = format!("{}/{FILE}", place.directory);
+                if checkout.remove(&path) {
+                    resources::remove(checkout, &place.directory, FILE)?;
+                }
+            }
+            let space = &places.first().map(|place| place.namespace.clone());
+            let space = space.as_deref().unwrap_or(FLUX_SYSTEM);
+            let keys = encrypted::Keys {
+                recipients: &self.sops,
+                secret: &self.sops_secret,
+                namespace: space,
+            };
+            encrypted::write(checkout, api, remote, &keys, &secrets)?;
+            secrets.clear();
+        } else if self.apply {
+            objects = checkout.build(remote.directory)?;
+        }
         Ok(PendingSecrets {
             context: self.context.clone(),
             secrets,
+            objects,
         })
     }
 }
@@ -98,6 +143,13 @@ pub fn copy(
         return Ok(());
     }
     let path = format!("{from}/{FILE}");
+    if encrypted::exists(checkout, from) {
+        term::action(&format!(
+            "{} needs the kubeconfig of {remote}: run add-remote again with --sops",
+            to.namespace
+        ));
+        return Ok(());
+    }
     let Some(text) = checkout.text(&path)? else {
         term::action(&format!(
             "{} needs the Secret {remote}-kubeconfig of {remote}: run add-remote again with --apply",
@@ -142,7 +194,7 @@ fn with_kubeconfig(path: &str, old: &str, secret: &Value) -> Result<String, Erro
             "{path}: the Secret is encrypted with SOPS, so its kubeconfig cannot be replaced"
         ))
         .next(format!(
-            "edit it with sops {path}, or delete the file and run the command again"
+            "edit it with sops {path}, or give --sops, which replaces it"
         )));
     }
     let target = Target {
@@ -163,7 +215,7 @@ fn secret(remote: &str, namespace: &str, kubeconfig: &str) -> Value {
 }
 
 impl PendingSecrets {
-    /// Applies the Secrets and their namespaces to the hub. A dry run only prints their names.
+    /// Applies the Secrets, their namespaces and the objects of the directory to the hub. A dry run only prints their names.
     ///
     /// # Errors
     /// Fails with the errors of the cluster.
@@ -174,6 +226,10 @@ impl PendingSecrets {
         if dry_run {
             for secret in &self.secrets {
                 term::success(&format!("{} would be applied to the hub", name(secret)));
+            }
+            for object in &self.objects {
+                let name = hub::name(object);
+                term::success(&format!("{name} would be applied to the hub"));
             }
             return Ok(());
         }
@@ -191,7 +247,7 @@ impl PendingSecrets {
                 hub.access.server
             ));
         }
-        Ok(())
+        hub::apply_all(cluster, &self.objects).await
     }
 
     async fn connect(&self) -> Result<Hub, Error> {

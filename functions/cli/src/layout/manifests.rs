@@ -2,7 +2,7 @@
 
 use super::resources::kustomization;
 use crate::create::Tenant;
-use driftless_manifest::yaml;
+use driftless_manifest::{names, yaml};
 use serde_json::{Value, json};
 
 /// The generation of Flux's API in new files.
@@ -42,6 +42,14 @@ pub fn branch(text: &str) -> Result<String, String> {
             "expected the name of a branch, of letters, digits, '-', '_', '.', '+' and '/'"
                 .to_owned(),
         ),
+    }
+}
+
+/// Parses the name of a Secret.
+pub fn secret_name(text: &str) -> Result<String, String> {
+    match names::subdomain(text).as_slice() {
+        [] => Ok(text.to_owned()),
+        problems => Err(problems.join("; ")),
     }
 }
 
@@ -87,6 +95,18 @@ impl Api {
             object["spec"]["kubeConfig"] = kubeconfig_of(remote);
         }
         text(&object)
+    }
+
+    /// Returns the Kustomization that decrypts the kubeconfigs of a remote cluster. The namespaces
+    /// of tenants may be created after it, so a failure is soon repeated.
+    pub fn kubeconfigs(self, remote: &str, namespace: &str, path: &str, key: &str) -> String {
+        text(
+            &json!({"apiVersion": self.version("kustomize"), "kind": "Kustomization",
+            "metadata": {"name": format!("{remote}-kubeconfigs"), "namespace": namespace},
+            "spec": {"interval": "10m0s", "retryInterval": "1m0s", "path": path, "prune": true,
+                "decryption": {"provider": "sops", "secretRef": {"name": key}},
+                "sourceRef": {"kind": "GitRepository", "name": namespace}}}),
+        )
     }
 
     /// Returns the Kustomization of an application.

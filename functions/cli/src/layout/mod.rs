@@ -3,19 +3,22 @@
 //!
 //! Directories, files and objects are those of the scripts of microsoft/multicluster-gitops
 //! (utils/*.sh, commit 644821b), in the newest API versions, or with `--api-compat` in those of the
-//! scripts. The flags choose the destination of what the scripts write to a cluster (Secrets of
-//! kubeconfigs); everything else is left to Git. Intentional differences: an environment's source
+//! scripts. With `--apply` the hub is also changed, as the scripts do with flux and kubectl, and as
+//! a root in addition to others ([`hub`]); without it the commands to run are printed. Intentional differences: an environment's source
 //! follows the branch of its name (the script's follows `ENV-flux-system`); the kustomization of a
 //! hub lists its remote clusters, whose directories the script applies with kubectl; the namespace
 //! in the directory of a remote cluster is the environment's (the script's is always
 //! `dev-flux-system`); `infra/base` has a kustomization from the start; adding a remote cluster
-//! does not change the infrastructure of its hub.
+//! does not change the infrastructure of its hub; the infrastructure of a remote cluster has the
+//! namespaces and service accounts of the tenants, as which their Kustomizations act there.
 
 mod checkout;
 mod cluster;
 mod edit;
+mod encrypted;
 mod environment;
 mod follow_commands;
+mod hub;
 mod kubeconfig;
 mod manifests;
 mod resources;
@@ -29,7 +32,8 @@ use clap::{Subcommand, ValueEnum};
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_manifest::names;
 use follow_commands::Next;
-use kubeconfig::Kubeconfig;
+use hub::{ClusterObjects, HubFlags, RemovalFlags};
+use kubeconfig::{Kubeconfig, Remote};
 use manifests::Api;
 use serde_json::json;
 use std::path::PathBuf;
@@ -79,12 +83,14 @@ struct RemoveCluster {
     /// NAME of a cluster, or HUB/NAME of a remote cluster
     #[arg(value_parser = cluster_name)]
     name: String,
+    #[command(flatten)]
+    hub: RemovalFlags,
 }
 
 /// Add and remove clusters of a fleet, on the branch that all environments share
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:
-  driftless fleet add-cluster east-aks
+  driftless fleet add-cluster east-aks --apply --context east-aks
   driftless fleet add-cluster store-42 --group stores   # a group shares its directories
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
   driftless fleet remove-cluster east-aks --dry-run
@@ -102,6 +108,7 @@ enum Fleet {
     /// Add the directories of a cluster: clusters/NAME and infra/NAME
     #[command(after_help = "Examples:
   driftless fleet add-cluster east-aks
+  driftless fleet add-cluster east-aks --apply --context east-aks
   driftless fleet add-cluster store-42 --group stores")]
     AddCluster {
         /// The cluster's name
@@ -110,15 +117,25 @@ enum Fleet {
         /// The group whose directories the cluster uses instead of its own
         #[arg(long, value_parser = name)]
         group: Option<String>,
+        /// The fleet repository's URL [default: that of the clone's remote origin]
+        #[arg(long, value_name = "URL", value_parser = manifests::url)]
+        repo: Option<String>,
+        /// The branch that all environments share
+        #[arg(long, default_value = "main", value_parser = manifests::branch)]
+        branch: String,
+        #[command(flatten)]
+        hub: HubFlags,
     },
     /// Add a remote cluster, to which objects of a hub are applied: clusters/HUB/NAME and
     /// infra/HUB/clusters/NAME
     #[command(after_help = "Examples:
-  driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply")]
+  driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
+  driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --sops age1...")]
     AddRemote(AddRemote),
     /// Remove a cluster's directories; HUB/NAME removes a remote cluster
     #[command(after_help = "Examples:
   driftless fleet remove-cluster east-aks --dry-run
+  driftless fleet remove-cluster east-aks --apply --context east-aks
   driftless fleet remove-cluster east-aks/edge-1")]
     RemoveCluster(RemoveCluster),
 }
@@ -128,7 +145,7 @@ enum Fleet {
 #[command(after_help = format!("Examples:
   git checkout -b qa && driftless env init qa
   driftless env init dev --repo https://github.com/acme/fleet
-  driftless env add-cluster east-aks
+  driftless env add-cluster east-aks --apply --context east-aks
   driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
   driftless env remove-cluster east-aks/edge-1
 
@@ -157,19 +174,24 @@ enum Env {
     },
     /// Add a cluster with all tenants and applications: clusters/NAME, infra/NAME and tenants/NAME
     #[command(after_help = "Examples:
-  driftless env add-cluster east-aks")]
+  driftless env add-cluster east-aks
+  driftless env add-cluster east-aks --apply --context east-aks")]
     AddCluster {
         /// The cluster's name
         #[arg(value_parser = name)]
         name: String,
+        #[command(flatten)]
+        hub: HubFlags,
     },
     /// Add a remote cluster with all tenants and applications
     #[command(after_help = "Examples:
-  driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply")]
+  driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
+  driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --sops age1...")]
     AddRemote(AddRemote),
     /// Remove a cluster's directories; HUB/NAME removes a remote cluster
     #[command(after_help = "Examples:
   driftless env remove-cluster east-aks --dry-run
+  driftless env remove-cluster east-aks --apply --context east-aks
   driftless env remove-cluster east-aks/edge-1")]
     RemoveCluster(RemoveCluster),
 }
@@ -303,10 +325,26 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let mut next = Vec::new();
     match args.command {
-        Fleet::AddCluster { name, group } => {
+        Fleet::AddCluster {
+            name,
+            group,
+            repo,
+            branch,
+            hub,
+        } => {
             let directory = group.as_ref().unwrap_or(&name);
             cluster::add(&mut checkout, api, directory)?;
-            next = follow_commands::of_shared(&dir, directory);
+            let url = repo.or_else(|| crate::fleet::origin_of(&dir));
+            match hub.apply() {
+                true => {
+                    let root = cluster::root(url, branch, directory)?;
+                    let objects = checkout.build(&format!("clusters/{directory}"))?;
+                    let root = Some(root);
+                    let new = ClusterObjects { root, objects };
+                    hub.add(&new, args.common.dry_run).await?;
+                }
+                false => next = follow_commands::of_shared(url, &branch, directory),
+            }
         }
         Fleet::AddRemote(AddRemote {
             hub,
@@ -314,10 +352,20 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
             kubeconfig,
         }) => {
             let secrets = cluster::add_remote(&mut checkout, api, &hub, &name)?;
-            let unapplied = kubeconfig.write(&mut checkout, &name, &secrets)?;
+            let directory = format!("clusters/{hub}/{name}");
+            let remote = Remote {
+                name: &name,
+                directory: &directory,
+            };
+            let unapplied = kubeconfig.write(&mut checkout, api, remote, &secrets)?;
             unapplied.apply(args.common.dry_run).await?;
         }
-        Fleet::RemoveCluster(RemoveCluster { name }) => cluster::remove(&mut checkout, &name)?,
+        Fleet::RemoveCluster(RemoveCluster { name, hub }) => {
+            let old = cluster::objects(&checkout, &name)?;
+            cluster::remove(&mut checkout, &name)?;
+            hub.remove(&old, args.common.dry_run).await?;
+            next = follow_commands::of_removal(&hub, &old);
+        }
     }
     args.common.finish(&checkout, &next)
 }
@@ -328,9 +376,17 @@ pub async fn env(args: EnvArgs) -> Result<(), Error> {
     let mut next = Vec::new();
     match args.command {
         Env::Init { name, repo } => environment::init(&mut checkout, api, &name, repo)?,
-        Env::AddCluster { name } => {
+        Env::AddCluster { name, hub } => {
             environment::add_cluster(&mut checkout, api, &name)?;
-            next = follow_commands::of_environment(&checkout, &args.common.dir, &name)?;
+            match hub.apply() {
+                true => {
+                    let new = environment::objects(&checkout, &name)?;
+                    hub.add(&new, args.common.dry_run).await?;
+                }
+                false => {
+                    next = follow_commands::of_environment(&checkout, &args.common.dir, &name)?;
+                }
+            }
         }
         Env::AddRemote(AddRemote {
             hub,
@@ -338,11 +394,19 @@ pub async fn env(args: EnvArgs) -> Result<(), Error> {
             kubeconfig,
         }) => {
             let secrets = environment::add_remote(&mut checkout, api, &hub, &name)?;
-            let unapplied = kubeconfig.write(&mut checkout, &name, &secrets)?;
+            let directory = format!("clusters/{hub}/{name}");
+            let remote = Remote {
+                name: &name,
+                directory: &directory,
+            };
+            let unapplied = kubeconfig.write(&mut checkout, api, remote, &secrets)?;
             unapplied.apply(args.common.dry_run).await?;
         }
-        Env::RemoveCluster(RemoveCluster { name }) => {
+        Env::RemoveCluster(RemoveCluster { name, hub }) => {
+            let old = environment::objects(&checkout, &name)?;
             environment::remove_cluster(&mut checkout, &name)?;
+            hub.remove(&old, args.common.dry_run).await?;
+            next = follow_commands::of_removal(&hub, &old);
         }
     }
     args.common.finish(&checkout, &next)
@@ -409,7 +473,7 @@ impl Common {
         if !changes.is_empty() && !self.dry_run {
             term::action(match next {
                 [] => "commit and push: the clusters follow the repository",
-                _ => "commit and push, and make the cluster follow the repository",
+                _ => "commit and push, and run the command for your hub",
             });
         }
         if !self.dry_run {

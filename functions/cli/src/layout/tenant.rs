@@ -75,6 +75,7 @@ pub fn add(
         let Some(remote) = place.remote else {
             return Ok(());
         };
+        access(checkout, place.hub, remote, tenant)?;
         let secret = SecretPlace {
             namespace: space.clone(),
             directory: format!("{}/{tenant}", place.tenants()),
@@ -82,6 +83,22 @@ pub fn add(
         let from = format!("clusters/{}/{remote}", place.hub);
         kubeconfig::copy(checkout, &from, remote, &secret)
     })
+}
+
+/// Adds the namespace, the service account and the role of a tenant to the infrastructure of a
+/// remote cluster: the tenant's Kustomizations act there as this account.
+///
+/// # Errors
+/// Fails for files that cannot be edited.
+pub fn access(checkout: &mut Checkout, hub: &str, remote: &str, tenant: &str) -> Result<(), Error> {
+    let Some(rbac) = checkout.text(&format!("tenants/base/{tenant}/rbac.yaml"))? else {
+        return Ok(());
+    };
+    let directory = format!("infra/{hub}/clusters/{remote}");
+    let entry = format!("tenants/{tenant}.yaml");
+    checkout.add(format!("{directory}/{entry}"), rbac);
+    let base = ["../../../base"];
+    resources::add(checkout, &directory, &base, &entry, EntryPosition::Name)
 }
 
 /// Checks that the namespace of a tenant, or of its release environment, is not used otherwise.

@@ -337,6 +337,26 @@ fn bad_input_changes_no_file() {
             "set KUBECONFIG to a kubeconfig of the hub",
         ),
         ("env remove-cluster x", 1, "cluster 'x' does not exist"),
+        (
+            "env add-cluster x --apply",
+            1,
+            "connect to the hub: no kubeconfig was found",
+        ),
+        (
+            "env add-cluster x --context hub",
+            2,
+            "the following required arguments were not provided:\n  --apply",
+        ),
+        (
+            "env remove-cluster america --apply --kubeconfig absent.conf",
+            2,
+            "--kubeconfig: absent.conf does not exist",
+        ),
+        (
+            "env remove-cluster america --apply --timeout soon",
+            2,
+            "--timeout",
+        ),
     ] {
         let done = checkout.run(line);
         assert_eq!(done.code, code, "{line}: {}{}", done.out, done.err);
@@ -346,6 +366,34 @@ fn bad_input_changes_no_file() {
             done.err
         );
         assert_eq!(checkout.files(), before, "{line}");
+    }
+    let shared = Checkout::new();
+    for (line, code, words) in [
+        (
+            "fleet add-cluster x --apply",
+            2,
+            "--repo is required with --apply: the checkout has no remote origin",
+        ),
+        (
+            "fleet add-cluster x --apply --repo ssh://git@github.com/acme/fleet",
+            2,
+            "is read with a login, which this command does not create",
+        ),
+        (
+            "fleet add-cluster x --apply --repo https://github.com/acme/fleet",
+            1,
+            "connect to the hub: no kubeconfig was found",
+        ),
+        (
+            "fleet remove-cluster x --apply",
+            1,
+            "cluster 'x' does not exist",
+        ),
+    ] {
+        let done = shared.run(line);
+        assert_eq!(done.code, code, "{line}: {}{}", done.out, done.err);
+        assert!(done.err.contains(words), "{line}: {}", done.err);
+        assert!(shared.files().is_empty(), "{line}");
     }
     let empty = Checkout::new();
     let done = empty.run("env add-cluster x");
@@ -578,7 +626,7 @@ fn commands_keep_what_people_wrote() {
 #[test]
 fn the_command_that_follows_a_new_directory_is_printed() {
     let checkout = Checkout::filled();
-    let serve = "driftless serve --repository https://github.com/acme/fleet --branch dev --path clusters/asia";
+    let serve = "driftless serve --repository https://github.com/acme/fleet --branch dev --path clusters/asia --root dev-flux-system";
     let root = checkout.0.path().display().to_string();
     let build = format!("driftless build {root}/clusters/asia | kubectl apply -f -");
     let output = checkout.ok("env add-cluster asia");
@@ -587,7 +635,9 @@ fn the_command_that_follows_a_new_directory_is_printed() {
     }
     let found = checkout.run("env add-cluster asia -o json").json();
     assert_eq!(found["next"][0]["command"], serve, "{found:#}");
-    assert_eq!(found["next"][1]["command"], build, "{found:#}");
+    let bootstrap = serve.replace("serve", "bootstrap --name asia");
+    assert_eq!(found["next"][1]["command"], bootstrap, "{found:#}");
+    assert_eq!(found["next"][2]["command"], build, "{found:#}");
     let shared = Checkout::new();
     let output = shared.ok("fleet add-cluster america");
     let serve = "driftless serve --repository OWNER/NAME --branch main --path clusters/america";
@@ -602,6 +652,39 @@ fn the_command_that_follows_a_new_directory_is_printed() {
     assert!(output.contains(serve), "{output}");
 }
 
+/// What was applied by hand must be deleted by hand: the commands are printed, in their order.
+#[test]
+fn the_commands_that_delete_a_cluster_are_printed() {
+    let checkout = Checkout::filled();
+    let found = Checkout::filled()
+        .run("env remove-cluster america -o json")
+        .json();
+    let next = found["next"].as_array().expect("commands");
+    let commands: Vec<&str> = next
+        .iter()
+        .filter_map(|next| next["command"].as_str())
+        .collect();
+    let [first, rest @ .., last] = commands.as_slice() else {
+        panic!("{found:#}");
+    };
+    assert!(
+        first.starts_with("kubectl -n dev-flux-system patch kustomization dev-flux-system "),
+        "{first}"
+    );
+    let syncs = [
+        "south-tenants",
+        "south-infrastructure",
+        "tenants",
+        "infrastructure",
+    ];
+    let syncs = syncs.map(|sync| format!("kubectl -n dev-flux-system delete kustomization {sync}"));
+    assert_eq!(rest, syncs);
+    assert_eq!(*last, "kubectl delete namespace dev-flux-system");
+    // The root of the hub prunes the objects of a remote cluster.
+    let output = checkout.ok("env remove-cluster america/south --dry-run");
+    assert!(!output.contains("kubectl"), "{output}");
+}
+
 /// A dry run of --apply connects to no hub, and prints what would be applied.
 #[test]
 fn a_dry_run_needs_no_hub() {
@@ -610,6 +693,18 @@ fn a_dry_run_needs_no_hub() {
     let output =
         checkout.ok("env add-remote america north --kubeconfig edge.conf --apply --dry-run");
     let words = "Secret/dev-flux-system/north-kubeconfig would be applied to the hub";
+    assert!(output.contains(words), "{output}");
+    let words = "Kustomization/dev-flux-system/north-tenants would be applied to the hub";
+    assert!(output.contains(words), "{output}");
+    let output = checkout.ok("env add-cluster asia --apply --dry-run");
+    for words in [
+        "Kustomization/dev-flux-system/dev-flux-system would be created on the hub",
+        "Kustomization/dev-flux-system/tenants would be applied to the hub",
+    ] {
+        assert!(output.contains(words), "{output}");
+    }
+    let output = checkout.ok("env remove-cluster america --apply --dry-run");
+    let words = "Namespace/dev-flux-system would be deleted from the hub";
     assert!(output.contains(words), "{output}");
     assert_eq!(checkout.files(), before);
 }

@@ -35,6 +35,10 @@ impl Fleet {
     }
 
     fn serve(&self) -> Serve {
+        self.serve_branch("dev")
+    }
+
+    fn serve_branch(&self, branch: &str) -> Serve {
         let data = self.home.path().join("data");
         let kubeconfig = self.hub.kubeconfig();
         let args = [
@@ -47,7 +51,7 @@ impl Fleet {
             "--repository",
             "acme/fleet",
             "--branch",
-            "dev",
+            branch,
             "--path",
             "clusters/america",
         ];
@@ -60,11 +64,123 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
+/// Returns whether a cluster has the ConfigMap `cart` of the application.
+fn has_cart(server: &Server) -> Result<(), String> {
+    match server
+        .names("v1", "ConfigMap")
+        .iter()
+        .any(|name| name == "cart")
+    {
+        true => Ok(()),
+        false => Err("no ConfigMap cart".to_owned()),
+    }
+}
+
 /// Returns the namespaces of an environment on a cluster.
 fn namespaces(server: &Server) -> Vec<String> {
     let names = server.names("v1", "Namespace");
     let ours = names.into_iter().filter(|name| name.starts_with("dev-"));
     ours.collect()
+}
+
+/// The age key of `RECIPIENT`.
+const AGE_KEY: &str = include_str!("../../../../tests/fleet/age.agekey");
+const RECIPIENT: &str = "age1n0eplj3zp3dyd3y2yz2lsp9sltnjw6al0qwqqd9mp65de5s9e3ssvlh42l";
+
+/// A hub follows the branch `main`, and an environment's branch as a second root: `--apply` creates
+/// and removes the second, and the first stays. The kubeconfig of the remote cluster is encrypted.
+#[test]
+fn a_hub_follows_an_environment_as_a_second_root() {
+    if !tools::has("git") {
+        return;
+    }
+    let github = GitHub::start();
+    let repository = github.repository("acme/fleet");
+    let config =
+        |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n");
+    let shared = config("shared").replace("name: shared", "name: shared\n  namespace: default");
+    let shared = Change::write("clusters/america/shared.yaml", shared);
+    repository.commit("main", &[shared], "First");
+    let shop = github.repository("acme/shop");
+    let carts = ["america", "south"]
+        .map(|place| Change::write(&format!("cart/{place}/config.yaml"), config("cart")));
+    shop.commit("dev", &carts, "First");
+    let fleet = Fleet {
+        checkout: tempfile::tempdir().expect("a checkout"),
+        home: tempfile::tempdir().expect("a home"),
+        repository,
+        github,
+        hub: Server::start(),
+        edge: Server::start(),
+    };
+    let serve = fleet.serve_branch("main");
+    fleet.github.add_webhook(&serve.url("/webhook"), SECRET);
+    let has_shared = || {
+        let names = fleet.hub.names("v1", "ConfigMap");
+        match names.iter().any(|name| name == "shared") {
+            true => Ok(()),
+            false => Err(format!("{names:?}")),
+        }
+    };
+    serve.eventually("the first root is applied", has_shared);
+    let becomes = |what: &str, server: &Server, want: &[&str]| {
+        serve.eventually(what, || {
+            let found = namespaces(server);
+            match found == want {
+                true => Ok(()),
+                false => Err(format!("{found:?}")),
+            }
+        });
+    };
+
+    fleet.run("env init dev --repo https://github.com/acme/fleet");
+    fleet.run("env add-cluster america --apply");
+    fleet.push();
+    becomes(
+        "the hub has the environment",
+        &fleet.hub,
+        &["dev-flux-system"],
+    );
+    let key = fleet.home.path().join("age.agekey");
+    fs::write(&key, AGE_KEY).expect("write");
+    let key = text(&key);
+    let secret = "create secret sops sops-age -n dev-flux-system";
+    let done = fleet.hub.run(&format!("{secret} --age-key-file {key}"));
+    done.ok();
+    let edge = text(fleet.edge.kubeconfig()).to_owned();
+    fleet.run(&format!(
+        "env add-remote america south --kubeconfig {edge} --sops {RECIPIENT}"
+    ));
+    fleet.run("tenant add shop --repo https://github.com/acme/shop --branch dev");
+    fleet.run("app add shop cart");
+    fleet.run(&format!(
+        "env add-remote america south --kubeconfig {edge} --sops {RECIPIENT}"
+    ));
+    fleet.push();
+    becomes("the tenant is on the remote", &fleet.edge, &["dev-shop"]);
+    for server in [&fleet.hub, &fleet.edge] {
+        serve.eventually("the application is there", || has_cart(server));
+    }
+
+    fleet.run("env remove-cluster america/south");
+    fleet.push();
+    becomes("the remote cluster is left", &fleet.edge, &[]);
+    let refused = fleet.hub.run(&format!(
+        "fleet remove-cluster america --apply --dir {}",
+        text(fleet.checkout.path())
+    ));
+    refused.refused(1, &["the branch is the environment dev"]);
+    fleet.run("env remove-cluster america --apply --timeout 1m");
+    becomes("the environment is gone", &fleet.hub, &[]);
+    assert_eq!(has_shared(), Ok(()));
+    let bindings = fleet
+        .hub
+        .names("rbac.authorization.k8s.io/v1", "ClusterRoleBinding");
+    let bindings: Vec<_> = bindings
+        .iter()
+        .filter(|name| name.starts_with("cluster-reconciler-"))
+        .collect();
+    assert_eq!(bindings, ["cluster-reconciler-flux-system"]);
 }
 
 #[test]
@@ -125,17 +241,7 @@ fn clusters_tenants_and_applications_are_added_and_removed() {
 
     fleet.run("app add shop cart");
     fleet.push();
-    serve.eventually("the application is there", || {
-        match fleet
-            .hub
-            .names("v1", "ConfigMap")
-            .iter()
-            .any(|name| name == "cart")
-        {
-            true => Ok(()),
-            false => Err("no ConfigMap cart".to_owned()),
-        }
-    });
+    serve.eventually("the application is there", || has_cart(&fleet.hub));
 
     let edge = text(fleet.edge.kubeconfig()).to_owned();
     fleet.run(&format!(
@@ -145,7 +251,7 @@ fn clusters_tenants_and_applications_are_added_and_removed() {
     becomes(
         "the remote cluster has its infrastructure",
         &fleet.edge,
-        &["dev-redis"],
+        &["dev-redis", "dev-shop"],
     );
 
     fleet.run("env remove-cluster america/south");
