@@ -7,4 +7,5 @@ mod fleet;
 mod flux_controllers;
 mod issued_tokens;
 mod kustomize_create;
+mod layout;
 mod multi_tenancy;
