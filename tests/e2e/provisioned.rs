@@ -1,5 +1,6 @@
-//! Clusters that the fleet's objects create (Kamaji, Cluster API): their kubeconfig Secret is
-//! created late, rotated, and deleted.
+//! Clusters that the fleet's objects create (Kamaji, Cluster API): a stand-in of the provider's
+//! controller creates their kubeconfig Secret late, rotates it, and deletes it with the cluster. A
+//! Kustomization and a HelmRelease wait for it.
 
 use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;
@@ -15,6 +16,8 @@ const HUB: [HubSpec<'static>; 1] = [HubSpec {
     path: "./clusters/hub",
 }];
 const APP: &str = "/api/v1/namespaces/default/configmaps/app";
+/// The object of the release.
+const WEB: &str = "/api/v1/namespaces/default/configmaps/web";
 
 /// The resource of a provider of clusters and its kubeconfig Secret.
 struct Provider {
@@ -63,7 +66,7 @@ impl Provider {
         )
     }
 
-    /// Returns a cluster, and a Kustomization that applies objects on it.
+    /// Returns a cluster, and a Kustomization and a HelmRelease that apply objects on it.
     fn cluster(&self) -> String {
         let Self {
             kind,
@@ -77,7 +80,11 @@ impl Provider {
             "apiVersion: {group}/{version}\nkind: {kind}\nmetadata: {{name: tenant, namespace: default}}\nspec: {{controlPlane: \
              {{}}}}\n---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: apps, namespace: \
              default}}\nspec:\n  interval: 1h\n  retryInterval: 30m\n  prune: true\n  path: ./apps\n  sourceRef: {{kind: \
-             GitRepository, name: flux-system, namespace: flux-system}}\n  kubeConfig:\n    secretRef: {{name: {secret}, key: {key}}}\n"
+             GitRepository, name: flux-system, namespace: flux-system}}\n  kubeConfig:\n    secretRef: {{name: {secret}, key: {key}}}\n\
+             ---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: web, namespace: \
+             default}}\nspec:\n  interval: 1h\n  releaseName: web\n  chart:\n    spec:\n      chart: ./charts/web\n      \
+             reconcileStrategy: Revision\n      sourceRef: {{kind: GitRepository, name: flux-system, namespace: flux-system}}\n  \
+             kubeConfig:\n    secretRef: {{name: {secret}, key: {key}}}\n"
         )
     }
 
@@ -85,12 +92,65 @@ impl Provider {
         format!("/api/v1/namespaces/default/secrets/{}", self.secret)
     }
 
-    fn write(&self, hub: &dyn Node, kubeconfig: &str) {
-        let data = json!({self.key: kubeconfig});
-        match hub.find(&self.path()) {
-            None => hub.secret("default", self.secret, &data),
-            Some(_) => hub.patch(&self.path(), &json!({"stringData": data})),
+    fn cluster_path(&self) -> String {
+        let Self {
+            group,
+            version,
+            plural,
+            ..
+        } = self;
+        format!("/apis/{group}/{version}/namespaces/default/{plural}/tenant")
+    }
+}
+
+/// The login that the controller writes.
+enum Login {
+    /// None yet: the control plane starts.
+    Starting,
+    /// A login that the cluster does not accept, as between the two writes of a rotation.
+    Early,
+    /// The cluster's own login.
+    Valid,
+}
+
+/// A stand-in of the controller of a provider.
+struct Controller<'w> {
+    provider: &'w Provider,
+    hub: &'w dyn Node,
+    tenant: &'w dyn Node,
+    login: Login,
+}
+
+impl Controller<'_> {
+    /// Makes the Secret what the cluster object and the login ask for.
+    fn reconcile(&self) {
+        let (hub, path) = (self.hub, self.provider.path());
+        let secret = hub.find(&path);
+        if hub.find(&self.provider.cluster_path()).is_none() {
+            // The cluster is deleted, and the Secret with it.
+            if secret.is_some() {
+                self.tenant.stop();
+                hub.delete(&path);
+            }
+            return;
         }
+        let valid = self.tenant.kubeconfig();
+        let kubeconfig = match self.login {
+            Login::Starting => return,
+            Login::Early => valid.replace("token: ", "token: un"),
+            Login::Valid => valid,
+        };
+        let data = json!({self.provider.key: kubeconfig});
+        match secret {
+            None => hub.secret("default", self.provider.secret, &data),
+            Some(_) => hub.patch(&path, &json!({"stringData": data})),
+        }
+    }
+
+    /// Changes the login that the controller writes.
+    fn rotate(&mut self, login: Login) {
+        self.login = login;
+        self.reconcile();
     }
 }
 
@@ -98,9 +158,14 @@ fn apps(world: &Embedded) -> (String, String, String) {
     ready(world.cluster("hub"), "Kustomization", "default", "apps")
 }
 
+fn web(world: &Embedded) -> (String, String, String) {
+    ready(world.cluster("hub"), "HelmRelease", "default", "web")
+}
+
 /// Advances the time by a minute, and sweeps.
-fn minute(world: &Embedded) {
+fn minute(world: &Embedded, controller: &Controller<'_>) {
     world.advance(Duration::from_secs(60));
+    controller.reconcile();
     world.sweep();
     world.settle();
 }
@@ -115,59 +180,78 @@ fn check_life_cycle(provider: &Provider) {
     };
     let definition = Change::write("clusters/hub/definition.yaml", provider.definition());
     let fleet = Change::write("clusters/hub/tenant.yaml", provider.cluster());
-    world.commit(FLEET, &[definition, fleet, config("one")]);
+    let chart = [
+        Change::write(
+            "charts/web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+        Change::write(
+            "charts/web/templates/web.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n",
+        ),
+    ];
+    let changes = [&[definition, fleet, config("one")][..], &chart].concat();
+    world.commit(FLEET, &changes);
     world.sweep();
     world.settle();
     let (hub, tenant) = (world.cluster("hub"), world.cluster("tenant"));
-    let cluster = format!(
-        "/apis/{}/{}/namespaces/default/{}/tenant",
-        provider.group, provider.version, provider.plural
-    );
-    assert!(hub.find(&cluster).is_some());
-    let (status, reason, message) = apps(&world);
-    assert_eq!(status, "False", "{reason}: {message}");
-    assert!(message.contains(provider.secret), "{message}");
+    let mut controller = Controller {
+        provider,
+        hub,
+        tenant,
+        login: Login::Starting,
+    };
+    assert!(hub.find(&provider.cluster_path()).is_some());
+    for waiting in [apps, web] {
+        let (status, reason, message) = waiting(&world);
+        assert_eq!(status, "False", "{reason}: {message}");
+        assert!(message.contains(provider.secret), "{message}");
+    }
 
     // The control plane starts slowly: the retries become rare.
     world.steps();
-    (0..60).for_each(|_| minute(&world));
-    let steps = world.steps().get("Kustomization/default/apps").copied();
-    assert!(steps.unwrap_or_default() <= 12, "{steps:?}");
-    world.steps();
-    provider.write(hub, &tenant.kubeconfig());
-    minute(&world);
-    let (status, reason, message) = apps(&world);
-    assert_eq!(status, "True", "{reason}: {message}");
+    (0..60).for_each(|_| minute(&world, &controller));
+    let steps = world.steps();
+    for object in ["Kustomization/default/apps", "HelmRelease/default/web"] {
+        let count = steps.get(object).copied().unwrap_or_default();
+        assert!(count <= 12, "{object}: {count} steps");
+    }
+    controller.rotate(Login::Valid);
+    minute(&world, &controller);
+    for ready in [apps, web] {
+        let (status, reason, message) = ready(&world);
+        assert_eq!(status, "True", "{reason}: {message}");
+    }
     assert_eq!(tenant.get(APP)["data"]["a"], "one");
+    assert!(tenant.find(WEB).is_some());
 
-    // The Secret is rotated: first to a login that the cluster does not accept yet, as between the
-    // two writes of a rotation.
-    let unknown = tenant.kubeconfig().replace("token: ", "token: un");
-    assert_ne!(unknown, tenant.kubeconfig());
-    provider.write(hub, &unknown);
+    // The Secret is rotated: first to a login that the cluster does not accept yet.
+    controller.rotate(Login::Early);
     world.push(FLEET, &[config("two")]);
     world.settle();
     let (status, _, message) = apps(&world);
     assert_eq!(status, "False", "{message}");
     assert_eq!(tenant.get(APP)["data"]["a"], "one");
-    minute(&world);
-    provider.write(hub, &tenant.kubeconfig());
-    minute(&world);
+    minute(&world, &controller);
+    controller.rotate(Login::Valid);
+    minute(&world, &controller);
     let (status, reason, message) = apps(&world);
     assert_eq!(status, "True", "{reason}: {message}");
     assert_eq!(tenant.get(APP)["data"]["a"], "two");
 
-    // The cluster is deleted before its objects: the deletion is not blocked, and nothing is left
-    // on the hub.
-    tenant.stop();
-    hub.delete(&provider.path());
+    // The cluster is deleted, with its Kustomization and HelmRelease: the deletion is not blocked,
+    // and nothing is left on the hub.
     let gone = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rest, namespace: default}\n";
     world.push(FLEET, &[Change::write("clusters/hub/tenant.yaml", gone)]);
+    controller.reconcile();
     world.settle();
-    (0..5).for_each(|_| minute(&world));
-    assert!(hub.find(&cluster).is_none());
-    let left: Option<Value> = hub.find(&path("Kustomization", "default", "apps"));
-    assert!(left.is_none(), "{left:?}");
+    (0..5).for_each(|_| minute(&world, &controller));
+    assert!(hub.find(&provider.cluster_path()).is_none());
+    assert!(hub.find(&provider.path()).is_none());
+    for (kind, name) in [("Kustomization", "apps"), ("HelmRelease", "web")] {
+        let left: Option<Value> = hub.find(&path(kind, "default", name));
+        assert!(left.is_none(), "{left:?}");
+    }
     let (status, reason, message) = ready(hub, "Kustomization", "flux-system", "flux-system");
     assert_eq!(status, "True", "{reason}: {message}");
 }

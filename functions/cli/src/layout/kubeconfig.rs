@@ -40,7 +40,7 @@ pub struct Kubeconfig {
     #[arg(long, value_name = "RECIPIENT", value_parser = encrypted::recipient)]
     sops: Vec<Recipient>,
     /// The Secret with the age key, in the namespace of the Kustomization
-    #[arg(long, value_name = "NAME", default_value = "sops-age", value_parser = manifests::secret_name, requires = "sops")]
+    #[arg(long, value_name = "NAME", default_value = "sops-age", value_parser = manifests::secret_name, requires = "sops", conflicts_with_all = ["plain", "apply"])]
     sops_secret: String,
 }
 

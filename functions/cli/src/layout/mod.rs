@@ -21,6 +21,7 @@ mod follow_commands;
 mod hub;
 mod kubeconfig;
 mod manifests;
+mod provision;
 mod resources;
 mod source;
 mod tenant;
@@ -93,6 +94,7 @@ struct RemoveCluster {
   driftless fleet add-cluster east-aks --apply --context east-aks
   driftless fleet add-cluster store-42 --group stores   # a group shares its directories
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
+  driftless fleet provision east-aks/edge-2 --provider capa --region eu-west-1
   driftless fleet remove-cluster east-aks --dry-run
 
 {EXIT_CODES}"))]
@@ -132,6 +134,14 @@ enum Fleet {
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --sops age1...")]
     AddRemote(AddRemote),
+    /// Add a remote cluster that Kamaji or Cluster API creates: its objects, and the name of the
+    /// Secret with its kubeconfig, for which the hub waits
+    #[command(after_help = "Examples:
+  driftless fleet provision east-aks/tenant-1 --provider kamaji
+  driftless fleet provision east-aks/edge-1 --provider capz --region westeurope --subscription ID
+  driftless fleet provision east-aks/edge-2 --provider capa --region eu-west-1 --replicas 3
+  driftless fleet provision edge-3 --provider docker --dry-run")]
+    Provision(provision::Args),
     /// Remove a cluster's directories; HUB/NAME removes a remote cluster
     #[command(after_help = "Examples:
   driftless fleet remove-cluster east-aks --dry-run
@@ -360,6 +370,7 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
             let unapplied = kubeconfig.write(&mut checkout, api, remote, &secrets)?;
             unapplied.apply(args.common.dry_run).await?;
         }
+        Fleet::Provision(cluster) => cluster.write(&mut checkout, api)?,
         Fleet::RemoveCluster(RemoveCluster { name, hub }) => {
             let old = cluster::objects(&checkout, &name)?;
             cluster::remove(&mut checkout, &name)?;

@@ -353,6 +353,16 @@ fn bad_input_changes_no_file() {
             "--kubeconfig: absent.conf does not exist",
         ),
         (
+            "env add-remote america x --kubeconfig edge.conf --sops age1x",
+            2,
+            "expected an age recipient",
+        ),
+        (
+            "env add-remote america x --kubeconfig edge.conf --sops-secret s --plain",
+            2,
+            "--sops",
+        ),
+        (
             "env remove-cluster america --apply --timeout soon",
             2,
             "--timeout",
@@ -707,4 +717,107 @@ fn a_dry_run_needs_no_hub() {
     let words = "Namespace/dev-flux-system would be deleted from the hub";
     assert!(output.contains(words), "{output}");
     assert_eq!(checkout.files(), before);
+}
+
+/// Clusters of Kamaji and Cluster API: the objects that create them, and the name of the Secret
+/// with the kubeconfig that each provider writes.
+#[test]
+fn provisioned_clusters() {
+    let checkout = Checkout::new();
+    checkout.ok("fleet add-cluster america");
+    let azure =
+        "fleet provision america/azure --provider capz --region westeurope --subscription 1234";
+    let lines = [
+        "fleet provision tenant --provider kamaji",
+        azure,
+        "fleet provision america/aws --provider capa --region eu-west-1 --replicas 3 --machine-type t3.large",
+        "fleet provision america/local --provider docker",
+    ];
+    let before = checkout.files();
+    for line in lines {
+        let output = checkout.ok(&format!("{line} --dry-run"));
+        assert!(
+            output.contains("/cluster.yaml would be created"),
+            "{output}"
+        );
+        assert_eq!(checkout.files(), before, "{line}");
+    }
+    for line in lines {
+        checkout.ok(line);
+    }
+    let before = checkout.files();
+    is_snapshot("layout-provision.txt", &listing(&before));
+    for (name, secret) in [
+        (
+            "tenant",
+            "key: admin.conf\n      name: tenant-admin-kubeconfig\n",
+        ),
+        ("azure", "name: azure-kubeconfig\n"),
+        ("aws", "name: aws-kubeconfig\n"),
+        ("local", "name: local-kubeconfig\n"),
+    ] {
+        let sync = &before[&format!("clusters/america/{name}/infra.yaml")];
+        assert!(sync.contains(secret), "{sync}");
+    }
+    for line in lines {
+        let output = checkout.ok(line);
+        assert!(output.contains("nothing to change"), "{line}: {output}");
+    }
+    for (line, code, words) in [
+        (
+            "fleet provision america/tenant --provider docker",
+            1,
+            "clusters/america/tenant/cluster.yaml: the file has no DockerCluster",
+        ),
+        (
+            "fleet provision america/x --provider capa",
+            2,
+            "--region is required with the provider capa",
+        ),
+        (
+            "fleet provision america/x --provider kamaji --region eu-west-1",
+            2,
+            "--region is not a setting of the provider kamaji",
+        ),
+        (
+            "fleet provision america/x --provider capz --region westeurope",
+            2,
+            "--subscription is required with the provider capz",
+        ),
+        (
+            "fleet provision nowhere/x --provider kamaji",
+            1,
+            "hub 'nowhere' does not exist; the hubs are: america",
+        ),
+        (
+            "fleet provision america/x --provider kind",
+            2,
+            "possible values: kamaji, capz, capa, docker",
+        ),
+        (
+            "fleet provision america/x --provider docker --kubernetes-version 1.34",
+            2,
+            "expected vMAJOR.MINOR.PATCH",
+        ),
+        (
+            "fleet provision america/x --provider docker --replicas 0",
+            2,
+            "0 is not in 1..=1000",
+        ),
+        (
+            "fleet provision america/america --provider kamaji",
+            2,
+            "the remote cluster cannot have the name of its hub",
+        ),
+    ] {
+        let done = checkout.run(line);
+        assert_eq!(done.code, code, "{line}: {}{}", done.out, done.err);
+        assert!(done.err.contains(words), "{line}: {}", done.err);
+        assert_eq!(checkout.files(), before, "{line}");
+    }
+    checkout.ok("fleet add-cluster pacific");
+    let done = checkout.run("fleet provision x --provider kamaji");
+    done.refused(1, &["the hubs are: america, pacific", "give HUB/x"]);
+    let done = Checkout::filled().run("fleet provision america/x --provider kamaji");
+    done.refused(1, &["the branch is the environment dev"]);
 }
