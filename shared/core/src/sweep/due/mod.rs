@@ -242,6 +242,9 @@ pub fn settled(
         Some(Cause::Timer) if record.waits_for_cluster(now) => None,
         // Its steps did not end, so its status cannot be at the revision of the source.
         Some(Cause::Source) if record.is_isolated() && record.is_busy(now) => None,
+        // A release without a cluster, such as one that is being provisioned, has not tried any
+        // revision; its own retry takes the newest.
+        Some(Cause::Source) if has_no_cluster(object) && record.is_busy(now) => None,
         // A step reconciled the object before the timer saw it.
         Some(Cause::Timer) if known.is_none() && is_observed(object) => None,
         None if record.is_lost(now) => Some(Cause::Timer),
@@ -315,6 +318,11 @@ fn waits_for_others(reason: &str) -> bool {
         reasons::REST_CLIENT_ERROR,
     ]
     .contains(&reason)
+}
+
+/// Returns whether the last step of a release found no access to its cluster.
+fn has_no_cluster(object: &Object) -> bool {
+    ready(object).is_some_and(|ready| ready.reason == reasons::REST_CLIENT_ERROR)
 }
 
 /// Returns the `Ready` condition.
