@@ -11,6 +11,7 @@ mod killed;
 mod memory;
 mod multi_tenancy;
 mod multicluster;
+mod multicluster_whole;
 mod sample;
 mod signatures;
 mod world;
