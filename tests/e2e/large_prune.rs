@@ -121,6 +121,7 @@ impl Git for Repository {
             sha: git_tree_id(self.0.index()),
             name: "main".to_owned(),
             etag: None,
+            tag: None,
         })
     }
 

@@ -17,9 +17,9 @@ use driftless_core::flux::GitReference;
 use driftless_core::flux::{FLUX_SYSTEM, FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
-    Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
-    Impersonation, Inline, KeyServices, Login, PortError, Ports, Queue as _, Request as Work,
-    Result as PortResult, Secret,
+    Access, Aws, Azure, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git,
+    GitAuth, Impersonation, Inline, KeyServices, Login, PortError, Ports, Queue as _,
+    Request as Work, Result as PortResult, Secret, SignedObjects,
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
@@ -162,6 +162,21 @@ impl Embedded {
         self
     }
 
+    /// Sets the ports to the identities of clouds.
+    pub fn with_clouds(mut self, aws: Arc<dyn Aws>, azure: Arc<dyn Azure>) -> Self {
+        (self.ports.clouds.aws, self.ports.clouds.azure) = (aws, azure);
+        self
+    }
+
+    /// Adds a repository at any URL that only this password or bearer token may read.
+    pub fn publish(&self, url: &str, token: &str, changes: &[Change]) -> String {
+        let name = index::repository(url).expect("the URL of a repository");
+        let mut all = self.git.0.lock().expect("the repositories");
+        let repository = all.entry(name).or_default();
+        repository.tokens = Some(BTreeSet::from([token.to_owned()]));
+        repository.commit(changes)
+    }
+
     /// Allows the sources of a hub to be on loopback.
     pub fn allow_local(&self, hub: &str) {
         self.change(hub, |settings| settings.allow_local_clusters = true);
@@ -212,6 +227,30 @@ impl Embedded {
             .lock()
             .expect("the failures")
             .clear();
+    }
+
+    /// Moves `main` to a commit with these bytes and the files so far; and a tag to it, given by its
+    /// name and, if it is annotated, its id and bytes.
+    pub fn commit_objects(
+        &self,
+        repository: &str,
+        commit: (&str, &[u8]),
+        tag: Option<(&str, Option<(&str, &[u8])>)>,
+    ) {
+        self.git.with(repository, |known| {
+            let files = known.commits.get(&known.head).cloned().unwrap_or_default();
+            let (sha, bytes) = commit;
+            known.head = sha.to_owned();
+            known.commits.insert(sha.to_owned(), files);
+            let object = tag.and_then(|(_, object)| object);
+            known.tag = tag.map(|(name, _)| (name.to_owned(), object.map(|(id, _)| id.to_owned())));
+            let tags = object.into_iter();
+            let objects = SignedObjects {
+                commit: bytes.to_vec().into(),
+                tags: tags.map(|(_, tag)| tag.to_vec().into()).collect(),
+            };
+            known.objects.insert(sha.to_owned(), objects);
+        });
     }
 
     /// Allows the installation's own credentials to read a repository.
@@ -484,6 +523,10 @@ struct Repository {
     files: BTreeMap<String, Vec<u8>>,
     head: String,
     commits: BTreeMap<String, FileTree>,
+    /// The bytes of the commits that a test made as git objects.
+    objects: BTreeMap<String, SignedObjects>,
+    /// The tag that `head` is the target of: its name and, of an annotated tag, the id.
+    tag: Option<(String, Option<String>)>,
     /// The tokens that may read the repository; `None` if it is public.
     tokens: Option<BTreeSet<String>>,
     /// True if the installation's own credentials may read the repository.
@@ -526,6 +569,7 @@ impl Repositories {
         let found = index::repository(url).and_then(|name| all.get_mut(&name));
         let token = match auth.login() {
             GitAuth::Basic { password, .. } => password.expose_str().unwrap_or_default(),
+            GitAuth::Bearer(token) => token.expose_str().unwrap_or_default(),
             _ => "",
         };
         let may = |one: &&mut Repository| {
@@ -557,11 +601,18 @@ impl Git for Repositories {
             });
         }
         let is_main = reference.branch == "main";
-        let sha = self.read(url, auth, |one| is_main.then(|| one.head.clone()))?;
-        Ok(Commit {
-            sha,
-            name: "main".to_owned(),
-            etag: None,
+        self.read(url, auth, |one| {
+            let (name, tag) = match &one.tag {
+                Some((name, tag)) if *name == reference.tag => (name.clone(), tag.clone()),
+                _ if is_main => ("main".to_owned(), None),
+                _ => return None,
+            };
+            Some(Commit {
+                sha: one.head.clone(),
+                name,
+                etag: None,
+                tag,
+            })
         })
     }
 
@@ -576,6 +627,16 @@ impl Git for Repositories {
             one.downloads += 1;
             one.commits.get(&commit.sha).cloned()
         })
+    }
+
+    async fn signed(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+    ) -> PortResult<Option<SignedObjects>> {
+        let found = self.read(url, auth, |one| one.objects.get(&commit.sha).cloned());
+        found.map(Some)
     }
 }
 

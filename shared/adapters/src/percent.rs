@@ -21,9 +21,37 @@ pub(crate) fn encode_path(path: &str) -> String {
     segments.join("/")
 }
 
+/// Decodes `%XX`; other bytes, and a `%` without two hex digits, stay as they are.
+pub(crate) fn decode(text: &str) -> Vec<u8> {
+    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
+    let (bytes, mut at) = (text.as_bytes(), 0);
+    let mut decoded = Vec::with_capacity(bytes.len());
+    while let Some(byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                decoded.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    decoded
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{encode, encode_path};
+    use super::{decode, encode, encode_path};
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        for text in ["acme/web_ui", "a@b:c%é", "100%", "%4"] {
+            assert_eq!(decode(&encode(text)), text.as_bytes());
+        }
+        assert_eq!(decode("100%%4"), b"100%%4");
+    }
 
     #[test]
     fn a_path_is_one_segment() {

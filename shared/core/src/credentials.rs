@@ -57,7 +57,8 @@ pub fn keys(object: &Object) -> Vec<String> {
 /// Returns the credentials for a GitRepository: the login in its Secret, or without one those of
 /// [`Settings::source_auth`](crate::hub::Settings::source_auth). A deploy key (`identity`) is the
 /// login for an `ssh://` address; at github.com it is used only without another login. `proxy` is
-/// the address in the Secret of `spec.proxySecretRef`.
+/// the address in the Secret of `spec.proxySecretRef`, and `cloud` the login of `spec.provider`,
+/// which counts before that of the Secret.
 ///
 /// # Errors
 /// The Secret is missing or has none of the supported keys.
@@ -65,6 +66,7 @@ pub async fn git(
     hub: &Hub,
     source: &GitRepository,
     proxy: Option<Secret>,
+    cloud: Option<GitAuth>,
 ) -> Result<GitAuth, Failure> {
     let mut found = match &source.spec.secret_ref {
         Some(reference) => git_login(hub, &source.id.namespace, &reference.name).await?,
@@ -75,26 +77,28 @@ pub async fn git(
         found.ssh = None;
     }
     let default = || hub.settings.source_auth(&source.id, url);
-    let login = found.login.unwrap_or_else(default);
+    let login = cloud.or(found.login).unwrap_or_else(default);
     // GitHub is read with the deploy key over SSH only without another login.
     let is_keyed = found.ssh.is_some() && login == GitAuth::Anonymous;
-    if is_github(url) && !is_keyed {
-        return Ok(login);
+    let by_api = is_github(url) && !is_keyed;
+    if by_api {
+        found.ssh = None;
+        found.connection = Connection::default();
     }
-    let mut connection = found.connection;
-    connection.allow_local = hub.settings.allow_local_clusters;
-    connection.proxy = proxy;
-    let submodules = source.spec.recurse_submodules;
-    if found.ssh.is_none() && connection == Connection::default() && !submodules {
-        return Ok(login);
-    }
-    connection.timeout = GIT_TIMEOUT;
-    Ok(GitAuth::Server(Box::new(GitServer {
+    let mut server = GitServer {
         login,
         ssh: found.ssh,
-        connection,
-        submodules,
-    })))
+        connection: found.connection,
+        submodules: source.spec.recurse_submodules,
+        directories: source.spec.sparse_checkout.clone(),
+    };
+    server.connection.allow_local = !by_api && hub.settings.allow_local_clusters;
+    server.connection.proxy = proxy;
+    if server.ssh.is_none() && server.connection == Connection::default() && !server.needs_git() {
+        return Ok(server.login);
+    }
+    server.connection.timeout = GIT_TIMEOUT;
+    Ok(GitAuth::Server(Box::new(server)))
 }
 
 /// The credentials for a repository in a Secret.

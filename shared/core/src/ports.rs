@@ -16,11 +16,11 @@ pub use blobs::BlobCache;
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, DownloadOutcome, Layer, Manifest, Referrer, Validator};
 pub use clouds::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, EcrRegistry,
-    EksCluster, EntraIdentity, EntraProof, GkeCluster, Google, GoogleIdentity, RegistryLogin,
-    is_google_registry,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, CodeCommit,
+    EcrRegistry, EksCluster, EntraIdentity, EntraProof, GkeCluster, Google, GoogleIdentity,
+    RegistryLogin, is_google_registry,
 };
-pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SshKey};
+pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SignedObjects, SshKey};
 pub use key_services::{AwsKey, AzureKey, GoogleKey, GoogleLogin, KeyServices, VaultKey};
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
@@ -317,18 +317,18 @@ pub struct Access {
 
 /// A digest of a list of parts: different lists have different digests.
 #[derive(Default)]
-struct PartsDigest(Sha256);
+pub(crate) struct PartsDigest(Sha256);
 
 impl PartsDigest {
     /// Adds a part.
-    fn part(&mut self, bytes: &[u8]) {
+    pub fn part(&mut self, bytes: &[u8]) {
         // The length before each part keeps different lists of parts from the same bytes.
         self.0.update((bytes.len() as u64).to_be_bytes());
         self.0.update(bytes);
     }
 
     /// Returns the digest in hex.
-    fn hex(self) -> String {
+    pub fn hex(self) -> String {
         hex::encode(self.0.finalize())
     }
 }

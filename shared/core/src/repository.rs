@@ -9,6 +9,9 @@ const GITHUB: &str = "github.com";
 const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME, such as team-a=acme/apps; * matches any characters \
                      in NAMESPACE, OWNER and NAME";
 
+/// The message about a repository that is read without encryption.
+pub const PLAIN: &str = "http:// is allowed only where the hub is registered with --allow-local-clusters: use https:// or ssh://";
+
 /// The address of the root directory of this machine, in the form of a URL that Flux's definitions
 /// accept for a `GitRepository` (`http`, `https` or `ssh`). No host has this name: RFC 2606
 /// reserves `invalid`.
@@ -82,8 +85,9 @@ pub fn place(url: &str) -> Result<Location> {
     if let Some(path) = directory(url) {
         return Ok(Location::Directory(path.to_owned()));
     }
-    let (rest, ssh) = match url.split_once("://") {
-        Some(("https", rest)) => (rest, false),
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let (rest, ssh) = match Some((scheme, rest)) {
+        Some(("https" | "http", rest)) => (rest, false),
         Some(("ssh", rest)) => (rest, true),
         _ => {
             return Err(PortError::new(
@@ -115,6 +119,11 @@ pub fn place(url: &str) -> Result<Location> {
     let is_plain = !path.is_empty() && !path.contains(['?', '#']) && !path.contains("..");
     if !is_host(host) || !is_plain {
         return Err(refuse());
+    }
+    // Without encryption, no host is trusted to be the one that it is named after: the
+    // installation's own credentials are for none, and no API is used.
+    if scheme == "http" {
+        return Ok(Location::Server);
     }
     if !is_name(owner) || !is_name(name) {
         return match host.eq_ignore_ascii_case(GITHUB) {
@@ -323,15 +332,12 @@ mod tests {
             "https://git.example/fleet",
             "ssh://git@git.example:2222/srv/git/fleet.git",
             "https://dev.azure.example/acme/project/_git/fleet",
+            // Without encryption, no host counts as the one that grants name.
+            "http://github.com/acme/fleet",
         ] {
             assert_eq!(place(url).unwrap(), Location::Server, "{url}");
         }
-        for url in [
-            "http://github.com/a/b",
-            "git@github.com:a/b",
-            "oci://x/a/b",
-            "",
-        ] {
+        for url in ["git@github.com:a/b", "oci://x/a/b", ""] {
             assert_eq!(
                 place(url).unwrap_err().kind,
                 ErrorKind::Unsupported,

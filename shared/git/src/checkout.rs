@@ -22,7 +22,7 @@ pub(crate) struct Checkout {
     deadline: Deadline,
     bytes: u64,
     entries: usize,
-    /// The directories to read; an empty list means all of them.
+    /// The directories to read, with the files at the top; an empty list means all of them.
     directories: Vec<TreePath>,
 }
 
@@ -95,7 +95,9 @@ impl Checkout {
             if self.entries > self.limits.files {
                 return Err(Error::Limit(Limit::Files(self.limits.files)));
             }
-            if !self.is_wanted(&path) {
+            let is_file = !entry.mode.is_tree() && !entry.mode.is_commit();
+            let is_top = is_file && at.is_root();
+            if !is_top && !self.is_wanted(&path) {
                 continue;
             }
             let id = entry.oid.to_owned();
@@ -118,7 +120,7 @@ impl Checkout {
                     return Err(Error::Content(message));
                 }
             };
-            if self.is_inside(&path) {
+            if is_top || self.is_inside(&path) {
                 self.file(objects, id, path, kind)?;
             }
         }

@@ -30,6 +30,19 @@ impl Reference {
     }
 }
 
+/// The objects of a pack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Scope {
+    /// True without the earlier commits.
+    pub shallow: bool,
+    /// True without trees and files that were not named themselves. A server that does not filter
+    /// sends them.
+    pub bare: bool,
+}
+
+/// The filter for [`Scope::bare`].
+const BARE: &str = "filter tree:0\n";
+
 enum Transport {
     Http(Box<SmartHttp>),
     Ssh(Box<Ssh>),
@@ -124,12 +137,22 @@ impl Connection {
         Ok(found)
     }
 
-    /// Fetches a pack with these objects and all objects that they refer to, but without earlier
-    /// commits if `shallow`.
-    pub async fn pack(&mut self, wants: &[ObjectId], shallow: bool) -> Result<Vec<u8>> {
+    /// Returns whether the server sends parts of commits: single trees and files, by their ids.
+    pub fn sends_parts(&self) -> bool {
+        match &self.advertisement {
+            Advertisement::V2(capabilities) => {
+                features(capabilities, "fetch").any(|feature| feature == "filter")
+            }
+            // Version 0 does not accept the ids of trees and files without further permission.
+            Advertisement::V0 { .. } => false,
+        }
+    }
+
+    /// Fetches a pack with these objects and what `scope` says of the objects that they refer to.
+    pub async fn pack(&mut self, wants: &[ObjectId], scope: Scope) -> Result<Vec<u8>> {
         let request = match &self.advertisement {
-            Advertisement::V2(capabilities) => fetch_v2(capabilities, wants, shallow),
-            Advertisement::V0 { capabilities, .. } => fetch_v0(capabilities, wants, shallow)?,
+            Advertisement::V2(capabilities) => fetch_v2(capabilities, wants, scope),
+            Advertisement::V0 { capabilities, .. } => fetch_v0(capabilities, wants, scope)?,
         };
         let is_v2 = matches!(self.advertisement, Advertisement::V2(_));
         let packed = self.limits.packed;
@@ -253,13 +276,17 @@ fn command(name: &str, capabilities: &[String]) -> Vec<u8> {
     request
 }
 
-fn fetch_v2(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Vec<u8> {
+fn fetch_v2(capabilities: &[String], wants: &[ObjectId], scope: Scope) -> Vec<u8> {
     let mut request = command("fetch", capabilities);
     for want in wants {
         push(&mut request, &format!("want {want}\n"));
     }
-    if shallow && features(capabilities, "fetch").any(|feature| feature == "shallow") {
+    let has = |name: &str| features(capabilities, "fetch").any(|feature| feature == name);
+    if scope.shallow && has("shallow") {
         push(&mut request, "deepen 1\n");
+    }
+    if scope.bare && has("filter") {
+        push(&mut request, BARE);
     }
     for line in ["no-progress\n", "ofs-delta\n", "done\n"] {
         push(&mut request, line);
@@ -268,13 +295,17 @@ fn fetch_v2(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Vec<u
     request
 }
 
-fn fetch_v0(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Result<Vec<u8>> {
+fn fetch_v0(capabilities: &[String], wants: &[ObjectId], scope: Scope) -> Result<Vec<u8>> {
     let has = |name: &str| value(capabilities, name).is_some();
     if !has("side-band-64k") {
         return protocol("the capability side-band-64k is missing");
     }
     let known = ["side-band-64k", "ofs-delta", "no-progress"];
     let mut requested: Vec<&str> = known.into_iter().filter(|name| has(name)).collect();
+    let is_filtered = scope.bare && has("filter");
+    if is_filtered {
+        requested.push("filter");
+    }
     if has("agent") {
         requested.push(AGENT);
     }
@@ -286,8 +317,11 @@ fn fetch_v0(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Resul
             _ => push(&mut request, &format!("want {want}\n")),
         }
     }
-    if shallow && has("shallow") {
+    if scope.shallow && has("shallow") {
         push(&mut request, "deepen 1\n");
+    }
+    if is_filtered {
+        push(&mut request, BARE);
     }
     request.extend_from_slice(b"0000");
     push(&mut request, "done\n");

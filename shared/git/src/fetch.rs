@@ -2,7 +2,7 @@
 //! files.
 
 use crate::checkout::{Checkout, Gitlink};
-use crate::connection::{Connection, Reference};
+use crate::connection::{Connection, Reference, Scope};
 use crate::error::{Error, Limit, Result, protocol};
 use crate::limits::Deadline;
 use crate::pack::{Objects, unpack};
@@ -25,7 +25,8 @@ pub struct FetchOptions {
     pub references: Vec<String>,
     /// The annotated tag that points to the commit: its object is returned with the files.
     pub tag: Option<ObjectId>,
-    /// The directories to read; an empty list means all of them.
+    /// The directories to read, with the files at the top; an empty list means all of them. Other
+    /// files are not sent by servers that filter.
     pub directories: Vec<TreePath>,
     /// True if the submodules that `.gitmodules` names are read recursively, as Flux does. A
     /// submodule on the same server is read with the same login, and one on another server without
@@ -43,6 +44,16 @@ pub struct FetchedCommit {
     pub tags: Vec<(ObjectId, Bytes)>,
     /// The files. The hash of each tree and file was verified.
     pub files: FileTree,
+}
+
+/// A commit and its tags without files.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FetchedObjects {
+    /// The bytes of the commit object, over which it is signed.
+    pub commit: Bytes,
+    /// The ids and bytes of the tag objects that point to the commit, the outermost first.
+    pub tags: Vec<(ObjectId, Bytes)>,
 }
 
 impl Remote {
@@ -101,6 +112,33 @@ impl Remote {
         })
     }
 
+    /// Reads a commit and its tag without files. A server that does not filter sends the files, too.
+    ///
+    /// # Errors
+    /// As [`Remote::fetch`] does.
+    pub async fn objects(
+        &self,
+        commit: ObjectId,
+        options: &FetchOptions,
+    ) -> Result<FetchedObjects> {
+        let deadline = Deadline::after(self.limits.time);
+        let scope = Scope {
+            shallow: true,
+            bare: true,
+        };
+        let pack = self.pack(commit, options, scope, deadline).await?;
+        let (limits, tag) = (self.limits, options.tag);
+        blocking(move || {
+            let objects = unpack(pack, &limits, deadline)?;
+            tree(&objects, commit)?;
+            Ok(FetchedObjects {
+                tags: tags(&objects, tag, commit)?,
+                commit: objects.get(&commit, Kind::Commit)?.clone(),
+            })
+        })
+        .await
+    }
+
     /// Fetches a commit and adds its files below a path.
     async fn read(
         &self,
@@ -110,10 +148,20 @@ impl Remote {
         mut checkout: Checkout,
         at: TreePath,
     ) -> Result<(Checkout, CommitParts)> {
-        let pack = self.pack(commit, options, deadline).await?;
-        let (limits, tag) = (self.limits, options.tag);
+        let objects = match self.parts(commit, options, deadline).await? {
+            Some(objects) => objects,
+            None => {
+                let scope = Scope {
+                    shallow: true,
+                    ..Scope::default()
+                };
+                let pack = self.pack(commit, options, scope, deadline).await?;
+                let limits = self.limits;
+                blocking(move || unpack(pack, &limits, deadline)).await?
+            }
+        };
+        let tag = options.tag;
         blocking(move || {
-            let objects = unpack(pack, &limits, deadline)?;
             let tags = tags(&objects, tag, commit)?;
             let root = tree(&objects, commit)?;
             let links = checkout.add(&objects, root, &at)?;
@@ -134,11 +182,12 @@ impl Remote {
         &self,
         commit: ObjectId,
         options: &FetchOptions,
+        scope: Scope,
         deadline: Deadline,
     ) -> Result<Vec<u8>> {
         let mut connection = Connection::open(self, deadline).await?;
         let wants: Vec<ObjectId> = options.tag.into_iter().chain([commit]).collect();
-        let refusal = match connection.pack(&wants, true).await {
+        let refusal = match connection.pack(&wants, scope).await {
             Err(Error::Refused(refusal)) => refusal,
             answer => return answer,
         };
@@ -159,8 +208,11 @@ impl Remote {
         }
         let found = found.swap_remove(tip.unwrap_or(0));
         // If the reference does not point to the commit itself, the commit may be in its history.
-        let is_tip = found.target() == commit;
-        match connection.pack(&[found.object], is_tip).await {
+        let scope = Scope {
+            shallow: scope.shallow && found.target() == commit,
+            ..scope
+        };
+        match connection.pack(&[found.object], scope).await {
             Err(Error::Refused(refusal)) => missing(&refusal),
             answer => answer,
         }
@@ -179,7 +231,7 @@ pub(crate) struct CommitParts {
 }
 
 /// Runs CPU-bound work on a blocking thread, so that it does not delay other tasks.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
@@ -189,7 +241,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Returns the id of a commit's tree.
-fn tree(objects: &Objects, commit: ObjectId) -> Result<ObjectId> {
+pub(crate) fn tree(objects: &Objects, commit: ObjectId) -> Result<ObjectId> {
     if objects.kind(&commit).is_none() {
         let message =
             format!("the server does not serve commit {commit}: the pack does not contain it");

@@ -17,6 +17,7 @@ mod known_hosts;
 mod limits;
 mod pack;
 mod packets;
+mod parts;
 mod remote;
 mod smart_http;
 mod ssh;
@@ -24,7 +25,7 @@ mod submodules;
 
 pub use connection::Reference;
 pub use error::{BoxError, Error, Limit, Result};
-pub use fetch::{FetchOptions, FetchedCommit};
+pub use fetch::{FetchOptions, FetchedCommit, FetchedObjects};
 pub use gix_hash::ObjectId;
 pub use limits::Limits;
 pub use packets::Body;

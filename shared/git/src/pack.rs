@@ -27,6 +27,21 @@ impl Objects {
         }
     }
 
+    /// Adds the objects of another pack.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Returns the number of bytes of all objects.
+    pub fn bytes(&self) -> u64 {
+        self.0.values().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
+    /// Returns the number of objects.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the kind of an object.
     pub fn kind(&self, id: &ObjectId) -> Option<Kind> {
         self.0.get(id).map(|(kind, _)| *kind)

@@ -100,6 +100,8 @@ pub struct Remote {
     pub network: Arc<dyn Network>,
     /// The limits of one read.
     pub limits: Limits,
+    /// True if the login is also sent over HTTP without encryption.
+    pub plain_login: bool,
 }
 
 /// The URL of a repository: `https://HOST/PATH`, `http://HOST/PATH` or `ssh://USER@HOST/PATH`.

@@ -31,6 +31,7 @@ impl SmartHttp {
         let mut url = remote.url.url().clone();
         let refusal = match (&remote.auth, url.scheme()) {
             (Auth::Ssh(_), _) => "a login over SSH cannot be sent over HTTP",
+            (_, "http") if remote.plain_login => "",
             (Auth::Basic { .. }, "http") => "basic auth cannot be sent over HTTP",
             (Auth::Bearer(_), "http") => "bearer token cannot be sent over HTTP",
             _ => "",

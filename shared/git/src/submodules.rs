@@ -49,6 +49,7 @@ pub(crate) fn named(parent: &Remote, found: &CommitParts) -> Result<Vec<Submodul
                 auth,
                 network: parent.network.clone(),
                 limits: parent.limits,
+                plain_login: parent.plain_login,
             },
             path,
             commit: link.commit,

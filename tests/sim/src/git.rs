@@ -108,6 +108,7 @@ impl Git for Host {
                 etag: Some(format!("\"{sha}\"")),
                 sha,
                 name: "main".to_owned(),
+                tag: None,
             })
         };
         let name = format!("resolve {url}");

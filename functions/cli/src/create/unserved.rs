@@ -22,9 +22,8 @@ pub fn unserved(object: &Value) -> Option<String> {
             .ok()
             .and_then(|receiver| receiver.unsupported()),
         FluxKind::GitRepository => read(object, |source: &GitRepository| {
-            let url = &source.spec.url;
-            let place = repository::place(url).err().map(|error| error.message);
-            place.or_else(|| source.unsupported(repository::is_github(url)))
+            let place = repository::place(&source.spec.url);
+            place.err().map(|error| error.message)
         }),
         FluxKind::OCIRepository => read(object, OCIRepository::unsupported),
         FluxKind::Bucket => read(object, Bucket::unsupported),

@@ -191,14 +191,6 @@ fn unserved_objects_are_not_created() {
             "Provider/flux-system/p: the kind is not supported",
         ),
         (
-            "source git fleet --url http://git.example/acme/fleet --branch main --username u --password p",
-            "GitRepository/flux-system/fleet: only repositories at https://",
-        ),
-        (
-            "source git fleet --url https://git.example/acme/fleet --branch main --provider azure",
-            "spec.provider other than generic and github",
-        ),
-        (
             "source bucket b --provider azure --endpoint e.example --bucket-name b --access-key a --secret-key s",
             "Bucket/flux-system/b: spec.provider 'azure'",
         ),

@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// The scope of a token for the API server of any cluster.
 const AKS: &str = "6dae42f8-4368-4678-94ff-3960e28e3630/.default";
+/// The scope of a token for Azure DevOps.
+const DEVOPS: &str = "499b84ac-1321-427f-aa17-267ca6975798/.default";
 const ACR: &str = "https://containerregistry.azure.net/.default";
 /// The user name for a login to a registry with a token.
 const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
@@ -184,6 +186,10 @@ impl Azure for AzureLogins {
         let (shared, (registry, identity)) = (self.0.clone(), key.clone());
         let make = async move { shared.registry(&registry, &identity, now).await };
         self.0.registries.get(key, now, make).await
+    }
+
+    async fn git(&self, identity: &EntraIdentity, now: Duration) -> Result<Token> {
+        self.0.token(self.0.cloud(), DEVOPS, identity, now).await
     }
 }
 

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
-use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};
+use driftless_core::ports::{
+    Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result, SignedObjects,
+};
 use driftless_core::source::index;
 use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
 use ignore::{DirEntry, WalkBuilder};
@@ -254,6 +256,7 @@ impl Git for DirectoryGit {
             sha: self.take(&directory, FetchLimits::default()).await?,
             name: name(reference).to_owned(),
             etag: None,
+            tag: None,
         })
     }
 
@@ -277,6 +280,20 @@ impl Git for DirectoryGit {
                 Err(PortError::new(ErrorKind::Unavailable, message))
             }
         }
+    }
+
+    /// Returns no objects: the files of a directory are not committed, and so not signed.
+    async fn signed(
+        &self,
+        url: &str,
+        commit: &Commit,
+        _: &GitAuth,
+    ) -> Result<Option<SignedObjects>> {
+        let reference = GitReference {
+            branch: commit.name.clone(),
+            ..GitReference::default()
+        };
+        self.must_find(url, &reference).map(|_| None)
     }
 
     async fn base(&self, url: &str, reference: &GitReference, auth: &GitAuth) -> Result<FileTree> {

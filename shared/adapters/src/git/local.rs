@@ -3,7 +3,9 @@
 use super::{GitHost, RefSpec, highest};
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
-use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitAuth, PortError, Result};
+use driftless_core::ports::{
+    Commit, ErrorKind, FetchLimits, GitAuth, PortError, Result, SignedObjects,
+};
 use driftless_core::repository::Location;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use gix::object::tree::EntryKind as Mode;
@@ -12,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The limit of the depth of a tree's directories.
 const DEPTH: usize = 256;
+/// The greatest number of annotated tags in a chain of tags.
+const TAGS: usize = 10;
 
 /// Git repositories in directories of this machine, worktrees or bare ones, but only those that the
 /// operator names. Tenants' objects can also name directories, and must not learn what else exists
@@ -56,6 +60,20 @@ impl GitHost for LocalGit {
         let sha = commit.sha.clone();
         self.run(directory(place)?, move |repository| {
             fetch(repository, &sha, limits)
+        })
+        .await
+    }
+
+    async fn signed(
+        &self,
+        _: &str,
+        place: &Location,
+        commit: &Commit,
+        _: &GitAuth,
+    ) -> Result<SignedObjects> {
+        let commit = commit.clone();
+        self.run(directory(place)?, move |repository| {
+            signed(repository, &commit)
         })
         .await
     }
@@ -134,6 +152,7 @@ fn resolve(repository: &Repository, reference: &GitReference) -> Result<Commit> 
                 sha: sha.to_owned(),
                 name: branch.to_owned(),
                 etag: None,
+                tag: None,
             });
         }
         RefSpec::Name(name) => (name.to_owned(), name.to_owned()),
@@ -154,11 +173,37 @@ fn resolve(repository: &Repository, reference: &GitReference) -> Result<Commit> 
             format!("the repository has no reference {full}"),
         )
     })?;
+    let object = found.id();
+    let tag = object.header().map_err(unreadable)?.kind() == gix::object::Kind::Tag;
+    let tag = tag.then(|| object.to_string());
     let sha = found.peel_to_commit().map_err(unreadable)?.id.to_string();
     Ok(Commit {
         sha,
         name,
         etag: None,
+        tag,
+    })
+}
+
+/// Reads a commit, and the chain of tags from `of.tag` on.
+fn signed(repository: &Repository, of: &Commit) -> Result<SignedObjects> {
+    let commit = commit(repository, &of.sha)?.detach().data;
+    let (mut tags, mut next) = (Vec::new(), of.tag.clone());
+    while let Some(id) = next.take() {
+        if tags.len() >= TAGS {
+            return Err(refused(format!("the chain of tags is longer than {TAGS}")));
+        }
+        let id = ObjectId::from_hex(id.as_bytes()).map_err(unreadable)?;
+        let tag = repository.find_tag(id).map_err(unreadable)?;
+        let target = tag.decode().map_err(unreadable)?;
+        if target.target_kind == gix::object::Kind::Tag {
+            next = Some(target.target().to_string());
+        }
+        tags.push(tag.detach().data.into());
+    }
+    Ok(SignedObjects {
+        commit: commit.into(),
+        tags,
     })
 }
 

@@ -6,6 +6,7 @@ mod directory;
 mod github;
 mod local;
 mod server;
+mod socks;
 mod versions;
 
 pub use administration::{
@@ -18,7 +19,9 @@ pub use server::GitServers;
 
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
-use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};
+use driftless_core::ports::{
+    Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result, SignedObjects,
+};
 use driftless_core::repository::{self, Location};
 use driftless_manifest::FileTree;
 
@@ -47,6 +50,15 @@ pub trait GitHost: Send + Sync {
         auth: &GitAuth,
         limits: FetchLimits,
     ) -> Result<FileTree>;
+
+    /// Fetches the objects that can be signed as [`Git::signed`] does. `place` is the parsed `url`.
+    async fn signed(
+        &self,
+        url: &str,
+        place: &Location,
+        commit: &Commit,
+        auth: &GitAuth,
+    ) -> Result<SignedObjects>;
 }
 
 /// Passes each repository to the first adapter that reads its URL.
@@ -115,15 +127,36 @@ impl Git for GitRouter {
         auth: &GitAuth,
         limits: FetchLimits,
     ) -> Result<FileTree> {
-        if !is_sha(&commit.sha) {
-            return Err(PortError::new(
-                ErrorKind::Invalid,
-                format!("'{}' is not a commit: expected 40 hex digits", commit.sha),
-            ));
-        }
+        check_sha(&commit.sha, "commit")?;
         let place = Self::place(url, auth)?;
         let host = self.host(&place)?;
         host.fetch(url, &place, commit, auth, limits).await
+    }
+
+    async fn signed(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+    ) -> Result<Option<SignedObjects>> {
+        check_sha(&commit.sha, "commit")?;
+        if let Some(tag) = &commit.tag {
+            check_sha(tag, "tag")?;
+        }
+        let place = Self::place(url, auth)?;
+        let host = self.host(&place)?;
+        host.signed(url, &place, commit, auth).await.map(Some)
+    }
+}
+
+/// Checks that this is the hash of an object.
+fn check_sha(sha: &str, kind: &str) -> Result<()> {
+    match is_sha(sha) {
+        true => Ok(()),
+        false => Err(PortError::new(
+            ErrorKind::Invalid,
+            format!("'{sha}' is not a {kind}: expected 40 hex digits"),
+        )),
     }
 }
 

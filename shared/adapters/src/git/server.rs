@@ -1,6 +1,6 @@
 //! The adapter for repositories on any server, in Git's own protocol over HTTPS and SSH.
 
-use super::{GitHost, RefSpec, highest};
+use super::{GitHost, RefSpec, highest, socks};
 use crate::resolver;
 use crate::tenant_http::Clients;
 use async_trait::async_trait;
@@ -9,13 +9,14 @@ use driftless_core::address;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{
     Commit, Connection, ErrorKind, FetchLimits, GitAuth, GitServer, PortError, Result,
+    SignedObjects,
 };
 use driftless_core::repository::Location;
 use driftless_git::{
     Auth, Body, BoxError, Duplex, Error, FetchOptions, Limits, Network, ObjectId, Reference,
     Remote, RemoteUrl, Secret, SshLogin,
 };
-use driftless_manifest::FileTree;
+use driftless_manifest::{FileTree, TreePath};
 use futures::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,34 @@ impl GitServers {
     /// Creates the adapter with new HTTP clients.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns the remote of a commit, its id, and where to find it.
+    fn commit(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+    ) -> Result<(Remote, ObjectId, FetchOptions)> {
+        let remote = self.remote(url, auth)?;
+        let id = |sha: &str, kind: &str| {
+            ObjectId::from_hex(sha.as_bytes()).map_err(|_| {
+                let message = format!("'{sha}' is not a {kind}: expected 40 hex digits");
+                PortError::new(ErrorKind::Invalid, message)
+            })
+        };
+        let mut options = FetchOptions::default();
+        options.references = match commit.name.as_str() {
+            "" => vec!["HEAD".to_owned()],
+            name if name.starts_with("refs/") => vec![name.to_owned()],
+            name => vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")],
+        };
+        options.tag = commit
+            .tag
+            .as_deref()
+            .map(|tag| id(tag, "tag"))
+            .transpose()?;
+        Ok((remote, id(&commit.sha, "commit")?, options))
     }
 
     fn remote(&self, url: &str, auth: &GitAuth) -> Result<Remote> {
@@ -67,6 +96,7 @@ impl GitServers {
             auth,
             network: Arc::new(network),
             limits,
+            plain_login: true,
         })
     }
 }
@@ -157,25 +187,39 @@ impl GitHost for GitServers {
         auth: &GitAuth,
         limits: FetchLimits,
     ) -> Result<FileTree> {
-        let mut remote = self.remote(url, auth)?;
+        let (mut remote, id, mut options) = self.commit(url, commit, auth)?;
         remote.limits.packed = limits.bytes;
         remote.limits.unpacked = limits.bytes;
         remote.limits.files = limits.files;
         remote.limits.objects = limits.files.saturating_mul(3);
-        let id = ObjectId::from_hex(commit.sha.as_bytes()).map_err(|_| {
-            let message = format!("'{}' is not a commit: expected 40 hex digits", commit.sha);
-            PortError::new(ErrorKind::Invalid, message)
-        })?;
-        let mut options = FetchOptions::default();
-        options.references = match commit.name.as_str() {
-            "" => vec!["HEAD".to_owned()],
-            name if name.starts_with("refs/") => vec![name.to_owned()],
-            name => vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")],
-        };
-        options.submodules = matches!(auth, GitAuth::Server(server) if server.submodules);
+        // The tag is not needed for the files.
+        options.tag = None;
+        if let GitAuth::Server(server) = auth {
+            options.submodules = server.submodules;
+            let directories = server.directories.iter();
+            options.directories = directories
+                .filter_map(|directory| TreePath::new(directory).ok())
+                .collect();
+        }
         let fetched = remote.fetch(id, &options).await;
         let fetched = fetched.map_err(|error| port_error(error, "clone", url))?;
         Ok(fetched.files)
+    }
+
+    async fn signed(
+        &self,
+        url: &str,
+        _: &Location,
+        commit: &Commit,
+        auth: &GitAuth,
+    ) -> Result<SignedObjects> {
+        let (remote, id, options) = self.commit(url, commit, auth)?;
+        let fetched = remote.objects(id, &options).await;
+        let fetched = fetched.map_err(|error| port_error(error, "clone", url))?;
+        Ok(SignedObjects {
+            commit: fetched.commit,
+            tags: fetched.tags.into_iter().map(|(_, tag)| tag).collect(),
+        })
     }
 }
 
@@ -183,7 +227,7 @@ fn commit(sha: String, name: &str) -> Commit {
     Commit {
         sha,
         name: name.to_owned(),
-        etag: None,
+        ..Commit::default()
     }
 }
 
@@ -194,7 +238,10 @@ fn target(found: &[Reference], full: &str, name: &str, url: &str) -> Result<Comm
         let message = format!("{url}: couldn't find remote ref \"{full}\"");
         PortError::new(ErrorKind::NotFound, message)
     })?;
-    Ok(commit(found.target().to_string(), name))
+    Ok(Commit {
+        tag: found.peeled.map(|_| found.object.to_string()),
+        ..commit(found.target().to_string(), name)
+    })
 }
 
 /// Converts an error with the message of Flux's git package: `unable to clone 'URL': …`.
@@ -231,6 +278,11 @@ impl Network for Gate {
         request: http::Request<Bytes>,
     ) -> std::result::Result<http::Response<Body>, BoxError> {
         let url = reqwest::Url::parse(&request.uri().to_string())?;
+        if url.scheme() == "http" && !self.connection.allow_local {
+            return Err(
+                PortError::new(ErrorKind::Unsupported, driftless_core::repository::PLAIN).into(),
+            );
+        }
         let client = self.clients.client(&url, &self.connection)?;
         let (parts, body) = request.into_parts();
         let request = client.request(parts.method, url).headers(parts.headers);
@@ -260,9 +312,10 @@ impl Network for Gate {
             );
             return Err(PortError::new(ErrorKind::Invalid, message).into());
         }
-        if self.connection.proxy.is_some() {
-            let message = "a proxy is not supported over SSH";
-            return Err(PortError::new(ErrorKind::Unsupported, message).into());
+        if let Some(proxy) = &self.connection.proxy {
+            let connected = socks::connect(proxy, local, host, port);
+            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
+            return Ok(Box::new(stream.map_err(|_| "no connection in time")??));
         }
         let mut found = resolver::addresses(host, local).await?;
         found.iter_mut().for_each(|place| place.set_port(port));
@@ -379,6 +432,9 @@ mod tests {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
+    /// The logins that the servers got.
+    static LOGINS: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
     /// `git http-backend` on a port of this machine.
     async fn serve(directory: std::path::PathBuf) -> std::net::SocketAddr {
         use axum::extract::Request;
@@ -394,8 +450,10 @@ mod tests {
                         .map(|value| value.to_str().unwrap())
                         .unwrap_or_default()
                 };
+                let login = header("authorization").to_owned();
+                LOGINS.lock().unwrap().push(login);
                 let mut child = tokio::process::Command::new("git")
-                    .arg("http-backend")
+                    .args(["-c", "uploadpack.allowFilter=true", "http-backend"])
                     .env("GIT_PROJECT_ROOT", &directory)
                     .env("GIT_HTTP_EXPORT_ALL", "1")
                     .env("PATH_INFO", head.uri.path())
@@ -433,6 +491,137 @@ mod tests {
         let router = axum::Router::new().fallback(answer);
         tokio::spawn(async move { axum::serve(listener, router).await });
         address
+    }
+
+    /// Returns options for a server on this machine.
+    fn local(server: GitServer) -> GitAuth {
+        GitAuth::Server(Box::new(GitServer {
+            connection: Connection {
+                allow_local: true,
+                timeout: Duration::from_secs(20),
+                ..server.connection
+            },
+            ..server
+        }))
+    }
+
+    #[tokio::test]
+    async fn hosts_with_an_api_are_also_read_in_gits_own_protocol() {
+        use crate::git::{GitHub, Hosts};
+        use driftless_core::repository::Repository;
+        use driftless_core::testing::MemorySecrets;
+        if Command::new("git").arg("--version").output().is_err() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (fleet, library) = (
+            directory.path().join("acme/fleet"),
+            directory.path().join("acme/library"),
+        );
+        for (path, file) in [(&library, "l.yaml"), (&fleet, "apps/a.yaml")] {
+            let file = path.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            git(path, &["init", "-q", "-b", "main"]);
+            std::fs::write(file, "a\n").unwrap();
+            git(path, &["add", "-A"]);
+            git(path, &["commit", "-q", "-m", "one"]);
+        }
+        let module = library.to_str().unwrap();
+        let add = [
+            "-c",
+            "protocol.file.allow=always",
+            "submodule",
+            "add",
+            "-q",
+            module,
+            "lib",
+        ];
+        git(&fleet, &add);
+        git(
+            &fleet,
+            &[
+                "config",
+                "-f",
+                ".gitmodules",
+                "submodule.lib.url",
+                "../library",
+            ],
+        );
+        std::fs::write(fleet.join("top.yaml"), "t\n").unwrap();
+        git(&fleet, &["add", "-A"]);
+        git(&fleet, &["commit", "-q", "-m", "two"]);
+        git(&fleet, &["tag", "-a", "-m", "v1", "v1"]);
+        let (sha, tag) = (
+            git(&fleet, &["rev-parse", "HEAD"]),
+            git(&fleet, &["rev-parse", "v1"]),
+        );
+        let address = serve(directory.path().to_owned()).await;
+        let host = address.to_string();
+        let hosts = Hosts::default().with(&host, &format!("http://{host}/api"));
+        let github = GitHub::new(hosts, Arc::new(MemorySecrets::default())).unwrap();
+        let place = Location::Hosted(Repository {
+            host: host.clone(),
+            owner: "acme".to_owned(),
+            name: "fleet".to_owned(),
+        });
+        let url = format!("https://{host}/acme/fleet");
+        let commit = Commit {
+            sha,
+            name: "v1".to_owned(),
+            tag: Some(tag),
+            ..Commit::default()
+        };
+        let login = || GitAuth::Bearer(Secret::new("ghp_token"));
+        let files = async |server: GitServer| {
+            let auth = local(GitServer {
+                login: login(),
+                ..server
+            });
+            let limits = FetchLimits::default();
+            let fetched = github.fetch(&url, &place, &commit, &auth, limits).await;
+            let fetched = fetched.unwrap();
+            let paths = fetched.index().iter().map(|(path, _)| path.to_string());
+            paths.collect::<Vec<String>>()
+        };
+        let submodules = GitServer {
+            submodules: true,
+            ..GitServer::default()
+        };
+        let all = [".gitmodules", "apps/a.yaml", "lib/l.yaml", "top.yaml"];
+        assert_eq!(files(submodules).await, all);
+        let sparse = GitServer {
+            directories: vec!["./apps".to_owned()],
+            ..GitServer::default()
+        };
+        assert_eq!(
+            files(sparse).await,
+            [".gitmodules", "apps/a.yaml", "top.yaml"]
+        );
+
+        let auth = local(GitServer {
+            login: login(),
+            ..GitServer::default()
+        });
+        let signed = github.signed(&url, &place, &commit, &auth).await.unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        assert_eq!(
+            text(&signed.commit),
+            git(&fleet, &["cat-file", "commit", "HEAD"])
+        );
+        assert_eq!(
+            text(&signed.tags[0]),
+            git(&fleet, &["cat-file", "tag", "v1"])
+        );
+        let seen = LOGINS.lock().unwrap().clone();
+        let expected = "Basic eC1hY2Nlc3MtdG9rZW46Z2hwX3Rva2Vu";
+        assert!(seen.iter().any(|login| login == expected), "{seen:?}");
+    }
+
+    #[tokio::test]
+    async fn without_encryption_only_where_the_operator_allows_it() {
+        let url = "http://git.example/a/b";
+        let error = resolve(url, &GitAuth::Anonymous, "main").await.unwrap_err();
+        assert!(error.message.contains("--allow-local-clusters"), "{error}");
     }
 
     #[tokio::test]
@@ -488,6 +677,16 @@ mod tests {
                 .await
                 .unwrap();
             assert_eq!(commit.revision(), revision);
+            let is_tag = revision.starts_with('v');
+            assert_eq!(commit.tag.is_some(), is_tag, "{revision}");
+            let objects = servers.signed(&url, &place, &commit, &auth).await.unwrap();
+            let tags: Vec<String> = objects
+                .tags
+                .iter()
+                .map(|tag| String::from_utf8_lossy(tag).trim().to_owned())
+                .collect();
+            let expected = is_tag.then(|| git(&fleet, &["cat-file", "tag", &commit.name]));
+            assert_eq!(tags, expected.into_iter().collect::<Vec<_>>());
             let limits = FetchLimits::default();
             let files = servers
                 .fetch(&url, &place, &commit, &auth, limits)

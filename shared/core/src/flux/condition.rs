@@ -23,6 +23,10 @@ pub mod reason {
     pub const GIT_FAILED: &str = "GitOperationFailed";
     pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
     pub const VERIFICATION_ERROR: &str = "VerificationError";
+    pub const INVALID_VERIFICATION_MODE: &str = "InvalidVerificationMode";
+    pub const INVALID_GIT_OBJECT: &str = "InvalidGitObject";
+    pub const INVALID_TAG_SIGNATURE: &str = "InvalidTagSignature";
+    pub const INVALID_COMMIT_SIGNATURE: &str = "InvalidCommitSignature";
     pub const URL_INVALID: &str = "URLInvalid";
     pub const NEW_ARTIFACT: &str = "NewArtifact";
     pub const UNSUPPORTED: &str = "NotSupported";

@@ -115,6 +115,37 @@ pub struct GitInclude {
     pub to_path: Option<String>,
 }
 
+impl GitReference {
+    /// Returns whether the field that counts names a tag, or a range of them.
+    pub fn is_tag(&self) -> bool {
+        match (self.commit.as_str(), self.name.as_str()) {
+            ("", "") => !self.semver.is_empty() || !self.tag.is_empty(),
+            ("", name) => name.starts_with("refs/tags/"),
+            _ => false,
+        }
+    }
+}
+
+impl GitVerification {
+    /// Returns the mode; `HEAD` if there is none.
+    pub fn mode(&self) -> &str {
+        match self.mode.as_deref() {
+            Some(mode @ ("Tag" | "TagAndHEAD")) => mode,
+            _ => "HEAD",
+        }
+    }
+
+    /// Returns whether the commit must be signed.
+    pub fn verifies_head(&self) -> bool {
+        self.mode() != "Tag"
+    }
+
+    /// Returns whether the tag must be signed.
+    pub fn verifies_tag(&self) -> bool {
+        self.mode() != "HEAD"
+    }
+}
+
 impl SourceSpec for GitRepositorySpec {
     const KIND: FluxKind = FluxKind::GitRepository;
 
@@ -136,61 +167,41 @@ impl GitRepository {
         }
         reference
     }
-
-    /// Returns a message about a field that requests an unsupported feature; `None` if all fields
-    /// are supported. `is_github` is true if the repository is read over GitHub's API, and not with
-    /// the Git protocol.
-    pub fn unsupported(&self, is_github: bool) -> Option<String> {
-        let spec = &self.spec;
-        let field = if spec.verify.is_some() {
-            "spec.verify (signature verification)"
-        } else if is_github && spec.proxy_secret_ref.is_some() {
-            "spec.proxySecretRef of a repository at github.com"
-        } else if is_github && spec.recurse_submodules {
-            "spec.recurseSubmodules of a repository at github.com"
-        } else if !matches!(
-            spec.provider.as_deref(),
-            None | Some("generic" | "github" | "")
-        ) {
-            "spec.provider other than generic and github"
-        } else {
-            return None;
-        };
-        Some(format!(
-            "{field} is not supported yet: remove the field, or keep this source with Flux's source-controller"
-        ))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
 
     #[test]
-    fn fields_that_github_does_not_support() {
-        let unsupported = |url: &str, field: &str, value: Value| {
-            let mut spec = json!({"url": url, "interval": "1m"});
-            spec[field] = value;
-            let object = json!({
-                "apiVersion": "source.toolkit.fluxcd.io/v1",
-                "kind": "GitRepository",
-                "metadata": {"name": "fleet", "namespace": "team-a"},
-                "spec": spec,
-            });
-            let object = driftless_manifest::Object::new(object).unwrap();
-            let repository = GitRepository::from_object(object).unwrap();
-            repository.unsupported(url.contains("github.com"))
+    fn references_to_tags() {
+        let of = |field: &str, value: &str| {
+            let reference = serde_json::json!({ field: value });
+            serde_json::from_value::<GitReference>(reference).unwrap()
         };
-        for (field, value) in [
-            ("recurseSubmodules", json!(true)),
-            ("proxySecretRef", json!({"name": "proxy"})),
-        ] {
-            let other = unsupported("https://git.example/acme/fleet", field, value.clone());
-            assert_eq!(other, None, "{field}");
-            let github = unsupported("https://github.com/acme/fleet", field, value).unwrap();
-            let prefix = format!("spec.{field} of a repository at github.com is not supported yet");
-            assert!(github.starts_with(&prefix), "{github}");
+        for (field, value) in [("tag", "v1"), ("semver", "1.x"), ("name", "refs/tags/v1")] {
+            assert!(of(field, value).is_tag(), "{field}");
         }
+        for (field, value) in [("branch", "v1"), ("name", "refs/heads/v1"), ("commit", "a")] {
+            assert!(!of(field, value).is_tag(), "{field}");
+        }
+        // A commit or a full name counts before a tag.
+        let mut both = of("tag", "v1");
+        both.commit = "a".to_owned();
+        assert!(!both.is_tag());
+    }
+
+    #[test]
+    fn modes_of_verification() {
+        let of = |mode: &str| GitVerification {
+            mode: Some(mode.to_owned()),
+            ..GitVerification::default()
+        };
+        let all = |verify: &GitVerification| (verify.verifies_head(), verify.verifies_tag());
+        for head in [of("HEAD"), of("head"), of(""), GitVerification::default()] {
+            assert_eq!((all(&head), head.mode()), ((true, false), "HEAD"));
+        }
+        assert_eq!(all(&of("Tag")), (false, true));
+        assert_eq!(all(&of("TagAndHEAD")), (true, true));
     }
 }

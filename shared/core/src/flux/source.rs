@@ -80,6 +80,9 @@ pub struct SourceStatus {
     /// The artifacts of the included repositories that the artifact was made with (GitRepository).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub included_artifacts: Vec<ArtifactStatus>,
+    /// The mode of the last verification of signatures (GitRepository).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_verification_mode: Option<String>,
     /// The layer selector that the artifact was made with (OCIRepository).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_layer_selector: Option<super::LayerSelector>,

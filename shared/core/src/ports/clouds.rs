@@ -1,7 +1,7 @@
 //! The ports to clouds: short-lived credentials for clusters and registries, and the identities
 //! that they are issued for.
 
-use super::{KeyServices, Result, Secret, Token};
+use super::{ErrorKind, KeyServices, PortError, Result, Secret, Token};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,6 +149,42 @@ impl EcrRegistry {
     }
 }
 
+/// A repository of AWS CodeCommit, from its URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeCommit {
+    /// The host, such as `git-codecommit.eu-west-1.amazonaws.com`.
+    pub host: String,
+    /// The AWS region, such as `eu-west-1`: only letters, digits and `-`.
+    pub region: String,
+    /// The path, such as `/v1/repos/fleet`.
+    pub path: String,
+}
+
+impl CodeCommit {
+    /// Parses a URL with https; returns `None` for any other string.
+    pub fn parse(url: &str) -> Option<Self> {
+        let (host, path) = url.strip_prefix("https://")?.split_once('/')?;
+        let name = path.strip_prefix("v1/repos/")?;
+        let services = ["git-codecommit.", "git-codecommit-fips."];
+        let rest = services
+            .iter()
+            .find_map(|service| host.strip_prefix(service))?;
+        let (region, domain) = rest.split_once('.')?;
+        let is_domain = matches!(domain, "amazonaws.com" | "amazonaws.com.cn");
+        (is_domain && is_plain(region, b"-", 63) && is_plain(name, b"-_.", 100)).then(|| Self {
+            host: host.to_owned(),
+            region: region.to_owned(),
+            path: format!("/{path}"),
+        })
+    }
+}
+
+/// Returns the error of a port that has no logins to Git repositories.
+fn no_git<T>() -> Result<T> {
+    let message = "logins to Git repositories of clouds are not available here";
+    Err(PortError::new(ErrorKind::Unsupported, message))
+}
+
 /// Checks whether a string has 1 to `most` bytes, all of them ASCII letters, digits or bytes of
 /// `more`.
 pub(super) fn is_plain(text: &str, more: &[u8], most: usize) -> bool {
@@ -160,7 +196,7 @@ pub(super) fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Amazon's clusters (EKS) and registries (ECR).
+/// Amazon's clusters (EKS), registries (ECR) and Git repositories (CodeCommit).
 #[async_trait]
 pub trait Aws: Send + Sync {
     /// Returns a cluster's endpoint. Fails with `NotFound` if the cluster does not exist.
@@ -186,6 +222,11 @@ pub trait Aws: Send + Sync {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<RegistryLogin>;
+
+    /// Returns the user and password for a Git repository of CodeCommit.
+    async fn git(&self, _: &CodeCommit, _: &AwsIdentity, _: Duration) -> Result<RegistryLogin> {
+        no_git()
+    }
 }
 
 /// An application of Microsoft Entra ID.
@@ -269,7 +310,7 @@ impl AcrRegistry {
     }
 }
 
-/// Microsoft's clusters (AKS) and registries (ACR).
+/// Microsoft's clusters (AKS), registries (ACR) and Git repositories (Azure DevOps).
 #[async_trait]
 pub trait Azure: Send + Sync {
     /// Returns a cluster's endpoints, at least one. Fails with `NotFound` if the cluster does not
@@ -292,6 +333,11 @@ pub trait Azure: Send + Sync {
         identity: &EntraIdentity,
         now: Duration,
     ) -> Result<RegistryLogin>;
+
+    /// Returns a token for the Git repositories of Azure DevOps.
+    async fn git(&self, _: &EntraIdentity, _: Duration) -> Result<Token> {
+        no_git()
+    }
 }
 
 /// A principal of a workload identity pool of Google Cloud that trusts the issuer of a service
@@ -364,7 +410,10 @@ pub trait Google: Send + Sync {
 
 #[cfg(test)]
 mod tests {
-    use super::{AcrRegistry, AksCluster, EcrRegistry, EksCluster, GkeCluster, is_google_registry};
+    use super::{
+        AcrRegistry, AksCluster, CodeCommit, EcrRegistry, EksCluster, GkeCluster,
+        is_google_registry,
+    };
 
     #[test]
     fn arns_of_clusters() {
@@ -387,6 +436,29 @@ mod tests {
             assert_eq!(EksCluster::parse(arn), None, "{arn}");
         }
     }
+    #[test]
+    fn urls_of_code_commit() {
+        let url = "https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/fleet_1.a";
+        let found = CodeCommit::parse(url).unwrap();
+        assert_eq!(
+            (&*found.region, &*found.path),
+            ("eu-west-1", "/v1/repos/fleet_1.a")
+        );
+        let china = "https://git-codecommit-fips.cn-north-1.amazonaws.com.cn/v1/repos/a";
+        assert_eq!(CodeCommit::parse(china).unwrap().region, "cn-north-1");
+        for url in [
+            "http://git-codecommit.eu-west-1.amazonaws.com/v1/repos/fleet",
+            "https://git-codecommit.eu-west-1.amazonaws.com.evil.example/v1/repos/fleet",
+            "https://git-codecommit.eu-west-1.evil.example/v1/repos/fleet",
+            "https://user@git-codecommit.eu-west-1.amazonaws.com/v1/repos/fleet",
+            "https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/../x",
+            "https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/a?b",
+            "https://github.com/acme/fleet",
+        ] {
+            assert_eq!(CodeCommit::parse(url), None, "{url}");
+        }
+    }
+
     #[test]
     fn hosts_of_registries() {
         let found = |host: &str| match EcrRegistry::parse(host)? {

@@ -1,10 +1,14 @@
 //! The port to Git repositories.
 
-use super::{Connection, PartsDigest, Result, Secret};
+use super::{Connection, ErrorKind, PartsDigest, PortError, Result, Secret};
 use crate::flux::GitReference;
 use async_trait::async_trait;
+use bytes::Bytes;
 use driftless_manifest::FileTree;
 use serde::{Deserialize, Serialize};
+
+/// The end of the message of a port that cannot read signed objects.
+const SIGNED: &str = "the signatures of this repository cannot be read";
 
 /// The credentials for a Git host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +40,8 @@ pub enum GitAuth {
         /// The URL of the API, for GitHub Enterprise.
         base_url: Option<String>,
     },
-    /// A login, and the options of a server that is read by Git's own protocol. For a host with its
-    /// own API only the login is used.
+    /// A login, and the options of a server that is read by Git's own protocol. A host with its own
+    /// API uses only the login, unless [`GitServer::needs_git`].
     Server(Box<GitServer>),
 }
 
@@ -53,6 +57,16 @@ pub struct GitServer {
     pub connection: Connection,
     /// True if submodules are read as well.
     pub submodules: bool,
+    /// The directories to read, with the files at the top of the repository; all if empty. A host
+    /// may return more files.
+    pub directories: Vec<String>,
+}
+
+impl GitServer {
+    /// Returns whether only Git's own protocol has what these options need.
+    pub fn needs_git(&self) -> bool {
+        self.submodules || self.connection.proxy.is_some() || !self.directories.is_empty()
+    }
 }
 
 /// A private key for SSH, with the server's known keys.
@@ -142,6 +156,18 @@ pub struct Commit {
     pub name: String,
     /// The host's validator for the next conditional request.
     pub etag: Option<String>,
+    /// The id of the annotated tag, if the reference is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}
+
+/// The bytes of a commit and of its tags, over which they are signed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignedObjects {
+    /// The commit object.
+    pub commit: Bytes,
+    /// The tag objects that lead to the commit, the outermost first.
+    pub tags: Vec<Bytes>,
 }
 
 impl Commit {
@@ -152,6 +178,11 @@ impl Commit {
         } else {
             format!("{}@sha1:{}", self.name, self.sha)
         }
+    }
+
+    /// Returns the short name of the tag that was resolved.
+    pub fn tag_name(&self) -> &str {
+        self.name.strip_prefix("refs/tags/").unwrap_or(&self.name)
     }
 }
 
@@ -199,6 +230,18 @@ pub trait Git: Send + Sync {
         auth: &GitAuth,
         limits: FetchLimits,
     ) -> Result<FileTree>;
+
+    /// Fetches the objects of a commit that can be signed, and the tag `commit.tag`. The caller
+    /// checks their ids. `None` if the repository is replaced by a directory, which has no commits.
+    async fn signed(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+    ) -> Result<Option<SignedObjects>> {
+        let (_, _, message) = (commit, auth, format!("{url}: {SIGNED}"));
+        Err(PortError::new(ErrorKind::Unsupported, message))
+    }
 
     /// Fetches the files of a repository that a kustomization names as a base.
     async fn base(&self, url: &str, reference: &GitReference, auth: &GitAuth) -> Result<FileTree> {

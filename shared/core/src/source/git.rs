@@ -3,16 +3,18 @@
 use crate::credentials::{self, LoginHint};
 use crate::failure::Failure;
 use crate::flux::{
-    ArtifactStatus, GitRepository, GitRepositorySpec, LocalRef, SourceStatus, reason, rfc3339,
+    ArtifactStatus, GitRepository, GitRepositorySpec, GitVerification, LocalRef, SourceStatus,
+    reason, rfc3339,
 };
 use crate::kernel::Context;
 use crate::kernel::status;
 use crate::ports::{
     Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
 };
-use crate::repository::is_github;
+use crate::repository::PLAIN;
 use crate::source::reconciler::{self, SourceReconciler, SourceReport};
-use crate::source::{artifact, connection, ignore, include, index};
+use crate::source::verify::{self, git::GitKeys};
+use crate::source::{artifact, connection, git_login, ignore, include, index};
 use crate::state;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -25,6 +27,9 @@ pub(crate) struct Memory {
     commit: Option<Commit>,
     /// The address and reference that it was requested with.
     question: String,
+    /// The digest of what was verified last; empty without a verified signature.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    verified: String,
 }
 
 /// The reconciler of GitRepositories.
@@ -55,6 +60,7 @@ impl SourceReconciler for Git {
             reason::ILLEGAL_PATH | reason::COPY_FAILURE | reason::STORAGE_FAILED => {
                 Some("StorageOperationFailed")
             }
+            reason if reconciler::is_verification(reason) => None,
             _ => Some("FetchFailed"),
         }
     }
@@ -67,7 +73,9 @@ async fn follow(
     status: &mut SourceStatus,
     memory: &mut Memory,
 ) -> Result<(), Failure> {
-    if let Some(message) = source.unsupported(is_github(&source.spec.url)) {
+    let is_plain = source.spec.url.starts_with("http://");
+    let plain = (is_plain && !context.hub.settings.allow_local_clusters).then(|| PLAIN.to_owned());
+    if let Some(message) = plain {
         return Err(Failure::terminal(reason::UNSUPPORTED, message));
     }
     let reference = source.reference();
@@ -93,24 +101,37 @@ async fn follow(
         "failed to configure proxy options",
     )
     .await?;
-    let auth = credentials::git(&context.hub, source, proxy).await?;
+    let cloud = git_login::login(context, source).await?;
+    let auth = credentials::git(&context.hub, source, proxy, cloud).await?;
 
-    let known = memory
-        .commit
-        .clone()
-        .filter(|_| memory.question == question);
+    let verify = source.spec.verify.as_ref();
+    if let Some(verify) = verify {
+        verify::git::check_mode(source, verify)?;
+    }
+    let needs_tag = verify.is_some_and(GitVerification::verifies_tag);
+    let known = memory.commit.clone().filter(|known| {
+        // What older versions remembered has no tag.
+        memory.question == question && (known.tag.is_some() || !needs_tag)
+    });
     let commit = context
         .ports
         .git
         .resolve(url, &reference, &auth, known.as_ref())
         .await
         .map_err(|error| git_failure(&error, source, &auth))?;
-    *memory = Memory {
-        commit: Some(commit.clone()),
-        question,
-    };
+    memory.commit = Some(commit.clone());
+    memory.question = question;
 
     let included = include::artifacts(context, source).await?;
+    verify_signatures(
+        context,
+        source,
+        &commit,
+        &auth,
+        status,
+        &mut memory.verified,
+    )
+    .await?;
     let revision = commit.revision();
     let artifact = status.artifact.as_ref();
     if artifact.is_none_or(|artifact| artifact.revision != revision) {
@@ -141,6 +162,41 @@ async fn follow(
         status
             .observed_sparse_checkout
             .clone_from(&source.spec.sparse_checkout);
+    }
+    Ok(())
+}
+
+/// Checks the signatures that the source requires, unless the same ones were checked before with
+/// the same keys.
+async fn verify_signatures(
+    context: &Context<'_>,
+    source: &GitRepository,
+    commit: &Commit,
+    auth: &GitAuth,
+    status: &mut SourceStatus,
+    verified: &mut String,
+) -> Result<(), Failure> {
+    let Some(verify) = &source.spec.verify else {
+        verified.clear();
+        status.source_verification_mode = None;
+        status.conditions.remove(reconciler::VERIFIED);
+        return Ok(());
+    };
+    let keys = GitKeys::read(context, &source.id.namespace, verify).await?;
+    let digest = keys.digest(verify, commit);
+    if *verified == digest && status.conditions.is_true(reconciler::VERIFIED) {
+        return Ok(());
+    }
+    verified.clear();
+    let git = &context.ports.git;
+    let objects = git.signed(&source.spec.url, commit, auth).await;
+    let objects = objects.map_err(|error| git_failure(&error, source, auth))?;
+    if let Some(objects) = objects {
+        let now = context.ports.clock.now();
+        let message = verify::git::check(&keys, verify, commit, &objects, now)?;
+        reconciler::set_verified(context, source, status, &message);
+        status.source_verification_mode = Some(verify.mode().to_owned());
+        *verified = digest;
     }
     Ok(())
 }

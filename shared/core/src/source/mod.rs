@@ -12,6 +12,7 @@ mod cloud_login;
 pub mod connection;
 pub mod consumers;
 pub mod git;
+mod git_login;
 pub mod helm_chart;
 pub mod helm_repository;
 pub mod ignore;

@@ -33,7 +33,7 @@ pub(crate) trait SourceReconciler {
     fn failed_condition(failure: &Failure) -> Option<&'static str> {
         match failure.reason {
             reason::STORAGE_FAILED => Some("StorageOperationFailed"),
-            reason::VERIFICATION_ERROR => None,
+            reason if is_verification(reason) => None,
             _ => Some("FetchFailed"),
         }
     }
@@ -171,6 +171,19 @@ const FAILED: [&str; 4] = [
 ];
 /// The condition that reports whether a trusted signature was found.
 pub(super) const VERIFIED: &str = "SourceVerified";
+
+/// Returns whether a failure with this reason is that of the verification of signatures, which is
+/// in the condition [`VERIFIED`] and in no other.
+pub(super) fn is_verification(reason: &str) -> bool {
+    matches!(
+        reason,
+        reason::VERIFICATION_ERROR
+            | reason::INVALID_VERIFICATION_MODE
+            | reason::INVALID_GIT_OBJECT
+            | reason::INVALID_TAG_SIGNATURE
+            | reason::INVALID_COMMIT_SIGNATURE
+    )
+}
 
 /// Sets the condition that a trusted signature was found.
 pub(super) fn set_verified<S: SourceSpec>(
@@ -354,13 +367,10 @@ fn failed<S: SourceSpec>(
             .set(kind, status, reason, message, generation, &now);
     };
     // As in Flux, Ready has the reason of a failed verification, whatever was built.
-    let is_unverified = matches!(
-        *reason,
-        reason::VERIFICATION_ERROR | reason::CHART_VERIFICATION
-    );
-    let ready_reason = match is_unverified {
-        true => reason::VERIFICATION_ERROR,
-        false => *reason,
+    let is_unverified = *reason == reason::CHART_VERIFICATION || is_verification(reason);
+    let ready_reason = match *reason {
+        reason::CHART_VERIFICATION => reason::VERIFICATION_ERROR,
+        reason => reason,
     };
     if is_unverified {
         set(VERIFIED, ConditionStatus::False, ready_reason, message);

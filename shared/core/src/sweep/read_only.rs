@@ -7,7 +7,7 @@ use crate::ports::{
     Access, BlobEntry, Blobs, Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts,
     Cluster, Clusters, Commit, Connection, DownloadOutcome, FetchLimits, Gate, GatedCluster, Git,
     GitAuth, Impersonation, Layer, Manifest, Ports, Precondition, PutOutcome, Queue, Referrer,
-    Request, Result, Validator, Version,
+    Request, Result, SignedObjects, Validator, Version,
 };
 use crate::schedule::Records;
 use crate::source::artifact;
@@ -106,6 +106,9 @@ impl Git for ResolvingGit {
         self.0.resolve(url, reference, auth, known).await
     }
     async fn fetch(&self, _: &str, _: &Commit, _: &GitAuth, _: FetchLimits) -> Result<FileTree> {
+        stop(&self.1).await
+    }
+    async fn signed(&self, _: &str, _: &Commit, _: &GitAuth) -> Result<Option<SignedObjects>> {
         stop(&self.1).await
     }
 }

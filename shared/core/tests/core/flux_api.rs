@@ -47,9 +47,7 @@ fn refused(kind: FluxKind, spec: &Value) -> Option<String> {
         "metadata": {"name": "a", "namespace": "apps"}, "spec": spec});
     let object = Object::new(object).expect("an object");
     match kind {
-        FluxKind::GitRepository => {
-            GitRepository::from_object(object).map(|it| it.unsupported(true))
-        }
+        FluxKind::GitRepository => GitRepository::from_object(object).map(|_| None),
         FluxKind::OCIRepository => OCIRepository::from_object(object).map(|it| it.unsupported()),
         FluxKind::Bucket => Bucket::from_object(object).map(|it| it.unsupported()),
         FluxKind::HelmChart => HelmChart::from_object(object).map(|it| it.unsupported()),

@@ -8,6 +8,7 @@
 
 mod clone;
 mod hostile;
+mod parts;
 #[allow(dead_code, reason = "these tests need programs, no material")]
 #[path = "../../../../tests/harness/src/skip.rs"]
 mod skip;

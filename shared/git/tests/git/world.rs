@@ -248,6 +248,7 @@ pub fn remote(network: impl Network + 'static, url: &str) -> Remote {
         auth: Auth::None,
         network: Arc::new(network),
         limits: Limits::default(),
+        plain_login: false,
     }
 }
 

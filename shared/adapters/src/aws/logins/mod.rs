@@ -1,7 +1,8 @@
-//! Logins to Amazon's clusters (EKS), registries (ECR) and keys (KMS): as the installation, as the
+//! Logins to Amazon's clusters (EKS), registries (ECR), Git repositories (CodeCommit) and keys (KMS): as the installation, as the
 //! role of a service account, which STS grants for that account's token
 //! (AssumeRoleWithWebIdentity), or with an access key.
 
+mod code_commit;
 mod ecr;
 mod eks;
 mod kms;
@@ -17,7 +18,7 @@ use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::{Credentials, ProvideCredentials};
 use bytes::Bytes;
 use driftless_core::ports::{
-    Aws, AwsIdentity, ClusterEndpoint, EcrRegistry, EksCluster, ErrorKind, PortError,
+    Aws, AwsIdentity, ClusterEndpoint, CodeCommit, EcrRegistry, EksCluster, ErrorKind, PortError,
     RegistryLogin, Result, Secret, Token,
 };
 use std::sync::Arc;
@@ -48,6 +49,7 @@ struct Shared {
     endpoints: ExpiringCache<(EksCluster, AwsIdentity), ClusterEndpoint>,
     tokens: ExpiringCache<(EksCluster, AwsIdentity), Token>,
     registries: ExpiringCache<(EcrRegistry, AwsIdentity), RegistryLogin>,
+    repositories: ExpiringCache<(CodeCommit, AwsIdentity), RegistryLogin>,
     /// The credentials of roles that SOPS files name, by region, role and the identity that assumes
     /// the role.
     assumed: ExpiringCache<(String, String, AwsIdentity), Credentials>,
@@ -112,6 +114,18 @@ impl Aws for AwsLogins {
         let (shared, (registry, identity)) = (self.0.clone(), key.clone());
         let make = async move { shared.registry(&registry, &identity, now).await };
         self.0.registries.get(key, now, make).await
+    }
+
+    async fn git(
+        &self,
+        repository: &CodeCommit,
+        identity: &AwsIdentity,
+        now: Duration,
+    ) -> Result<RegistryLogin> {
+        let key = (repository.clone(), identity.clone());
+        let (shared, (repository, identity)) = (self.0.clone(), key.clone());
+        let make = async move { shared.git(&repository, &identity, now).await };
+        self.0.repositories.get(key, now, make).await
     }
 }
 

@@ -3,7 +3,9 @@
 use super::Session;
 use super::client::{Api, ApiRequest, ApiResponse, NOT_VALID};
 use driftless_core::flux::parse_rfc3339;
-use driftless_core::ports::{ErrorKind, GitAuth, PortError, Result, Secret, SecretStore};
+use driftless_core::ports::{
+    ErrorKind, GitAuth, GitServer, PortError, Result, Secret, SecretStore,
+};
 use http::{HeaderValue, Method};
 use octocrab::auth::{EncodingKey, create_jwt};
 use serde::Deserialize;
@@ -151,6 +153,59 @@ impl Session<'_> {
         }
     }
 
+    /// Returns the repository's URL and this session's login for Git's own protocol.
+    ///
+    /// # Errors
+    /// There is no valid login.
+    pub async fn by_git(&self) -> Result<GitAccess> {
+        let login = self.login().await?;
+        Ok(GitAccess {
+            url: self.git_url()?,
+            auth: self.git_auth(&login)?,
+            login,
+        })
+    }
+
+    /// Returns whether the server refuses a token that can be renewed, and forgets it then.
+    pub fn is_outdated<T>(&self, access: &GitAccess, done: &Result<T>) -> bool {
+        let is_denied = matches!(done, Err(error) if error.kind == ErrorKind::Denied);
+        match &access.login.header {
+            Some(header) if is_denied && access.login.renewable => {
+                self.github.logins.drop_token(header);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the URL for Git's own protocol. Only the operator can configure an API without https.
+    fn git_url(&self) -> Result<String> {
+        let is_plain = self.api()?.base().starts_with("http://");
+        let scheme = if is_plain { "http" } else { "https" };
+        Ok(format!("{scheme}://{}", self.repository))
+    }
+
+    /// Returns the options of the session with a login for Git's own protocol, for which GitHub
+    /// takes tokens as passwords.
+    fn git_auth(&self, login: &Login) -> Result<GitAuth> {
+        let mut server = match self.auth {
+            GitAuth::Server(server) => GitServer::clone(server),
+            _ => GitServer::default(),
+        };
+        server.login = match &login.header {
+            None => GitAuth::Anonymous,
+            Some(header) => {
+                let token = header.to_str().unwrap_or_default().to_owned();
+                GitAuth::Basic {
+                    username: "x-access-token".to_owned(),
+                    password: Secret::new(token.trim_start_matches("Bearer ").to_owned()),
+                }
+            }
+        };
+        server.ssh = None;
+        Ok(GitAuth::Server(Box::new(server)))
+    }
+
     async fn login(&self) -> Result<Login> {
         let fixed = |header| {
             Ok(Login {
@@ -269,6 +324,13 @@ impl Session<'_> {
             renewable: true,
         })
     }
+}
+
+/// The URL and login of a repository for Git's own protocol.
+pub struct GitAccess {
+    pub url: String,
+    pub auth: GitAuth,
+    login: Login,
 }
 
 /// The login of a request; `renewable` is true if a new token can be requested.

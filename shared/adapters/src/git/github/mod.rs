@@ -14,15 +14,16 @@ pub use bootstrap::{NewFile, Outcome, RepositorySetup};
 pub(super) use client::{Api, ApiRequest, ApiResponse};
 pub(super) use login::bearer;
 
-use super::GitHost;
+use super::{GitHost, GitServers};
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{
     Commit, Compute, ErrorKind, FetchLimits, GitAuth, Inline, PortError, Result, SecretStore,
+    SignedObjects,
 };
 use driftless_core::repository::{Location, Repository};
 use driftless_manifest::FileTree;
-use login::Logins;
+use login::{GitAccess, Logins};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,11 +55,15 @@ impl Hosts {
     }
 }
 
-/// The adapter for repositories of hosts with GitHub's API.
+/// The adapter for repositories of hosts with GitHub's API. Submodules, parts of repositories,
+/// signed objects, and all that goes through a proxy, are read in Git's own protocol with the same
+/// login.
 pub struct GitHub {
     apis: BTreeMap<String, Api>,
     logins: Logins,
     compute: Arc<dyn Compute>,
+    /// Git's own protocol, for what the API does not have.
+    servers: GitServers,
 }
 
 #[async_trait]
@@ -76,22 +81,24 @@ impl GitHost for GitHub {
         known: Option<&Commit>,
     ) -> Result<Commit> {
         let repository = hosted(place)?;
-        if let GitAuth::Server(server) = auth {
-            let field = match (server.submodules, &server.connection.proxy) {
-                (true, _) => "spec.recurseSubmodules",
-                (_, Some(_)) => "spec.proxySecretRef",
-                _ => "",
-            };
-            if !field.is_empty() {
-                let message = format!(
-                    "{field} is not supported yet for {}, which is read over GitHub's API",
-                    repository.host
-                );
-                return Err(PortError::new(ErrorKind::Unsupported, message));
-            }
-        }
         let session = self.session(repository, auth);
-        session.resolve(reference, known).await
+        // With a proxy, no request goes past it.
+        if !matches!(auth, GitAuth::Server(server) if server.connection.proxy.is_some()) {
+            return session.resolve(reference, known).await;
+        }
+        let ask = async |access: &GitAccess| {
+            let (url, auth) = (&access.url, &access.auth);
+            let servers = &self.servers;
+            servers
+                .resolve(url, &Location::Server, reference, auth, None)
+                .await
+        };
+        let access = session.by_git().await?;
+        let done = ask(&access).await;
+        match session.is_outdated(&access, &done) {
+            true => ask(&session.by_git().await?).await,
+            false => done,
+        }
     }
 
     async fn fetch(
@@ -103,7 +110,45 @@ impl GitHost for GitHub {
         limits: FetchLimits,
     ) -> Result<FileTree> {
         let session = self.session(hosted(place)?, auth);
-        session.fetch(&commit.sha, limits).await
+        if !matches!(auth, GitAuth::Server(server) if server.needs_git()) {
+            return session.fetch(&commit.sha, limits).await;
+        }
+        let ask = async |access: &GitAccess| {
+            let (url, auth) = (&access.url, &access.auth);
+            let servers = &self.servers;
+            servers
+                .fetch(url, &Location::Server, commit, auth, limits)
+                .await
+        };
+        let access = session.by_git().await?;
+        let done = ask(&access).await;
+        match session.is_outdated(&access, &done) {
+            true => ask(&session.by_git().await?).await,
+            false => done,
+        }
+    }
+
+    /// Reads the objects in Git's own protocol: the API has them only in parts.
+    async fn signed(
+        &self,
+        _: &str,
+        place: &Location,
+        commit: &Commit,
+        auth: &GitAuth,
+    ) -> Result<SignedObjects> {
+        let session = self.session(hosted(place)?, auth);
+        let ask = async |access: &GitAccess| {
+            let (url, auth) = (&access.url, &access.auth);
+            self.servers
+                .signed(url, &Location::Server, commit, auth)
+                .await
+        };
+        let access = session.by_git().await?;
+        let done = ask(&access).await;
+        match session.is_outdated(&access, &done) {
+            true => ask(&session.by_git().await?).await,
+            false => done,
+        }
     }
 }
 
@@ -132,6 +177,7 @@ impl GitHub {
             apis: apis.collect::<Result<_>>()?,
             logins: Logins::new(keys),
             compute: Arc::new(Inline),
+            servers: GitServers::new(),
         })
     }
 

@@ -30,6 +30,13 @@ struct Target {
     sha: String,
 }
 
+impl Target {
+    /// Returns the id of the annotated tag, if it is one.
+    fn tag(&self) -> Option<String> {
+        (self.kind == "tag").then(|| self.sha.clone())
+    }
+}
+
 #[derive(Deserialize)]
 struct CommitName {
     sha: String,
@@ -75,11 +82,13 @@ impl Session<'_> {
             ));
         }
         let etag = answer.etag();
+        let tag = found.object.tag();
         let sha = self.peel(found.object).await?;
         Ok(Commit {
             sha,
             name,
             etag: etag.map(|etag| cache_key.remember(&etag)),
+            tag,
         })
     }
 
@@ -106,6 +115,7 @@ impl Session<'_> {
             sha: sha.to_owned(),
             name: branch.to_owned(),
             etag,
+            tag: None,
         })
     }
 
@@ -138,11 +148,13 @@ impl Session<'_> {
             .find(|tag| tag.name.strip_prefix("refs/tags/") == Some(&name));
         let tag = tag
             .ok_or_else(|| PortError::new(ErrorKind::NotFound, format!("tag {name} not found")))?;
+        let object = tag.object.tag();
         let sha = self.peel(tag.object).await?;
         Ok(Commit {
             sha,
             name,
             etag: etag.map(|etag| cache_key.remember(&etag)),
+            tag: object,
         })
     }
 

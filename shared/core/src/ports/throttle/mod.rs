@@ -12,7 +12,7 @@ mod host_waits;
 use super::{
     Blobs, Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts, Clock, Commit,
     Connection, DownloadOutcome, ErrorKind, FetchLimits, Git, GitAuth, Layer, Manifest, PortError,
-    Ports, Referrer, Result, Validator,
+    Ports, Referrer, Result, SignedObjects, Validator,
 };
 use crate::address::authority;
 use crate::flux::GitReference;
@@ -262,6 +262,17 @@ impl Git for Throttled<dyn Git> {
     ) -> Result<FileTree> {
         let login = identity(auth);
         let request = self.0.fetch(url, commit, auth, limits);
+        self.1.run(url, login.as_deref(), request).await
+    }
+
+    async fn signed(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+    ) -> Result<Option<SignedObjects>> {
+        let login = identity(auth);
+        let request = self.0.signed(url, commit, auth);
         self.1.run(url, login.as_deref(), request).await
     }
 

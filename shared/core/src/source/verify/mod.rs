@@ -1,5 +1,5 @@
 //! Verification of signatures: `spec.verify` of OCIRepository and HelmChart, as source-controller
-//! 1.9 checks it.
+//! 1.9 checks it. That of GitRepository is in `git`.
 //!
 //! `Trust` holds what the object trusts, from its Secrets and the hub's settings. `Trust::check`
 //! finds the signatures of an artifact in its registry and checks them against the digest of its
@@ -8,6 +8,7 @@
 //! of bytes; everything that a registry serves is treated as hostile.
 
 mod cosign;
+pub(super) mod git;
 mod key;
 mod notation;
 #[cfg(test)]

@@ -297,6 +297,7 @@ impl Git for Host {
                     sha: "6f2c1a9e0b3d4c5f6a7b8c9d0e1f2a3b4c5d6e7f".to_owned(),
                     name: "main".to_owned(),
                     etag: None,
+                    tag: None,
                 }),
                 false => Err(PortError::new(ErrorKind::NotFound, "GET: 404 Not Found")),
             }

@@ -1,0 +1,17 @@
+object 90392a5be472cbab2516799246af0f1feb2303b1
+type commit
+tag bob-v1.0.0
+tagger Ann <ann@example.com> 1700000000 +0100
+
+Release by bob
+-----BEGIN PGP SIGNATURE-----
+
+iQEzBAABCgAdFiEEJUYyzeJIuC4ZYsunBbW9QfSAfx0FAmVSuIAACgkQBbW9QfSA
+fx24wAf7BBOgLUSGQvw7rdjrg9Q6DinVeSnkQ9lapBlONqcK1TkfG08PJRuJ4Gx5
+oo9oEezPKTQl/u7l4pfYT1au+AiujHqG7IWDb8it171VF1DA9HWpbatwIzan04Hi
+qISH0pbi/3/mUgVTARRWaWn/qLgH8tO1/C7T66npRbu9JQLUo7rShW7zocec4OjX
+bed2ri0qriTzytD1QGf1NXTIhEqqTaSrIbI4c2ZSvVualIlwF5GTPMSeFwZY+m0p
+zXuu6mBNEUdGxpZIjV/V8XWuBlWLH0jYcfyljm1HbZ3PMLZIQB5dZLrcndH5pzpz
+CHODZU4vBU7aJR979iyaOvTXUxdUbw==
+=uOW9
+-----END PGP SIGNATURE-----
