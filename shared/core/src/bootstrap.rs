@@ -319,7 +319,8 @@ fn identities() -> Vec<Value> {
 }
 
 /// Returns the GitRepository and the Kustomization of the root. It acts as the account that
-/// [`install`] or [`create_root`] binds to `cluster-admin`, independent of the hub's default account.
+/// [`install`] or [`create_root`] binds to `cluster-admin`, independent of the hub's default
+/// account.
 fn root_objects(root: &Root) -> Vec<Value> {
     let api_version = |kind: FluxKind| {
         format!(

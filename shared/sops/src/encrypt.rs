@@ -108,7 +108,7 @@ impl Sealing<'_> {
     }
 }
 
-/// Returns the type and the text of a value; `None` for those that sops does not encrypt.
+/// Returns a value as a string, with its type; `None` for values that sops does not encrypt.
 fn plain(leaf: &Tree) -> Option<(&'static str, Zeroizing<String>)> {
     let (kind, text) = match leaf {
         Tree::Text(text) if text.is_empty() => return None,

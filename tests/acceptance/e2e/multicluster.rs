@@ -1,5 +1,6 @@
-//! The unchanged multicluster-gitops: an environment is a branch, a management cluster and its
-//! remote cluster. Only the platform's chart repository is replaced by one on loopback.
+//! The real multicluster-gitops: an environment is a branch, a management cluster and its remote
+//! cluster. The platform's chart repository is replaced by one on loopback, and the infrastructure
+//! of the remote cluster has the tenants' accounts, as `env add-remote` writes them.
 
 use crate::world::{World, shared_fleet};
 use driftless_harness::charts::{self, Host};
@@ -101,6 +102,24 @@ fn charts(fleet: &Path) -> (Host, Change) {
     (host, Change::write(file, text))
 }
 
+/// Returns the changes with which the infrastructure of the remote cluster has the namespaces, the
+/// accounts and the roles of the tenants.
+fn accounts(fleet: &Path, tenants: &[&str]) -> Vec<Change> {
+    let directory = "infra/k3d-america/clusters/k3s-america-south";
+    let mut list = "resources:\n- ../../../base\n".to_owned();
+    let mut changes = Vec::new();
+    for tenant in tenants {
+        let base = fleet.join(format!("dev/tenants/base/{tenant}/rbac.yaml"));
+        let text = std::fs::read_to_string(base).expect("the tenant's account");
+        list.push_str(&format!("- tenants/{tenant}.yaml\n"));
+        let file = format!("{directory}/tenants/{tenant}.yaml");
+        changes.push(Change::write(&file, text));
+    }
+    let file = format!("{directory}/kustomization.yaml");
+    changes.push(Change::write(&file, list));
+    changes
+}
+
 #[test]
 fn push_lands_everywhere_multicluster() {
     let Some(fleet) = shared_fleet("multicluster-gitops") else {
@@ -117,6 +136,8 @@ fn push_lands_everywhere_multicluster() {
         .github
         .repository_from("kaizentm/multicluster-gitops", &fleet.join("main"));
     repository.commit_directory("dev", &fleet.join("dev"), "The environment");
+    let tenants = ["kaizentm", "yakuza"];
+    repository.commit("dev", &accounts(&fleet, &tenants), "Accounts");
     let (_charts, change) = charts(&fleet.join("main"));
     repository.commit("main", &[change], "Loopback");
     let manifests = world.github.repository("kaizentm/gitops-manifests");
@@ -129,24 +150,10 @@ fn push_lands_everywhere_multicluster() {
         manifests.commit(branch, &changes, "Applications");
     }
     let (hub, remote) = (world.hub("k3d-america"), world.remote("k3s-america-south"));
-    // The platform team creates the remote's kubeconfig for platform and tenants, and the tenants'
-    // permissions on the remote.
+    // The platform team creates the remote's kubeconfig for platform and tenants.
     for namespace in ["dev-flux-system", "dev-kaizentm", "dev-yakuza"] {
         hub.namespace(namespace);
         hub.add_remote(namespace, "k3s-america-south-kubeconfig", remote);
-    }
-    for tenant in ["kaizentm", "yakuza"] {
-        let namespace = format!("dev-{tenant}");
-        remote.namespace(&namespace);
-        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": tenant, "namespace": namespace}]});
-        let bindings =
-            format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
-        remote
-            .api()
-            .create(&bindings, &binding)
-            .expect("bind the tenant");
     }
 
     world.sweep();

@@ -154,7 +154,7 @@ fn finish_namespaces(cluster: &Cluster) {
 }
 
 /// Returns the fleet's namespaces, and its deployments as NAMESPACE/NAME.
-fn found(cluster: &Cluster) -> Vec<String> {
+fn list(cluster: &Cluster) -> Vec<String> {
     let api = cluster.api();
     let is_ours = |name: &str| OURS.iter().any(|start| name.starts_with(start));
     let spaces = api.list("/api/v1/namespaces").expect("namespaces");
@@ -163,12 +163,12 @@ fn found(cluster: &Cluster) -> Vec<String> {
     let deployments = deployments
         .iter()
         .map(|one| format!("{}/{}", of(one, "namespace"), of(one, "name")));
-    let mut found: Vec<String> = spaces
+    let mut list: Vec<String> = spaces
         .chain(deployments)
         .filter(|name| is_ours(name))
         .collect();
-    found.sort();
-    found
+    list.sort();
+    list
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn multicluster_whole() {
     let becomes = |what: &str, cluster: &Cluster, want: &[&str]| {
         serve.eventually(what, || {
             finish_namespaces(cluster);
-            let found = found(cluster);
+            let found = list(cluster);
             match found == want {
                 true => Ok(()),
                 false => Err(format!("{found:?}, expected {want:?}")),

@@ -239,7 +239,7 @@ impl Args {
                 path: self.path,
                 secret: None,
             };
-            follow(hub.cluster.as_ref(), &root).await?;
+            follow(hub.cluster.as_ref(), &root, startup::OTHER_ROOT).await?;
         }
         report_registration(&hub);
         Ok(())

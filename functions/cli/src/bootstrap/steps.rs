@@ -226,7 +226,8 @@ impl Cluster<'_> {
     /// # Errors
     /// Fails with the errors of the cluster, and if it follows another root.
     pub async fn follow(&self, hub: &Hub, root: &Root, shown: &str) -> Result<(), Error> {
-        follow(hub.cluster.as_ref(), root).await?;
+        let next = "delete the objects that differ, or add another root with driftless serve or driftless bootstrap --name: --repository URL --root NAME";
+        follow(hub.cluster.as_ref(), root, next).await?;
         match self.name {
             Some(_) => report_registration(hub),
             None => term::success(&format!(

@@ -2,7 +2,6 @@
 //! decrypts them on the hub.
 
 use super::checkout::Checkout;
-use super::kubeconfig::Remote;
 use super::manifests::Api;
 use super::resources::{self, EntryPosition, kustomization};
 use crate::error::Error;
@@ -20,6 +19,15 @@ const SYNC: &str = "kubeconfigs-sync.yaml";
 /// The keys of a Secret whose values are encrypted, as in Flux's guide.
 const ENCRYPTED: &str = "^(data|stringData)$";
 
+/// A remote cluster in the checkout.
+#[derive(Clone, Copy)]
+pub struct Remote<'a> {
+    /// The name of the remote cluster.
+    pub name: &'a str,
+    /// The directory with its Kustomizations.
+    pub directory: &'a str,
+}
+
 /// An age recipient.
 #[derive(Clone)]
 pub struct Recipient {
@@ -29,7 +37,7 @@ pub struct Recipient {
 
 /// The keys that open the kubeconfigs.
 pub struct Keys<'a> {
-    /// The recipients.
+    /// The recipients of the data key.
     pub recipients: &'a [Recipient],
     /// The Secret with the age key on the hub.
     pub secret: &'a str,

@@ -11,7 +11,7 @@ use driftless_core::applier::{Applier, Strategy};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::{FLUX_SYSTEM, FluxKind, ObjectRef, parse_duration};
 use driftless_core::hub::Hub;
-use driftless_core::ports::{Cluster, Delete, Deleted, Patch};
+use driftless_core::ports::{Cluster, Deleted, Patch};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 /// The field manager of what the scripts apply with kubectl. A Kustomization takes over the fields
 /// of this manager, so that it can remove them later.
 const KUBECTL: &str = "kubectl";
-/// The interval between two looks at an object that is being deleted.
+/// The interval between two reads of an object that is being deleted.
 const POLL: Duration = Duration::from_secs(1);
 
 /// The flags for the hub.
@@ -268,10 +268,8 @@ impl RemovalFlags {
         }
         let kinds = resource(cluster, &live.gvk()).await?;
         let keep = Patch::Merge(json!({"spec": {"prune": false, "suspend": false}}));
-        let (namespace, name) = (live.namespace(), live.name());
-        cluster
-            .patch(&kinds, namespace, name, None, &keep, KUBECTL)
-            .await?;
+        let applier = Applier::new(cluster, Strategy::forcing(KUBECTL));
+        applier.patch(&kinds, &live, &keep).await?;
         self.delete_sync(cluster, &live).await?;
         let source = ObjectRef::new(FluxKind::GitRepository, &*root.name, &*root.name);
         if let Some(source) = hub.get(&source).await? {
@@ -396,15 +394,17 @@ fn plain(path: &str) -> &str {
 /// Deletes an object, if it exists.
 async fn delete(cluster: &dyn Cluster, object: &Object) -> Result<(), Error> {
     let kind = resource(cluster, &object.gvk()).await?;
-    let (namespace, own) = (object.namespace(), object.name());
-    if cluster.get(&kind, namespace, own).await?.is_none() {
+    let live = cluster
+        .get(&kind, object.namespace(), object.name())
+        .await?;
+    let Some(live) = live else {
         return Ok(());
-    }
-    let options = Delete {
-        propagation: Some("Background"),
-        ..Delete::default()
     };
-    match cluster.delete(&kind, namespace, own, &options).await? {
+    let applier = Applier::new(cluster, Strategy::forcing(KUBECTL));
+    match applier
+        .delete(&kind, &live, "Background", &|_| true)
+        .await?
+    {
         Deleted::Gone => term::success(&format!("deleted {}", name(object))),
         Deleted::Pending => term::waiting(&format!("{} is being deleted", name(object))),
     }

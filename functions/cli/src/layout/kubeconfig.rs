@@ -3,7 +3,7 @@
 
 use super::checkout::Checkout;
 use super::edit::{self, Field, File, Target};
-use super::encrypted::{self, Recipient};
+use super::encrypted::{self, Recipient, Remote};
 use super::hub;
 use super::manifests::{self, Api};
 use super::resources::{self, EntryPosition};
@@ -42,15 +42,6 @@ pub struct Kubeconfig {
     /// The Secret with the age key, in the namespace of the Kustomization
     #[arg(long, value_name = "NAME", default_value = "sops-age", value_parser = manifests::secret_name, requires = "sops", conflicts_with_all = ["plain", "apply"])]
     sops_secret: String,
-}
-
-/// The remote cluster of a kubeconfig.
-#[derive(Clone, Copy)]
-pub struct Remote<'a> {
-    /// The name of the remote cluster.
-    pub name: &'a str,
-    /// The directory with its Kustomizations.
-    pub directory: &'a str,
 }
 
 /// The place of a Secret.
@@ -215,7 +206,8 @@ fn secret(remote: &str, namespace: &str, kubeconfig: &str) -> Value {
 }
 
 impl PendingSecrets {
-    /// Applies the Secrets, their namespaces and the objects of the directory to the hub. A dry run only prints their names.
+    /// Applies the Secrets, their namespaces and the objects of the directory to the hub. A dry run
+    /// only prints their names.
     ///
     /// # Errors
     /// Fails with the errors of the cluster.

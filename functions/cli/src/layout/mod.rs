@@ -4,13 +4,14 @@
 //! Directories, files and objects are those of the scripts of microsoft/multicluster-gitops
 //! (utils/*.sh, commit 644821b), in the newest API versions, or with `--api-compat` in those of the
 //! scripts. With `--apply` the hub is also changed, as the scripts do with flux and kubectl, and as
-//! a root in addition to others ([`hub`]); without it the commands to run are printed. Intentional differences: an environment's source
-//! follows the branch of its name (the script's follows `ENV-flux-system`); the kustomization of a
-//! hub lists its remote clusters, whose directories the script applies with kubectl; the namespace
-//! in the directory of a remote cluster is the environment's (the script's is always
-//! `dev-flux-system`); `infra/base` has a kustomization from the start; adding a remote cluster
-//! does not change the infrastructure of its hub; the infrastructure of a remote cluster has the
-//! namespaces and service accounts of the tenants, as which their Kustomizations act there.
+//! a root in addition to others ([`hub`]); without it the commands to run are printed. Intentional
+//! differences: an environment's source follows the branch of its name (the script's follows
+//! `ENV-flux-system`); the kustomization of a hub lists its remote clusters, whose directories the
+//! script applies with kubectl; the namespace in the directory of a remote cluster is the
+//! environment's (the script's is always `dev-flux-system`); `infra/base` has a kustomization from
+//! the start; adding a remote cluster does not change the infrastructure of its hub; the
+//! infrastructure of a remote cluster has the namespaces and service accounts of the tenants, as
+//! which their Kustomizations act there.
 
 mod checkout;
 mod cluster;
@@ -32,9 +33,10 @@ use checkout::{Change, Checkout};
 use clap::{Subcommand, ValueEnum};
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_manifest::names;
+use encrypted::Remote;
 use follow_commands::Next;
 use hub::{ClusterObjects, HubFlags, RemovalFlags};
-use kubeconfig::{Kubeconfig, Remote};
+use kubeconfig::Kubeconfig;
 use manifests::Api;
 use serde_json::json;
 use std::path::PathBuf;

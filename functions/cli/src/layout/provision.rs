@@ -192,7 +192,7 @@ impl Args {
         Ok(())
     }
 
-    /// Checks that a file with objects is of the same provider. It stays as it is.
+    /// Checks that an existing file has the objects of the same provider. It stays unchanged.
     fn check_existing(&self, path: &str, text: &str) -> Result<(), Error> {
         let kind = self.provider.kind();
         let documents = File::read(path, text)?.values()?;

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 pub const WEBHOOK_SECRET: &str = "DRIFTLESS_WEBHOOK_SECRET";
 /// The key of the last `--repository` in the store.
 const REPOSITORY: &str = "serve/repository.json";
+/// The next step if the hub has another root, for commands with `--root`.
+pub const OTHER_ROOT: &str = "leave --repository out to serve the existing root, give --root NAME to add another root, or delete the objects that differ";
 const TOKEN: &str = "GITHUB_TOKEN";
 const APP_ID: &str = "DRIFTLESS_GITHUB_APP_ID";
 const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
@@ -120,7 +122,7 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
             path: args.path.clone(),
             secret: None,
         };
-        follow(hub.cluster.as_ref(), &root).await?;
+        follow(hub.cluster.as_ref(), &root, OTHER_ROOT).await?;
         remember_repository(&store, url).await?;
     }
     Ok(Installation {
@@ -150,8 +152,9 @@ pub async fn install(hub: &Hub, ports: &Ports) -> Result<(), Error> {
 }
 
 /// Creates the source and Kustomization of a root if they are missing. Fails if the hub has another
-/// root of this name, or another root that applies the same directory.
-pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
+/// root of this name, or another root that applies the same directory. `next` is the next step in
+/// the first case.
+pub async fn follow(cluster: &dyn Cluster, root: &Root, next: &str) -> Result<(), Error> {
     if let Some(other) = bootstrap::same_root(cluster, root).await? {
         let (path, branch) = (&root.path, &root.branch);
         return Err(Error::new(format!(
@@ -170,7 +173,7 @@ pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
     Err(Error::new(format!(
         "the hub already follows another root: {differences}"
     ))
-    .next("leave --repository out to serve the existing root, give --root NAME to add another root, or delete the objects that differ"))
+    .next(next))
 }
 
 /// Prints what was created or changed on the hub.

@@ -79,6 +79,13 @@ fn collect(root: &Path, directory: &Path, files: &mut BTreeMap<String, String>) 
     }
 }
 
+/// Returns all files of a directory as one string.
+pub fn listing_of(root: &Path) -> String {
+    let mut files = BTreeMap::new();
+    collect(root, root, &mut files);
+    listing(&files)
+}
+
 /// Returns all files as one string.
 fn listing(files: &BTreeMap<String, String>) -> String {
     let file = |(path, text): (&String, &String)| format!("=== {path}\n{text}");
@@ -662,7 +669,7 @@ fn the_command_that_follows_a_new_directory_is_printed() {
     assert!(output.contains(serve), "{output}");
 }
 
-/// What was applied by hand must be deleted by hand: the commands are printed, in their order.
+/// Objects that were applied by hand must be deleted by hand: the commands are printed, in order.
 #[test]
 fn the_commands_that_delete_a_cluster_are_printed() {
     let checkout = Checkout::filled();

@@ -26,6 +26,76 @@ impl Fleet {
         self.hub.run(&format!("{line} --dir {dir}")).ok();
     }
 
+    /// Returns every file of the checkout, and every object of the kinds of a fleet on the hub.
+    fn state(&self) -> (String, Vec<Vec<String>>) {
+        let objects = [
+            ("v1", "Namespace"),
+            ("v1", "Secret"),
+            ("v1", "ServiceAccount"),
+            ("kustomize.toolkit.fluxcd.io/v1", "Kustomization"),
+            ("source.toolkit.fluxcd.io/v1", "GitRepository"),
+        ]
+        .map(|(version, kind)| self.hub.names(version, kind));
+        let files = crate::layout::listing_of(self.checkout.path());
+        (files, objects.to_vec())
+    }
+
+    /// Runs commands that would change the objects of another cluster or root, or that cannot reach
+    /// the hub.
+    fn wrong_commands_change_nothing(&self) {
+        self.run("env add-cluster pacific");
+        let before = self.state();
+        let refused = |line: &str, words: &[&str]| {
+            let dir = text(self.checkout.path());
+            let done = self.hub.run(&format!("{line} --dir {dir}"));
+            done.refused(1, words);
+            assert!(before == self.state(), "{line}: {}", done.err);
+        };
+        refused(
+            "env add-cluster pacific --apply",
+            &[
+                "the hub already follows another root of the name dev-flux-system",
+                "spec.path is ./clusters/america",
+                "--context",
+            ],
+        );
+        refused(
+            "env remove-cluster pacific --apply",
+            &[
+                "Kustomization/dev-flux-system/",
+                "america, not ",
+                "choose the cluster's own hub",
+            ],
+        );
+        refused(
+            "env remove-cluster america/south --apply",
+            &[
+                "the root 'dev-flux-system' of the hub applies the directory",
+                "leave --apply out",
+            ],
+        );
+        refused(
+            "env add-cluster pacific --apply --context absent",
+            &["connect to the hub: ", "context 'absent' does not exist"],
+        );
+        self.run("env remove-cluster pacific");
+        let data = self.home.path().join("other");
+        let serve = format!(
+            "serve --listen 127.0.0.1:0 --data {} --name other --repository acme/fleet --branch dev --path clusters/america",
+            text(&data)
+        );
+        for (root, words) in [
+            ("", "the hub already follows another root"),
+            (
+                " --root second",
+                "the root 'dev-flux-system' of the hub already applies clusters/america of branch dev",
+            ),
+        ] {
+            let done = self.hub.run(&format!("{serve}{root}"));
+            done.refused(1, &[words, "--root"]);
+        }
+    }
+
     /// Commits the checkout, and sends the push to the webhook.
     fn push(&self) {
         let directory = self.checkout.path();
@@ -162,6 +232,7 @@ fn a_hub_follows_an_environment_as_a_second_root() {
         serve.eventually("the application is there", || has_cart(server));
     }
 
+    fleet.wrong_commands_change_nothing();
     fleet.run("env remove-cluster america/south");
     fleet.push();
     becomes("the remote cluster is left", &fleet.edge, &[]);
