@@ -86,7 +86,12 @@ pub fn objects(checkout: &Checkout, name: &str) -> Result<ClusterObjects, Error>
         secret: None,
     };
     let root = (!name.contains('/')).then_some(root);
-    Ok(ClusterObjects { root, objects })
+    let kubeconfigs = environment::kubeconfigs(checkout, name, &[FLUX_SYSTEM.to_owned()]);
+    Ok(ClusterObjects {
+        root,
+        objects,
+        kubeconfigs,
+    })
 }
 
 /// Adds a remote cluster of a hub. Returns the places of the Secret with its kubeconfig.

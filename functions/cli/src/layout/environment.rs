@@ -11,6 +11,7 @@ use crate::error::Error;
 use driftless_core::bootstrap::Root;
 use driftless_core::flux::FLUX_SYSTEM;
 use std::collections::BTreeSet;
+use std::iter;
 
 /// The file with the source of an environment.
 const SYNC: &str = "clusters/base/sync.yaml";
@@ -192,7 +193,36 @@ pub fn objects(checkout: &Checkout, name: &str) -> Result<ClusterObjects, Error>
         secret: None,
     };
     let root = (!name.contains('/')).then_some(root);
-    Ok(ClusterObjects { root, objects })
+    let tenants = checkout.directories("tenants/base");
+    let tenants = tenants.iter().map(|tenant| environment.of_tenant(tenant));
+    let spaces: Vec<String> = iter::once(environment.namespace()).chain(tenants).collect();
+    Ok(ClusterObjects {
+        root,
+        objects,
+        kubeconfigs: kubeconfigs(checkout, name, &spaces),
+    })
+}
+
+/// Returns the namespaces and names of the Secrets with the kubeconfig of a remote cluster, or of
+/// all remote clusters of a hub, without those that are plain in Git, which are pruned.
+pub fn kubeconfigs(checkout: &Checkout, name: &str, spaces: &[String]) -> Vec<(String, String)> {
+    let remotes: Vec<(&str, String)> = match name.split_once('/') {
+        Some((hub, remote)) => vec![(hub, remote.to_owned())],
+        None => remotes(checkout, name)
+            .into_iter()
+            .map(|remote| (name, remote))
+            .collect(),
+    };
+    let is_plain = |(hub, remote): &&(&str, String)| {
+        checkout.has(&format!("clusters/{hub}/{remote}/kubeconfig.yaml"))
+    };
+    let remotes = remotes.iter().filter(|one| !is_plain(one));
+    let secrets = remotes.flat_map(|(_, remote)| {
+        spaces
+            .iter()
+            .map(move |space| (space.clone(), format!("{remote}-kubeconfig")))
+    });
+    secrets.collect()
 }
 
 /// Adds a remote cluster. Returns the places of the Secret with its kubeconfig.

@@ -69,8 +69,15 @@ pub fn of_environment(checkout: &Checkout, dir: &Path, hub: &str) -> Result<Vec<
 /// has not done it.
 pub fn of_removal(flags: &RemovalFlags, old: &ClusterObjects) -> Vec<Next> {
     let mut next = Vec::new();
+    if flags.hub.apply() {
+        return next;
+    }
     // The root of a hub prunes the objects of a remote cluster.
-    let Some(root) = old.root.as_ref().filter(|_| !flags.hub.apply()) else {
+    let Some(root) = &old.root else {
+        next.extend(old.kubeconfigs.iter().map(|(namespace, secret)| Next {
+            when: "the hub, after the objects on the remote cluster are pruned",
+            command: format!("kubectl -n {namespace} delete secret {secret} --ignore-not-found"),
+        }));
         return next;
     };
     let name = &root.name;

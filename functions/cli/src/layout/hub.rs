@@ -55,6 +55,9 @@ pub struct ClusterObjects {
     pub root: Option<Root>,
     /// The objects of the directory.
     pub objects: Vec<Object>,
+    /// The namespaces and names of the Secrets with kubeconfigs that Git does not have, or has
+    /// encrypted: no Kustomization prunes them.
+    pub kubeconfigs: Vec<(String, String)>,
 }
 
 impl ClusterObjects {
@@ -237,6 +240,11 @@ impl RemovalFlags {
             |object: &Object| object.kind() == "Namespace" && object.name() == FLUX_SYSTEM;
         for object in rest.iter().rev().filter(|object| !is_shared(object)) {
             delete(cluster, object).await?;
+        }
+        for (namespace, name) in &old.kubeconfigs {
+            let secret = json!({"apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": name, "namespace": namespace}});
+            delete(cluster, &Object::new(secret).map_err(Error::new)?).await?;
         }
         if let Some(root) = &old.root
             && root.name != FLUX_SYSTEM

@@ -98,12 +98,13 @@ impl Api {
     }
 
     /// Returns the Kustomization that decrypts the kubeconfigs of a remote cluster. The namespaces
-    /// of tenants may be created after it, so a failure is soon repeated.
+    /// of tenants may be created after it, so a failure is soon repeated. It prunes nothing: the
+    /// Kustomizations of the remote cluster need the kubeconfigs for their own prune.
     pub fn kubeconfigs(self, remote: &str, namespace: &str, path: &str, key: &str) -> String {
         text(
             &json!({"apiVersion": self.version("kustomize"), "kind": "Kustomization",
             "metadata": {"name": format!("{remote}-kubeconfigs"), "namespace": namespace},
-            "spec": {"interval": "10m0s", "retryInterval": "1m0s", "path": path, "prune": true,
+            "spec": {"interval": "10m0s", "retryInterval": "1m0s", "path": path, "prune": false,
                 "decryption": {"provider": "sops", "secretRef": {"name": key}},
                 "sourceRef": {"kind": "GitRepository", "name": namespace}}}),
         )

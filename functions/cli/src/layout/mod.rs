@@ -352,7 +352,11 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
                     let root = cluster::root(url, branch, directory)?;
                     let objects = checkout.build(&format!("clusters/{directory}"))?;
                     let root = Some(root);
-                    let new = ClusterObjects { root, objects };
+                    let new = ClusterObjects {
+                        root,
+                        objects,
+                        kubeconfigs: Vec::new(),
+                    };
                     hub.add(&new, args.common.dry_run).await?;
                 }
                 false => next = follow_commands::of_shared(url, &branch, directory),

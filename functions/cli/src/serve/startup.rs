@@ -161,7 +161,7 @@ pub async fn follow(cluster: &dyn Cluster, root: &Root, next: &str) -> Result<()
             "the root '{other}' of the hub already applies {path} of branch {branch}"
         ))
         .next(format!(
-            "leave --root out, or give --root {other}: two roots would change the same objects"
+            "give --root {other}: two roots would change the same objects"
         )));
     }
     let report = bootstrap::create_root(cluster, root).await?;

@@ -697,9 +697,18 @@ fn the_commands_that_delete_a_cluster_are_printed() {
     let syncs = syncs.map(|sync| format!("kubectl -n dev-flux-system delete kustomization {sync}"));
     assert_eq!(rest, syncs);
     assert_eq!(*last, "kubectl delete namespace dev-flux-system");
-    // The root of the hub prunes the objects of a remote cluster.
+    // The root of the hub prunes the objects of a remote cluster, with a kubeconfig that is plain.
     let output = checkout.ok("env remove-cluster america/south --dry-run");
     assert!(!output.contains("kubectl"), "{output}");
+    let recipient = "age1n0eplj3zp3dyd3y2yz2lsp9sltnjw6al0qwqqd9mp65de5s9e3ssvlh42l";
+    checkout.ok(&format!(
+        "env add-remote america south --kubeconfig edge.conf --sops {recipient}"
+    ));
+    let output = checkout.ok("env remove-cluster america/south");
+    for space in ["dev-flux-system", "dev-news", "dev-shop"] {
+        let command = format!("kubectl -n {space} delete secret south-kubeconfig ");
+        assert!(output.contains(&command), "{output}");
+    }
 }
 
 /// A dry run of --apply connects to no hub, and prints what would be applied.

@@ -84,14 +84,17 @@ impl Fleet {
             "serve --listen 127.0.0.1:0 --data {} --name other --repository acme/fleet --branch dev --path clusters/america",
             text(&data)
         );
-        for (root, words) in [
-            ("", "the hub already follows another root"),
+        let same =
+            "the root 'dev-flux-system' of the hub already applies clusters/america of branch dev";
+        for (line, words) in [
+            (serve.clone(), same),
+            (format!("{serve} --root second"), same),
             (
-                " --root second",
-                "the root 'dev-flux-system' of the hub already applies clusters/america of branch dev",
+                serve.replace("--branch dev", "--branch qa"),
+                "the hub already follows another root",
             ),
         ] {
-            let done = self.hub.run(&format!("{serve}{root}"));
+            let done = self.hub.run(&line);
             done.refused(1, &[words, "--root"]);
         }
     }
