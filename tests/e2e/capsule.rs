@@ -24,6 +24,8 @@ const SECRET: &str = "/api/v1/namespaces/oil-system/secrets/gitops-reconciler-ku
 const ACCOUNT: &str = "/api/v1/namespaces/oil-system/serviceaccounts/gitops-reconciler";
 const BINDING: &str =
     "/apis/rbac.authorization.k8s.io/v1/namespaces/oil-system/rolebindings/gitops-reconciler";
+const NAMESPACE: &str = "/api/v1/namespaces/oil-system";
+const OWNER: &str = "/apis/capsule.clastix.io/v1beta2/tenants/oil";
 const GLOBAL: &str =
     "/apis/capsule.clastix.io/v1beta2/globaltenantresources/oil-gitops-reconciler-kubeconfig";
 
@@ -60,6 +62,12 @@ fn push(world: &Embedded, fleet: &str) {
 fn kubeconfig(secret: &Value) -> String {
     let text = secret["data"]["kubeconfig"].as_str().expect("a kubeconfig");
     String::from_utf8(STANDARD.decode(text).expect("base64")).expect("text")
+}
+
+/// Returns the owner references of the account's Namespace.
+fn namespace_owners(world: &Embedded) -> Value {
+    let metadata = &world.cluster("hub").get(NAMESPACE)["metadata"];
+    metadata["ownerReferences"].clone()
 }
 
 /// Reconciles the owners as the timer does. Returns the messages of the failures.
@@ -171,6 +179,68 @@ fn oil_tenant_global() {
     );
     assert_eq!(failures(&world), Vec::<String>::new());
     assert!(hub.find(SECRET).is_none());
+}
+
+/// The Tenant is the controller of the account's Namespace, as with the addon: the Namespace is
+/// deleted with it, and left alone when the account is no longer its owner.
+#[test]
+fn a_tenant_owns_the_namespace_of_its_account() {
+    let world = start(&format!("{TENANT}{APPS}"));
+    let hub = world.cluster("hub");
+    let reference = |uid: &Value| {
+        json!([{"apiVersion": "capsule.clastix.io/v1beta2", "kind": "Tenant", "name": "oil", "uid": uid,
+            "controller": true, "blockOwnerDeletion": true}])
+    };
+    assert_eq!(
+        namespace_owners(&world),
+        reference(&hub.get(OWNER)["metadata"]["uid"])
+    );
+
+    // A client that removes the reference does not keep it away; a second run writes nothing.
+    hub.patch(NAMESPACE, &json!({"metadata": {"ownerReferences": null}}));
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert_eq!(
+        namespace_owners(&world),
+        reference(&hub.get(OWNER)["metadata"]["uid"])
+    );
+    let writes = hub.writes();
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert_eq!(hub.writes(), writes);
+
+    // The account is disabled, and enabled again.
+    push(&world, &(TENANT.replace("\"true\"", "\"false\"") + APPS));
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert_eq!(namespace_owners(&world), Value::Null);
+    assert_eq!(
+        hub.get(NAMESPACE)["metadata"]["labels"]["driftless.dev/capsule"],
+        Value::Null
+    );
+    push(&world, &format!("{TENANT}{APPS}"));
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert_eq!(
+        namespace_owners(&world),
+        reference(&hub.get(OWNER)["metadata"]["uid"])
+    );
+
+    // Another controller is not replaced.
+    let tenants = "/apis/capsule.clastix.io/v1beta2/tenants";
+    let gas = json!({"apiVersion": "capsule.clastix.io/v1beta2", "kind": "Tenant", "metadata": {"name": "gas"}});
+    hub.create(tenants, &gas);
+    let uid = hub.get(&format!("{tenants}/gas"))["metadata"]["uid"].clone();
+    let mut other = reference(&uid);
+    other[0]["name"] = json!("gas");
+    hub.patch(NAMESPACE, &json!({"metadata": {"ownerReferences": other}}));
+    let messages = failures(&world).join("\n");
+    let words = "service account oil-system/gitops-reconciler: Namespace/oil-system is controlled by Tenant/gas, and not by Tenant/oil: remove";
+    assert!(messages.contains(words), "{messages}");
+    assert!(hub.find(SECRET).is_some());
+    hub.patch(NAMESPACE, &json!({"metadata": {"ownerReferences": null}}));
+    assert_eq!(failures(&world), Vec::<String>::new());
+
+    // Without its Tenant the Namespace is the garbage collector's.
+    hub.delete(OWNER);
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert!(hub.find(NAMESPACE).is_none());
 }
 
 #[test]

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// The `apiVersion` of Capsule's kinds.
 pub const CAPSULE: &str = "capsule.clastix.io/v1beta2";
+/// The kind of Capsule's Tenants.
+pub const TENANT_KIND: &str = "Tenant";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const KUBECONFIG: &str = "kubeconfig";
@@ -42,8 +44,29 @@ pub struct Owner {
     pub uid: String,
     /// True if its token is that of the Secret `NAME-token`.
     pub token_secret: bool,
+    /// The Tenants that it owns, by name.
+    pub tenants: Vec<TenantId>,
     /// The Tenants to whose namespaces its kubeconfig is copied.
     pub copied_to: Vec<String>,
+}
+
+/// The name and uid of a Tenant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TenantId {
+    /// The name of the Tenant.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+impl TenantId {
+    /// Returns the name and uid of a Tenant.
+    pub fn of(tenant: &Object) -> Self {
+        Self {
+            name: tenant.name().to_owned(),
+            uid: tenant.meta("uid").to_owned(),
+        }
+    }
 }
 
 /// The token in a kubeconfig.
@@ -57,15 +80,18 @@ pub struct OwnerToken {
 
 impl Owner {
     /// Creates the owner of an account and the Tenants that it owns.
-    pub fn new(account: &Object, tenants: Vec<String>) -> Self {
+    pub fn new(account: &Object, mut tenants: Vec<TenantId>) -> Self {
+        tenants.sort();
+        let names = tenants.iter().map(|tenant| tenant.name.clone()).collect();
         let global = account.annotation(GLOBAL_ANNOTATION) == Some(ON);
         Self {
             namespace: account.namespace().to_owned(),
             name: account.name().to_owned(),
             uid: account.meta("uid").to_owned(),
             token_secret: account.annotation(TOKEN_ANNOTATION) == Some("secret"),
+            tenants,
             copied_to: match global {
-                true => tenants,
+                true => names,
                 false => Vec::new(),
             },
         }
@@ -275,6 +301,34 @@ fn scalar(text: &str) -> String {
         true => text.to_owned(),
         false => Value::from(text).to_string(),
     }
+}
+
+/// Creates the Namespace of an account with a Tenant as its controller.
+///
+/// # Errors
+/// Never: the object is complete.
+pub fn owned_namespace(owner: &Owner, tenant: &TenantId) -> Result<Object, Failure> {
+    object(json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": owner.namespace, "labels": {LABEL: ON}, "ownerReferences": [{
+            "apiVersion": CAPSULE, "kind": TENANT_KIND, "name": tenant.name, "uid": tenant.uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }]},
+    }))
+}
+
+/// Creates a Namespace with none of our fields.
+///
+/// # Errors
+/// Never: the object is complete.
+pub fn released_namespace(name: &str) -> Result<Object, Failure> {
+    object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+}
+
+/// Returns the owner reference of an object's controller.
+pub fn controller(object: &Object) -> Option<&Value> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    owners.iter().find(|owner| owner["controller"] == true)
 }
 
 /// Checks whether an existing object may become `desired`: it has our label, the addon created it,

@@ -4,13 +4,16 @@
 //! A ServiceAccount with the annotation `capsule.addon.fluxcd/enabled: "true"` that owns a Tenant
 //! gets its rights and the Secret `NAME-kubeconfig`, which leads through the Capsule proxy. With
 //! `capsule.addon.fluxcd/kubeconfig-global: "true"` Capsule copies the Secret to the Tenant's
-//! namespaces. Names and contents are those of the addon (`pkg/controller/serviceaccount` of
-//! projectcapsule/capsule-addon-fluxcd at 5517ff5), with these differences:
+//! namespaces. The Tenant becomes the controller of the account's Namespace, which is deleted with
+//! it. Names and contents are those of the addon (`pkg/controller/serviceaccount` of
+//! projectcapsule/capsule-addon-fluxcd at bb94777), with these differences:
 //!
 //! - the token comes from a TokenRequest and is renewed before it expires; the annotation
 //!   [`TOKEN_ANNOTATION`] selects the Secret `NAME-token` of the addon, which never expires;
 //! - every object has the label [`LABEL`] and is deleted with the annotation, the account or its
-//!   Tenant;
+//!   Tenant; a Namespace is not deleted, but loses its owner reference while the Tenant exists;
+//! - of several Tenants of an account, the first by name becomes the controller of the Namespace,
+//!   unless another one of them already is;
 //! - the objects follow later changes of the proxy's address, its certificate authority and the
 //!   Tenants;
 //! - two accounts whose cluster-scoped objects would have the same names are refused: one of them
@@ -24,7 +27,7 @@ use crate::failure::Failure;
 use crate::flux::reason;
 use crate::hub::{self, CapsuleProxy, Hub};
 use crate::ports::{Cluster, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest};
-use desired_objects::Owner;
+use desired_objects::{Owner, TenantId};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -220,16 +223,33 @@ impl Work<'_> {
         };
         let accounts = self.list("v1", "ServiceAccount", "").await?;
         let live = self.live().await?;
+        let namespaces = self.labelled("v1", "Namespace").await?;
         let (owners, refused) = owners(&accounts, &tenants);
         // The objects of a refused account stay unchanged until a user renames one of the accounts.
         let mut kept: BTreeSet<Place> = BTreeSet::new();
-        for (owner, failure) in refused {
-            kept.extend(desired_objects::places(&owner));
-            report.fail(AccountFailure::new(&owner, failure));
+        let mut used: BTreeSet<&str> = owners.iter().map(|one| one.namespace.as_str()).collect();
+        used.extend(refused.iter().map(|(owner, _)| owner.namespace.as_str()));
+        let tenants: BTreeSet<&str> = tenants.iter().map(|tenant| tenant.meta("uid")).collect();
+        for namespace in &namespaces {
+            // The garbage collector deletes the Namespace of a deleted Tenant.
+            let is_owned = desired_objects::controller(namespace)
+                .and_then(|owner| owner["uid"].as_str())
+                .is_none_or(|uid| tenants.contains(uid));
+            if used.contains(namespace.name()) || !is_owned {
+                continue;
+            }
+            match self.release(namespace).await {
+                Ok(name) => report.applied.push(name),
+                Err(failure) => report.fail(failure),
+            }
+        }
+        for (owner, failure) in &refused {
+            kept.extend(desired_objects::places(owner));
+            report.fail(AccountFailure::new(owner, failure.clone()));
         }
         let runs = owners
             .iter()
-            .map(|owner| self.reconcile_account(owner, &live).boxed())
+            .map(|owner| self.reconcile_account(owner, &live, &namespaces).boxed())
             .collect();
         for one in concurrent::run(ACCOUNT_CONCURRENCY, runs).await {
             kept.extend(one.desired);
@@ -252,7 +272,7 @@ impl Work<'_> {
 
     /// Lists Capsule's Tenants; returns `None` if the cluster does not serve them.
     async fn tenants(&self) -> Result<Option<Vec<Object>>, Failure> {
-        let gvk = Gvk::new(desired_objects::CAPSULE, "Tenant");
+        let gvk = Gvk::new(desired_objects::CAPSULE, desired_objects::TENANT_KIND);
         match self.cluster.resource(&gvk).await? {
             Some(resource) => Ok(Some(self.cluster.list(&resource, "", "").await?)),
             None => Ok(None),
@@ -281,12 +301,15 @@ impl Work<'_> {
         })
     }
 
-    /// Lists the live objects with our label.
+    async fn labelled(&self, version: &str, kind: &str) -> Result<Vec<Object>, Failure> {
+        self.list(version, kind, &format!("{LABEL}={ON}")).await
+    }
+
+    /// Lists the live objects with our label, except Namespaces, which are never deleted.
     async fn live(&self) -> Result<Live, Failure> {
-        let selector = format!("{LABEL}={ON}");
         let mut live = Live::new();
         for (version, kind) in desired_objects::KINDS {
-            for object in self.list(version, kind, &selector).await? {
+            for object in self.labelled(version, kind).await? {
                 let place = (
                     kind,
                     object.namespace().to_owned(),
@@ -298,16 +321,81 @@ impl Work<'_> {
         Ok(live)
     }
 
-    async fn reconcile_account(&self, owner: &Owner, live: &Live) -> AccountResult {
+    async fn reconcile_account(
+        &self,
+        owner: &Owner,
+        live: &Live,
+        namespaces: &[Object],
+    ) -> AccountResult {
         let mut result = AccountResult {
             desired: desired_objects::places(owner),
             applied: Vec::new(),
             failure: None,
         };
-        if let Err(failure) = self.apply_all(owner, live, &mut result.applied).await {
-            result.failure = Some(AccountFailure::new(owner, failure));
-        }
+        let applied = &mut result.applied;
+        let done = match self.apply_all(owner, live, applied).await {
+            Ok(()) => self.own_namespace(owner, namespaces, applied).await,
+            failed => failed,
+        };
+        result.failure = done
+            .err()
+            .map(|failure| AccountFailure::new(owner, failure));
         result
+    }
+
+    /// Makes a Tenant of the account the controller of the account's Namespace.
+    async fn own_namespace(
+        &self,
+        owner: &Owner,
+        labelled: &[Object],
+        applied: &mut Vec<String>,
+    ) -> Result<(), Failure> {
+        let is_own = |object: &Object| {
+            desired_objects::controller(object).is_some_and(|controller| {
+                let mut tenants = owner.tenants.iter();
+                tenants.any(|tenant| controller["uid"] == tenant.uid.as_str())
+            })
+        };
+        let mut known = labelled.iter();
+        if known.any(|object| object.name() == owner.namespace && is_own(object)) {
+            return Ok(());
+        }
+        let resource = self.resource(&Gvk::new("v1", "Namespace")).await?;
+        let live = self.cluster.get(&resource, "", &owner.namespace).await?;
+        let (Some(live), Some(tenant)) = (live, owner.tenants.first()) else {
+            return Ok(());
+        };
+        if is_own(&live) {
+            return Ok(());
+        }
+        let place = format!("Namespace/{}", owner.namespace);
+        if let Some(other) = desired_objects::controller(&live) {
+            let text = |field: &str| other[field].as_str().unwrap_or_default().to_owned();
+            let message = format!(
+                "{place} is controlled by {}/{}, and not by {}/{}: remove that owner reference, or move the account to \
+                 another namespace",
+                text("kind"),
+                text("name"),
+                desired_objects::TENANT_KIND,
+                tenant.name
+            );
+            return Err(Failure::retry(reason::FAILED, message));
+        }
+        let desired = desired_objects::owned_namespace(owner, tenant)?;
+        let result = self.applier().apply(&resource, &desired).await;
+        result.map_err(|error| Failure::from(error).context(&place))?;
+        applied.push(place);
+        Ok(())
+    }
+
+    /// Removes our owner reference and label from a Namespace. Returns its name for the report.
+    async fn release(&self, namespace: &Object) -> Result<String, Failure> {
+        let resource = self.resource(&namespace.gvk()).await?;
+        let released = desired_objects::released_namespace(namespace.name())?;
+        let place = format!("Namespace/{}", namespace.name());
+        let result = self.applier().apply(&resource, &released).await;
+        result.map_err(|error| Failure::from(error).context(&place))?;
+        Ok(place)
     }
 
     async fn apply_all(
@@ -454,13 +542,10 @@ impl Work<'_> {
 
 /// Returns the accounts that own a Tenant, and those of them that are refused.
 fn owners(accounts: &[Object], tenants: &[Object]) -> (Vec<Owner>, Vec<(Owner, Failure)>) {
-    let mut owned: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut owned: BTreeMap<String, Vec<TenantId>> = BTreeMap::new();
     for tenant in tenants {
         for user in desired_objects::account_owners(tenant) {
-            owned
-                .entry(user)
-                .or_default()
-                .push(tenant.name().to_owned());
+            owned.entry(user).or_default().push(TenantId::of(tenant));
         }
     }
     let enabled = accounts.iter().filter(|account| concerns(account));
