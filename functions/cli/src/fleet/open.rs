@@ -52,6 +52,13 @@ struct Source {
     directory: PathBuf,
 }
 
+impl Source {
+    /// Returns the directory without symbolic links; `None` if it does not exist.
+    fn resolved(&self) -> Option<PathBuf> {
+        self.directory.canonicalize().ok()
+    }
+}
+
 fn source(text: &str) -> Result<Source, String> {
     let (url, directory) = text
         .rsplit_once('=')
@@ -110,7 +117,14 @@ impl Options {
             true => !found.hubs.is_empty(),
             false => self.paths.iter().all(|path| is_directory(path, &files)),
         };
-        if !has_hub
+        let parts = match documents.has_paths() {
+            true => Vec::new(),
+            false => repositories(&files),
+        };
+        if has_hub && parts.len() > 1 && self.paths.is_empty() {
+            return Err(several(dir, &parts));
+        }
+        if (!has_hub || !parts.is_empty())
             && !documents.has_paths()
             && let Some(workspace) = self.workspace(dir, &files)
         {
@@ -159,9 +173,26 @@ impl Options {
         let mut messages = Vec::new();
         if let Some(workspace) = workspace {
             messages.push(format!("{} is the fleet repository", dir.display()));
-            for (url, directory) in workspace.sources(documents) {
-                git = git.with(&url, None, &directory)?;
-                messages.push(format!("{} replaces {url}", directory.display()));
+            let mut unused = workspace.others.clone();
+            for source in workspace.sources(documents) {
+                git = git.with(&source.url, source.reference.as_deref(), &source.directory)?;
+                let branch = source
+                    .reference
+                    .map_or_else(String::new, |name| format!("@{name}"));
+                let shown = source.directory.display();
+                messages.push(format!("{shown} replaces {}{branch}", source.url));
+                unused.retain(|_, directory| *directory != source.directory);
+            }
+            let given: Vec<PathBuf> = self.sources.iter().filter_map(Source::resolved).collect();
+            let is_given = |directory: &&PathBuf| {
+                let real = directory.canonicalize();
+                real.is_ok_and(|real| given.contains(&real))
+            };
+            for directory in unused.values().filter(|one| !is_given(one)) {
+                messages.push(format!(
+                    "{} replaces no repository: name the URL with --source URL=DIR or URL@BRANCH=DIR",
+                    directory.display()
+                ));
             }
         }
         // This comes last: --source may name another directory for a branch of it.
@@ -257,18 +288,62 @@ struct Workspace {
 
 impl Workspace {
     /// Returns the repositories that the fleet references, each with the directory of the same
-    /// name.
-    fn sources(&self, documents: &Documents<'_>) -> Vec<(String, PathBuf)> {
-        let urls: BTreeSet<String> = documents.sources().map(|(_, url, _)| url).collect();
-        let stands_in = |url: String| {
+    /// name, else with the directory that has the name of the branch.
+    fn sources(&self, documents: &Documents<'_>) -> Vec<Source> {
+        let sources: BTreeSet<(String, String)> = documents
+            .sources()
+            .map(|(_, url, branch)| (url, branch))
+            .collect();
+        let replaces = |(url, branch): (String, String)| {
+            index::repository(&url)?;
             let name = url.trim_end_matches('/').rsplit('/').next()?;
-            let directory = self.others.get(name.trim_end_matches(".git"))?.clone();
-            index::repository(&url)
-                .is_some()
-                .then_some((url, directory))
+            if let Some(directory) = self.others.get(name.trim_end_matches(".git")) {
+                return Some(Source {
+                    directory: directory.clone(),
+                    reference: None,
+                    url,
+                });
+            }
+            Some(Source {
+                directory: self.others.get(&branch)?.clone(),
+                reference: Some(branch),
+                url,
+            })
         };
-        urls.into_iter().filter_map(stands_in).collect()
+        let mut all: Vec<Source> = sources.into_iter().filter_map(replaces).collect();
+        all.dedup_by(|one, other| (&one.url, &one.reference) == (&other.url, &other.reference));
+        all
     }
+}
+
+/// Returns the top-level directories that look like fleet repositories: paths of their
+/// Kustomizations are directories below them.
+fn repositories(files: &FileTree) -> Vec<String> {
+    let children = files.index().children(&TreePath::root()).into_iter();
+    let directories = children.filter(|(_, is_directory)| *is_directory);
+    let is_repository =
+        |name: &String| below(files, name).is_some_and(|part| Documents::of(&part).has_paths());
+    directories
+        .map(|(name, _)| name)
+        .filter(is_repository)
+        .collect()
+}
+
+fn several(dir: &Path, parts: &[String]) -> Error {
+    let shown = dir.display();
+    let message = format!(
+        "{shown} holds several fleet repositories ({}): the paths of their Kustomizations are directories below each of \
+         them, and not below {shown}",
+        list(parts)
+    );
+    let first = dir.join(parts.first().map_or("", String::as_str));
+    let second = dir.join(parts.get(1).map_or("", String::as_str));
+    Error::usage(message).next(format!(
+        "run the command on one of them, and name the URL of each other one that it references: {} --source \
+         URL@BRANCH={}",
+        first.display(),
+        second.display()
+    ))
 }
 
 /// Returns the root of the repository that contains a directory, or `None` if the directory is the

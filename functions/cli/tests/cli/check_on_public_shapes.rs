@@ -1,7 +1,7 @@
 //! Things that many public fleets use and that no repository holds: each is reported once, and
 //! causes no other errors.
 
-use crate::check::{check, config_map, fleet, kustomization};
+use crate::check::{SYNC, check, config_map, fleet, kustomization};
 use driftless_harness::charts::Host;
 use driftless_harness::command::Done;
 use driftless_harness::github::{Change, GitHub};
@@ -767,6 +767,59 @@ fn the_directory_of_the_demo_is_a_fleet_with_its_repositories() {
         done.err
     );
     assert_eq!(done.code, 1, "{}", done.err);
+}
+
+/// Directories above the repositories: one that has the name of a branch replaces that branch, one
+/// that replaces nothing is named, and several fleets are an error.
+#[test]
+fn directories_above_repositories_are_explained() {
+    let apps = kustomization("apps", "");
+    let sync = SYNC.replace("clusters/one", "clusters/hub");
+    let tenant = "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: dev-team\n  namespace: \
+                  flux-system\nspec:\n  interval: 1m\n  url: https://github.com/acme/fleet\n  ref:\n    branch: dev-team\n";
+    let team = kustomization("team", "").replace("name: flux-system\n", "name: dev-team\n");
+    let team = team.replace("namespace: dev-team", "namespace: flux-system");
+    let above = tempfile::tempdir().expect("a directory");
+    let write = |path: &str, text: &str| {
+        let file = above.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("make a directory");
+        std::fs::write(file, text).expect("write");
+    };
+    write("main/clusters/hub/flux-system/gotk-sync.yaml", &sync);
+    write(
+        "main/clusters/hub/apps.yaml",
+        &(apps + "---\n" + &team + tenant),
+    );
+    write("main/apps/a.yaml", &config_map("a"));
+    write("dev-team/team/a.yaml", &config_map("b"));
+    write("docs/a.md", "x");
+    let done = check(above.path(), &["--strict"]);
+    for words in [
+        "main is the fleet repository",
+        "dev-team replaces https://github.com/acme/fleet@dev-team",
+        "docs replaces no repository: name the URL with --source URL=DIR or URL@BRANCH=DIR",
+    ] {
+        assert!(
+            done.err.contains(words),
+            "{words}: {}{}",
+            done.out,
+            done.err
+        );
+    }
+    done.ok();
+
+    write(
+        "dev/clusters/base/flux-system/gotk-sync.yaml",
+        &SYNC.replace("clusters/one", "clusters/base"),
+    );
+    let done = check(above.path(), &[]);
+    done.refused(
+        2,
+        &[
+            "several fleet repositories (dev, main)",
+            "--source URL@BRANCH=",
+        ],
+    );
 }
 
 #[test]
