@@ -188,7 +188,12 @@ impl AssumedReady {
             // The settings of a real installation are not known here.
             _ if row.message.contains("--allow-") => Diagnostic::unchecked(&row.id, &row.message),
             _ => {
-                of_host(&row.message).unwrap_or_else(|| Diagnostic::unserved(&row.id, &row.message))
+                let remedy = match row.id.kind {
+                    FluxKind::Bucket => "",
+                    _ => " (give --source URL=DIR, or --allow-charts)",
+                };
+                of_host(&row.message, remedy)
+                    .unwrap_or_else(|| Diagnostic::unserved(&row.id, &row.message))
             }
         };
         Some(Reason::Diagnostic(diagnostic))
@@ -323,14 +328,14 @@ fn not_served(kind: FluxKind) -> Diagnostic {
 
 /// Returns the diagnostic for the host in a message, because no source or chart of this host can be
 /// checked.
-fn of_host(message: &str) -> Option<Diagnostic> {
+fn of_host(message: &str, remedy: &str) -> Option<Diagnostic> {
     let (before, _) = message.split_once(&format!("' {BEHIND_THE_NETWORK}"))?;
     let (_, place) = before.rsplit_once('\'')?;
     let (scheme, rest) = place.split_once("://")?;
     let host = rest.split('/').next().unwrap_or_default();
     Some(Diagnostic::unchecked(
         format!("{scheme}://{host}"),
-        format!("the host {BEHIND_THE_NETWORK}"),
+        format!("the host {BEHIND_THE_NETWORK}{remedy}"),
     ))
 }
 
@@ -356,7 +361,7 @@ mod tests {
 
     #[test]
     fn hosts_of_messages() {
-        let host = |message: &str| of_host(message).and_then(|diagnostic| diagnostic.about);
+        let host = |message: &str| of_host(message, "").and_then(|diagnostic| diagnostic.about);
         for (message, expected) in [
             (
                 format!(

@@ -1,8 +1,10 @@
 //! The hosts that a check sends requests to: none, or with `--allow-remote-bases` those of remote
-//! bases and of files that kustomizations reference.
+//! bases and of files that kustomizations reference, and with `--allow-charts` those of charts and
+//! OCI artifacts.
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use clap::ValueEnum;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{BASE_NOT_FETCHED, DirectoryGit};
 use driftless_adapters::offline::Offline;
@@ -33,12 +35,22 @@ impl FileStandIns {
     }
 }
 
-/// Charts that are never fetched, and files that are fetched only if that is allowed. A file of a
-/// configMapGenerator or secretGenerator that is not fetched is a placeholder, so that the rest of
-/// the build is checked.
+/// The addresses that `--allow-charts` permits.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChartHosts {
+    /// Public and private addresses
+    Remote,
+    /// Also loopback and link-local addresses
+    All,
+}
+
+/// Charts and files that are fetched only if that is allowed. A file of a configMapGenerator or
+/// secretGenerator that is not fetched is a placeholder, so that the rest of the build is checked.
 pub struct FileHosts {
     /// The client for files, if fetching is allowed.
     pub hosts: Option<HttpCharts>,
+    /// The client for charts and artifacts, if fetching is allowed, and its addresses.
+    pub charts: Option<(HttpCharts, ChartHosts)>,
     /// The directories with the kustomizations.
     pub git: DirectoryGit,
     /// The files that were replaced by placeholders.
@@ -46,6 +58,21 @@ pub struct FileHosts {
 }
 
 impl FileHosts {
+    /// Returns the client for charts, and the connection without what is not permitted.
+    fn charts(&self, connection: &Connection) -> (&dyn Charts, Connection) {
+        match &self.charts {
+            None => (&Offline, connection.clone()),
+            Some((client, permitted)) => {
+                let allow_local = connection.allow_local && *permitted == ChartHosts::All;
+                let connection = Connection {
+                    allow_local,
+                    ..connection.clone()
+                };
+                (client, connection)
+            }
+        }
+    }
+
     /// Checks whether a generator reads a file from this URL.
     fn is_generated(&self, url: &str) -> bool {
         let trees = self.git.trees();
@@ -91,7 +118,8 @@ impl Charts for FileHosts {
         known: &Validator,
         limit: u64,
     ) -> Result<DownloadOutcome> {
-        Offline.get(url, connection, known, limit).await
+        let (charts, connection) = self.charts(connection);
+        charts.get(url, &connection, known, limit).await
     }
 
     async fn file(
@@ -114,7 +142,8 @@ impl Charts for FileHosts {
     }
 
     async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {
-        Offline.tags(repository, connection).await
+        let (charts, connection) = self.charts(connection);
+        charts.tags(repository, &connection).await
     }
 
     async fn manifest(
@@ -123,7 +152,8 @@ impl Charts for FileHosts {
         reference: &str,
         connection: &Connection,
     ) -> Result<Manifest> {
-        Offline.manifest(repository, reference, connection).await
+        let (charts, connection) = self.charts(connection);
+        charts.manifest(repository, reference, &connection).await
     }
 
     async fn referrers(
@@ -132,7 +162,8 @@ impl Charts for FileHosts {
         digest: &str,
         connection: &Connection,
     ) -> Result<Vec<Referrer>> {
-        Offline.referrers(repository, digest, connection).await
+        let (charts, connection) = self.charts(connection);
+        charts.referrers(repository, digest, &connection).await
     }
 
     async fn layer(
@@ -142,6 +173,7 @@ impl Charts for FileHosts {
         connection: &Connection,
         limit: u64,
     ) -> Result<Bytes> {
-        Offline.layer(repository, layer, connection, limit).await
+        let (charts, connection) = self.charts(connection);
+        charts.layer(repository, layer, &connection, limit).await
     }
 }

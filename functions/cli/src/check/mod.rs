@@ -32,7 +32,7 @@ use driftless_adapters::offline::Offline;
 use driftless_core::testing::{MemoryQueue, TestClock};
 use gates::{Gate, Gates};
 use given_objects::GivenObjects;
-use hosts::{FileHosts, FileStandIns};
+use hosts::{ChartHosts, FileHosts, FileStandIns};
 use lenient_clusters::{LenientClusters, LenientState};
 use report::PrintOptions;
 use run::{CheckRun, Plan};
@@ -46,13 +46,14 @@ const EXAMPLES: &str = "Examples:
   driftless check                                  # the repository in the working directory
   driftless check fleet --path clusters/staging
   driftless check fleet --source https://github.com/acme/apps=../apps -o json
+  driftless check fleet --source https://charts.jetstack.io=../charts   # render the releases
   driftless check --output github                  # annotations in a workflow of GitHub Actions
   driftless check fleet --with cluster-vars.yaml   # a Secret that the cluster has and Git has not
   driftless check fleet --allow-remote-bases --feature-gates UseHelm3Defaults=true \\
     --kube-version 1.33
 
-Every hub of the repository, and every remote cluster, is an API server in this process. Without --allow-remote-bases no \
-requests are sent, and nothing is changed. What Git does not have is replaced: the cluster of each kubeconfig Secret by a \
+Every hub of the repository, and every remote cluster, is an API server in this process. Without --allow-remote-bases and \
+--allow-charts no requests are sent, and nothing is changed. What Git does not have is replaced: the cluster of each kubeconfig Secret by a \
 server, encrypted values and variables by placeholders; missing definitions and namespaces are added, and pods always run. \
 Each replacement, and what cannot be checked offline, is a note; notes with the same message are one line. What driftless \
 refuses to serve is an error.";
@@ -75,6 +76,10 @@ pub struct Args {
     /// Fetch the remote bases and files that kustomizations reference
     #[arg(long)]
     allow_remote_bases: bool,
+    /// Download the charts and OCI artifacts that no --source replaces. The value `all` also permits
+    /// hosts with loopback and link-local addresses
+    #[arg(long, value_enum, value_name = "ADDRESSES", num_args = 0..=1, require_equals = true, default_missing_value = "remote")]
+    allow_charts: Option<ChartHosts>,
     /// API of a GitHub Enterprise host, for remote bases: HOST=URL
     #[arg(long, value_name = "HOST=URL", requires = "allow_remote_bases", value_parser = remote::host)]
     github_api: Option<(String, String)>,
@@ -152,6 +157,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         &fleet,
         Arc::new(FileHosts {
             hosts: args.allow_remote_bases.then(HttpCharts::new),
+            charts: args.allow_charts.map(|hosts| (HttpCharts::new(), hosts)),
             git: fleet.git.clone(),
             stand_ins: stand_ins.clone(),
         }),

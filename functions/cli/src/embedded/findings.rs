@@ -2,7 +2,7 @@
 
 use super::{Row, World};
 use crate::error::Error;
-use crate::fleet::{Build, Files, Location};
+use crate::fleet::{Build, Files, Location, charts_in_place_of};
 use crate::ready::shorten;
 use driftless_core::flux::{FluxKind, GitReference, GitRepository, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
@@ -78,12 +78,60 @@ impl World {
             });
             Finding::new(named.or_else(|| itself(line)), line)
         };
-        Ok(row
+        let mut findings: Vec<Finding> = row
             .message
             .lines()
             .filter(|line| !line.trim().is_empty())
             .map(locate)
-            .collect())
+            .collect();
+        if lacks_chart(&row.message)
+            && let Some(charts) = self.charts_of(&hub, &row.id).await?
+        {
+            for finding in &mut findings {
+                finding.message.push_str(&charts);
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Describes the charts of the directory that replaces the chart repository of an object; `None`
+    /// without such a directory.
+    async fn charts_of(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<String>, Error> {
+        let mut at = id.clone();
+        // At most a release, its chart and the chart's repository.
+        for _ in 0..3 {
+            let Some(object) = hub.get(&at).await? else {
+                return Ok(None);
+            };
+            if let Some(url) = object.pointer("/spec/url").and_then(Value::as_str) {
+                let url = url.trim_end_matches('/');
+                let charts = charts_in_place_of(&self.git, url).await?;
+                return Ok(charts.map(|has| format!("; the directory in place of {url} has {has}")));
+            }
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+            let created = text("/status/helmChart").and_then(|chart| chart.split_once('/'));
+            let next = match at.kind {
+                FluxKind::HelmRelease if created.is_some() => {
+                    created.map(|(namespace, name)| (FluxKind::HelmChart, namespace, name))
+                }
+                kind => {
+                    let field = match kind {
+                        FluxKind::HelmRelease => "/spec/chartRef",
+                        _ => "/spec/sourceRef",
+                    };
+                    let kind = text(&format!("{field}/kind")).and_then(FluxKind::parse);
+                    let namespace = text(&format!("{field}/namespace"));
+                    let name = text(&format!("{field}/name"));
+                    kind.zip(name)
+                        .map(|(kind, name)| (kind, namespace.unwrap_or(&at.namespace), name))
+                }
+            };
+            let Some((kind, namespace, name)) = next else {
+                return Ok(None);
+            };
+            at = ObjectRef::new(kind, namespace, name);
+        }
+        Ok(None)
     }
 
     /// Returns the files of a Kustomization's source, and the directory that it builds.
@@ -213,9 +261,29 @@ pub fn without_wait(message: &str) -> String {
     }
 }
 
-/// Returns the field of a message that mentions none, for a directory or source that does not
-/// exist.
+/// The parts of messages about a chart or version that a repository does not have, without the
+/// charts that it has.
+const NO_CHART: &str = "no chart name found";
+const NO_VERSION: &str = "chart with version matching";
+const NO_TAG: &str = "no match found for semver";
+
+fn lacks_chart(message: &str) -> bool {
+    [NO_CHART, NO_VERSION, NO_TAG]
+        .iter()
+        .any(|part| message.contains(part))
+}
+
+/// Returns the field of a message that mentions none, for a directory, source or chart that does
+/// not exist.
 fn field_of(row: &Row) -> Option<&'static str> {
+    let has = |part: &str| row.message.contains(part);
+    let is_release = row.id.kind == FluxKind::HelmRelease;
+    if is_release && (has(NO_VERSION) || has(NO_TAG)) {
+        return Some("spec.chart.spec.version");
+    }
+    if is_release && (has(NO_CHART) || has("has no chart")) {
+        return Some("spec.chart.spec.chart");
+    }
     if row.message.contains("path not found") {
         return Some("spec.path");
     }

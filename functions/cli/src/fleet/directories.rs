@@ -3,12 +3,14 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::git::DirectoryGit;
+use driftless_adapters::offline::Offline;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{
     Charts, Connection, DownloadOutcome, ErrorKind, FetchLimits, Git, GitAuth, Layer, Manifest,
     PortError, Referrer, Result, Validator,
 };
 use driftless_core::source::archive;
+use driftless_helm::index;
 use driftless_manifest::yaml::{self, Limits};
 use driftless_manifest::{FileTree, TreePath};
 use serde_json::{Value, json};
@@ -31,8 +33,9 @@ const LATEST: &str = "latest";
 /// The hosts of charts and artifacts, some of them replaced by directories.
 ///
 /// A directory in place of a chart repository (`https://HOST/PATH`) holds charts as directories or
-/// packaged. A directory in place of an OCI repository is the chart or the files themselves; one in
-/// place of a registry path has a subdirectory for each chart below it.
+/// packaged, each in any number of versions. A directory in place of an OCI repository is the chart
+/// or the files themselves, or holds versions of the chart; one in place of a registry path holds
+/// the charts below it.
 pub struct DirectoryCharts {
     git: DirectoryGit,
     others: Arc<dyn Charts>,
@@ -43,6 +46,36 @@ struct Chart {
     name: String,
     version: String,
     package: Bytes,
+}
+
+/// An artifact of an OCI repository that a directory replaces.
+#[derive(Clone)]
+struct OciArtifact {
+    version: String,
+    /// The media type of its layer.
+    media_type: &'static str,
+    bytes: Bytes,
+}
+
+impl From<Chart> for OciArtifact {
+    fn from(chart: Chart) -> Self {
+        Self {
+            version: chart.version,
+            media_type: CHART_LAYER,
+            bytes: chart.package,
+        }
+    }
+}
+
+impl OciArtifact {
+    /// Returns the tag. Helm writes the `+` of a version as `_`.
+    fn tag(&self) -> String {
+        self.version.replace('+', "_")
+    }
+
+    fn manifest_digest(&self) -> String {
+        digest(digest(&self.bytes).as_bytes())
+    }
 }
 
 impl DirectoryCharts {
@@ -68,49 +101,154 @@ impl DirectoryCharts {
         let Some(tree) = self.files(url).await? else {
             return Ok(None);
         };
-        let mut charts = Vec::new();
-        for (path, _) in tree.index().iter() {
-            let Some(content) = tree.content(path) else {
-                continue;
-            };
-            let is_inside = |directory: &TreePath| {
-                let mut above = directory.clone();
-                std::iter::from_fn(move || {
-                    (!above.is_root()).then(|| {
-                        above = above.parent();
-                        above.clone()
-                    })
-                })
-                .any(|above| has_chart(&tree, &above))
-            };
-            if path.file_name() == CHART && !is_inside(&path.parent()) {
-                charts.push(chart(&tree, &path.parent())?);
-            } else if path.file_name().ends_with(PACKAGE) && !is_inside(path) {
-                charts.push(packaged(path, content)?);
-            }
-        }
-        Ok(Some(charts))
+        let charts = charts_in(&tree).map_err(|mut error| {
+            error.message = format!("the directory in place of {url}: {}", error.message);
+            error
+        });
+        charts.map(Some)
     }
 
-    /// Returns the artifact of the directory in place of an OCI repository, if there is one: its
-    /// version, the media type of its layer, and the layer.
-    async fn artifact(&self, repository: &str) -> Result<Option<(String, &'static str, Bytes)>> {
+    /// Returns the artifacts of the directory in place of an OCI repository, if there is one: one
+    /// for each version of a chart, or one with all files.
+    ///
+    /// # Errors
+    /// The directory in place of its registry has charts, but none of this name.
+    async fn artifacts(&self, repository: &str) -> Result<Option<Vec<OciArtifact>>> {
         let url = format!("oci://{repository}");
+        let name = url.rsplit('/').next().unwrap_or_default();
+        let of_name = |charts: Vec<Chart>| -> Vec<OciArtifact> {
+            let named = charts.into_iter().filter(|chart| chart.name == name);
+            named.map(OciArtifact::from).collect()
+        };
         if let Some(tree) = self.files(&url).await? {
             if has_chart(&tree, &TreePath::root()) {
                 let chart = chart(&tree, &TreePath::root())?;
-                return Ok(Some((chart.version, CHART_LAYER, chart.package)));
+                return Ok(Some(vec![chart.into()]));
             }
-            let packed = archive::pack(&tree)?.into();
-            return Ok(Some((LATEST.to_owned(), FILES_LAYER, packed)));
+            let versions = of_name(self.charts(&url).await?.unwrap_or_default());
+            if !versions.is_empty() {
+                return Ok(Some(versions));
+            }
+            return Ok(Some(vec![OciArtifact {
+                version: LATEST.to_owned(),
+                media_type: FILES_LAYER,
+                bytes: archive::pack(&tree)?.into(),
+            }]));
         }
-        let Some((registry, name)) = url.rsplit_once('/') else {
+        let Some((registry, _)) = url.rsplit_once('/') else {
             return Ok(None);
         };
-        let charts = self.charts(registry).await?.into_iter().flatten();
-        let found = charts.into_iter().find(|chart| chart.name == name);
-        Ok(found.map(|chart| (chart.version, CHART_LAYER, chart.package)))
+        let Some(charts) = self.charts(registry).await?.filter(|all| !all.is_empty()) else {
+            return Ok(None);
+        };
+        let has = list(&charts);
+        let versions = of_name(charts);
+        if versions.is_empty() {
+            let message =
+                format!("the directory in place of {registry} has no chart '{name}'; it has {has}");
+            return Err(PortError::new(ErrorKind::NotFound, message));
+        }
+        Ok(Some(versions))
     }
+
+    /// Returns the artifact of a tag or digest, if a directory replaces the OCI repository.
+    async fn artifact(&self, repository: &str, reference: &str) -> Result<Option<OciArtifact>> {
+        let Some(all) = self.artifacts(repository).await? else {
+            return Ok(None);
+        };
+        let is_wanted = |one: &&OciArtifact| {
+            one.tag() == reference
+                || one.manifest_digest() == reference
+                || one.media_type == FILES_LAYER
+        };
+        let found = match all.iter().find(is_wanted) {
+            None if reference == LATEST => newest(&all),
+            found => found,
+        };
+        let Some(found) = found else {
+            let tags: Vec<String> = all.iter().map(OciArtifact::tag).collect();
+            let message = format!(
+                "the directory in place of oci://{repository} has the version {}, and not {reference}",
+                tags.join(", ")
+            );
+            return Err(PortError::new(ErrorKind::NotFound, message));
+        };
+        Ok(Some(found.clone()))
+    }
+}
+
+/// Describes the charts of the directory in place of a chart repository or registry; `None` if no
+/// directory replaces it.
+///
+/// # Errors
+/// The directory cannot be read, or a chart of it is not valid.
+pub async fn charts_in_place_of(git: &DirectoryGit, url: &str) -> Result<Option<String>> {
+    let charts = DirectoryCharts::new(git.clone(), Arc::new(Offline));
+    let mut found = charts.charts(url).await?;
+    if let (None, Some((registry, _))) = (&found, url.rsplit_once('/'))
+        && url.starts_with("oci://")
+    {
+        found = charts.charts(registry).await?;
+    }
+    Ok(found.map(|charts| list(&charts)))
+}
+
+/// The highest number of charts that a message lists.
+const LISTED: usize = 8;
+
+/// Lists charts with their versions.
+fn list(charts: &[Chart]) -> String {
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for chart in charts {
+        let all = versions.entry(&chart.name).or_default();
+        all.push(&chart.version);
+    }
+    let more = versions.len().saturating_sub(LISTED);
+    let names = versions.into_iter().take(LISTED);
+    let mut names: Vec<String> = names
+        .map(|(name, versions)| format!("{name} {}", versions.join(", ")))
+        .collect();
+    match (names.is_empty(), more) {
+        (true, _) => "no charts".to_owned(),
+        (false, 0) => names.join("; "),
+        (false, more) => {
+            names.push(format!("{more} more charts"));
+            names.join("; ")
+        }
+    }
+}
+
+/// Returns the artifact that the tag `latest` selects: the newest version.
+fn newest(all: &[OciArtifact]) -> Option<&OciArtifact> {
+    let versions = || all.iter().map(|one| (one.version.as_str(), ""));
+    let of = |range| index::newest(versions(), range).ok().flatten();
+    all.get(of("*").or_else(|| of(">=0.0.0-0"))?)
+}
+
+/// Returns the charts in a directory: its subdirectories with a Chart.yaml, and packages.
+fn charts_in(tree: &FileTree) -> Result<Vec<Chart>> {
+    let mut charts = Vec::new();
+    for (path, _) in tree.index().iter() {
+        let Some(content) = tree.content(path) else {
+            continue;
+        };
+        let is_inside = |directory: &TreePath| {
+            let mut above = directory.clone();
+            std::iter::from_fn(move || {
+                (!above.is_root()).then(|| {
+                    above = above.parent();
+                    above.clone()
+                })
+            })
+            .any(|above| has_chart(tree, &above))
+        };
+        if path.file_name() == CHART && !is_inside(&path.parent()) {
+            charts.push(chart(tree, &path.parent())?);
+        } else if path.file_name().ends_with(PACKAGE) && !is_inside(path) {
+            charts.push(packaged(path, content)?);
+        }
+    }
+    Ok(charts)
 }
 
 fn has_chart(tree: &FileTree, directory: &TreePath) -> bool {
@@ -150,7 +288,9 @@ fn chart(tree: &FileTree, directory: &TreePath) -> Result<Chart> {
 
 /// Reads a chart that is already packaged.
 fn packaged(path: &TreePath, content: &Bytes) -> Result<Chart> {
-    let files = archive::unpack(content, true, FetchLimits::default())?;
+    let files = archive::unpack(content, true, FetchLimits::default());
+    let files =
+        files.map_err(|error| PortError::new(error.kind, format!("{path}: {}", error.message)))?;
     let file = TreePath::new(CHART).map_err(|error| invalid(path, error))?;
     let content_of = files.content(&file).cloned();
     let content_of = content_of.ok_or_else(|| invalid(path, "the package has no Chart.yaml"))?;
@@ -186,7 +326,7 @@ fn body(bytes: Bytes) -> DownloadOutcome {
 }
 
 /// Renders the index of a chart repository.
-fn index(charts: &[Chart]) -> Bytes {
+fn render_index(charts: &[Chart]) -> Bytes {
     let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for chart in charts {
         let (name, version) = (chart.name.as_str(), chart.version.as_str());
@@ -217,7 +357,7 @@ impl Charts for DirectoryCharts {
             && let Some(charts) = self.charts(repository).await?
         {
             if file == INDEX {
-                return Ok(body(index(&charts)));
+                return Ok(body(render_index(&charts)));
             }
             let found = charts.into_iter().find(|chart| file_name(chart) == file);
             return match found {
@@ -241,9 +381,8 @@ impl Charts for DirectoryCharts {
     }
 
     async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {
-        match self.artifact(repository).await? {
-            // Helm writes the `+` of a version as `_` in a tag.
-            Some((version, ..)) => Ok(vec![version.replace('+', "_")]),
+        match self.artifacts(repository).await? {
+            Some(all) => Ok(all.iter().map(OciArtifact::tag).collect()),
             None => self.others.tags(repository, connection).await,
         }
     }
@@ -254,29 +393,20 @@ impl Charts for DirectoryCharts {
         reference: &str,
         connection: &Connection,
     ) -> Result<Manifest> {
-        let Some((version, media_type, bytes)) = self.artifact(repository).await? else {
+        let Some(artifact) = self.artifact(repository, reference).await? else {
             return self
                 .others
                 .manifest(repository, reference, connection)
                 .await;
         };
-        let is_other = media_type == CHART_LAYER
-            && !reference.contains(':')
-            && ![LATEST, &version.replace('+', "_")].contains(&reference);
-        if is_other {
-            let message = format!(
-                "the directory in place of oci://{repository} has version {version}, and not {reference}"
-            );
-            return Err(PortError::new(ErrorKind::NotFound, message));
-        }
         let layer = Layer {
-            media_type: media_type.to_owned(),
-            digest: digest(&bytes),
-            size: bytes.len() as u64,
+            media_type: artifact.media_type.to_owned(),
+            digest: digest(&artifact.bytes),
+            size: artifact.bytes.len() as u64,
             annotations: BTreeMap::new(),
         };
         Ok(Manifest {
-            digest: digest(layer.digest.as_bytes()),
+            digest: artifact.manifest_digest(),
             layers: vec![layer],
             ..Manifest::default()
         })
@@ -288,7 +418,7 @@ impl Charts for DirectoryCharts {
         digest: &str,
         connection: &Connection,
     ) -> Result<Vec<Referrer>> {
-        match self.artifact(repository).await? {
+        match self.artifacts(repository).await? {
             Some(_) => Ok(Vec::new()),
             None => self.others.referrers(repository, digest, connection).await,
         }
@@ -301,13 +431,20 @@ impl Charts for DirectoryCharts {
         connection: &Connection,
         limit: u64,
     ) -> Result<Bytes> {
-        match self.artifact(repository).await? {
-            Some((.., bytes)) => Ok(bytes),
-            None => {
-                self.others
-                    .layer(repository, layer, connection, limit)
-                    .await
-            }
-        }
+        let Some(all) = self.artifacts(repository).await? else {
+            return self
+                .others
+                .layer(repository, layer, connection, limit)
+                .await;
+        };
+        let is_wanted = |one: &OciArtifact| digest(&one.bytes) == layer.digest;
+        let found = all.into_iter().find(is_wanted).map(|one| one.bytes);
+        found.ok_or_else(|| {
+            let message = format!(
+                "the directory in place of oci://{repository} has changed: no layer has the digest {}",
+                layer.digest
+            );
+            PortError::new(ErrorKind::NotFound, message)
+        })
     }
 }

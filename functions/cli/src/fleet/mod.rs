@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use build_files::Build;
-pub use directories::DirectoryCharts;
+pub use directories::{DirectoryCharts, charts_in_place_of};
 pub use locate::{Files, Location};
 pub use open::Options;
 pub use origin::of as origin_of;

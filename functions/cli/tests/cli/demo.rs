@@ -11,7 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-fn once(home: &Path, more: &[&str]) -> Done {
+/// Runs `demo --once` in the directory `demo` of the home.
+pub fn once(home: &Path, more: &[&str]) -> Done {
     let dir = home.join("demo");
     let args = [
         &["demo", "--once", "--dir", dir.to_str().expect("UTF-8")],

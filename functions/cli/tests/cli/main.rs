@@ -9,6 +9,7 @@
 
 mod bootstrap_github;
 mod bootstrap_hosts;
+mod charts;
 mod check;
 mod check_findings;
 mod check_on_public_shapes;
