@@ -3,7 +3,7 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::kind_names;
-use crate::embedded::{Objects, Row, State, World, object_of};
+use crate::embedded::{MANAGED_BY, MANAGER, Objects, Row, State, World, object_of};
 use crate::error::Error;
 use driftless_core::ports::Cluster as _;
 use driftless_manifest::{Gvk, Object, ObjectId};
@@ -208,7 +208,7 @@ impl MissingDefinition {
         let versions: Vec<Value> = self.versions.iter().enumerate().map(version).collect();
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{group}")},
+            "metadata": {"name": format!("{plural}.{group}"), "labels": {MANAGED_BY: MANAGER}},
             "spec": {
                 "group": group, "scope": if *namespaced { "Namespaced" } else { "Cluster" },
                 "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},

@@ -1,7 +1,7 @@
 //! Capsule on an embedded hub: the kubeconfig of an annotated account points to the hub, with
-//! exactly the rights that Capsule gives the owner of a Tenant.
+//! exactly the rights that Capsule gives the owner of a Tenant. Its definitions are optional.
 
-use super::{Finding, Row, World};
+use super::{Finding, MANAGED_BY, MANAGER, Row, World};
 use crate::error::Error;
 use driftless_core::capsule::{self, AccountFailure};
 use driftless_core::hub::{CapsuleProxy, Hub};
@@ -14,6 +14,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 /// The API of Capsule's objects.
 const CAPSULE: &str = "capsule.clastix.io/v1beta2";
+const GROUP: &str = "capsule.clastix.io";
+const DEFINITIONS: &str = "apiextensions.k8s.io/v1";
 /// The label of the namespaces of a Tenant.
 const TENANT: &str = "capsule.clastix.io/tenant";
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -85,9 +87,18 @@ impl World {
                 continue;
             }
             self.clusters.add(&address(&cluster.name), &cluster.server);
+            any |= self.define_distribution(&hub).await?;
             any |= self.provision(&cluster.name, &tenants).await?;
             let report = capsule::reconcile(&self.ports, &hub).await;
             any |= !report.applied.is_empty();
+            for secret in report
+                .applied
+                .iter()
+                .filter(|one| one.starts_with("Secret/"))
+            {
+                let place = (cluster.name.clone(), secret.clone());
+                self.lock().places.insert(place, cluster.name.clone());
+            }
             self.failures().insert(report.hub, report.failures);
             any |= self.adopt(&hub, &tenants, rows).await?;
             for tenant in &tenants {
@@ -113,6 +124,33 @@ impl World {
     fn failures(&self) -> MutexGuard<'_, BTreeMap<String, Vec<AccountFailure>>> {
         let failures = self.capsule_failures.lock();
         failures.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Defines GlobalTenantResources if no object of the fleet defines Capsule's kinds and the
+    /// definition of Tenants is a stand-in.
+    async fn define_distribution(&self, hub: &Hub) -> Result<bool, Error> {
+        let kind = "GlobalTenantResource";
+        let served = hub.cluster.resource(&Gvk::new(CAPSULE, kind)).await?;
+        let of_tenants = format!("tenants.{GROUP}");
+        let is_made_up = list(hub, DEFINITIONS, "CustomResourceDefinition")
+            .await?
+            .iter()
+            .any(|one| one.name() == of_tenants && one.label(MANAGED_BY) == Some(MANAGER));
+        if served.is_some() || !is_made_up {
+            return Ok(false);
+        }
+        let plural = kind.to_lowercase() + "s";
+        let names = json!({"kind": kind, "plural": plural, "singular": kind.to_lowercase()});
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let definition = json!({
+            "apiVersion": DEFINITIONS, "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{GROUP}"), "labels": {MANAGED_BY: MANAGER}},
+            "spec": {
+                "group": GROUP, "scope": "Cluster", "names": names,
+                "versions": [{"name": "v1beta2", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            },
+        });
+        self.ensure(&hub.settings.name, definition).await
     }
 
     /// Creates the roles by which owners create and delete namespaces.
@@ -210,7 +248,19 @@ impl World {
         let spread = list(hub, CAPSULE, "GlobalTenantResource").await?;
         for namespace in list(hub, "v1", "Namespace").await? {
             if namespace.label(TENANT) != Some(tenant.name()) {
-                continue;
+                if !is_owned(&namespace, tenant) {
+                    continue;
+                }
+                let labels = json!({TENANT: tenant.name()});
+                any |= self
+                    .ensure(
+                        name,
+                        json!({
+                            "apiVersion": "v1", "kind": "Namespace",
+                            "metadata": {"name": namespace.name(), "labels": labels},
+                        }),
+                    )
+                    .await?;
             }
             for (role_name, subjects) in bindings(tenant) {
                 any |= self
@@ -260,6 +310,12 @@ async fn list(hub: &Hub, api_version: &str, kind: &str) -> Result<Vec<Object>, E
 fn entries<'o>(object: &'o Object, pointer: &str) -> impl Iterator<Item = &'o Value> {
     let list = object.pointer(pointer).and_then(Value::as_array);
     list.into_iter().flatten()
+}
+
+/// Checks whether a Tenant is an owner of a namespace, which makes it one of the Tenant's.
+fn is_owned(namespace: &Object, tenant: &Object) -> bool {
+    entries(namespace, "/metadata/ownerReferences")
+        .any(|owner| owner["kind"] == "Tenant" && owner["name"] == tenant.name())
 }
 
 fn owners(tenant: &Object) -> Vec<Value> {

@@ -35,7 +35,7 @@ use config_map_clusters::DescribedClusters;
 pub use capsule::OwnerFinding;
 pub use findings::{Finding, object_of, without_wait};
 pub use snapshot::{Objects, Row, State};
-pub use stand_in::{StandIn, StandInKind};
+pub use stand_in::{MANAGED_BY, MANAGER, StandIn, StandInKind};
 
 /// The user of the installation on every cluster.
 const ADMIN: &str = "admin";
@@ -67,7 +67,7 @@ pub struct World {
 struct Remotes {
     clusters: BTreeMap<String, Cluster>,
     /// The name of the cluster by hub and reference: `Secret/NAMESPACE/NAME` or
-    /// `ConfigMap/NAMESPACE/NAME`.
+    /// `ConfigMap/NAMESPACE/NAME`. The kubeconfig of an owner of a Capsule Tenant leads to the hub.
     places: BTreeMap<(String, String), String>,
     /// The name of the cluster by server URL, for clusters of `configMapRef`.
     addresses: BTreeMap<String, String>,

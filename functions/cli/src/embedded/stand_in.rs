@@ -8,6 +8,7 @@ use crate::error::Error;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_apiserver::User;
 use driftless_core::applier::{Applier, Strategy};
+use driftless_core::capsule;
 use driftless_core::credentials;
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef};
@@ -20,7 +21,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-pub(super) const MANAGER: &str = "driftless-stand-in";
+/// The field manager of stand-ins.
+pub const MANAGER: &str = "driftless-stand-in";
+/// The label that made-up definitions have, with the value [`MANAGER`].
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// A stand-in for a missing object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +154,10 @@ impl World {
         let (missing, name) = (secret.to_string(), self.named(hub, &reference.name));
         let place = (hub.settings.name.clone(), missing.clone());
         let is_known = self.place(&hub.settings.name, &missing).is_some();
+        if is_of_capsule(hub, &secret).await? {
+            // Capsule's addon creates it for the owner of a Tenant, and nothing else does.
+            return Ok(None);
+        }
         let there = find(hub, &secret).await?;
         if is_known && there.is_some() {
             self.admit(hub, one, &name).await?;
@@ -355,6 +363,20 @@ fn binding(namespace: &str, account: &str) -> Result<Object, Error> {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     });
     Object::new(binding).map_err(Error::new)
+}
+
+/// Checks whether a Secret is the kubeconfig of an account that Capsule's addon is enabled for.
+async fn is_of_capsule(hub: &Hub, secret: &NeededObject) -> Result<bool, Error> {
+    let Some(account) = secret.name.strip_suffix("-kubeconfig") else {
+        return Ok(false);
+    };
+    let account = NeededObject {
+        kind: "ServiceAccount",
+        namespace: secret.namespace.clone(),
+        name: account.to_owned(),
+    };
+    let account = find(hub, &account).await?;
+    Ok(account.is_some_and(|account| capsule::concerns(&account)))
 }
 
 async fn login(hub: &Hub, place: &NeededObject, kind: FluxKind) -> Result<bool, Error> {

@@ -9,6 +9,7 @@
 
 mod bootstrap_github;
 mod bootstrap_hosts;
+mod capsule;
 mod charts;
 mod check;
 mod check_findings;
