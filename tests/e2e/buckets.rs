@@ -1,10 +1,14 @@
 //! A bucket in this process as a source.
 
+use driftless_core::ports::{AwsIdentity, AzureBucketLogin, BucketLogin, EntraProof, GoogleLogin};
 use driftless_core::testing::MemoryBuckets;
 use driftless_tests::buckets::*;
 use driftless_tests::site::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// The endpoint of a storage account of Azure.
+const AZURE: &str = "https://acme.blob.core.windows.net";
 
 /// Returns a bucket that requires keys.
 fn memory() -> MemoryBuckets {
@@ -42,7 +46,11 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
         with("half", "secretRef", json!({"name": "half"})),
         with("absent", "secretRef", json!({"name": "absent"})),
         with("stranger", "secretRef", Value::Null),
-        with("cloud", "provider", "azure".into()),
+        world.source("cloud", |spec| {
+            spec["provider"] = "azure".into();
+            spec["endpoint"] = AZURE.into();
+            spec["secretRef"] = Value::Null;
+        }),
         world.source("role", |spec| {
             spec["provider"] = "aws".into();
             spec["secretRef"] = Value::Null;
@@ -73,7 +81,7 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
         (
             "cloud",
             "NotSupported",
-            "spec.provider 'azure' is not supported yet",
+            "spec.provider 'azure' without a service account is not supported",
         ),
         (
             "role",
@@ -111,4 +119,229 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
     let kinds = status["conditions"].as_array().into_iter().flatten();
     let kinds: Vec<&str> = kinds.map(|one| text(&one["type"])).collect();
     assert_eq!(kinds, ["Ready", "ArtifactInStorage"]);
+}
+
+/// Returns a login for messages, with the secrets that it is expected to have.
+fn shown(login: &BucketLogin) -> String {
+    let text = |secret: &driftless_core::ports::Secret| secret.expose_str().unwrap().to_owned();
+    match login {
+        BucketLogin::AccessKey => "an access key".to_owned(),
+        BucketLogin::Aws { identity, sts } => match identity {
+            AwsIdentity::Role { arn, session, .. } => format!("{arn} {session} {sts:?}"),
+            other => format!("{other:?}"),
+        },
+        BucketLogin::Ldap(ldap) => {
+            format!("{} {} {}", ldap.endpoint, ldap.user, text(&ldap.password))
+        }
+        BucketLogin::Google(GoogleLogin::Principal(one)) => {
+            format!("{} {:?}", one.provider, one.account)
+        }
+        BucketLogin::Google(GoogleLogin::ServiceAccountKey { email, .. }) => email.clone(),
+        BucketLogin::Azure(AzureBucketLogin::Entra(one)) => match &one.proof {
+            EntraProof::Token(_) => format!("{} {}", one.tenant, one.client),
+            EntraProof::ClientSecret(secret) => {
+                format!("{} {} {}", one.tenant, one.client, text(secret))
+            }
+        },
+        BucketLogin::Azure(AzureBucketLogin::AccountKey { account, key }) => {
+            format!("{account} {}", text(key))
+        }
+        BucketLogin::Azure(AzureBucketLogin::Sas(query)) => text(query),
+    }
+}
+
+fn service_account(world: &World<'_>) {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "reader", "namespace": SPACE, "annotations": {
+            "eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/tenant",
+            "azure.workload.identity/client-id": "tenant",
+            "azure.workload.identity/tenant-id": "acme.example",
+            "gcp.auth.fluxcd.io/workload-identity-provider":
+                "projects/1/locations/global/workloadIdentityPools/a/providers/b"}}});
+    let path = format!("/api/v1/namespaces/{SPACE}/serviceaccounts");
+    let hub = world.hub();
+    hub.send("POST", &path, "application/json", Some(&account))
+        .unwrap();
+}
+
+/// Each provider is read with the login of the object's Secret, or as the identity of its service
+/// account.
+#[test]
+fn buckets_of_clouds_have_logins_of_clouds() {
+    let buckets = MemoryBuckets::default();
+    buckets.put(BUCKET, "apps/one.yaml", config("one", "green"));
+    let world = World::start(&buckets, Arc::new(buckets.clone()), "s3.acme.example");
+    world.hub().namespace("apps");
+    service_account(&world);
+    let key = json!({"type": "service_account", "client_email": "reader@acme.iam.gserviceaccount.com",
+        "private_key": "s3cret"});
+    for (name, entries) in [
+        ("google", json!({"serviceaccount": key.to_string()})),
+        (
+            "application",
+            json!({"tenantId": "acme.example", "clientId": "app", "clientSecret": "s3cret"}),
+        ),
+        ("account", json!({"accountKey": "a2V5"})),
+        ("sas", json!({"sasKey": "?sig=a"})),
+        ("ldap", json!({"username": "ann", "password": "s3cret"})),
+    ] {
+        world.hub().secret(SPACE, name, &entries);
+    }
+    let secret = |name: &str| json!({"secretRef": {"name": name}});
+    let reader = json!({"secretRef": null, "serviceAccountName": "reader"});
+    let ldap = json!({"secretRef": null, "sts": {"provider": "ldap", "endpoint": "https://sts.acme.example",
+        "secretRef": {"name": "ldap"}}});
+    let sts = json!({"secretRef": null, "serviceAccountName": "reader", "region": "eu-west-1",
+        "sts": {"provider": "aws", "endpoint": "https://sts.eu-west-1.amazonaws.com"}});
+    let role = "arn:aws:iam::1:role/tenant reader.flux-system";
+    for (provider, change, expected) in [
+        ("gcp", secret("google"), "reader@acme.iam.gserviceaccount.com".to_owned()),
+        (
+            "gcp",
+            reader.clone(),
+            "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/a/providers/b None".to_owned(),
+        ),
+        ("azure", secret("application"), "acme.example app s3cret".to_owned()),
+        ("azure", secret("account"), "acme a2V5".to_owned()),
+        ("azure", secret("sas"), "?sig=a".to_owned()),
+        ("azure", reader.clone(), "acme.example tenant".to_owned()),
+        ("aws", reader, format!("{role}.us-east-1.fluxcd.io None")),
+        (
+            "aws",
+            sts,
+            format!("{role}.eu-west-1.fluxcd.io Some(\"https://sts.eu-west-1.amazonaws.com\")"),
+        ),
+        ("generic", ldap, "https://sts.acme.example ann s3cret".to_owned()),
+    ] {
+        world.take_logins();
+        let source = world.source("fleet", |spec| {
+            spec["provider"] = provider.into();
+            if provider == "azure" {
+                spec["endpoint"] = AZURE.into();
+            }
+            for (field, value) in change.as_object().unwrap() {
+                spec[field] = value.clone();
+            }
+        });
+        world.push(&[source]);
+        world.expect("Bucket", "fleet", "True Succeeded");
+        let logins: Vec<String> = world.take_logins().iter().map(shown).collect();
+        assert_eq!(logins.last(), Some(&expected), "{provider}");
+    }
+}
+
+/// A Secret or an account that does not fit is refused with the words of source-controller, and
+/// without a byte of the Secret.
+#[test]
+fn logins_of_clouds_that_do_not_fit_are_refused() {
+    let buckets = MemoryBuckets::default();
+    buckets.create(BUCKET);
+    let world = World::start(&buckets, Arc::new(buckets.clone()), "s3.acme.example");
+    for (name, entries) in [
+        (
+            "other",
+            json!({"serviceaccount": r#"{"type": "authorized_user", "private_key": "s3cret"}"#}),
+        ),
+        ("broken", json!({"serviceaccount": "s3cret"})),
+        ("managed", json!({"clientId": "s3cret"})),
+        ("half", json!({"tenantId": "s3cret"})),
+        (
+            "certificate",
+            json!({"tenantId": "a", "clientId": "b", "clientCertificate": "s3cret"}),
+        ),
+    ] {
+        world.hub().secret(SPACE, name, &entries);
+    }
+    let none = Value::Null;
+    let secret = |name: &str| json!({"name": name});
+    for (provider, secret, account, sts, reason, message) in [
+        (
+            "gcp",
+            secret("other"),
+            &none,
+            &none,
+            "AuthenticationFailed",
+            "invalid 'other' secret data: 'serviceaccount' must contain a service account key with 'type' set to 'service_account'",
+        ),
+        (
+            "gcp",
+            secret("broken"),
+            &none,
+            &none,
+            "AuthenticationFailed",
+            "invalid 'broken' secret data: failed to parse 'serviceaccount' as JSON",
+        ),
+        (
+            "gcp",
+            secret("half"),
+            &none,
+            &none,
+            "AuthenticationFailed",
+            "invalid 'half' secret data: required fields 'serviceaccount'",
+        ),
+        (
+            "gcp",
+            none.clone(),
+            &none,
+            &none,
+            "NotSupported",
+            "spec.provider 'gcp' without a service account",
+        ),
+        (
+            "azure",
+            secret("managed"),
+            &none,
+            &none,
+            "NotSupported",
+            "the secret 'managed' has clientId without tenantId",
+        ),
+        (
+            "azure",
+            secret("half"),
+            &none,
+            &none,
+            "AuthenticationFailed",
+            "invalid 'half' secret data: requires a 'clientId' or 'accountKey' field",
+        ),
+        (
+            "azure",
+            secret("certificate"),
+            &none,
+            &none,
+            "NotSupported",
+            "the entry 'clientCertificate'",
+        ),
+        (
+            "aws",
+            none.clone(),
+            &json!("absent"),
+            &none,
+            "AuthenticationFailed",
+            "failed to get service account 'flux-system/absent'",
+        ),
+        (
+            "generic",
+            none.clone(),
+            &none,
+            &json!({"provider": "ldap", "endpoint": "https://sts.acme.example",
+            "secretRef": {"name": "half"}}),
+            "AuthenticationFailed",
+            "invalid 'half' secret data for 'ldap' STS provider: required fields username, password",
+        ),
+    ] {
+        let source = world.source("fleet", |spec| {
+            spec["provider"] = provider.into();
+            if provider == "azure" {
+                spec["endpoint"] = AZURE.into();
+            }
+            spec["secretRef"] = secret.clone();
+            spec["serviceAccountName"] = account.clone();
+            spec["sts"] = sts.clone();
+        });
+        world.push(&[source]);
+        let (_, found, actual) = ready(world.hub(), "Bucket", SPACE, "fleet");
+        assert_eq!(found, reason, "{provider}: {actual}");
+        assert!(actual.starts_with(message), "{provider}: {actual}");
+        assert!(!actual.contains("s3cret"), "{actual}");
+    }
 }

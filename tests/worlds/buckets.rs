@@ -5,7 +5,7 @@ use crate::embedded::Embedded;
 use crate::site::*;
 use async_trait::async_trait;
 use driftless_core::ports::{
-    Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Result as PortResult,
+    Bucket, BucketAddress, BucketEntry, BucketLogin, BucketObject, Buckets, Result as PortResult,
 };
 use driftless_core::testing::MemoryBuckets;
 use driftless_harness::aws::Aws;
@@ -53,6 +53,7 @@ impl Store for Aws {
 struct RecordingBuckets {
     inner: Arc<dyn Buckets>,
     requests: Arc<Mutex<Vec<String>>>,
+    logins: Arc<Mutex<Vec<BucketLogin>>>,
 }
 
 struct RecordingBucket {
@@ -63,6 +64,7 @@ struct RecordingBucket {
 #[async_trait]
 impl Buckets for RecordingBuckets {
     async fn open(&self, address: &BucketAddress) -> PortResult<Arc<dyn Bucket>> {
+        self.logins.lock().unwrap().push(address.login.clone());
         Ok(Arc::new(RecordingBucket {
             inner: self.inner.open(address).await?,
             requests: self.requests.clone(),
@@ -89,6 +91,7 @@ pub struct World<'s> {
     /// Write access to the bucket.
     pub store: &'s dyn Store,
     requests: Arc<Mutex<Vec<String>>>,
+    logins: Arc<Mutex<Vec<BucketLogin>>>,
     endpoint: String,
 }
 
@@ -102,9 +105,11 @@ impl<'s> World<'s> {
             path: "./clusters/hub",
         };
         let requests = Arc::<Mutex<Vec<String>>>::default();
+        let logins = Arc::<Mutex<Vec<BucketLogin>>>::default();
         let recording = RecordingBuckets {
             inner: buckets,
             requests: requests.clone(),
+            logins: logins.clone(),
         };
         let site = Embedded::start(&[hub], &[]).with_buckets(Arc::new(recording));
         site.allow_local("hub");
@@ -114,6 +119,7 @@ impl<'s> World<'s> {
             site,
             store,
             requests,
+            logins,
             endpoint: endpoint.to_owned(),
         }
     }
@@ -178,6 +184,11 @@ impl<'s> World<'s> {
         self.hub()
             .find(&path)
             .map_or(Value::Null, |found| found["data"].clone())
+    }
+
+    /// Returns the logins that the bucket was opened with since the last call.
+    pub fn take_logins(&self) -> Vec<BucketLogin> {
+        std::mem::take(&mut self.logins.lock().unwrap())
     }
 
     /// Returns the requests to the bucket since the last call.

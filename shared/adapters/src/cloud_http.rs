@@ -44,7 +44,8 @@ pub(crate) async fn ask(
     Err(refusal(response, place).await)
 }
 
-async fn refusal(response: Response, place: &str) -> PortError {
+/// Converts an answer without success to an error with its code, but without its message.
+pub(crate) async fn refusal(response: Response, place: &str) -> PortError {
     let status = response.status();
     let mut error = tenant_http::refusal(&response, place);
     let body = tenant_http::body(response, ANSWER_LIMIT, place).await;

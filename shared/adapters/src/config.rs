@@ -1,6 +1,7 @@
 //! Reads the configuration from the environment and wires the adapters of a process.
 
-use crate::aws::{self, AwsLogins, HubSettingsCache, S3Blobs, S3Buckets, SecretsManager, SqsQueue};
+use crate::aws::{self, AwsLogins, HubSettingsCache, S3Blobs, SecretsManager, SqsQueue};
+use crate::buckets::HttpBuckets;
 use crate::charts::HttpCharts;
 use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use crate::cluster::KubeClusters;
@@ -148,10 +149,11 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
     if let Some(url) = &config.sweep_queue_url {
         queue = queue.with_sweeps(url.as_str());
     }
+    let (clouds, buckets) = clouds(AwsLogins::with_role(settings));
     Ok(Ports {
         git: Arc::new(GitRouter::new().with(github).with(GitServers::new())),
         charts: Arc::new(HttpCharts::new()),
-        buckets: Arc::new(S3Buckets::with_role(settings)),
+        buckets: Arc::new(buckets),
         blobs: Arc::new(S3Blobs::new(
             settings,
             config.bucket.as_str(),
@@ -160,7 +162,7 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
         queue: Arc::new(queue),
         secrets,
         clusters: Arc::new(KubeClusters::new()),
-        clouds: clouds(AwsLogins::with_role(settings)),
+        clouds,
         clock: Arc::new(SystemClock),
         compute,
         unpacked: Arc::default(),
@@ -170,17 +172,20 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
     })
 }
 
-fn clouds(aws: AwsLogins) -> Clouds {
+/// Returns the ports to clouds and buckets, which share their logins.
+fn clouds(aws: AwsLogins) -> (Clouds, HttpBuckets) {
     let hosts = CloudHosts::from_env();
     let azure = AzureLogins::new(hosts.clone());
     let google = GoogleLogins::new(hosts);
     let key_services = HttpKeyServices::new(aws.clone(), azure.clone(), google.clone());
-    Clouds {
+    let buckets = HttpBuckets::new(aws.clone(), azure.clone(), google.clone());
+    let clouds = Clouds {
         aws: Arc::new(aws),
         azure: Arc::new(azure),
         google: Arc::new(google),
         key_services: Arc::new(key_services),
-    }
+    };
+    (clouds, buckets)
 }
 
 /// Returns the ports of a function, according to its environment.
@@ -281,15 +286,16 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     if !options.git_repositories.is_empty() {
         git = git.with(LocalGit::new(options.git_repositories)?);
     }
+    let (clouds, buckets) = clouds(AwsLogins::new());
     let ports = Ports {
         git: Arc::new(git),
         charts: Arc::new(HttpCharts::new()),
-        buckets: Arc::new(S3Buckets::new()),
+        buckets: Arc::new(buckets),
         blobs: Arc::new(DirectoryBlobs::open(&options.store)?),
         queue: Arc::new(queue.clone()),
         secrets,
         clusters: Arc::new(KubeClusters::new()),
-        clouds: clouds(AwsLogins::new()),
+        clouds,
         clock: Arc::new(SystemClock),
         compute,
         unpacked: Arc::default(),

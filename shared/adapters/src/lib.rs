@@ -6,6 +6,7 @@
 
 pub mod aws;
 mod blob_key;
+pub mod buckets;
 pub mod charts;
 mod cloud_http;
 pub mod clouds;

@@ -236,6 +236,11 @@ fn target(from: &Url, response: &Response) -> Option<Result<Url, &'static str>> 
     })
 }
 
+/// Returns a URL for messages, without its query, which may be a login.
+pub(crate) fn place_of(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
+}
+
 /// Returns whether the host of a URL is a local address or name.
 fn is_local(url: &Url) -> bool {
     url.host_str().is_none_or(address::is_local_host)

@@ -13,7 +13,10 @@ mod watches;
 mod write_gate;
 
 pub use blobs::BlobCache;
-pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
+pub use buckets::{
+    AzureBucketLogin, Bucket, BucketAddress, BucketEntry, BucketLogin, BucketObject, Buckets,
+    LdapLogin,
+};
 pub use charts::{Charts, Connection, DownloadOutcome, Layer, Manifest, Referrer, Validator};
 pub use clouds::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, CodeCommit,

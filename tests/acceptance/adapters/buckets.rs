@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::aws::{S3Blobs, S3Buckets};
 use driftless_core::ports::{
-    Blobs as _, Bucket, BucketAddress, BucketEntry, Buckets, Connection, ErrorKind, Precondition,
-    Secret,
+    AwsIdentity, Blobs as _, Bucket, BucketAddress, BucketEntry, BucketLogin, Buckets, Connection,
+    ErrorKind, Precondition, Secret,
 };
 use driftless_core::testing::MemoryBuckets;
 use driftless_harness::charts::{Fault, Host, Validators};
@@ -213,7 +213,10 @@ async fn in_s3() {
     let anonymous = buckets.open(&address).await.expect("opened");
     let denied = anonymous.list("plain", 10).await.expect_err("no login");
     assert_eq!(denied.kind, ErrorKind::Denied);
-    address.as_installation = true;
+    address.login = BucketLogin::Aws {
+        identity: AwsIdentity::Installation,
+        sts: None,
+    };
     let installation = buckets.open(&address).await.expect("opened");
     let listed = installation.list("plain", 10).await.expect("listed");
     assert_eq!(keys(&listed), ["plain"].into());

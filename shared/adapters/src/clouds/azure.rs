@@ -63,13 +63,13 @@ fn cloud_of(authority: Option<&str>) -> &'static Cloud {
 
 /// The adapter of the port [`Azure`], with caches of tokens, logins and endpoints.
 #[derive(Clone, Default)]
-pub struct AzureLogins(Arc<Shared>);
+pub struct AzureLogins(pub(super) Arc<Shared>);
 
 type IdentityKey<K> = (K, EntraIdentity);
 
 #[derive(Default)]
-struct Shared {
-    services: Services,
+pub(super) struct Shared {
+    pub(super) services: Services,
     tokens: ExpiringCache<IdentityKey<(&'static str, &'static str)>, Token>,
     registries: ExpiringCache<IdentityKey<AcrRegistry>, RegistryLogin>,
     endpoints: ExpiringCache<IdentityKey<AksCluster>, Vec<ClusterEndpoint>>,
@@ -230,7 +230,38 @@ struct Kubeconfig {
     value: String,
 }
 
+/// The domains of storage accounts, each with its cloud.
+const STORAGE: [(&str, &Cloud); 4] = [
+    (".blob.core.windows.net", &PUBLIC),
+    (".blob.storage.azure.net", &PUBLIC),
+    (".blob.core.chinacloudapi.cn", &CHINA),
+    (".blob.core.usgovcloudapi.net", &GOVERNMENT),
+];
+
+/// Returns whether a host is one of a storage account at Azure.
+pub(super) fn is_storage(host: &str) -> bool {
+    STORAGE.iter().any(|(domain, _)| host.ends_with(domain))
+}
+
 impl Shared {
+    /// Returns a token for the storage accounts of the cloud that a host belongs to.
+    pub(super) async fn storage_token(
+        self: &Arc<Self>,
+        host: &str,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<Token> {
+        let known = STORAGE.iter().find(|(domain, _)| host.ends_with(domain));
+        let Some((_, cloud)) = known else {
+            let message = format!(
+                "'{host}' is not a host of Azure's storage, such as acme.blob.core.windows.net: a token is only sent there"
+            );
+            return Err(PortError::new(ErrorKind::Unsupported, message));
+        };
+        let scope = "https://storage.azure.com/.default";
+        self.token(cloud, scope, identity, now).await
+    }
+
     /// Returns the cloud that the operator configured.
     fn cloud(&self) -> &'static Cloud {
         cloud_of(self.services.hosts.azure_authority.as_deref())

@@ -32,11 +32,11 @@ const EMAIL: &str = "https://www.googleapis.com/auth/userinfo.email";
 
 /// The adapter of the port [`Google`], with caches of tokens and endpoints.
 #[derive(Clone, Default)]
-pub struct GoogleLogins(Arc<Shared>);
+pub struct GoogleLogins(pub(super) Arc<Shared>);
 
 #[derive(Default)]
-struct Shared {
-    services: Services,
+pub(super) struct Shared {
+    pub(super) services: Services,
     tokens: ExpiringCache<GoogleIdentity, Token>,
     endpoints: ExpiringCache<(GkeCluster, GoogleIdentity), ClusterEndpoint>,
     tokens_of_keys: ExpiringCache<GoogleLogin, Token>,
@@ -65,10 +65,7 @@ impl GoogleLogins {
         login: &GoogleLogin,
         now: Duration,
     ) -> Result<Secret> {
-        let token = match login {
-            GoogleLogin::Principal(identity) => self.0.token(identity, now).await?,
-            GoogleLogin::ServiceAccountKey { .. } => self.0.token_of_key(login, now).await?,
-        };
+        let token = self.0.token_of(login, now).await?;
         let place = format!("cloudkms.googleapis.com/v1/{}:decrypt", key.name);
         let body = json!({"ciphertext": ciphertext});
         let query = LoginQuery::Json(&body);
@@ -129,6 +126,18 @@ struct MasterAuth {
 }
 
 impl Shared {
+    /// Returns a token for everything that a login may do.
+    pub(super) async fn token_of(
+        self: &Arc<Self>,
+        login: &GoogleLogin,
+        now: Duration,
+    ) -> Result<Token> {
+        match login {
+            GoogleLogin::Principal(identity) => self.token(identity, now).await,
+            GoogleLogin::ServiceAccountKey { .. } => self.token_of_key(login, now).await,
+        }
+    }
+
     async fn token(self: &Arc<Self>, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
         let (shared, principal) = (self.clone(), identity.clone());
         let make = async move {

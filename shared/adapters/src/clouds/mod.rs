@@ -2,7 +2,9 @@
 //! SDK.
 
 mod azure;
+mod blobs;
 mod google;
+mod storage;
 
 pub use azure::AzureLogins;
 pub use google::GoogleLogins;
@@ -15,7 +17,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use url::form_urlencoded::Serializer;
 
 /// The time for which the endpoint of a cluster is cached.
@@ -39,6 +41,16 @@ impl CloudHosts {
         Self {
             stand_in: get("DRIFTLESS_CLOUDS_ENDPOINT"),
             azure_authority: get("AZURE_AUTHORITY_HOST"),
+        }
+    }
+}
+
+impl CloudHosts {
+    /// Returns the URL of `HOST/PATH`.
+    fn url(&self, place: &str) -> String {
+        match &self.stand_in {
+            Some(stand_in) => format!("{}/{place}", stand_in.trim_end_matches('/')),
+            None => format!("https://{place}"),
         }
     }
 }
@@ -70,10 +82,7 @@ impl Services {
         query: LoginQuery<'_>,
         bearer: Option<&Token>,
     ) -> Result<T> {
-        let url = match &self.hosts.stand_in {
-            Some(stand_in) => format!("{}/{place}", stand_in.trim_end_matches('/')),
-            None => format!("https://{place}"),
-        };
+        let url = self.hosts.url(place);
         let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is not a valid URL"));
         let request = build(&url, query, bearer).ok_or_else(broken)?;
         let allow_local = self.hosts.stand_in.is_some();
@@ -121,6 +130,13 @@ impl TokenResponse {
             expires: now.saturating_add(Duration::from_secs(self.expires_in)),
         }
     }
+}
+
+/// Returns the time since 1970.
+fn now() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 fn unreadable(place: &str) -> PortError {

@@ -5,6 +5,7 @@
 
 mod api_answers;
 mod aws_logins;
+mod bucket_answers;
 mod cloud_answers;
 mod embedded;
 mod key_services;

@@ -3,12 +3,70 @@
 use super::{Account, Exchange, fail, quoted, token_error_prefix};
 use crate::failure::Failure;
 use crate::flux::reason;
-use crate::ports::GoogleIdentity;
+use crate::ports::{GoogleIdentity, GoogleLogin, Secret};
+use serde_json::Value;
+use std::fmt::{self, Display};
 
 /// The annotation of a service account that names the pool's provider that trusts its issuer.
 pub const PROVIDER: &str = "gcp.auth.fluxcd.io/workload-identity-provider";
 /// The annotation of a service account that names the Google service account to impersonate.
 const ACCOUNT: &str = "iam.gke.io/gcp-service-account";
+
+/// The address that a key of a service account names for its tokens.
+pub(crate) const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
+
+/// The reason why the content of a Secret is not the key of a service account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyProblem {
+    /// The content is not JSON.
+    Syntax,
+    /// The content is another kind of credentials.
+    Type,
+    /// The key names another service for its tokens. What is requested there opens more than one
+    /// object.
+    TokenUri,
+    /// A field is missing.
+    Fields,
+}
+
+impl Display for KeyProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax => f.write_str("is not valid JSON"),
+            Self::Type => f.write_str(
+                "is not a key of a service account: expected \"type\": \"service_account\"",
+            ),
+            Self::TokenUri => write!(f, "names another token_uri than {TOKEN_URI}"),
+            Self::Fields => f.write_str("needs the fields client_email and private_key"),
+        }
+    }
+}
+
+/// Reads the key of a Google service account from JSON. The error never quotes the key.
+///
+/// # Errors
+/// The content is not such a key.
+pub fn service_account_key(content: &Secret) -> Result<GoogleLogin, KeyProblem> {
+    let value: Value = serde_json::from_slice(content.expose()).map_err(|_| KeyProblem::Syntax)?;
+    let text = |name: &str| {
+        let text = value.get(name).and_then(Value::as_str).unwrap_or_default();
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    if text("type").as_deref() != Some("service_account") {
+        return Err(KeyProblem::Type);
+    }
+    if text("token_uri").is_some_and(|uri| uri != TOKEN_URI) {
+        return Err(KeyProblem::TokenUri);
+    }
+    match (text("client_email"), text("private_key")) {
+        (Some(email), Some(private_key)) => Ok(GoogleLogin::ServiceAccountKey {
+            email,
+            id: text("private_key_id").unwrap_or_default(),
+            private_key: Secret::new(private_key),
+        }),
+        _ => Err(KeyProblem::Fields),
+    }
+}
 
 /// Returns the Google principal that the account's token authenticates as, with the token.
 ///

@@ -50,7 +50,8 @@ pub struct BucketSpec {
     /// Fetches only objects whose key starts with this prefix.
     #[serde(default)]
     pub prefix: Option<String>,
-    /// The Secret with `accesskey` and `secretkey`.
+    /// The Secret with the login: `accesskey` and `secretkey`; `serviceaccount` of Google;
+    /// `accountKey`, `sasKey` or an application of Azure.
     #[serde(default)]
     pub secret_ref: Option<LocalRef>,
     /// The service account whose cloud identity is used.
@@ -112,36 +113,28 @@ impl SourceSpec for BucketSpec {
 }
 
 impl Bucket {
-    /// Returns whether the bucket is read with the AWS role of the installation.
-    pub fn uses_installation_role(&self) -> bool {
-        self.spec.provider.as_deref() == Some("aws") && self.spec.secret_ref.is_none()
+    /// Returns the provider, `generic` when absent.
+    pub fn provider(&self) -> &str {
+        let provider = self.spec.provider.as_deref().unwrap_or_default();
+        match provider {
+            "" => "generic",
+            provider => provider,
+        }
     }
 
     /// Returns a message about a field that requests an unsupported feature; `None` if all fields
     /// are supported.
     pub fn unsupported(&self) -> Option<String> {
-        let spec = &self.spec;
-        let provider = spec.provider.as_deref().unwrap_or_default();
-        if !matches!(provider, "" | "generic" | "aws") {
-            return Some(format!(
-                "spec.provider '{provider}' is not supported yet: use the provider generic with an endpoint that speaks S3 and a \
-                 Secret with accesskey and secretkey (spec.secretRef), {OR_FLUX}"
-            ));
-        }
-        let field = if spec.sts.is_some() {
-            "spec.sts"
-        } else if spec.service_account_name.is_some() {
-            "spec.serviceAccountName"
-        } else {
-            return None;
-        };
-        Some(format!(
-            "{field} is not supported yet: remove the field, {OR_FLUX}"
-        ))
+        let provider = self.provider();
+        let is_known = matches!(provider, "generic" | "aws" | "gcp" | "azure");
+        (!is_known).then(|| {
+            format!(
+                "spec.provider '{}' is not known: expected generic, aws, gcp or azure",
+                provider.escape_debug()
+            )
+        })
     }
 }
-
-const OR_FLUX: &str = "or keep this source with Flux's source-controller";
 
 #[cfg(test)]
 mod tests {
@@ -169,33 +162,17 @@ mod tests {
             json!({"provider": "generic", "insecure": true, "prefix": "a/", "region": "x"}),
             json!({"provider": "aws", "secretRef": keys}),
             json!({"proxySecretRef": keys}),
+            json!({"provider": "azure", "serviceAccountName": "reader"}),
+            json!({"provider": "gcp"}),
+            json!({"sts": {"provider": "ldap", "endpoint": "https://sts.acme.example"}}),
             json!({"accessFrom": {"namespaceSelectors": []}, "certSecretRef": keys}),
         ] {
             assert_eq!(bucket(fine).unsupported(), None);
         }
-        for (change, field) in [
-            (json!({"provider": "azure"}), "spec.provider 'azure'"),
-            (json!({"provider": "gcp"}), "spec.provider 'gcp'"),
-            (json!({"provider": "else"}), "spec.provider 'else'"),
-            (
-                json!({"sts": {"provider": "ldap", "endpoint": "https://sts.acme.example"}}),
-                "spec.sts ",
-            ),
-            (
-                json!({"serviceAccountName": "a"}),
-                "spec.serviceAccountName ",
-            ),
-        ] {
-            let message = bucket(change).unsupported().unwrap();
-            assert!(message.starts_with(field), "{message}");
-        }
-    }
-
-    #[test]
-    fn the_role_is_for_aws_without_a_secret() {
-        assert!(bucket(json!({"provider": "aws"})).uses_installation_role());
-        let with_keys = json!({"provider": "aws", "secretRef": {"name": "keys"}});
-        assert!(!bucket(with_keys).uses_installation_role());
-        assert!(!bucket(json!({})).uses_installation_role());
+        let other = bucket(json!({"provider": "else"})).unsupported().unwrap();
+        assert!(
+            other.starts_with("spec.provider 'else' is not known"),
+            "{other}"
+        );
     }
 }

@@ -54,6 +54,7 @@ pub mod reason {
     pub const METADATA_PATCH: &str = "MetadataPatchError";
     pub const DEPENDENCY_BUILD: &str = "DependencyBuildError";
     pub const BUCKET_FAILED: &str = "BucketOperationFailed";
+    pub const INVALID_STS: &str = "InvalidSTSConfiguration";
     pub const VALIDATION_FAILED: &str = "ValidationFailed";
     pub const TOKEN_NOT_FOUND: &str = "TokenNotFound";
     pub const OCI_PULL_FAILED: &str = "OCIArtifactPullFailed";

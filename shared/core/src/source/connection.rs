@@ -7,7 +7,8 @@ use crate::failure::TargetError;
 use crate::flux::{Bucket, HelmRepository, LocalRef, OCIRepository, parse_duration, reason};
 use crate::hub::Settings;
 use crate::kernel::Context;
-use crate::ports::{BucketAddress, Connection, Secret};
+use crate::ports::{AwsIdentity, BucketAddress, BucketLogin, Connection, Secret};
+use crate::source::bucket_login;
 use crate::source::cloud_login::{self, Account};
 use crate::source::secret::SourceSecret;
 use std::time::Duration;
@@ -187,34 +188,56 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
     let spec = &source.spec;
     let mut connection = start(context, spec.timeout.as_deref())?;
     let namespace = &source.id.namespace;
+    let mut secret = None;
     if let Some(reference) = &spec.secret_ref {
         let place = SourceSecret::find(context, namespace, &reference.name).await?;
-        let place = place.ok_or_else(|| {
+        secret = Some(place.ok_or_else(|| {
             let message = not_found(namespace, &reference.name);
             denied(format!("failed to get secret {message}"))
-        })?;
-        connection.login = Some(place.access_key().map_err(denied)?);
+        })?);
     }
     let reference = spec.proxy_secret_ref.as_ref();
     connection.proxy = proxy(context, namespace, reference, "failed to get proxy URL").await?;
-    let reference = spec.cert_secret_ref.as_ref();
+    let provider = source.provider();
+    let is_s3 = !matches!(provider, "gcp" | "azure");
+    // As in Flux, the clients of the other clouds do not use the certificates.
+    let reference = spec.cert_secret_ref.as_ref().filter(|_| is_s3);
     let prefix = "failed to get TLS config";
     certificates(context, namespace, reference, &mut connection, prefix).await?;
+    let endpoint = match provider {
+        "azure" => container_endpoint(&spec.endpoint)?,
+        _ => endpoint(&spec.endpoint, spec.insecure)?,
+    };
+    let login = bucket_login::of(context, source, secret, &mut connection).await?;
     let address = BucketAddress {
-        endpoint: endpoint(&spec.endpoint, spec.insecure)?,
+        endpoint,
         name: spec.bucket_name.clone(),
         region: region(spec.region.as_deref())?,
         connection,
-        as_installation: source.uses_installation_role(),
+        login,
     };
-    if address.as_installation {
+    let role = AwsIdentity::Installation;
+    if matches!(&address.login, BucketLogin::Aws { identity, .. } if *identity == role) {
         check_role(&context.hub.settings, namespace, &address)?;
     }
     Ok(address)
 }
 
+/// Checks the endpoint of Azure, which is a URL and may have the query of a shared access signature.
+fn container_endpoint(text: &str) -> Result<String, Failure> {
+    let url = Url::parse(text).ok().filter(|url| {
+        let has_login = !url.username().is_empty() || url.password().is_some();
+        matches!(url.scheme(), "http" | "https") && !has_login && url.fragment().is_none()
+    });
+    url.map(String::from).ok_or_else(|| {
+        denied(
+            "spec.endpoint: expected a URL, such as https://acme.blob.core.windows.net".to_owned(),
+        )
+    })
+}
+
 /// Sets the certificates of a `certSecretRef`, if there is one.
-async fn certificates(
+pub(super) async fn certificates(
     context: &Context<'_>,
     namespace: &str,
     reference: Option<&LocalRef>,
@@ -232,7 +255,7 @@ async fn certificates(
 }
 
 /// Returns Flux's message for a missing Secret.
-fn not_found(namespace: &str, name: &str) -> String {
+pub(super) fn not_found(namespace: &str, name: &str) -> String {
     format!("'{namespace}/{name}': secrets \"{name}\" not found")
 }
 
@@ -400,6 +423,20 @@ mod tests {
             let refused = check(namespace, name, aws, None).unwrap_err();
             let flag = format!("--allow-role-bucket {namespace}/{name}");
             assert!(refused.contains(&flag), "{refused}");
+        }
+        for text in [
+            "https://acme.blob.core.windows.net",
+            "http://10.0.0.8:10000/acme?sv=1",
+        ] {
+            assert!(container_endpoint(text).is_ok(), "{text}");
+        }
+        for text in [
+            "acme.blob.core.windows.net",
+            "ftp://a.b.c",
+            "https://ann@a.b.c",
+            "https://a.b.c#d",
+        ] {
+            assert!(container_endpoint(text).is_err(), "{text}");
         }
         for endpoint in [
             "http://s3.eu-west-1.amazonaws.com",

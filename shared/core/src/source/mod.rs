@@ -5,6 +5,7 @@ pub mod archive;
 pub mod artifact;
 pub mod bucket;
 mod bucket_files;
+mod bucket_login;
 mod chart_build;
 mod chart_dependencies;
 mod chart_remote;

@@ -81,6 +81,16 @@ impl SourceSecret {
         }
     }
 
+    /// Returns the name of the Secret, for messages.
+    pub fn name(&self) -> &str {
+        self.secret.name()
+    }
+
+    /// Returns the value of an entry.
+    pub fn entry(&self, name: &str) -> Option<Secret> {
+        entry(&self.secret, name)
+    }
+
     /// Returns the id and the secret of an access key.
     pub fn access_key(&self) -> Result<(String, Secret), String> {
         let id = entry(&self.secret, "accesskey");

@@ -1,9 +1,10 @@
 //! Buckets that users name, on any service with S3's API.
 
 mod connector;
+mod ldap;
 
 use super::error::{status_and_code, to_error};
-use super::role::Installation;
+use super::logins::AwsLogins;
 use crate::tenant_http::Clients;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -21,10 +22,11 @@ use aws_sdk_s3::types::EncodingType;
 use bytes::{Bytes, BytesMut};
 use connector::Gate;
 use driftless_core::ports::{
-    Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, ErrorKind, PortError, Result,
+    Bucket, BucketAddress, BucketEntry, BucketLogin, BucketObject, Buckets, ErrorKind, PortError,
+    Result,
 };
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use url::Url;
 
 /// The limit of one page of a list, in bytes: 1,000 keys of 1,000 bytes, each byte written as
@@ -41,7 +43,7 @@ const INITIAL_CAPACITY: u64 = 1 << 20;
 #[derive(Clone, Default)]
 pub struct S3Buckets {
     clients: Arc<Clients>,
-    installation: Installation,
+    logins: AwsLogins,
 }
 
 impl S3Buckets {
@@ -53,23 +55,47 @@ impl S3Buckets {
 
     /// Creates the adapter with the installation's role from loaded settings.
     pub fn with_role(settings: &SdkConfig) -> Self {
+        Self::with_logins(AwsLogins::with_role(settings))
+    }
+
+    /// Creates the adapter. It shares the cache of roles with these logins.
+    pub fn with_logins(logins: AwsLogins) -> Self {
         Self {
-            installation: Installation::from_settings(settings),
+            logins,
             ..Self::default()
         }
     }
 
     /// Returns the credentials for an address; `None` for anonymous access, without an access key
     /// or role.
-    async fn login(&self, address: &BucketAddress) -> Result<Option<SharedCredentialsProvider>> {
-        if address.as_installation {
-            return self.installation.role().await.map(Some);
-        }
-        Ok(address.connection.login.as_ref().map(|(id, secret)| {
-            let secret = secret.expose_str().unwrap_or_default();
-            let key = Credentials::new(id, secret, None, None, "secretRef");
-            SharedCredentialsProvider::new(key)
-        }))
+    async fn login(
+        &self,
+        address: &BucketAddress,
+        region: &str,
+    ) -> Result<Option<SharedCredentialsProvider>> {
+        let key = match &address.login {
+            BucketLogin::Aws { identity, sts } => {
+                let sts = sts.as_deref();
+                let login = self
+                    .logins
+                    .for_buckets(region, identity, sts, now())
+                    .await?;
+                return Ok(Some(login));
+            }
+            BucketLogin::Ldap(user) => ldap::access_key(&self.clients, user).await?,
+            BucketLogin::AccessKey => match &address.connection.login {
+                Some((id, secret)) => {
+                    let secret = secret.expose_str().unwrap_or_default();
+                    Credentials::new(id, secret, None, None, "secretRef")
+                }
+                None => return Ok(None),
+            },
+            BucketLogin::Google(_) | BucketLogin::Azure(_) => {
+                let message = format!("'{}' is not a bucket with S3's API", address.endpoint);
+                return Err(PortError::new(ErrorKind::Unsupported, message));
+            }
+        };
+        Ok(Some(SharedCredentialsProvider::new(key)))
     }
 
     fn client(
@@ -110,7 +136,8 @@ impl Buckets for S3Buckets {
             PortError::new(ErrorKind::Invalid, message)
         })?;
         let host = endpoint.host_str().unwrap_or_default();
-        let login = self.login(address).await?;
+        let region = region(&address.region, host);
+        let login = self.login(address, &region).await?;
         Ok(Arc::new(S3Bucket {
             lists: self.client(address, host, login.clone(), PAGE_LIMIT),
             objects: self.client(address, host, login, usize::MAX),
@@ -118,6 +145,13 @@ impl Buckets for S3Buckets {
             place: format!("{}/{}", address.endpoint, address.name),
         }))
     }
+}
+
+/// Returns the time since 1970.
+fn now() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 /// Returns the endpoint of a region in place of `s3.amazonaws.com`, which is the endpoint of one

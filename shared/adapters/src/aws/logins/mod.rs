@@ -15,7 +15,7 @@ use crate::expiring_cache::ExpiringCache;
 use crate::tenant_http::Clients;
 use async_trait::async_trait;
 use aws_config::{Region, SdkConfig};
-use aws_sdk_s3::config::{Credentials, ProvideCredentials};
+use aws_sdk_s3::config::{Credentials, ProvideCredentials, SharedCredentialsProvider};
 use bytes::Bytes;
 use driftless_core::ports::{
     Aws, AwsIdentity, ClusterEndpoint, CodeCommit, EcrRegistry, EksCluster, ErrorKind, PortError,
@@ -45,6 +45,7 @@ pub struct AwsLogins(Arc<Shared>);
 struct Shared {
     installation: Installation,
     clients: Clients,
+    /// The credentials of roles, by the region and address of the STS.
     roles: ExpiringCache<(String, AwsIdentity), Credentials>,
     endpoints: ExpiringCache<(EksCluster, AwsIdentity), ClusterEndpoint>,
     tokens: ExpiringCache<(EksCluster, AwsIdentity), Token>,
@@ -68,6 +69,24 @@ impl AwsLogins {
             installation: Installation::from_settings(settings),
             ..Shared::default()
         }))
+    }
+}
+
+impl AwsLogins {
+    /// Returns the credentials of an identity for requests to buckets of a region; a role is assumed
+    /// at the address of `sts`, or else at the region's own STS.
+    pub(crate) async fn for_buckets(
+        &self,
+        region: &str,
+        identity: &AwsIdentity,
+        sts: Option<&str>,
+        now: Duration,
+    ) -> Result<SharedCredentialsProvider> {
+        if *identity == AwsIdentity::Installation {
+            return self.0.installation.role().await;
+        }
+        let credentials = self.0.credentials_of(region, identity, sts, now).await?;
+        Ok(SharedCredentialsProvider::new(credentials))
     }
 }
 
@@ -137,6 +156,17 @@ impl Shared {
         identity: &AwsIdentity,
         now: Duration,
     ) -> Result<Credentials> {
+        self.credentials_of(region, identity, None, now).await
+    }
+
+    /// Returns the credentials of an identity, from the STS of this address or of the region.
+    async fn credentials_of(
+        &self,
+        region: &str,
+        identity: &AwsIdentity,
+        sts: Option<&str>,
+        now: Duration,
+    ) -> Result<Credentials> {
         match identity {
             AwsIdentity::Installation => {
                 let role = self.installation.role().await?;
@@ -157,10 +187,17 @@ impl Shared {
             }
             AwsIdentity::Role { .. } => {}
         }
-        let key = (region.to_owned(), identity.clone());
+        // The emulator that the environment names replaces every address.
+        let settings = self.installation.settings().await;
+        let address = sts.filter(|_| settings.endpoint_url().is_none());
+        let place = format!("{region} {}", address.unwrap_or_default());
+        let key = (place, identity.clone());
         let region = Region::new(region.to_owned());
-        let sts = aws_sdk_sts::config::Builder::from(self.installation.settings().await);
-        let sts = aws_sdk_sts::Client::from_conf(sts.region(region).build());
+        let mut sts = aws_sdk_sts::config::Builder::from(settings).region(region);
+        if let Some(address) = address {
+            sts = sts.endpoint_url(address);
+        }
+        let sts = aws_sdk_sts::Client::from_conf(sts.build());
         self.roles
             .get(key, now, assume(sts, identity.clone()))
             .await

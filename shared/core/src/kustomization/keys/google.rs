@@ -1,16 +1,13 @@
 //! Google Cloud KMS.
 
 use super::{Identity, Service, failed, invalid};
-use crate::cloud::{Exchange, google};
+use crate::cloud::Exchange;
+use crate::cloud::google::{self, KeyProblem};
 use crate::failure::Failure;
 use crate::kernel::Context;
 use crate::ports::{GoogleKey, GoogleLogin, Secret};
 use async_trait::async_trait;
 use driftless_sops::{KeyService, MasterKey};
-use serde_json::Value;
-
-/// The address that a key of a service account names for its tokens.
-const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
 
 /// Keys of Google Cloud KMS. The entry `sops.gcp-kms` of the Secret is the JSON of a key of a
 /// service account, as kustomize-controller 1.9 reads it.
@@ -61,40 +58,21 @@ impl Service for CloudKms {
 
 /// Reads a key of a service account.
 fn service_account_key(entry: &Secret) -> Result<GoogleLogin, String> {
-    let invalid = |problem: &str| format!("the entry 'sops.gcp-kms' of the Secret {problem}");
-    // The error of the parser may quote the entry.
-    let value: Value =
-        serde_json::from_slice(entry.expose()).map_err(|_| invalid("is not valid JSON"))?;
-    let text = |name: &str| {
-        let text = value.get(name).and_then(Value::as_str).unwrap_or_default();
-        (!text.is_empty()).then(|| text.to_owned())
-    };
-    if text("type").as_deref() != Some("service_account") {
-        return Err(invalid(
-            "is not a key of a service account: expected \"type\": \"service_account\"; for a workload identity set \
-             spec.decryption.serviceAccountName",
-        ));
-    }
-    if text("token_uri").is_some_and(|uri| uri != TOKEN_URI) {
-        // The token that is requested there opens more than the key.
-        return Err(invalid(&format!(
-            "names another token_uri than {TOKEN_URI}"
-        )));
-    }
-    match (text("client_email"), text("private_key")) {
-        (Some(email), Some(private_key)) => Ok(GoogleLogin::ServiceAccountKey {
-            email,
-            id: text("private_key_id").unwrap_or_default(),
-            private_key: Secret::new(private_key),
-        }),
-        _ => Err(invalid("needs the fields client_email and private_key")),
-    }
+    let key = google::service_account_key(entry);
+    key.map_err(|problem| {
+        let hint = match problem {
+            KeyProblem::Type => "; for a workload identity set spec.decryption.serviceAccountName",
+            _ => "",
+        };
+        format!("the entry 'sops.gcp-kms' of the Secret {problem}{hint}")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::cloud::google::TOKEN_URI;
+    use serde_json::{Value, json};
 
     #[test]
     fn keys_of_service_accounts() {

@@ -347,7 +347,7 @@ impl Charts for Throttled<dyn Charts> {
 impl Buckets for Throttled<dyn Buckets> {
     async fn open(&self, address: &BucketAddress) -> Result<Arc<dyn Bucket>> {
         let request = self.0.open(address);
-        let login = address.connection.identity();
+        let login = address.identity();
         let bucket = self
             .1
             .run(&address.endpoint, login.as_deref(), request)
