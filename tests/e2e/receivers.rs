@@ -1,10 +1,16 @@
 //! Receivers of webhooks: the path of each in its status, and deliveries of each type that are
 //! signed, forged, or replayed with another body.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use driftless_harness::charts::Host;
 use driftless_harness::github::sign;
 use driftless_tests::embedded::Embedded;
 use driftless_tests::site::*;
+use p256::ecdsa::signature::Signer as _;
+use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 const HUB: [HubSpec<'static>; 1] = [HubSpec {
@@ -356,16 +362,6 @@ fn fields_that_cannot_work_stall_the_receiver() {
     let (_, _, message) = ready(world.cluster("hub"), "Receiver", SPACE, "own");
     let expected = "invalid filter expression for resources[0] (kind=\"Bucket\", name=\"b\")";
     assert!(message.contains(expected), "{message}");
-    let providers = json!([{"issuerURL": "https://issuer.acme.example",
-        "validations": [{"expression": "true", "message": "-"}]}]);
-    receiver(
-        &world,
-        "oidc",
-        "generic-oidc",
-        json!({"secretRef": null, "oidcProviders": providers}),
-    );
-    let (_, reason, message) = ready(world.cluster("hub"), "Receiver", SPACE, "oidc");
-    assert_eq!(reason, "NotSupported", "{message}");
 }
 
 #[test]
@@ -494,4 +490,223 @@ fn a_path_of_two_hubs_is_for_both() {
     world.advance(Duration::from_secs(1));
     assert_eq!(deliver(), 503);
     assert_ne!(requested("hub"), before);
+}
+
+/// An issuer of tokens, with the address of a server in this process.
+struct Issuer {
+    host: Host,
+    key: SigningKey,
+}
+
+impl Issuer {
+    fn start() -> Self {
+        let issuer = Self {
+            host: Host::start(),
+            key: SigningKey::from_slice(&[7; 32]).unwrap(),
+        };
+        let url = issuer.host.url();
+        let document = json!({"issuer": url, "jwks_uri": format!("{url}/keys"),
+            "id_token_signing_alg_values_supported": ["ES256", "HS256", "none"]});
+        let place = "/.well-known/openid-configuration";
+        issuer.host.put(place, document.to_string());
+        issuer.publish("first");
+        issuer
+    }
+
+    /// Publishes the key under an id.
+    fn publish(&self, kid: &str) {
+        let point = self.key.verifying_key().to_encoded_point(false);
+        let number = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let point = point.as_bytes();
+        let key = json!({"kty": "EC", "crv": "P-256", "use": "sig", "kid": kid,
+            "x": number(&point[1..33]), "y": number(&point[33..])});
+        let keys = json!({"keys": [{"kty": "oct", "kid": "other", "k": "c2VjcmV0"}, key]});
+        self.host.put("/keys", keys.to_string());
+    }
+
+    /// Returns a token with these claims, signed as the header says.
+    fn token(&self, header: &Value, claims: &Value) -> String {
+        let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
+        let signed = format!("{}.{}", encode(header), encode(claims));
+        let signature: Signature = self.key.sign(signed.as_bytes());
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
+    }
+
+    fn receiver(&self, world: &Embedded, change: Value) -> String {
+        let validations = json!([
+            {"expression": "vars.owner == 'acme'", "message": "another owner"},
+            {"expression": "claims.ref.startsWith('refs/heads/')", "message": "no branch"}]);
+        let variables = json!([{"name": "owner", "expression": "claims.repository.split('/')[0]"}]);
+        let mut spec = json!({"secretRef": null, "oidcProviders": [{"issuerURL": self.host.url(),
+            "audience": "flux", "variables": variables, "validations": validations}]});
+        for (field, value) in change.as_object().cloned().unwrap_or_default() {
+            spec[field] = value;
+        }
+        receiver(world, "oidc", "generic-oidc", spec)
+    }
+}
+
+fn oidc_world() -> Embedded {
+    let world = world();
+    world.allow_local("hub");
+    world
+}
+
+#[test]
+fn only_tokens_of_the_issuer_for_this_receiver_are_accepted() {
+    let world = oidc_world();
+    let issuer = Issuer::start();
+    let path = issuer.receiver(&world, json!({}));
+    let digest = Sha256::digest("oidcflux-system");
+    assert_eq!(path, format!("/hook/{}", hex::encode(digest)));
+    let now = world.now().as_secs();
+    let claims = json!({"iss": issuer.host.url(), "aud": ["flux"], "exp": now + 3600,
+        "repository": "acme/web", "ref": "refs/heads/main"});
+    let header = json!({"alg": "ES256", "kid": "first"});
+    let with = |field: &str, value: Value| {
+        let mut claims = claims.clone();
+        claims[field] = value;
+        issuer.token(&header, &claims)
+    };
+    let send = |token: &str, body: &str| {
+        let bearer = format!("Bearer {token}");
+        deliver(&world, &path, &[("authorization", bearer.as_str())], body)
+    };
+    let valid = issuer.token(&header, &claims);
+    assert_eq!(send(&valid, "one"), (200, true));
+    // As in Flux, a token is not over the body.
+    assert_eq!(send(&valid, "another"), (200, true));
+
+    let (signed, _) = valid.rsplit_once('.').unwrap();
+    let other = issuer.token(&header, &json!({"iss": issuer.host.url()}));
+    let (_, signature) = other.rsplit_once('.').unwrap();
+    let stranger = Issuer {
+        host: Host::start(),
+        key: SigningKey::from_slice(&[9; 32]).unwrap(),
+    };
+    for (case, token) in [
+        ("no token", String::new()),
+        ("no JWT", "a.b.c".to_owned()),
+        (
+            "the signature of another token",
+            format!("{signed}.{signature}"),
+        ),
+        ("no signature", format!("{signed}.")),
+        ("another key", stranger.token(&header, &claims)),
+        (
+            "no algorithm",
+            issuer.token(&json!({"alg": "none", "kid": "first"}), &claims),
+        ),
+        (
+            "a symmetric algorithm",
+            issuer.token(&json!({"alg": "HS256", "kid": "other"}), &claims),
+        ),
+        (
+            "an unknown key",
+            issuer.token(&json!({"alg": "ES256", "kid": "second"}), &claims),
+        ),
+        ("another issuer", with("iss", stranger.host.url().into())),
+        ("another audience", with("aud", "others".into())),
+        ("expired", with("exp", (now - 1).into())),
+        ("not valid yet", with("nbf", (now + 3600).into())),
+        ("another owner", with("repository", "evil/web".into())),
+        ("no branch", with("ref", "refs/tags/v1".into())),
+        ("a missing claim", with("repository", Value::Null)),
+    ] {
+        assert_eq!(send(&token, "one"), (400, false), "{case}");
+    }
+    let bearer = format!("Bearer {}", with("ref", "refs/tags/v1".into()));
+    let (_, error) = world.deliver_to(&path, &[("authorization", &bearer)], b"");
+    assert!(
+        error.ends_with("token validation failed: no branch"),
+        "{error}"
+    );
+
+    // The issuer rotates its key: its new id is found, but it is not asked for each forged token.
+    issuer.publish("second");
+    world.advance(Duration::from_secs(20));
+    issuer.host.take_calls();
+    let rotated = issuer.token(&json!({"alg": "ES256", "kid": "second"}), &claims);
+    assert_eq!(send(&rotated, ""), (200, true));
+    for _ in 0..3 {
+        let forged = issuer.token(&json!({"alg": "ES256", "kid": "third"}), &claims);
+        let bearer = format!("Bearer {forged}");
+        let sent = world.deliver_to(&path, &[("authorization", bearer.as_str())], b"");
+        assert_eq!(sent.0, 400);
+    }
+    assert_eq!(issuer.host.take_calls().len(), 2);
+}
+
+#[test]
+fn filters_see_the_claims_of_a_token() {
+    let world = oidc_world();
+    let issuer = Issuer::start();
+    let filter = json!({"resourceFilter": "claims.repository == 'acme/' + res.metadata.name"});
+    let path = issuer.receiver(&world, filter);
+    let send = |repository: &str| {
+        let claims = json!({"iss": issuer.host.url(), "aud": "flux", "exp": world.now().as_secs() + 60,
+            "repository": repository, "ref": "refs/heads/main"});
+        let token = issuer.token(&json!({"alg": "ES256"}), &claims);
+        let bearer = format!("Bearer {token}");
+        deliver(&world, &path, &[("authorization", bearer.as_str())], "")
+    };
+    assert_eq!(send("acme/flux-system"), (200, true));
+    assert_eq!(send("acme/web"), (200, false));
+}
+
+/// An issuer that does not answer is not a refusal: the sender tries again.
+#[test]
+fn an_issuer_that_does_not_answer_is_asked_again_later() {
+    let world = oidc_world();
+    let issuer = Issuer::start();
+    let path = issuer.receiver(&world, json!({}));
+    let claims = json!({"iss": issuer.host.url(), "aud": "flux", "exp": world.now().as_secs() + 3600,
+        "repository": "acme/web", "ref": "refs/heads/main"});
+    let bearer = format!("Bearer {}", issuer.token(&json!({"alg": "ES256"}), &claims));
+    let send = || deliver(&world, &path, &[("authorization", bearer.as_str())], "");
+    let document = "/.well-known/openid-configuration";
+    let right = issuer.host.file(document);
+    issuer.host.put(
+        document,
+        json!({"issuer": "https://other.example", "jwks_uri": "a"}).to_string(),
+    );
+    assert_eq!(send().0, 503);
+    issuer.host.put(document, right);
+    world.advance(Duration::from_secs(20));
+    assert_eq!(send(), (200, true));
+}
+
+#[test]
+fn issuers_that_cannot_work_stall_the_receiver() {
+    let world = world();
+    let provider = |url: &str, expression: &str| json!({"issuerURL": url, "validations": [{"expression": expression, "message": "m"}]});
+    let prefix = "Reconciliation failed terminally due to configuration error: oidcProviders[0] (issuerURL=\"https://issuer.acme.example\"): ";
+    for (provider, reason, message) in [
+        (
+            provider("http://issuer.acme.example", "true"),
+            "NotSupported",
+            "spec.oidcProviders[0].issuerURL: http:// is not supported".to_owned(),
+        ),
+        (
+            provider("https://issuer.acme.example", "claims.sub =="),
+            "InvalidCELExpression",
+            format!("{prefix}invalid expression for validation \"m\": failed to parse"),
+        ),
+        (
+            provider("https://issuer.acme.example", "req.a == 1"),
+            "InvalidCELExpression",
+            format!("{prefix}invalid expression for validation \"m\": failed to parse"),
+        ),
+    ] {
+        let spec = json!({"secretRef": null, "oidcProviders": [provider]});
+        receiver(&world, "oidc", "generic-oidc", spec);
+        let (_, found, actual) = ready(world.cluster("hub"), "Receiver", SPACE, "oidc");
+        assert_eq!(found, reason, "{actual}");
+        assert!(actual.starts_with(&message), "{actual}");
+        world
+            .cluster("hub")
+            .delete(&path("Receiver", SPACE, "oidc"));
+        world.request("hub", "Receiver", SPACE, "oidc");
+        world.settle();
+    }
 }

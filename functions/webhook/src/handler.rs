@@ -276,9 +276,13 @@ mod tests {
     #[tokio::test]
     async fn a_path_without_a_receiver_is_not_found() {
         let world = world().await;
-        let event = include_str!("../../../events/webhook-receiver.json");
-        let error = json!({"error": "no Receiver has this path"});
-        assert_eq!(invoke(&world, event).await, (404, error));
+        for event in [
+            include_str!("../../../events/webhook-receiver.json"),
+            include_str!("../../../events/webhook-receiver-oidc.json"),
+        ] {
+            let error = json!({"error": "no Receiver has this path"});
+            assert_eq!(invoke(&world, event).await, (404, error));
+        }
     }
 
     /// A function URL passes on the body as Base64 if its content type is not a text type.

@@ -1,8 +1,7 @@
 //! Objects that Flux's command line can create and driftless does not serve.
 
 use driftless_core::flux::{
-    Bucket, FluxKind, FluxObject as _, GitRepository, HelmChart, OCIRepository, ObjectRef,
-    Receiver, Source, SourceSpec,
+    Bucket, FluxKind, GitRepository, HelmChart, OCIRepository, ObjectRef, Source, SourceSpec,
 };
 use driftless_core::repository;
 use driftless_manifest::Object;
@@ -18,9 +17,6 @@ pub fn unserved(object: &Value) -> Option<String> {
             "the kind is not supported by this version of driftless: nothing is done for such an object"
                 .to_owned(),
         ),
-        FluxKind::Receiver => Receiver::from_object(object)
-            .ok()
-            .and_then(|receiver| receiver.unsupported()),
         FluxKind::GitRepository => read(object, |source: &GitRepository| {
             let place = repository::place(&source.spec.url);
             place.err().map(|error| error.message)

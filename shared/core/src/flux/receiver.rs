@@ -8,6 +8,7 @@ use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The start of the path of every Receiver's webhook.
@@ -92,21 +93,27 @@ impl Receiver {
         interval.map_err(|error| format!("spec.interval: {error}"))
     }
 
-    /// Returns a message about a field that requests an unsupported feature; `None` if all fields
-    /// are supported.
-    pub fn unsupported(&self) -> Option<String> {
-        (self.spec.kind == OIDC).then(|| {
-            format!(
-                "spec.type {OIDC} is not supported yet: use generic-hmac, or keep this Receiver with Flux's \
-                 notification-controller"
-            )
-        })
+    /// Returns whether senders log in with a token of an OIDC issuer. Such a Receiver has no Secret.
+    pub fn is_oidc(&self) -> bool {
+        self.spec.kind == OIDC
+    }
+
+    /// Returns the error of OIDC issuers that the definition also refuses, with the words of
+    /// notification-controller; `None` if all are valid.
+    pub fn invalid_provider(&self) -> Option<String> {
+        let providers = self.spec.oidc_providers.as_deref().unwrap_or_default();
+        let mut known = BTreeSet::new();
+        let problems = providers.iter().enumerate().filter_map(|(at, provider)| {
+            let problem = provider.problem(known.insert(&provider.issuer_url))?;
+            Some(format!("oidcProviders[{at}]{problem}"))
+        });
+        problems.into_iter().next()
     }
 
     /// Returns the error of fields that contradict each other, which the definition also refuses;
     /// `None` if they do not.
     pub fn contradiction(&self) -> Option<&'static str> {
-        let is_oidc = self.spec.kind == OIDC;
+        let is_oidc = self.is_oidc();
         let providers = self.spec.oidc_providers.as_deref();
         let has_providers = providers.is_some_and(|all| !all.is_empty());
         let has_secret = self.spec.secret_ref.is_some();
@@ -117,6 +124,61 @@ impl Receiver {
             (false, _, false) => Some("secretRef is required when type is not generic-oidc"),
             _ => None,
         }
+    }
+}
+
+impl OidcProvider {
+    /// Returns the audience that a token must have.
+    pub fn audience(&self) -> &str {
+        let audience = self.audience.as_deref().unwrap_or_default();
+        match audience {
+            "" => AUDIENCE,
+            audience => audience,
+        }
+    }
+
+    /// Returns the error of this provider; `is_new` is false if another one has the same issuer.
+    fn problem(&self, is_new: bool) -> Option<String> {
+        let url = &self.issuer_url;
+        if url.is_empty() {
+            return Some(": issuerURL is required".to_owned());
+        }
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Some(format!(
+                ": issuerURL {url:?} must start with http:// or https://"
+            ));
+        }
+        if !is_new {
+            return Some(format!(": duplicate issuerURL {url:?}"));
+        }
+        let of = |text: String| Some(format!(" (issuerURL={url:?}): {text}"));
+        if self.validations.is_empty() {
+            return of(
+                "at least one validation is required; without validations any caller able to obtain a token from this issuer can \
+                 trigger the Receiver"
+                    .to_owned(),
+            );
+        }
+        let variables = self.variables.as_deref().unwrap_or_default();
+        for (at, OidcVariable { name, expression }) in variables.iter().enumerate() {
+            if name.is_empty() {
+                return of(format!("variables[{at}]: name is required"));
+            }
+            if expression.is_empty() {
+                return of(format!(
+                    "variables[{at}] (name={name:?}): expression is required"
+                ));
+            }
+        }
+        for (at, one) in self.validations.iter().enumerate() {
+            if one.expression.is_empty() {
+                return of(format!("validations[{at}]: expression is required"));
+            }
+            if one.message.is_empty() {
+                return of(format!("validations[{at}]: message is required"));
+            }
+        }
+        None
     }
 }
 
@@ -141,6 +203,8 @@ impl ReceiverResource {
 
 /// The type of senders that log in with an OIDC token.
 const OIDC: &str = "generic-oidc";
+/// The audience of tokens if the provider names none.
+const AUDIENCE: &str = "notification-controller";
 
 /// The `spec` of a Receiver.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -168,7 +232,8 @@ pub struct ReceiverSpec {
     pub events: Option<Vec<String>>,
     /// The objects to reconcile after an event.
     pub resources: Vec<ReceiverResource>,
-    /// A CEL expression over `res` and `req` that selects the objects to reconcile.
+    /// A CEL expression over `res`, `req` and, of a token, `claims`, which selects the objects to
+    /// reconcile.
     pub resource_filter: Option<String>,
     /// The Secret with the `token` of the webhook.
     pub secret_ref: Option<LocalRef>,

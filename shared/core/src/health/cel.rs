@@ -110,21 +110,39 @@ impl Expression {
         &self,
         variables: impl Iterator<Item = (&'v str, &'v Value)>,
     ) -> Result<bool, CelError> {
-        let expression = || excerpt(self.parsed.text());
+        match self.evaluate(variables)? {
+            driftless_cel::Value::Bool(answer) => Ok(answer),
+            _ => Err(CelError::NotBoolean {
+                expression: excerpt(self.parsed.text()),
+            }),
+        }
+    }
+
+    /// Evaluates the expression to JSON.
+    pub(super) fn json<'v>(
+        &self,
+        variables: impl Iterator<Item = (&'v str, &'v Value)>,
+    ) -> Result<Value, CelError> {
+        let value = self.evaluate(variables)?;
+        driftless_cel::to_json(&value).map_err(|kind| CelError::Evaluate {
+            expression: excerpt(self.parsed.text()),
+            message: format!("its result has a value that is not JSON: {kind}"),
+        })
+    }
+
+    fn evaluate<'v>(
+        &self,
+        variables: impl Iterator<Item = (&'v str, &'v Value)>,
+    ) -> Result<driftless_cel::Value, CelError> {
         let mut data = Data::new(self.env.clone());
         for (name, value) in variables {
             data.add(name, value);
         }
-        match self.parsed.evaluate(&data) {
-            Ok(driftless_cel::Value::Bool(answer)) => Ok(answer),
-            Ok(_) => Err(CelError::NotBoolean {
-                expression: expression(),
-            }),
-            Err(failure) => Err(CelError::Evaluate {
-                expression: expression(),
-                message: describe(&failure),
-            }),
-        }
+        let result = self.parsed.evaluate(&data);
+        result.map_err(|failure| CelError::Evaluate {
+            expression: excerpt(self.parsed.text()),
+            message: describe(&failure),
+        })
     }
 }
 

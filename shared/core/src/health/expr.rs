@@ -3,8 +3,9 @@
 
 use super::cel::{CelError, Expression};
 use super::{Assessment, Health, is_behind};
+use crate::flux::{OidcProvider, OidcVariable};
 use driftless_manifest::{Gvk, Object};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The reason that an expression was refused or has no result. Contains the expression, but no
 /// value of the object.
@@ -199,30 +200,119 @@ impl ReadyExpr {
 pub struct ResourceFilter(Expression);
 
 impl ResourceFilter {
-    /// Parses the expression.
+    /// Parses the expression. `has_claims` is true if deliveries have a token, whose claims the
+    /// expression may use.
     ///
     /// # Errors
-    /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `res`
-    /// and `req`.
-    pub fn parse(text: &str) -> Result<Self, ExprError> {
+    /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than `res`,
+    /// `req` and `claims`.
+    pub fn parse(text: &str, has_claims: bool) -> Result<Self, ExprError> {
         let expression = Expression::parse(text)?;
-        match expression.unknown_variable(&["res", "req"]) {
+        let (known, listed): (&[&str], &str) = match has_claims {
+            true => (
+                &["res", "req", "claims"],
+                "only 'res', 'req' and 'claims' are declared",
+            ),
+            false => (&["res", "req"], "only 'res' and 'req' are declared"),
+        };
+        match expression.unknown_variable(known) {
             Some(name) => Err(expression
-                .refuse(format!(
-                    "undeclared reference to '{name}'; only 'res' and 'req' are declared"
-                ))
+                .refuse(format!("undeclared reference to '{name}'; {listed}"))
                 .into()),
             None => Ok(Self(expression)),
         }
     }
 
     /// Checks whether a delivery is for an object: `resource` has its metadata, `request` is the
-    /// body of the delivery.
+    /// body of the delivery, `claims` are those of its token.
     ///
     /// # Errors
     /// [`ExprError::NoResult`]: a field does not exist, or the result is not a boolean.
-    pub fn accepts(&self, resource: &Value, request: &Value) -> Result<bool, ExprError> {
-        let variables = [("res", resource), ("req", request)];
+    pub fn accepts(
+        &self,
+        resource: &Value,
+        request: &Value,
+        claims: &Value,
+    ) -> Result<bool, ExprError> {
+        let variables = [("res", resource), ("req", request), ("claims", claims)];
         Ok(self.0.boolean(variables.into_iter())?)
+    }
+}
+
+/// The parsed variables and validations of an OIDC provider of a Receiver.
+#[derive(Debug)]
+pub struct ClaimsCheck {
+    variables: Vec<(String, Expression)>,
+    validations: Vec<(Expression, String)>,
+}
+
+/// Maximum bytes of the variables of a [`ClaimsCheck`].
+const MAX_VARIABLES: usize = 256 << 10;
+
+impl ClaimsCheck {
+    /// Parses the expressions of a provider.
+    ///
+    /// # Errors
+    /// [`ExprError::Invalid`]: an expression does not parse, or uses a variable other than `claims`
+    /// and `vars`.
+    pub fn parse(provider: &OidcProvider) -> Result<Self, ExprError> {
+        let parse = |text: &str, place: String| {
+            let parsed = Expression::parse(text).and_then(|parsed| {
+                match parsed.unknown_variable(&["claims", "vars"]) {
+                    Some(name) => Err(parsed.refuse(format!(
+                        "undeclared reference to '{name}'; only 'claims' and 'vars' are declared"
+                    ))),
+                    None => Ok(parsed),
+                }
+            });
+            parsed.map_err(|error| ExprError::Invalid(format!("{place}: {error}")))
+        };
+        let variables = provider.variables.as_deref().unwrap_or_default();
+        let variables = variables.iter().map(|OidcVariable { name, expression }| {
+            let place = format!("invalid expression for variable {name:?}");
+            Ok((name.clone(), parse(expression, place)?))
+        });
+        let validations = provider.validations.iter().map(|one| {
+            let place = format!("invalid expression for validation {:?}", one.message);
+            Ok((parse(&one.expression, place)?, one.message.clone()))
+        });
+        Ok(Self {
+            variables: variables.collect::<Result<_, ExprError>>()?,
+            validations: validations.collect::<Result<_, ExprError>>()?,
+        })
+    }
+
+    /// Evaluates the variables in order, then every validation.
+    ///
+    /// # Errors
+    /// The messages of the validations that are false, or the reason why an expression has no
+    /// result. Contains no claim.
+    pub fn check(&self, claims: &Value) -> Result<(), String> {
+        let mut own = Value::Object(Map::new());
+        let mut bytes = 0;
+        for (name, expression) in &self.variables {
+            let failed = |error: String| format!("failed to evaluate variable {name:?}: {error}");
+            let variables = [("claims", claims), ("vars", &own)];
+            let value = expression.json(variables.into_iter());
+            let value = value.map_err(|error| failed(error.to_string()))?;
+            bytes += value.to_string().len();
+            if bytes > MAX_VARIABLES {
+                return Err(failed("the variables are too large".to_owned()));
+            }
+            own[name.as_str()] = value;
+        }
+        let mut failures = Vec::new();
+        for (expression, message) in &self.validations {
+            let variables = [("claims", claims), ("vars", &own)];
+            match expression.boolean(variables.into_iter()) {
+                Ok(true) => {}
+                Ok(false) => failures.push(message.as_str()),
+                Err(error) => return Err(format!("failed to evaluate validation: {error}")),
+            }
+        }
+        match failures.is_empty() {
+            true => Ok(()),
+            false => Err(format!("token validation failed: {}", failures.join("; "))),
+        }
     }
 }

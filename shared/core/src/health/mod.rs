@@ -12,7 +12,7 @@ mod fields;
 mod kinds;
 pub mod legacy;
 
-pub use expr::{ExprError, HealthCheck, HealthExprs, ReadyExpr, ResourceFilter};
+pub use expr::{ClaimsCheck, ExprError, HealthCheck, HealthExprs, ReadyExpr, ResourceFilter};
 
 use driftless_manifest::Object;
 use fields::{conditions, integer, nested, text};

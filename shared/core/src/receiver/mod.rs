@@ -10,7 +10,7 @@ use crate::flux::{
     ConditionStatus, NOTIFICATION_CONTROLLER, READY, RECONCILING, Receiver, ReceiverStatus,
     STALLED, duration_text, generation, reason, rfc3339,
 };
-use crate::health::ResourceFilter;
+use crate::health::{ClaimsCheck, ResourceFilter};
 use crate::hub::Hub;
 use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::ports::Secret;
@@ -74,8 +74,12 @@ pub(crate) async fn forget(context: &Context<'_>) -> Result<(), Failure> {
 
 /// Notes the path of the Receiver's webhook, and returns it.
 async fn open(context: &Context<'_>, receiver: &Receiver) -> Result<String, Failure> {
-    check(receiver)?;
-    let token = token(&context.hub, receiver).await?;
+    check(receiver, context.hub.settings.allow_local_clusters)?;
+    let token = match receiver.is_oidc() {
+        // As in Flux, the path of such a Receiver is no secret.
+        true => Secret::new(Vec::new()),
+        false => token(&context.hub, receiver).await?,
+    };
     let path = receiver.webhook_path(token.expose());
     let hub = &context.hub.settings.name;
     let is_new = paths::note(context.ports, hub, &context.id, &path).await?;
@@ -92,16 +96,13 @@ async fn close(context: &Context<'_>, kept: Option<&str>) -> Result<(), Failure>
 }
 
 /// Checks the fields that need no other object.
-fn check(receiver: &Receiver) -> Result<(), Failure> {
+fn check(receiver: &Receiver, allow_local: bool) -> Result<(), Failure> {
     let terminal = |reason: &'static str, error: String| {
         let prefix = "Reconciliation failed terminally due to configuration error";
         Failure::terminal(reason, format!("{prefix}: {error}"))
     };
-    if let Some(message) = receiver.unsupported() {
-        return Err(Failure::terminal(reason::UNSUPPORTED, message));
-    }
     let spec = &receiver.spec;
-    let parse = |text: &str| ResourceFilter::parse(text).map(drop);
+    let parse = |text: &str| ResourceFilter::parse(text, receiver.is_oidc()).map(drop);
     if let Some(filter) = spec.filter() {
         parse(filter).map_err(|error| {
             let error = format!("invalid resourceFilter expression: {error}");
@@ -121,6 +122,23 @@ fn check(receiver: &Receiver) -> Result<(), Failure> {
     }
     if let Some(error) = receiver.contradiction() {
         return Err(terminal(reason::VALIDATION_FAILED, error.to_owned()));
+    }
+    if let Some(error) = receiver.invalid_provider() {
+        return Err(terminal(reason::VALIDATION_FAILED, error));
+    }
+    let providers = spec.oidc_providers.as_deref().unwrap_or_default();
+    for (at, provider) in providers.iter().enumerate() {
+        let url = &provider.issuer_url;
+        ClaimsCheck::parse(provider).map_err(|error| {
+            let error = format!("oidcProviders[{at}] (issuerURL={url:?}): {error}");
+            terminal(reason::INVALID_CEL, error)
+        })?;
+        if !allow_local && !url.starts_with("https://") {
+            let message = format!(
+                "spec.oidcProviders[{at}].issuerURL: http:// is not supported: keys that arrive without TLS prove nothing. Use https://"
+            );
+            return Err(Failure::terminal(reason::UNSUPPORTED, message));
+        }
     }
     let interval = receiver.interval().map(drop);
     interval.map_err(|error| terminal(reason::VALIDATION_FAILED, error))

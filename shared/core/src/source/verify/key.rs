@@ -19,7 +19,7 @@ const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
 #[derive(Clone)]
-pub(super) enum PublicKey {
+pub(crate) enum PublicKey {
     P256(p256::ecdsa::VerifyingKey),
     P384(p384::ecdsa::VerifyingKey),
     P521(Box<p521::ecdsa::VerifyingKey>),
@@ -27,9 +27,25 @@ pub(super) enum PublicKey {
     Rsa(RsaPublicKey),
 }
 
+/// A public key in the form of RFC 7517. The numbers are base64url.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Jwk {
+    /// The id of the key.
+    pub kid: String,
+    kty: String,
+    crv: String,
+    #[serde(rename = "use")]
+    purpose: String,
+    n: String,
+    e: String,
+    x: String,
+    y: String,
+}
+
 /// The reason why an input is not a public key: the rest of a sentence, without the input itself.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum KeyError {
+pub(crate) enum KeyError {
     #[error("is not PEM")]
     Pem,
     #[error("is not a public key: expected a PEM block PUBLIC KEY or RSA PUBLIC KEY")]
@@ -45,7 +61,7 @@ pub(super) enum KeyError {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hash {
+pub(crate) enum Hash {
     Sha256,
     Sha384,
     Sha512,
@@ -53,7 +69,7 @@ pub(super) enum Hash {
 
 /// The algorithm and the encoding of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub(crate) enum Scheme {
     /// RSASSA-PKCS1-v1_5.
     Pkcs1(Hash),
     /// RSASSA-PSS with a salt as long as the hash.
@@ -145,15 +161,58 @@ impl PublicKey {
         }
     }
 
+    /// Reads a key in the form of RFC 7517; `None` for a key that is not for signatures, or of a kind
+    /// that is not supported.
+    pub fn from_jwk(key: &Jwk) -> Option<Self> {
+        use base64::Engine as _;
+        let decode = |text: &str| {
+            let text = text.trim_end_matches('=');
+            base64::engine::general_purpose::URL_SAFE_NO_PAD
+                .decode(text)
+                .ok()
+        };
+        if !matches!(key.purpose.as_str(), "" | "sig") {
+            return None;
+        }
+        let point = || Some([&[4][..], &decode(&key.x)?, &decode(&key.y)?].concat());
+        match (key.kty.as_str(), key.crv.as_str()) {
+            ("RSA", _) => {
+                let number = |text: &str| Some(rsa::BigUint::from_bytes_be(&decode(text)?));
+                Self::rsa_of(number(&key.n)?, number(&key.e)?).ok()
+            }
+            ("OKP", "Ed25519") => {
+                let bytes = decode(&key.x)?.try_into().ok()?;
+                let key = ed25519_dalek::VerifyingKey::from_bytes(&bytes).ok()?;
+                Some(Self::Ed25519(key))
+            }
+            ("EC", "P-256") => {
+                let key = p256::ecdsa::VerifyingKey::from_sec1_bytes(&point()?);
+                key.ok().map(Self::P256)
+            }
+            ("EC", "P-384") => {
+                let key = p384::ecdsa::VerifyingKey::from_sec1_bytes(&point()?);
+                key.ok().map(Self::P384)
+            }
+            ("EC", "P-521") => {
+                let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(&point()?);
+                key.ok().map(|key| Self::P521(Box::new(key)))
+            }
+            _ => None,
+        }
+    }
+
     fn rsa(bytes: &[u8]) -> Result<Self, KeyError> {
         let key = rsa::pkcs1::RsaPublicKey::from_der(bytes).map_err(|_| KeyError::Broken)?;
         let number = |bytes: &[u8]| rsa::BigUint::from_bytes_be(bytes);
         let modulus = number(key.modulus.as_bytes());
+        Self::rsa_of(modulus, number(key.public_exponent.as_bytes()))
+    }
+
+    fn rsa_of(modulus: rsa::BigUint, exponent: rsa::BigUint) -> Result<Self, KeyError> {
         let bits = modulus.bits();
         if !RSA_BITS.contains(&bits) {
             return Err(KeyError::Bits(bits));
         }
-        let exponent = number(key.public_exponent.as_bytes());
         let key = RsaPublicKey::new_with_max_size(modulus, exponent, *RSA_BITS.end());
         key.map(Self::Rsa).map_err(|_| KeyError::Broken)
     }

@@ -9,7 +9,7 @@
 
 mod cosign;
 pub(super) mod git;
-mod key;
+pub(crate) mod key;
 mod notation;
 #[cfg(test)]
 mod testing;

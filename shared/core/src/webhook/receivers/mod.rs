@@ -5,6 +5,7 @@
 //! computed again, and then the type of the Receiver decides what the sender must prove.
 
 mod gcr;
+mod oidc;
 mod resources;
 mod types;
 
@@ -131,8 +132,17 @@ async fn handle(
     if !receiver.status.conditions.is_true(READY) {
         return Err(Refusal::NotReady("the Receiver is not ready"));
     }
-    let body = types::verify(ports, &hub, &receiver, &credentials, &delivery).await?;
-    let filters = resources::Filters::new(&receiver, &delivery, body.as_deref())?;
+    let seen = match credentials {
+        Some(credentials) => {
+            let body = types::verify(ports, &hub, &receiver, &credentials, &delivery).await?;
+            Seen { body, claims: None }
+        }
+        None => Seen {
+            body: None,
+            claims: Some(oidc::verify(ports, &hub, &receiver, &delivery).await?),
+        },
+    };
+    let filters = resources::Filters::new(&receiver, &delivery, seen)?;
     let (requests, count, problems) = resources::request(ports, &hub, &receiver, filters).await;
     if !requests.is_empty() {
         ports.queue.send(requests).await?;
@@ -148,6 +158,15 @@ async fn handle(
     }
 }
 
+/// The parts of a verified delivery that filters see.
+#[derive(Default)]
+struct Seen {
+    /// The body, if it is another one than that of the delivery.
+    body: Option<Vec<u8>>,
+    /// The claims of the token of an OIDC issuer.
+    claims: Option<serde_json::Value>,
+}
+
 /// The content of a Receiver's Secret.
 struct Credentials {
     token: Secret,
@@ -157,15 +176,26 @@ struct Credentials {
     audience: Option<Secret>,
 }
 
-/// Reads a Receiver and its Secret. A Receiver that no longer has this path counts as unknown.
-async fn read(hub: &Hub, id: &ObjectRef, path: &str) -> Result<(Receiver, Credentials), Refusal> {
+/// Reads a Receiver and its Secret, which it does not have for OIDC. A Receiver that no longer has
+/// this path counts as unknown.
+async fn read(
+    hub: &Hub,
+    id: &ObjectRef,
+    path: &str,
+) -> Result<(Receiver, Option<Credentials>), Refusal> {
     let object = hub.get(id).await?.ok_or(Refusal::UnknownPath)?;
     if !object.meta("deletionTimestamp").is_empty() {
         return Err(Refusal::UnknownPath);
     }
     let receiver = Receiver::from_object(object).map_err(|_| Refusal::UnknownPath)?;
-    if receiver.spec.secret_ref.is_none() {
+    if receiver.contradiction().is_some() {
         return Err(Refusal::UnknownPath);
+    }
+    if receiver.is_oidc() {
+        return match receiver.webhook_path(b"") == path {
+            true => Ok((receiver, None)),
+            false => Err(Refusal::UnknownPath),
+        };
     }
     let secret = receiver::secret(hub, &receiver).await;
     let secret = secret.map_err(unavailable)?;
@@ -179,7 +209,7 @@ async fn read(hub: &Hub, id: &ObjectRef, path: &str) -> Result<(Receiver, Creden
         email: entry("email"),
         audience: entry("audience"),
     };
-    Ok((receiver, credentials))
+    Ok((receiver, Some(credentials)))
 }
 
 fn unavailable(failure: crate::failure::Failure) -> Refusal {

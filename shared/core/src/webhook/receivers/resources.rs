@@ -1,7 +1,7 @@
 //! The resources of a Receiver: finds the objects, filters them, and requests their
 //! reconciliation.
 
-use super::Requests;
+use super::{Requests, Seen};
 use crate::concurrent;
 use crate::flux::{
     FluxKind, NOTIFICATION_CONTROLLER, ObjectRef, REQUESTED_AT, Receiver, ReceiverResource,
@@ -29,22 +29,19 @@ pub(super) struct Filters {
     /// The filter of each resource.
     own: Vec<Option<Arc<ResourceFilter>>>,
     body: Arc<Value>,
+    claims: Arc<Value>,
 }
 
 impl Filters {
-    /// Parses the filters of a Receiver, and the body if there are any. `body` replaces that of the
-    /// delivery.
+    /// Parses the filters of a Receiver, and the body if there are any.
     ///
     /// # Errors
     /// An expression is not valid, or the body is not a JSON object.
-    pub fn new(
-        receiver: &Receiver,
-        delivery: &Delivery<'_>,
-        body: Option<&[u8]>,
-    ) -> Result<Self, Refusal> {
+    pub fn new(receiver: &Receiver, delivery: &Delivery<'_>, seen: Seen) -> Result<Self, Refusal> {
         let spec = &receiver.spec;
         let parse = |text: Option<&str>| {
-            let parsed = text.map(ResourceFilter::parse).transpose();
+            let parse = |text| ResourceFilter::parse(text, receiver.is_oidc());
+            let parsed = text.map(parse).transpose();
             // The step reports it in the status.
             parsed
                 .map(|one| one.map(Arc::new))
@@ -55,12 +52,13 @@ impl Filters {
             shared: parse(spec.filter())?,
             own: own.collect::<Result<_, _>>()?,
             body: Arc::new(json!({})),
+            claims: Arc::new(seen.claims.unwrap_or_else(|| json!({}))),
         };
         let is_used = filters.shared.is_some() || filters.own.iter().any(Option::is_some);
         if !is_used || !is_json(delivery) {
             return Ok(filters);
         }
-        let body = body.unwrap_or(delivery.body);
+        let body = seen.body.as_deref().unwrap_or(delivery.body);
         if body.len() > MAX_FILTERED {
             return Err(Refusal::TooLarge(MAX_FILTERED));
         }
@@ -86,10 +84,10 @@ impl Filters {
         }
         let resource = json!({"apiVersion": object.api_version(), "kind": object.kind(),
             "metadata": object.pointer("/metadata").cloned().unwrap_or_default()});
-        let body = self.body.clone();
+        let (body, claims) = (self.body.clone(), self.claims.clone());
         let accepted = ports.compute(move || {
             for filter in filters {
-                match filter.accepts(&resource, &body) {
+                match filter.accepts(&resource, &body, &claims) {
                     Ok(true) => {}
                     other => return other.map_err(|error| error.to_string()),
                 }

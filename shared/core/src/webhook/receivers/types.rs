@@ -53,7 +53,7 @@ pub(super) async fn verify(
                 .map(Some);
         }
         _ => {
-            let message = "the type of the Receiver is not supported: use generic-hmac";
+            let message = "the type of the Receiver is not known";
             return Err(Refusal::Invalid(message.to_owned()));
         }
     };
