@@ -6,6 +6,7 @@ mod buckets;
 mod capsule;
 mod deletion;
 mod dependency_waits;
+mod external_artifacts;
 mod forgotten;
 mod git_logins;
 mod includes;

@@ -190,6 +190,7 @@ pub fn path(kind: &str, namespace: &str, name: &str) -> String {
         "GitRepository" => ("source.toolkit.fluxcd.io", "v1", "gitrepositories"),
         "OCIRepository" => ("source.toolkit.fluxcd.io", "v1", "ocirepositories"),
         "Bucket" => ("source.toolkit.fluxcd.io", "v1", "buckets"),
+        "ExternalArtifact" => ("source.toolkit.fluxcd.io", "v1", "externalartifacts"),
         "HelmRepository" => ("source.toolkit.fluxcd.io", "v1", "helmrepositories"),
         "HelmChart" => ("source.toolkit.fluxcd.io", "v1", "helmcharts"),
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),

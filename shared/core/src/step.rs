@@ -150,6 +150,10 @@ pub(crate) async fn reconcile(
         FluxKind::Kustomization => drive::<Kustomizations>(context, object, lease).await,
         FluxKind::HelmRelease => drive::<HelmReleases>(context, object, lease).await,
         FluxKind::Receiver => drive::<Receivers>(context, object, lease).await,
+        FluxKind::ExternalArtifact => {
+            let message = "nothing to do: another controller writes the status";
+            Ok(Outcome::done(message))
+        }
         _ => unsupported::step(context, object).await,
     }
 }

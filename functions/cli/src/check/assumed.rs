@@ -148,7 +148,7 @@ impl AssumedReady {
         if source.is_some_and(|source| source.kind == artifact) {
             // Both existing ones and those that another controller would create.
             return (self.external_artifacts != Some(false))
-                .then(|| Reason::Diagnostic(not_served(artifact)));
+                .then(|| Reason::Diagnostic(external(artifact)));
         }
         if let Some(source) = source.filter(|source| self.contains(&row.hub, source)) {
             return Some(Reason::Source(source.clone()));
@@ -174,7 +174,6 @@ impl AssumedReady {
             FluxKind::Provider | FluxKind::Alert => {
                 Diagnostic::unserved(row.id.kind, "nothing is done for objects of this kind")
             }
-            FluxKind::ExternalArtifact => not_served(artifact),
             FluxKind::GitRepository if row.message.contains(NO_DIRECTORY) => {
                 let object = objects.get(&(row.hub.clone(), row.id.clone()));
                 match object.and_then(refused_address) {
@@ -319,10 +318,10 @@ fn is_open(row: &Row) -> bool {
     !matches!(row.state, State::Ready | State::Suspended)
 }
 
-fn not_served(kind: FluxKind) -> Diagnostic {
+fn external(kind: FluxKind) -> Diagnostic {
     Diagnostic::unchecked(
         kind,
-        "the kind is not served: nothing is done for these objects",
+        "another controller makes the artifact, which is not part of the repository",
     )
 }
 

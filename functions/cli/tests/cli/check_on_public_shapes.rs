@@ -614,7 +614,7 @@ fn flux_operator_is_a_note_and_its_sync_is_the_root() {
 }
 
 #[test]
-fn generated_artifacts_are_not_served() {
+fn generated_artifacts_are_not_checked() {
     let generator = object(
         "source.extensions.fluxcd.io/v1beta1",
         "ArtifactGenerator",
@@ -639,7 +639,7 @@ fn generated_artifacts_are_not_served() {
     for gates in [&[][..], &["--feature-gates", "ExternalArtifact=true"]] {
         checked(directory.path(), gates)
             .has_notes(&notes)
-            .says("ExternalArtifact", "not served")
+            .says("ExternalArtifact", "another controller makes the artifact")
             .is("Kustomization/flux-system/b", "NotChecked")
             .is(LAST, "Ready");
     }

@@ -1,5 +1,5 @@
-//! The kind `ExternalArtifact` of source.toolkit.fluxcd.io, for its CustomResourceDefinition. No
-//! code reads these objects yet.
+//! The kind `ExternalArtifact` of source.toolkit.fluxcd.io, for its CustomResourceDefinition. Other
+//! controllers write its status, which names an artifact.
 
 use schemars::JsonSchema;
 

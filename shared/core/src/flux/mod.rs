@@ -145,7 +145,7 @@ impl FluxKind {
     /// Returns whether objects of the kind are reconciled. The other kinds have only a
     /// CustomResourceDefinition.
     pub fn is_served(self) -> bool {
-        !matches!(self, Self::ExternalArtifact | Self::Provider | Self::Alert)
+        !matches!(self, Self::Provider | Self::Alert)
     }
 
     /// Returns the plural name in URLs and on the command line.

@@ -197,6 +197,7 @@ async fn ready_artifact(context: &Context<'_>, id: &ObjectRef) -> Result<Artifac
         let message = format!("could not get Source object: {id} not found");
         return Err(Failure::waiting(reason::ARTIFACT_FAILED, message));
     };
+    let artifact = artifact_of(&object);
     let not_ready = |cause: &str| {
         let message = format!(
             "{} '{}/{}' is not ready: {cause}",
@@ -204,6 +205,10 @@ async fn ready_artifact(context: &Context<'_>, id: &ObjectRef) -> Result<Artifac
         );
         Failure::waiting(reasons::SOURCE_NOT_READY, message)
     };
+    if id.kind == FluxKind::ExternalArtifact {
+        // As in Flux: other controllers need not set conditions.
+        return artifact.ok_or_else(|| not_ready("does not have an artifact"));
+    }
     let conditions = Conditions::of(&object);
     let condition = |kind: &str, status| {
         let found = conditions.get(kind).filter(|one| one.status == status);
@@ -220,10 +225,7 @@ async fn ready_artifact(context: &Context<'_>, id: &ObjectRef) -> Result<Artifac
     if let Some(cause) = condition(STALLED, ConditionStatus::True) {
         return Err(not_ready(&cause));
     }
-    match artifact_of(&object) {
-        Some(artifact) => Ok(artifact),
-        None => Err(not_ready("does not have an artifact")),
-    }
+    artifact.ok_or_else(|| not_ready("does not have an artifact"))
 }
 
 /// Loads a chart from its artifact. The version of a chart from an OCI artifact gets the start of
@@ -260,8 +262,13 @@ pub async fn load(
         ..ChartFacts::default()
     };
     if id.kind != FluxKind::HelmChart {
-        let (version, digest) = with_digest(&chart.metadata.version, &status.revision)
-            .map_err(|message| Failure::retry(reasons::CHART_MUTATE_ERROR, message))?;
+        let (version, revision) = (&chart.metadata.version, &status.revision);
+        let changed = match id.kind {
+            FluxKind::ExternalArtifact => with_revision(version, revision),
+            _ => with_digest(version, revision),
+        };
+        let (version, digest) =
+            changed.map_err(|message| Failure::retry(reasons::CHART_MUTATE_ERROR, message))?;
         chart.metadata.version = version;
         facts.oci_digest = digest;
     }
@@ -287,9 +294,66 @@ fn with_digest(version: &str, revision: &str) -> Result<(String, String), String
     Ok((parsed.to_string(), digest.to_owned()))
 }
 
+/// Adds the digest of the revision of an ExternalArtifact to a version, as helm-controller 1.6 does.
+/// A revision without a digest changes nothing; `1.2.3@sha256:…` must be of the same version; of any
+/// other, such as `latest@sha256:…`, the digest counts.
+fn with_revision(version: &str, revision: &str) -> Result<(String, String), String> {
+    if !revision.contains(':') {
+        return Ok((version.to_owned(), String::new()));
+    }
+    let mut parsed =
+        Version::parse(version).map_err(|_| format!("invalid chart version {version}"))?;
+    let (tag, digest) = revision.split_once('@').unwrap_or(("", revision));
+    let number = |version: &Version| {
+        let Version {
+            major,
+            minor,
+            patch,
+            pre,
+            ..
+        } = version;
+        (*major, *minor, *patch, pre.clone())
+    };
+    let digest = match Version::parse(tag) {
+        Ok(tag_version) if number(&tag_version) == number(&parsed) => digest,
+        Ok(_) => {
+            return Err(format!(
+                "artifact revision {tag} does not match chart version {version}"
+            ));
+        }
+        Err(_) => revision,
+    };
+    match digest.split(':').collect::<Vec<_>>().as_slice() {
+        [_, sum] if sum.len() >= 12 && sum.is_char_boundary(12) => {
+            sum[..12].clone_into(&mut parsed.metadata);
+        }
+        _ => return Err(format!("invalid artifact revision {digest}")),
+    }
+    Ok((parsed.to_string(), digest.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::with_digest;
+    use super::{with_digest, with_revision};
+
+    #[test]
+    fn revisions_of_external_artifacts() {
+        let found = |revision: &str| with_revision("6.5.0", revision);
+        let is = |version: &str, digest: &str| Ok((version.to_owned(), digest.to_owned()));
+        assert_eq!(found("6.5.0"), is("6.5.0", ""));
+        assert_eq!(found("any"), is("6.5.0", ""));
+        let sum = "sha256:0123456789abcdef";
+        assert_eq!(found(sum), is("6.5.0+0123456789ab", sum));
+        assert_eq!(
+            found(&format!("6.5.0@{sum}")),
+            is("6.5.0+0123456789ab", sum)
+        );
+        let latest = format!("latest@{sum}");
+        assert_eq!(found(&latest), is("6.5.0+0123456789ab", &latest));
+        assert!(found(&format!("6.5.1@{sum}")).is_err());
+        assert!(found("latest@sha256:0123").is_err());
+        assert!(with_revision("six", sum).is_err());
+    }
 
     #[test]
     fn a_moved_tag_is_another_version() {

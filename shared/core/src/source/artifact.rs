@@ -2,13 +2,13 @@
 //! charts, and indexes of chart repositories. Packed files have an index of names and ids, which
 //! answers "would this build read anything new?" without unpacking.
 
-use crate::flux::{ArtifactStatus, ObjectRef, rfc3339};
+use crate::flux::{ArtifactStatus, FluxKind, ObjectRef, rfc3339};
 use crate::kernel::Context;
 use crate::ports::{
     Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result, compute,
 };
 use crate::schedule;
-use crate::source::archive;
+use crate::source::{archive, external};
 use crate::state;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, TreeIndex};
@@ -224,6 +224,10 @@ pub async fn index_of(
     source: &ObjectRef,
     artifact: &ArtifactStatus,
 ) -> Result<TreeIndex> {
+    if source.kind == FluxKind::ExternalArtifact {
+        let tree = load_of(context, source, artifact).await?;
+        return Ok(tree.index().clone());
+    }
     let found = match check_origin(context, source, artifact).await {
         Ok(()) => index(context.ports, artifact).await,
         Err(error) => Err(error),
@@ -232,7 +236,7 @@ pub async fn index_of(
 }
 
 /// Calls [`load`] for an object that follows a source. If the artifact is missing, the source is
-/// queued to store it again.
+/// queued to store it again. The artifact of an ExternalArtifact is downloaded.
 ///
 /// # Errors
 /// The same as [`load`]; also `NotFound` for an artifact that the source did not store.
@@ -241,6 +245,12 @@ pub async fn load_of(
     source: &ObjectRef,
     artifact: &ArtifactStatus,
 ) -> Result<Arc<FileTree>> {
+    if source.kind == FluxKind::ExternalArtifact {
+        let packed = external::download(context, artifact).await?;
+        let port = context.ports.compute.as_ref();
+        let tree = archive::unpack_apart(port, packed, false, FetchLimits::default()).await?;
+        return Ok(Arc::new(tree));
+    }
     let found = match check_origin(context, source, artifact).await {
         Ok(()) => load(context.ports, artifact).await,
         Err(error) => Err(error),
@@ -258,6 +268,9 @@ pub async fn bytes_of(
     source: &ObjectRef,
     artifact: &ArtifactStatus,
 ) -> Result<Bytes> {
+    if source.kind == FluxKind::ExternalArtifact {
+        return external::download(context, artifact).await;
+    }
     let found = match check_origin(context, source, artifact).await {
         Ok(()) => bytes(context.ports, artifact).await,
         Err(error) => Err(error),

@@ -12,6 +12,7 @@ mod chart_remote;
 mod cloud_login;
 pub mod connection;
 pub mod consumers;
+mod external;
 pub mod git;
 mod git_login;
 pub mod helm_chart;

@@ -103,6 +103,8 @@ pub struct Artifact {
     revision: String,
     /// The time of its last update, since 1970.
     since: Duration,
+    /// True if another controller made it.
+    is_external: bool,
 }
 
 /// The artifacts of the hub's sources.
@@ -110,7 +112,7 @@ pub type Artifacts = BTreeMap<ObjectRef, Artifact>;
 
 /// Returns the artifact of each source of the hub.
 pub fn artifacts(objects: &[(ObjectRef, Object)]) -> Artifacts {
-    let artifact = |object: &Object| {
+    let artifact = |id: &ObjectRef, object: &Object| {
         let text = |field: &str| {
             object
                 .pointer(&format!("/status/artifact/{field}"))?
@@ -121,11 +123,12 @@ pub fn artifacts(objects: &[(ObjectRef, Object)]) -> Artifacts {
             since: text("lastUpdateTime")
                 .and_then(parse_rfc3339)
                 .unwrap_or_default(),
+            is_external: id.kind == FluxKind::ExternalArtifact,
         })
     };
     objects
         .iter()
-        .filter_map(|(id, object)| Some((id.clone(), artifact(object)?)))
+        .filter_map(|(id, object)| Some((id.clone(), artifact(id, object)?)))
         .collect()
 }
 
@@ -137,6 +140,10 @@ pub fn due(
     artifacts: &Artifacts,
     now: Duration,
 ) -> Option<Cause> {
+    if id.kind == FluxKind::ExternalArtifact {
+        // Another controller writes its status; the objects that follow it notice the revision.
+        return None;
+    }
     let Some(known) = known else {
         return (!is_just_applied(object, now)).then_some(Cause::Timer);
     };
@@ -182,6 +189,10 @@ pub fn due(
         return Some(Cause::Changed);
     }
     if let Some(artifact) = behind(id, object, artifacts) {
+        // No step of a source queued the object: another controller wrote the artifact.
+        if artifact.is_external && artifact.since.min(now) > known.at() {
+            return Some(Cause::Source);
+        }
         // The source queued the object when it got the artifact.
         let queued = known.at().max(artifact.since);
         return is_past(queued, LOST_AFTER).then_some(Cause::Source);
@@ -347,7 +358,8 @@ fn behind<'a>(id: &ObjectRef, object: &Object, artifacts: &'a Artifacts) -> Opti
         let found = found.filter_map(|(at, artifact)| Some((at, artifact?)));
         return found.filter(is_new).map(|(_, artifact)| artifact).next();
     }
-    let artifact = artifacts.get(&consumers::source_of(object.clone())?)?;
+    let source = consumers::source_of(object.clone())?;
+    let artifact = artifacts.get(&source)?;
     let revision = &artifact.revision;
     let text = |pointer: &str| {
         let text = object.pointer(pointer).and_then(Value::as_str);
@@ -357,6 +369,12 @@ fn behind<'a>(id: &ObjectRef, object: &Object, artifacts: &'a Artifacts) -> Opti
         FluxKind::Kustomization => revision != text("/status/lastAttemptedRevision"),
         FluxKind::HelmChart => revision != text("/status/observedSourceArtifactRevision"),
         // A chart's revision is its version; the revision of an OCI artifact ends with its digest.
+        // Without a digest it is any text, which the status of the release does not have.
+        FluxKind::HelmRelease
+            if source.kind == FluxKind::ExternalArtifact && !revision.contains(':') =>
+        {
+            false
+        }
         FluxKind::HelmRelease => match text("/status/lastAttemptedRevisionDigest") {
             "" => revision != text("/status/lastAttemptedRevision"),
             digest => !revision.ends_with(digest),

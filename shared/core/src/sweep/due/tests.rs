@@ -30,6 +30,7 @@ fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Ca
     let artifact = Artifact {
         revision: "main@sha1:a".to_owned(),
         since: Duration::from_secs(1000 + since),
+        is_external: false,
     };
     let artifacts = [(source, artifact)].into();
     due(
