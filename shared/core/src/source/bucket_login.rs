@@ -73,7 +73,12 @@ async fn of_s3(
         });
     };
     let region = region_of(&source.spec);
-    let identity = aws::identity(&exchange(context), &account, &region).await;
+    let identity = aws::identity(
+        &Exchange::new(context.ports, &context.hub),
+        &account,
+        &region,
+    )
+    .await;
     Ok(BucketLogin::Aws {
         identity: identity.map_err(|failure| {
             failure.during(reason::AUTHENTICATION_FAILED, "AWS authentication failed")
@@ -108,7 +113,7 @@ async fn of_google(
         return Ok(BucketLogin::Google(login));
     }
     let account = required_account(context, source, google::PROVIDER, GOOGLE_KEY).await?;
-    let identity = google::identity(&exchange(context), &account).await;
+    let identity = google::identity(&Exchange::new(context.ports, &context.hub), &account).await;
     let identity = identity.map_err(|failure| unconfirmed(source, failure))?;
     Ok(BucketLogin::Google(GoogleLogin::Principal(identity)))
 }
@@ -124,7 +129,8 @@ async fn of_azure(
         None => {
             let entries = "accountKey, sasKey, or tenantId, clientId and clientSecret";
             let account = required_account(context, source, azure::CLIENT, entries).await?;
-            let identity = azure::identity(&exchange(context), &account).await;
+            let identity =
+                azure::identity(&Exchange::new(context.ports, &context.hub), &account).await;
             AzureBucketLogin::Entra(identity.map_err(|failure| unconfirmed(source, failure))?)
         }
     };
@@ -356,14 +362,6 @@ async fn required_account(
         source.provider()
     );
     Err(Failure::terminal(reason::UNSUPPORTED, message))
-}
-
-fn exchange<'a>(context: &'a Context<'_>) -> Exchange<'a> {
-    Exchange {
-        ports: context.ports,
-        hub: &context.hub,
-        audiences: Vec::new(),
-    }
 }
 
 /// Returns the region of a bucket, for the STS: that of the object, else that of an endpoint such as

@@ -40,7 +40,7 @@ async fn azure_devops(context: &Context<'_>, source: &GitRepository) -> Result<G
         return Err(Failure::retry(reason::FAILED, message));
     }
     let account = account(context, source, azure::CLIENT).await?;
-    let identity = azure::identity(&exchange(context), &account).await?;
+    let identity = azure::identity(&Exchange::new(context.ports, &context.hub), &account).await?;
     let now = context.ports.clock.now();
     let token = context.ports.clouds.azure.git(&identity, now).await;
     let prefix = || cloud::token_error_prefix(&account);
@@ -54,7 +54,12 @@ async fn code_commit(context: &Context<'_>, source: &GitRepository) -> Result<Gi
         return Err(Failure::retry(reason::FAILED, message));
     };
     let account = account(context, source, aws::ROLE).await?;
-    let identity = aws::identity(&exchange(context), &account, &repository.region).await?;
+    let identity = aws::identity(
+        &Exchange::new(context.ports, &context.hub),
+        &account,
+        &repository.region,
+    )
+    .await?;
     let now = context.ports.clock.now();
     let login = context.ports.clouds.aws.git(&repository, &identity, now);
     let prefix = || cloud::token_error_prefix(&account);
@@ -85,14 +90,6 @@ async fn account(
         );
         Failure::terminal(reason::UNSUPPORTED, message)
     })
-}
-
-fn exchange<'a>(context: &'a Context<'_>) -> Exchange<'a> {
-    Exchange {
-        ports: context.ports,
-        hub: &context.hub,
-        audiences: Vec::new(),
-    }
 }
 
 /// Returns whether a URL is one of Azure DevOps.
