@@ -122,7 +122,7 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
 }
 
 /// Returns a login for messages, with the secrets that it is expected to have.
-fn shown(login: &BucketLogin) -> String {
+fn describe(login: &BucketLogin) -> String {
     let text = |secret: &driftless_core::ports::Secret| secret.expose_str().unwrap().to_owned();
     match login {
         BucketLogin::AccessKey => "an access key".to_owned(),
@@ -225,7 +225,7 @@ fn buckets_of_clouds_have_logins_of_clouds() {
         });
         world.push(&[source]);
         world.expect("Bucket", "fleet", "True Succeeded");
-        let logins: Vec<String> = world.take_logins().iter().map(shown).collect();
+        let logins: Vec<String> = world.take_logins().iter().map(describe).collect();
         assert_eq!(logins.last(), Some(&expected), "{provider}");
     }
 }

@@ -125,13 +125,13 @@ fn a_kustomization_applies_the_artifact_of_another_controller() {
     let (status, _, message) = world.ready("Kustomization");
     assert_eq!(status, "True", "{message}");
     assert_eq!(world.data(), json!({"color": "green"}));
-    // A new revision is noticed, without a request of anybody.
+    // The sweep notices a new revision.
     world.publish(&config("blue"), "latest@sha256:2", |_| {});
     world.sweep();
     assert_eq!(world.data(), json!({"color": "blue"}));
     let status = world.hub().get(&path("Kustomization", SPACE, "web"))["status"].clone();
     assert_eq!(status["lastAppliedRevision"], "latest@sha256:2");
-    // Nobody but its controller writes the status of the source.
+    // Only its controller writes the status of the source.
     let source = world.hub().get(&path("ExternalArtifact", SPACE, "web"));
     assert_eq!(source["status"]["conditions"], Value::Null);
 }

@@ -524,7 +524,7 @@ impl Issuer {
         self.host.put("/keys", keys.to_string());
     }
 
-    /// Returns a token with these claims, signed as the header says.
+    /// Returns a token with these claims, signed for this header.
     fn token(&self, header: &Value, claims: &Value) -> String {
         let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
         let signed = format!("{}.{}", encode(header), encode(claims));

@@ -190,10 +190,6 @@ fn unserved_objects_are_not_created() {
             "alert-provider p --type slack",
             "Provider/flux-system/p: the kind is not supported",
         ),
-        (
-            "source bucket b --provider azure --endpoint e.example --bucket-name b --access-key a --secret-key s",
-            "Bucket/flux-system/b: spec.provider 'azure'",
-        ),
     ] {
         let args: Vec<&str> = ["create"].into_iter().chain(text.split(' ')).collect();
         // The refusal needs no kubeconfig, and the test has none.

@@ -1,5 +1,5 @@
-//! Buckets of Google Cloud Storage, by its JSON API: the requests of cloud.google.com/go/storage for
-//! source-controller 1.10.
+//! Buckets of Google Cloud Storage, by its JSON API: the requests of cloud.google.com/go/storage
+//! for source-controller 1.10.
 
 use super::google::{GoogleLogins, Shared};
 use super::{now, unreadable};
@@ -138,8 +138,8 @@ impl Bucket for GoogleBucket {
         }
     }
 
-    /// As in source-controller, the attributes are read first: the answer with the content has
-    /// another ETag.
+    /// Reads the attributes, then the content, as source-controller does: the answer with the
+    /// content has another ETag.
     async fn get(&self, key: &str, limit: u64) -> Result<Option<BucketObject>> {
         let place = format!("{}/{}", self.place, encode(key));
         let attributes = format!("{place}?fields={}", encode("etag,generation"));

@@ -93,7 +93,8 @@ impl Receiver {
         interval.map_err(|error| format!("spec.interval: {error}"))
     }
 
-    /// Returns whether senders log in with a token of an OIDC issuer. Such a Receiver has no Secret.
+    /// Returns whether senders log in with a token of an OIDC issuer. Such a Receiver has no
+    /// Secret.
     pub fn is_oidc(&self) -> bool {
         self.spec.kind == OIDC
     }

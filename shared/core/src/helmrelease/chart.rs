@@ -294,9 +294,9 @@ fn with_digest(version: &str, revision: &str) -> Result<(String, String), String
     Ok((parsed.to_string(), digest.to_owned()))
 }
 
-/// Adds the digest of the revision of an ExternalArtifact to a version, as helm-controller 1.6 does.
-/// A revision without a digest changes nothing; `1.2.3@sha256:…` must be of the same version; of any
-/// other, such as `latest@sha256:…`, the digest counts.
+/// Adds the digest of the revision of an ExternalArtifact to a version, as helm-controller 1.6
+/// does. A revision without a digest changes nothing; `1.2.3@sha256:…` must be of the same version;
+/// of any other, such as `latest@sha256:…`, the digest counts.
 fn with_revision(version: &str, revision: &str) -> Result<(String, String), String> {
     if !revision.contains(':') {
         return Ok((version.to_owned(), String::new()));

@@ -76,7 +76,7 @@ pub(crate) async fn forget(context: &Context<'_>) -> Result<(), Failure> {
 async fn open(context: &Context<'_>, receiver: &Receiver) -> Result<String, Failure> {
     check(receiver, context.hub.settings.allow_local_clusters)?;
     let token = match receiver.is_oidc() {
-        // As in Flux, the path of such a Receiver is no secret.
+        // As in Flux, the path of such a Receiver is not a secret.
         true => Secret::new(Vec::new()),
         false => token(&context.hub, receiver).await?,
     };

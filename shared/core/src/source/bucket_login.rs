@@ -10,8 +10,7 @@ use crate::ports::{
     AwsIdentity, AzureBucketLogin, BucketLogin, Connection, EntraIdentity, EntraProof, GoogleLogin,
     LdapLogin, Secret,
 };
-use crate::source::connection;
-use crate::source::secret::SourceSecret;
+use crate::source::secret::{SourceSecret, certificates, not_found};
 use url::Url;
 
 /// The entry of a Secret with the key of a Google service account.
@@ -137,8 +136,8 @@ async fn of_azure(
     Ok(BucketLogin::Azure(login))
 }
 
-/// Returns a failed login at Google's or Microsoft's cloud as Flux reports it, which logs in for the
-/// first request.
+/// Returns a failed login at Google's or Microsoft's cloud as Flux reports it, which logs in for
+/// the first request.
 fn unconfirmed(source: &Bucket, failure: Failure) -> Failure {
     let name = &source.spec.bucket_name;
     let prefix = format!("failed to confirm existence of '{name}' bucket");
@@ -289,7 +288,7 @@ async fn of_ldap(
         Some(reference) => {
             let secret = SourceSecret::find(context, namespace, &reference.name).await?;
             let secret = secret.ok_or_else(|| {
-                let message = connection::not_found(namespace, &reference.name);
+                let message = not_found(namespace, &reference.name);
                 denied(format!("failed to get STS secret {message}"))
             })?;
             let filled = |name: &str| secret.entry(name).filter(|one| !one.expose().is_empty());
@@ -311,9 +310,9 @@ async fn of_ldap(
         client_certificate: None,
         ..storage.clone()
     };
-    let certificates = sts.cert_secret_ref.as_ref();
+    let reference = sts.cert_secret_ref.as_ref();
     let prefix = "failed to get STS TLS config";
-    connection::certificates(context, namespace, certificates, &mut connection, prefix).await?;
+    certificates(context, namespace, reference, &mut connection, prefix).await?;
     Ok(LdapLogin {
         endpoint: sts.endpoint.clone(),
         user,
@@ -364,8 +363,8 @@ async fn required_account(
     Err(Failure::terminal(reason::UNSUPPORTED, message))
 }
 
-/// Returns the region of a bucket, for the STS: that of the object, else that of an endpoint such as
-/// `s3.eu-west-1.amazonaws.com`.
+/// Returns the region of a bucket, for the STS: that of the object, else that of an endpoint such
+/// as `s3.eu-west-1.amazonaws.com`.
 fn region_of(spec: &BucketSpec) -> String {
     let given = spec.region.as_deref().unwrap_or_default();
     if !given.is_empty() {

@@ -10,7 +10,7 @@ use crate::kernel::Context;
 use crate::ports::{AwsIdentity, BucketAddress, BucketLogin, Connection, Secret};
 use crate::source::bucket_login;
 use crate::source::cloud_login::{self, Account};
-use crate::source::secret::SourceSecret;
+use crate::source::secret::{SourceSecret, certificates, not_found};
 use std::time::Duration;
 use url::Url;
 
@@ -223,7 +223,8 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
     Ok(address)
 }
 
-/// Checks the endpoint of Azure, which is a URL and may have the query of a shared access signature.
+/// Checks the endpoint of Azure, which is a URL and may have the query of a shared access
+/// signature.
 fn container_endpoint(text: &str) -> Result<String, Failure> {
     let url = Url::parse(text).ok().filter(|url| {
         let has_login = !url.username().is_empty() || url.password().is_some();
@@ -234,29 +235,6 @@ fn container_endpoint(text: &str) -> Result<String, Failure> {
             "spec.endpoint: expected a URL, such as https://acme.blob.core.windows.net".to_owned(),
         )
     })
-}
-
-/// Sets the certificates of a `certSecretRef`, if there is one.
-pub(super) async fn certificates(
-    context: &Context<'_>,
-    namespace: &str,
-    reference: Option<&LocalRef>,
-    connection: &mut Connection,
-    prefix: &str,
-) -> Result<(), Failure> {
-    let Some(LocalRef { name, .. }) = reference else {
-        return Ok(());
-    };
-    let read = match SourceSecret::find(context, namespace, name).await? {
-        Some(place) => place.certificates(connection, false),
-        None => Err(format!("secret '{namespace}/{name}' not found")),
-    };
-    read.map_err(|error| denied(format!("{prefix}: {error}")))
-}
-
-/// Returns Flux's message for a missing Secret.
-pub(super) fn not_found(namespace: &str, name: &str) -> String {
-    format!("'{namespace}/{name}': secrets \"{name}\" not found")
 }
 
 fn denied(message: String) -> Failure {

@@ -4,6 +4,7 @@
 use crate::address::authority;
 use crate::credentials::{entry, secret};
 use crate::failure::Failure;
+use crate::flux::{LocalRef, reason};
 use crate::kernel::Context;
 use crate::ports::{Connection, Secret};
 use driftless_manifest::Object;
@@ -183,6 +184,31 @@ impl SourceSecret {
         let proxy = proxy_of(text("address"), text("username"), text("password"));
         proxy.map_err(|error| self.fail(&format!(": {error}")))
     }
+}
+
+/// Sets the certificates of a `certSecretRef`, if there is one.
+pub(super) async fn certificates(
+    context: &Context<'_>,
+    namespace: &str,
+    reference: Option<&LocalRef>,
+    connection: &mut Connection,
+    prefix: &str,
+) -> Result<(), Failure> {
+    let Some(LocalRef { name, .. }) = reference else {
+        return Ok(());
+    };
+    let read = match SourceSecret::find(context, namespace, name).await? {
+        Some(place) => place.certificates(connection, false),
+        None => Err(format!("secret '{namespace}/{name}' not found")),
+    };
+    read.map_err(|error| {
+        Failure::retry(reason::AUTHENTICATION_FAILED, format!("{prefix}: {error}"))
+    })
+}
+
+/// Returns Flux's message for a missing Secret.
+pub(super) fn not_found(namespace: &str, name: &str) -> String {
+    format!("'{namespace}/{name}': secrets \"{name}\" not found")
 }
 
 /// Returns how many bytes of the path of `url` the name of a login matches: the login with the

@@ -73,8 +73,8 @@ impl AwsLogins {
 }
 
 impl AwsLogins {
-    /// Returns the credentials of an identity for requests to buckets of a region; a role is assumed
-    /// at the address of `sts`, or else at the region's own STS.
+    /// Returns the credentials of an identity for requests to buckets of a region; a role is
+    /// assumed at the address of `sts`, or else at the region's own STS.
     pub(crate) async fn for_buckets(
         &self,
         region: &str,

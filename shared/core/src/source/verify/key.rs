@@ -161,8 +161,8 @@ impl PublicKey {
         }
     }
 
-    /// Reads a key in the form of RFC 7517; `None` for a key that is not for signatures, or of a kind
-    /// that is not supported.
+    /// Reads a key in the form of RFC 7517; `None` for a key that is not for signatures, or of a
+    /// kind that is not supported.
     pub fn from_jwk(key: &Jwk) -> Option<Self> {
         use base64::Engine as _;
         let decode = |text: &str| {
