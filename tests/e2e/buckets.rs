@@ -203,7 +203,7 @@ fn buckets_of_clouds_have_logins_of_clouds() {
         ),
         ("azure", secret("application"), "acme.example app s3cret".to_owned()),
         ("azure", secret("account"), "acme a2V5".to_owned()),
-        ("azure", secret("sas"), "?sig=a".to_owned()),
+        ("azure", secret("sas"), "sig=a".to_owned()),
         ("azure", reader.clone(), "acme.example tenant".to_owned()),
         ("aws", reader, format!("{role}.us-east-1.fluxcd.io None")),
         (

@@ -16,7 +16,7 @@ use crate::fleet::{self, Fleet};
 use crate::serve::{StopSignals, log, metrics::Metrics, worker};
 use crate::term::{self, Mark};
 use clap::ValueEnum;
-use driftless_adapters::aws::S3Buckets;
+use driftless_adapters::buckets::HttpBuckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
 use driftless_core::flux::parse_duration;
@@ -98,7 +98,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     let mut world = World::start(
         &fleet,
         Arc::new(HttpCharts::new()),
-        Arc::new(S3Buckets::new()),
+        Arc::new(HttpBuckets::default()),
         Arc::new(queue.clone()),
         Arc::new(SystemClock),
         true,

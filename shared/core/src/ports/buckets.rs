@@ -8,8 +8,7 @@ use std::sync::Arc;
 /// The address of a bucket, and the credentials for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketAddress {
-    /// The URL: `https://HOST[:PORT]`, or `http://` without TLS. That of Azure may have a path and
-    /// a query.
+    /// The URL: `https://HOST[:PORT]`, or `http://` without TLS. That of Azure may have a path.
     pub endpoint: String,
     /// The bucket's name.
     pub name: String,

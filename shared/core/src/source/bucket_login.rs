@@ -133,6 +133,12 @@ async fn of_azure(
             AzureBucketLogin::Entra(identity.map_err(|failure| unconfirmed(source, failure))?)
         }
     };
+    if endpoint.contains('?') && !matches!(login, AzureBucketLogin::Sas(_)) {
+        return Err(denied(
+            "spec.endpoint: a query is only supported with the entry sasKey of the Secret"
+                .to_owned(),
+        ));
+    }
     Ok(BucketLogin::Azure(login))
 }
 
@@ -197,12 +203,23 @@ fn azure_secret(secret: &SourceSecret, endpoint: &str) -> Result<AzureBucketLogi
         return Ok(AzureBucketLogin::AccountKey { account, key });
     }
     match entry("sasKey") {
-        Some(query) => Ok(AzureBucketLogin::Sas(query)),
+        Some(query) => Ok(AzureBucketLogin::Sas(merged(endpoint, &query))),
         None => Err(denied(format!(
             "invalid '{}' secret data: requires a 'clientId' or 'accountKey' field, a combination of 'tenantId', 'clientId' and \
              'clientSecret', or 'tenantId', 'clientId' and 'clientCertificate'",
             secret.name()
         ))),
+    }
+}
+
+/// Returns a shared access signature with the query of the endpoint, as source-controller does:
+/// parameters of the signature win.
+fn merged(endpoint: &str, signature: &Secret) -> Secret {
+    let signature = signature.expose_str().unwrap_or_default().trim();
+    let signature = signature.strip_prefix('?').unwrap_or(signature);
+    match endpoint.split_once('?') {
+        Some((_, query)) => Secret::new(format!("{query}&{signature}")),
+        None => Secret::new(signature.to_owned()),
     }
 }
 
@@ -409,6 +426,16 @@ mod tests {
         ] {
             assert!(!is_aws_sts(endpoint), "{endpoint}");
         }
+    }
+
+    #[test]
+    fn a_signature_has_the_query_of_the_endpoint() {
+        let of = |endpoint: &str| {
+            let found = merged(endpoint, &Secret::new("?sv=1&sig=a\n"));
+            found.expose_str().unwrap_or_default().to_owned()
+        };
+        assert_eq!(of("https://acme.blob.core.windows.net"), "sv=1&sig=a");
+        assert_eq!(of("https://a.b.c/?sv=0&x=y"), "sv=0&x=y&sv=1&sig=a");
     }
 
     #[test]

@@ -223,14 +223,18 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
     Ok(address)
 }
 
-/// Checks the endpoint of Azure, which is a URL and may have the query of a shared access
-/// signature.
+/// Checks the endpoint of Azure, which is a URL, and returns it without its query.
 fn container_endpoint(text: &str) -> Result<String, Failure> {
     let url = Url::parse(text).ok().filter(|url| {
         let has_login = !url.username().is_empty() || url.password().is_some();
         matches!(url.scheme(), "http" | "https") && !has_login && url.fragment().is_none()
     });
-    url.map(String::from).ok_or_else(|| {
+    let bare = url.map(|mut url| {
+        // It is part of the login, and so of no message.
+        url.set_query(None);
+        String::from(url)
+    });
+    bare.ok_or_else(|| {
         denied(
             "spec.endpoint: expected a URL, such as https://acme.blob.core.windows.net".to_owned(),
         )

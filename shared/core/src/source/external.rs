@@ -32,7 +32,8 @@ pub(super) async fn download(context: &Context<'_>, artifact: &ArtifactStatus) -
         )
     })?;
     let url = &artifact.url;
-    if !url.starts_with("https://") && !(allow_local && url.starts_with("http://")) {
+    let is_reachable = url.starts_with("https://") || allow_local && url.starts_with("http://");
+    if !is_reachable {
         return Err(invalid(
             "status.artifact.url of the ExternalArtifact: expected an address with https:// that driftless can reach".to_owned(),
         ));
