@@ -134,7 +134,7 @@ fn world() -> Embedded {
         "azure.workload.identity/tenant-id": "acme.example"});
     account(&world, "azure", azure);
     account(&world, "aws", json!({"eks.amazonaws.com/role-arn": role}));
-    account(&world, "nobody", json!({}));
+    account(&world, "plain-account", json!({}));
     world
 }
 
@@ -167,9 +167,9 @@ fn what_is_refused() {
             "failed to configure authentication options: failed to get service account 'flux-system/absent'",
         ),
         (
-            "nobody",
+            "plain-account",
             DEVOPS,
-            json!({"provider": "azure", "serviceAccountName": "nobody"}),
+            json!({"provider": "azure", "serviceAccountName": "plain-account"}),
             "AuthenticationFailed",
             "azure tenant ID is not set in the service account annotation",
         ),

@@ -17,6 +17,7 @@ mod receivers;
 mod remote;
 mod rest;
 mod sample;
+mod sparse;
 mod tenants;
 mod verified;
 mod watched;

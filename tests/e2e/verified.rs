@@ -135,7 +135,7 @@ fn only_signed_commits_become_artifacts() {
     assert!(message.starts_with(&expected), "{message}");
     assert_eq!(object["status"]["sourceVerificationMode"], "HEAD");
 
-    // Neither a stranger nor nobody: the old artifact stays.
+    // Another signer, no signature, a key that is not trusted: the old artifact stays.
     for (name, problem) in [
         ("eve", "no matching key"),
         ("unsigned", "unsupported signature type: empty"),

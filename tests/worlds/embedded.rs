@@ -229,8 +229,8 @@ impl Embedded {
             .clear();
     }
 
-    /// Moves `main` to a commit with these bytes and the files so far; and a tag to it, given by its
-    /// name and, if it is annotated, its id and bytes.
+    /// Moves `main` to a commit with these bytes and the files so far; and a tag to it, given by
+    /// its name and, if it is annotated, its id and bytes.
     pub fn commit_objects(
         &self,
         repository: &str,

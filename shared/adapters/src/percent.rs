@@ -21,7 +21,7 @@ pub(crate) fn encode_path(path: &str) -> String {
     segments.join("/")
 }
 
-/// Decodes `%XX`; other bytes, and a `%` without two hex digits, stay as they are.
+/// Decodes `%XX`; other bytes, and a `%` without two hex digits, stay unchanged.
 pub(crate) fn decode(text: &str) -> Vec<u8> {
     let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
     let (bytes, mut at) = (text.as_bytes(), 0);

@@ -91,6 +91,7 @@ pub async fn git(
         connection: found.connection,
         submodules: source.spec.recurse_submodules,
         directories: source.spec.sparse_checkout.clone(),
+        proven: source.spec.verify.is_some(),
     };
     server.connection.allow_local = !by_api && hub.settings.allow_local_clusters;
     server.connection.proxy = proxy;

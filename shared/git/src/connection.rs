@@ -148,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// Fetches a pack with these objects and what `scope` says of the objects that they refer to.
+    /// Fetches a pack with these objects and, within `scope`, the objects that they refer to.
     pub async fn pack(&mut self, wants: &[ObjectId], scope: Scope) -> Result<Vec<u8>> {
         let request = match &self.advertisement {
             Advertisement::V2(capabilities) => fetch_v2(capabilities, wants, scope),

@@ -112,7 +112,8 @@ impl Remote {
         })
     }
 
-    /// Reads a commit and its tag without files. A server that does not filter sends the files, too.
+    /// Reads a commit and its tag without files. A server that does not filter sends the files as
+    /// well.
     ///
     /// # Errors
     /// As [`Remote::fetch`] does.

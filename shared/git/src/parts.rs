@@ -24,8 +24,8 @@ const WHOLE: Scope = Scope {
 };
 
 impl Remote {
-    /// Fetches the objects of the directories that the options name; `None` if they name none, or if
-    /// the server sends only whole commits.
+    /// Fetches the objects of the directories that the options name; `None` if they name none, or
+    /// if the server sends only whole commits.
     pub(crate) async fn parts(
         &self,
         commit: ObjectId,

@@ -12,9 +12,9 @@ use driftless_core::credentials;
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub};
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterEndpoint, EcrRegistry, EksCluster,
-    EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, RegistryLogin,
-    Result as PortResult, Secret, Token,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterEndpoint, CodeCommit, EcrRegistry,
+    EksCluster, EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError,
+    RegistryLogin, Result as PortResult, Secret, Token,
 };
 use driftless_core::target::{self, TargetsCluster};
 use driftless_manifest::Object;
@@ -102,6 +102,19 @@ impl Aws for DescribedClusters {
     ) -> PortResult<RegistryLogin> {
         Aws::registry(&Offline, registry, identity, now).await
     }
+
+    /// Returns a login that nothing checks: a directory replaces the repository.
+    async fn git(
+        &self,
+        _: &CodeCommit,
+        _: &AwsIdentity,
+        now: Duration,
+    ) -> PortResult<RegistryLogin> {
+        Ok(RegistryLogin {
+            user: "stand-in".to_owned(),
+            password: token(now).secret,
+        })
+    }
 }
 
 #[async_trait]
@@ -126,6 +139,11 @@ impl Azure for DescribedClusters {
         now: Duration,
     ) -> PortResult<RegistryLogin> {
         Azure::registry(&Offline, registry, identity, now).await
+    }
+
+    /// Returns a login that nothing checks: a directory replaces the repository.
+    async fn git(&self, _: &EntraIdentity, now: Duration) -> PortResult<Token> {
+        Ok(token(now))
     }
 }
 

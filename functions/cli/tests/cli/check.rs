@@ -119,6 +119,61 @@ fn the_sample_is_sound() {
     done.ok();
 }
 
+/// Files of a directory are not signed, and no cloud is asked for a login: the content of such
+/// sources is checked all the same.
+#[test]
+fn sources_with_signatures_and_logins_of_clouds_are_checked() {
+    let source = |name: &str, url: &str, more: &str| {
+        format!(
+            "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: {name}\n  namespace: flux-system\n\
+             spec:\n  interval: 10m\n  url: {url}\n  ref:\n    branch: main\n{more}"
+        )
+    };
+    let of =
+        |name: &str| kustomization(name, "").replace("name: flux-system", &format!("name: {name}"));
+    let verify = "  verify:\n    mode: HEAD\n    secretRef:\n      name: keys\n";
+    let azure = "  provider: azure\n  serviceAccountName: reader\n";
+    let url = "https://dev.azure.com/acme/project/_git/apps";
+    let directory = fleet(&[
+        (
+            "clusters/one/signed.yaml",
+            source("signed", "https://github.com/acme/fleet", verify),
+        ),
+        ("clusters/one/azure.yaml", source("azure", url, azure)),
+        (
+            "clusters/one/keys.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\n  namespace: flux-system\nstringData:\n  a.asc: none\n".to_owned(),
+        ),
+        (
+            "clusters/one/reader.yaml",
+            "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: reader\n  namespace: flux-system\n  annotations:\n    \
+             azure.workload.identity/client-id: reader\n    azure.workload.identity/tenant-id: acme.example\n"
+                .to_owned(),
+        ),
+        ("clusters/one/apps-signed.yaml", of("signed")),
+        ("clusters/one/apps-azure.yaml", of("azure")),
+        ("signed/a.yaml", config_map("signed")),
+        (
+            "azure/a.yaml",
+            config_map("azure").replace("kind: ConfigMap", "kind: Nothing"),
+        ),
+    ]);
+    let replaced = format!("{url}={}", directory.path().display());
+    let done = check(directory.path(), &["--source", &replaced]);
+    let errors: Vec<&str> = done
+        .out
+        .lines()
+        .filter(|line| line.contains("error"))
+        .collect();
+    // The one error is in the content.
+    assert!(
+        errors.iter().any(|line| line.contains("azure/a.yaml")),
+        "{}",
+        done.out
+    );
+    assert!(done.err.contains("1 error"), "{}{}", done.out, done.err);
+}
+
 /// Clusters that are opened with tokens, of any account, also get stand-ins; an invalid ConfigMap
 /// is an error.
 #[test]

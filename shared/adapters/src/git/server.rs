@@ -712,6 +712,6 @@ mod tests {
         let error = resolve(&url, &GitAuth::Anonymous, "main")
             .await
             .unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Invalid);
+        assert_eq!(error.kind, ErrorKind::Unsupported);
     }
 }

@@ -73,7 +73,7 @@ async fn negotiate(
     let mut answer = [0; 2];
     stream.read_exact(&mut answer).await?;
     if answer != [VERSION, method] {
-        return refused("it is no SOCKS 5 proxy, or requires another login");
+        return refused("the server is not a SOCKS 5 proxy, or requires another login");
     }
     if let Some((user, password)) = login {
         let mut request = vec![1];
@@ -87,7 +87,7 @@ async fn negotiate(
         stream.write_all(&request).await?;
         stream.read_exact(&mut answer).await?;
         if answer[1] != 0 {
-            return refused("it refuses the login");
+            return refused("login refused");
         }
     }
     let mut request = vec![VERSION, 1, 0];
@@ -114,10 +114,10 @@ async fn negotiate(
     stream.read_exact(&mut head).await?;
     let reason = match head[1] {
         0 => "",
-        2 => "it does not allow this connection",
-        3 | 4 => "it does not reach the server",
-        5 => "the server refuses the connection",
-        _ => "it does not connect to the server",
+        2 => "connection not allowed",
+        3 | 4 => "server not reached",
+        5 => "connection refused by the server",
+        _ => "no connection to the server",
     };
     if !reason.is_empty() {
         return refused(reason);
@@ -127,7 +127,7 @@ async fn negotiate(
         1 => 4,
         4 => 16,
         3 => usize::from(stream.read_u8().await?),
-        _ => return refused("its answer is not valid"),
+        _ => return refused("invalid answer"),
     };
     let mut rest = vec![0; length + 2];
     stream.read_exact(&mut rest).await?;
@@ -199,9 +199,6 @@ mod tests {
         );
         let (port, _) = proxy(false, 2).await;
         let message = ask(format!("socks5://127.0.0.1:{port}"), true).await;
-        assert!(
-            message.contains("does not allow this connection"),
-            "{message}"
-        );
+        assert!(message.contains("connection not allowed"), "{message}");
     }
 }

@@ -127,7 +127,7 @@ impl GitReference {
 }
 
 impl GitVerification {
-    /// Returns the mode; `HEAD` if there is none.
+    /// Returns the mode, by default `HEAD`.
     pub fn mode(&self) -> &str {
         match self.mode.as_deref() {
             Some(mode @ ("Tag" | "TagAndHEAD")) => mode,

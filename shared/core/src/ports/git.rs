@@ -60,12 +60,16 @@ pub struct GitServer {
     /// The directories to read, with the files at the top of the repository; all if empty. A host
     /// may return more files.
     pub directories: Vec<String>,
+    /// True if the files must be those that the hash of the commit proves, because the commit is
+    /// signed. The answer of an API about a commit proves nothing.
+    pub proven: bool,
 }
 
 impl GitServer {
     /// Returns whether only Git's own protocol has what these options need.
     pub fn needs_git(&self) -> bool {
-        self.submodules || self.connection.proxy.is_some() || !self.directories.is_empty()
+        let needs_parts = self.submodules || !self.directories.is_empty();
+        needs_parts || self.proven || self.connection.proxy.is_some()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::source::reconciler::{self, SourceReconciler, SourceReport};
 use crate::source::verify::{self, git::GitKeys};
 use crate::source::{artifact, connection, git_login, ignore, include, index};
 use crate::state;
+use driftless_manifest::{FileTree, TreePath};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -228,7 +229,10 @@ async fn fetch(
     let url = &source.spec.url;
     let ignored = source.spec.ignore.as_deref();
     let (identity, sparse) = (auth.identity(), &source.spec.sparse_checkout);
-    let name = serde_json::json!([identity, url, commit.sha, ignored, sparse]).to_string();
+    // Files that were not proven by the commit's hash are not those of a signed commit.
+    let is_proven = source.spec.verify.is_some();
+    let name = serde_json::json!([identity, url, commit.sha, ignored, sparse, is_proven]);
+    let name = name.to_string();
     let key = format!("commits/{}.json", hex::encode(Sha256::digest(name)));
     let known = state::recall::<ArtifactStatus>(ports.blobs.as_ref(), &key).await?;
     if let Some((mut known, _)) = known
@@ -243,6 +247,7 @@ async fn fetch(
         .fetch(url, commit, auth, FetchLimits::default())
         .await
         .map_err(|error| git_failure(&error, source, auth))?;
+    check_sparse(&tree, &source.spec.sparse_checkout)?;
     ignore::apply(&mut tree, ignored)
         .map_err(|error| Failure::terminal(reason::GIT_FAILED, error))?;
     keep_sparse(&mut tree, &source.spec.sparse_checkout);
@@ -251,12 +256,33 @@ async fn fetch(
     Ok(stored)
 }
 
+/// Checks that the repository has each directory or file in `spec.sparseCheckout`.
+fn check_sparse(tree: &FileTree, directories: &[String]) -> Result<(), Failure> {
+    let is_there = |directory: &&String| {
+        let Ok(directory) = TreePath::new(directory) else {
+            return false;
+        };
+        let mut files = tree.index().iter();
+        directory.is_root() || files.any(|(file, _)| file.is_within(&directory))
+    };
+    match directories.iter().find(|directory| !is_there(directory)) {
+        None => Ok(()),
+        Some(absent) => {
+            let message = format!(
+                "failed to sparse checkout directories : sparse checkout dir '{}' does not exist in repository",
+                absent.escape_debug()
+            );
+            Err(Failure::retry(reason::GIT_FAILED, message))
+        }
+    }
+}
+
 /// Keeps the files of the directories in `spec.sparseCheckout` and those of the root, as in Git's
 /// cone mode.
-fn keep_sparse(tree: &mut driftless_manifest::FileTree, directories: &[String]) {
+fn keep_sparse(tree: &mut FileTree, directories: &[String]) {
     let directories: Vec<_> = directories
         .iter()
-        .filter_map(|directory| driftless_manifest::TreePath::new(directory).ok())
+        .filter_map(|directory| TreePath::new(directory).ok())
         .collect();
     if !directories.is_empty() {
         tree.retain(|path| {

@@ -6,20 +6,22 @@ use driftless_manifest::TreePath;
 
 const URL: &str = "https://git.example/mono";
 
-/// A repository with files of a megabyte each, which hash functions made, so that they do not shrink.
+/// Returns a string of a megabyte that does not shrink much.
+pub fn noise(seed: u64) -> String {
+    let mut state = seed;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'!' + ((state >> 33) % 90) as u8)
+    };
+    (0..1_000_000).map(|_| next()).collect()
+}
+
+/// A repository with files of a megabyte each.
 fn mono() -> World {
     let world = World::new();
     world.repository("mono");
-    let noise = |seed: u64| {
-        let mut state = seed;
-        let mut next = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            char::from(b'!' + ((state >> 33) % 90) as u8)
-        };
-        (0..1_000_000).map(|_| next()).collect::<String>()
-    };
     let (one, two, three) = (noise(1), noise(2), noise(3));
     world.commit(
         "mono",
@@ -28,7 +30,7 @@ fn mono() -> World {
             ("apps/web/a.yaml", "a\n"),
             ("apps/web/deep/b.yaml", "b\n"),
             ("apps/other/large.bin", &one),
-            ("apps/beside.yaml", "no\n"),
+            ("apps/outside.yaml", "no\n"),
             ("data/large.bin", &two),
             ("clusters/hub/c.yaml", "c\n"),
             ("clusters/large.bin", &three),

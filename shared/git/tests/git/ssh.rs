@@ -1,3 +1,4 @@
+use crate::parts::noise;
 use crate::skip::skip;
 use crate::world::{World, clone, git_command, id, is_git_here, listing, remote};
 use async_trait::async_trait;
@@ -5,6 +6,7 @@ use bytes::Bytes;
 use driftless_git::{
     Auth, Body, BoxError, Duplex, Error, FetchOptions, Network, Remote, Secret, SshLogin,
 };
+use driftless_manifest::TreePath;
 use hmac::{Hmac, KeyInit, Mac};
 use russh::keys::decode_secret_key;
 use russh::server::{self, Msg, Session};
@@ -418,6 +420,31 @@ async fn each_protocol_and_a_commit_by_its_hash() {
         let error = absent.references(&["refs/"]).await.unwrap_err();
         assert!(matches!(error, Error::NotFound(_)), "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn directories_in_several_requests_of_one_connection() {
+    if !is_here() {
+        return;
+    }
+    let mut case = Case::new();
+    case.server.is_v2 = true;
+    let files = [
+        ("apps/web/deep/b.yaml", "b\n"),
+        ("other/large.bin", &noise(1)),
+    ];
+    let tip = case.world.commit("fleet", &files);
+    let mut fleet = case.remote(URL);
+    fleet.limits.packed = 100_000;
+    let mut options = FetchOptions::default();
+    options.directories = vec![TreePath::new("apps/web").unwrap()];
+    let fetched = fleet.fetch(tip, &options).await.unwrap();
+    assert_eq!(
+        listing(&fetched),
+        ["a.yaml=a\n", "apps/web/deep/b.yaml=b\n"]
+    );
+    let found = fleet.objects(tip, &FetchOptions::default()).await.unwrap();
+    assert_eq!(found.commit, fetched.commit);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Logins to Amazon's clusters (EKS), registries (ECR), Git repositories (CodeCommit) and keys (KMS): as the installation, as the
-//! role of a service account, which STS grants for that account's token
-//! (AssumeRoleWithWebIdentity), or with an access key.
+//! Logins to Amazon's clusters (EKS), registries (ECR), Git repositories (CodeCommit) and keys
+//! (KMS): as the installation, as the role of a service account, which STS grants for that
+//! account's token (AssumeRoleWithWebIdentity), or with an access key.
 
 mod code_commit;
 mod ecr;

@@ -156,7 +156,7 @@ impl Session<'_> {
     /// Returns the repository's URL and this session's login for Git's own protocol.
     ///
     /// # Errors
-    /// There is no valid login.
+    /// The login is missing or not valid.
     pub async fn by_git(&self) -> Result<GitAccess> {
         let login = self.login().await?;
         Ok(GitAccess {
@@ -178,7 +178,8 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the URL for Git's own protocol. Only the operator can configure an API without https.
+    /// Returns the URL for Git's own protocol. Only the operator can configure an API without
+    /// https.
     fn git_url(&self) -> Result<String> {
         let is_plain = self.api()?.base().starts_with("http://");
         let scheme = if is_plain { "http" } else { "https" };

@@ -52,7 +52,7 @@ impl GitKeys {
     fn of(secret: &Object) -> Self {
         let (mut rings, mut authorized) = (Vec::new(), Vec::new());
         for key in keys(secret) {
-            // What is not UTF-8 is no armor: it counts as an entry that cannot be read.
+            // Bytes that are not UTF-8 count as an entry that cannot be read.
             let bytes = entry(secret, &key);
             let text = bytes.and_then(|bytes| bytes.expose_str().map(str::to_owned));
             let text = text.unwrap_or_default();
@@ -113,7 +113,7 @@ impl GitKeys {
     }
 }
 
-/// Checks that a tag is named by the source if its signature is to be verified.
+/// Checks that the source names a tag if the tag must be signed.
 ///
 /// # Errors
 /// [`INVALID_VERIFICATION_MODE`](reason::INVALID_VERIFICATION_MODE): it is not.
@@ -158,7 +158,7 @@ pub(crate) fn check(
             // Someone who can push, but not sign, must not publish an old tag by another name.
             match object::header(tag, "tag") == Some(name) {
                 true => Ok(key),
-                false => Err(format!("it was signed for another name than '{name}'")),
+                false => Err(format!("the tag was signed for another name than '{name}'")),
             }
         });
         let key = checked.map_err(|error| {

@@ -44,7 +44,7 @@ pub(super) fn header<'a>(object: &'a [u8], name: &str) -> Option<&'a str> {
 pub(super) fn commit(object: &[u8]) -> Result<Signed, &'static str> {
     let (payload, mut signatures) = without_headers(object);
     if signatures.len() > 1 {
-        return Err("it has more than one signature");
+        return Err("the commit has more than one signature");
     }
     Ok(Signed {
         payload,
@@ -124,8 +124,8 @@ mod tests {
             (payload.into(), 0)
         );
 
-        let twice = COMMIT.replace("encoding latin1", "gpgsig second");
-        assert!(commit(twice.as_bytes()).is_err());
+        let second = COMMIT.replace("encoding latin1", "gpgsig second");
+        assert!(commit(second.as_bytes()).is_err());
     }
 
     #[test]

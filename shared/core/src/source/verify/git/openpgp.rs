@@ -194,7 +194,7 @@ fn self_signature(key: &SignedPublicKey) -> Option<&Signature> {
         .or_else(|| direct.max_by_key(|one| one.created()))
 }
 
-/// Returns the newest valid binding of a subkey. If it may sign, the subkey has signed, too.
+/// Returns the newest valid binding of a subkey. If it may sign, the subkey has also signed.
 fn binding<'a>(key: &SignedPublicKey, subkey: &'a SignedPublicSubKey) -> Option<&'a Signature> {
     let (primary, subkey_itself) = (&key.primary_key, &subkey.key);
     let valid = subkey.signatures.iter().filter(|one| {

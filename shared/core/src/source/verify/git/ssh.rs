@@ -47,7 +47,7 @@ pub(super) fn verify(
     let reason = match found {
         None => "public key does not match".to_owned(),
         Some(_) if signature.namespace() != NAMESPACE => "namespace does not match".to_owned(),
-        // OpenSSH refuses these signatures with SHA-1, too.
+        // OpenSSH also refuses these signatures with SHA-1.
         Some(_) if signature.algorithm() == (Algorithm::Rsa { hash: None }) => {
             "signatures of RSA with SHA-1 are refused".to_owned()
         }

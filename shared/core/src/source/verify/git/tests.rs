@@ -203,7 +203,7 @@ fn what_is_refused() {
     };
     let (_, message) = refused(&ann, "Tag", &renamed, &objects);
     assert!(
-        message.ends_with("it was signed for another name than 'v2.0.0'"),
+        message.ends_with("the tag was signed for another name than 'v2.0.0'"),
         "{message}"
     );
     let light = Commit {
