@@ -589,6 +589,13 @@ mod tests {
         };
         let all = [".gitmodules", "apps/a.yaml", "lib/l.yaml", "top.yaml"];
         assert_eq!(files(submodules).await, all);
+        // The API, which this host does not serve, is not asked about the files of a signed commit.
+        let proven = GitServer {
+            proven: true,
+            ..GitServer::default()
+        };
+        let own = [".gitmodules", "apps/a.yaml", "top.yaml"];
+        assert_eq!(files(proven).await, own);
         let sparse = GitServer {
             directories: vec!["./apps".to_owned()],
             ..GitServer::default()

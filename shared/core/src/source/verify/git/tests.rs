@@ -20,6 +20,7 @@ struct Answer {
     error: String,
 }
 
+#[expect(clippy::disallowed_methods, reason = "the tests read recorded objects")]
 fn read(file: &str) -> Bytes {
     let path = format!(
         "{}/../../tests/corpus/git-signatures/{file}",
