@@ -62,7 +62,9 @@ spec:
 
 /// Returns Capsule's CustomResourceDefinitions, without their schemas.
 pub fn definitions() -> String {
-    definition("Tenant", "tenants") + &definition("GlobalTenantResource", "globaltenantresources")
+    let kinds = ["Tenant", "GlobalTenantResource", "CapsuleConfiguration"];
+    let all = kinds.map(|kind| definition(kind, &(kind.to_lowercase() + "s")));
+    all.concat()
 }
 
 fn definition(kind: &str, plural: &str) -> String {

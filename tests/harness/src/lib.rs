@@ -27,6 +27,7 @@
 //! ```
 
 pub mod aws;
+pub mod capsule;
 pub mod charts;
 pub mod cluster;
 pub mod command;
