@@ -1,8 +1,8 @@
 //! Kamaji's guide to GitOps: a management cluster keeps cert-manager installed in a tenant's
 //! cluster, whatever the tenant changes there.
 //!
-//! The objects are the guide's, in its versions and with its fields (`tests/guides/kamaji`); nothing
-//! comes from Git. The chart is the one of `tests/charts`.
+//! The objects are the guide's, in its versions and with its fields: `tests/guides/kamaji`. None of
+//! them comes from Git. The chart is the one of `tests/charts`.
 
 use crate::world::World;
 use driftless_harness::charts::{self, Host};

@@ -31,7 +31,7 @@ const LIMIT: usize = 16 << 20;
 /// A request to the proxy, and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyCall {
-    /// The user of the bearer token; empty if there is none, or it is not valid.
+    /// The user of the bearer token; empty without a valid token.
     pub user: String,
     /// The HTTP method.
     pub method: String,
@@ -355,7 +355,7 @@ pub fn reconcile(api: &Api) {
                     item["metadata"]["labels"][REPLICATED] = json!(by);
                     let secret = text(&item["metadata"]["name"]);
                     let path = format!("/api/v1/namespaces/{namespace}/secrets/{secret}");
-                    // The original is in one of the namespaces, too.
+                    // One of the namespaces has the original.
                     let live = api.find(&path);
                     let is_original =
                         |live: &Value| live["metadata"]["labels"][REPLICATED].is_null();
@@ -416,7 +416,7 @@ fn is_owner(tenant: &Value, user: &str) -> bool {
     owners.iter().any(|owner| owner["name"] == user)
 }
 
-/// Checks whether a namespace is one of a Tenant's: an owner reference or the label says so.
+/// Checks whether a namespace is one of a Tenant's, by its owner references and its label.
 fn has_namespace(tenant: &Value, namespace: &Value) -> bool {
     let metadata = &namespace["metadata"];
     let (name, uid) = (&tenant["metadata"]["name"], &tenant["metadata"]["uid"]);

@@ -239,6 +239,9 @@ impl MadeUp {
 /// Checks whether a source failed because of the content of a Secret.
 fn is_about_login(row: &Row) -> bool {
     [reason::AUTHENTICATION_FAILED, reason::VERIFICATION_ERROR].contains(&&*row.reason)
+        || ["401 Unauthorized", "403 Forbidden"]
+            .iter()
+            .any(|status| row.message.ends_with(status))
 }
 
 fn users(one: &StandIn, objects: &Objects, all: &Users) -> BTreeSet<String> {

@@ -76,8 +76,8 @@ pub struct Args {
     /// Fetch the remote bases and files that kustomizations reference
     #[arg(long)]
     allow_remote_bases: bool,
-    /// Download the charts and OCI artifacts that no --source replaces. The value `all` also permits
-    /// hosts with loopback and link-local addresses
+    /// Download the charts and OCI artifacts that no --source replaces. The value `all` also
+    /// permits hosts with loopback and link-local addresses
     #[arg(long, value_enum, value_name = "ADDRESSES", num_args = 0..=1, require_equals = true, default_missing_value = "remote")]
     allow_charts: Option<ChartHosts>,
     /// API of a GitHub Enterprise host, for remote bases: HOST=URL

@@ -94,8 +94,8 @@ impl World {
         Ok(findings)
     }
 
-    /// Describes the charts of the directory that replaces the chart repository of an object; `None`
-    /// without such a directory.
+    /// Describes the charts of the directory that replaces the chart repository of an object;
+    /// `None` without such a directory.
     async fn charts_of(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<String>, Error> {
         let mut at = id.clone();
         // At most a release, its chart and the chart's repository.

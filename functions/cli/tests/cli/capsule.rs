@@ -23,7 +23,7 @@ subjects:
   namespace: oil-system
 ";
 
-/// Returns a copy of the guide: the directories `platform` and `oil-apps`, named as the repositories.
+/// Returns a copy of the guide: the directories `platform` and `oil-apps`.
 fn guide() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     copy(&tools::tests().join("guides/capsule"), directory.path());

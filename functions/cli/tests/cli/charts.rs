@@ -231,8 +231,8 @@ fn sources_that_are_not_directories_are_refused() {
     done.refused(2, &["--allow-charts", "remote", "all"]);
 }
 
-/// With `--allow-charts` the index and the chart are downloaded; hosts with loopback addresses need
-/// the value `all`.
+/// Only `--allow-charts` downloads the index and the chart; hosts with loopback addresses need the
+/// value `all`.
 #[test]
 fn charts_are_downloaded_when_that_is_allowed() {
     let host = Host::start();
@@ -277,6 +277,47 @@ fn charts_are_downloaded_when_that_is_allowed() {
     assert_eq!(done.code, 1, "{}", done.out);
     let words = "web.yaml:20: error: one: HelmRelease/flux-system/web: ";
     assert!(done.out.contains(words), "{}", done.out);
+}
+
+/// A login that Git does not have is a note; `--with` supplies it.
+#[test]
+fn hosts_with_a_login_need_its_secret() {
+    let host = Host::start();
+    host.put(
+        "/charts/index.yaml",
+        "apiVersion: v1\nentries:\n  web:\n  - apiVersion: v2\n    name: web\n    version: 1.4.0\n    urls: [web-1.4.0.tgz]\n",
+    );
+    host.put("/charts/web-1.4.0.tgz", packed("1.4.0", TEMPLATE));
+    host.require("ann", "secret");
+    let secret = "  secretRef:\n    name: login\n";
+    let fleet = release(secret, &format!("{}/charts", host.url()), "1.x");
+    let args = ["--allow-charts=all", "--verbose"];
+    let done = check(fleet.path(), &args);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    let words = "Secret/flux-system/login: no applied object creates it; a placeholder is used; concerns 2 objects: \
+                 HelmRelease/flux-system/web, HelmRepository/flux-system/charts";
+    assert!(done.out.contains(words), "{}", done.out);
+
+    let given = fleet.path().join("login.yaml");
+    let text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: login\n  namespace: flux-system\nstringData:\n  username: ann\n  \
+                password: secret\n";
+    std::fs::write(&given, text).expect("write");
+    let given = given.to_str().expect("UTF-8");
+    let done = check(
+        fleet.path(),
+        &["--strict", "--allow-charts=all", "--with", given],
+    );
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+
+    std::fs::write(given, text.replace("password: secret", "password: other")).expect("write");
+    let done = check(fleet.path(), &["--allow-charts=all", "--with", given]);
+    assert_eq!(done.code, 1, "{}", done.out);
+    assert!(
+        done.out.contains("web.yaml:1: error: one: HelmRepository/"),
+        "{}",
+        done.out
+    );
+    assert!(!done.out.contains("other"), "{}", done.out);
 }
 
 /// Returns a directory in place of `https://charts.jetstack.io` with cert-manager in two versions.

@@ -55,7 +55,7 @@ pub struct Owner {
 pub struct TenantId {
     /// The name of the Tenant.
     pub name: String,
-    /// Its uid.
+    /// The uid of the Tenant.
     pub uid: String,
 }
 
