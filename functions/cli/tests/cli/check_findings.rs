@@ -133,7 +133,7 @@ fn an_unsupported_field_is_an_error_of_check() {
     let objects = [
         source("GitRepository", "plain", "  url: http://git.acme.example/apps\n"),
         source("GitRepository", "verified", &format!("{url}  verify:\n    secretRef:\n      name: keys\n")),
-        source("GitRepository", "cloud", &format!("{url}  provider: azure\n")),
+        source("GitRepository", "cloud", "  url: https://dev.azure.com/acme/project/_git/apps\n  provider: azure\n"),
         source("GitRepository", "other", url),
         "apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata:\n  name: hook\n  namespace: flux-system\nspec:\n  providerRef:\n    name: chat\n  eventSources:\n  - kind: GitRepository\n    name: flux-system\n".to_owned(),
     ];
@@ -142,8 +142,10 @@ fn an_unsupported_field_is_an_error_of_check() {
     are(
         &errors,
         &[
-            ("clusters/one/all.yaml:8:", "not served: spec.url: "),
-            ("clusters/one/all.yaml:18:", "not served: spec.verify"),
+            (
+                "clusters/one/all.yaml:8:",
+                "not served: spec.url: http:// is allowed only",
+            ),
             ("clusters/one/all.yaml:30:", "not served: spec.provider"),
             ("clusters/one/all.yaml:41:", "not served: nothing is done"),
         ],
