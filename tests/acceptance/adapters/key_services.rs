@@ -1,6 +1,6 @@
 //! `sops_formats`: files of each format that the real sops encrypts with keys of age, AWS KMS and
-//! Vault are decrypted with the adapters of the services. `shared/sops/tests` has the recorded files
-//! of all other kinds of keys.
+//! Vault are decrypted with the adapters of the services. `shared/sops/tests` has the recorded
+//! files of all other kinds of keys.
 
 use crate::{ministack, settings};
 use axum::Router;
