@@ -9,6 +9,7 @@ mod dependency_waits;
 mod external_artifacts;
 mod forgotten;
 mod git_logins;
+mod ignored_fields;
 mod includes;
 mod key_services;
 mod large_prune;

@@ -65,6 +65,9 @@ pub struct Embedded {
     settings: Mutex<BTreeMap<String, Settings>>,
 }
 
+/// The id of an object of Git and its bytes.
+type GitObject<'a> = (&'a str, &'a [u8]);
+
 impl Embedded {
     /// Starts the hubs, bootstrapped as by `driftless bootstrap`, and the remote clusters.
     pub fn start(hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
@@ -234,8 +237,8 @@ impl Embedded {
     pub fn commit_objects(
         &self,
         repository: &str,
-        commit: (&str, &[u8]),
-        tag: Option<(&str, Option<(&str, &[u8])>)>,
+        commit: GitObject<'_>,
+        tag: Option<(&str, Option<GitObject<'_>>)>,
     ) {
         self.git.with(repository, |known| {
             let files = known.commits.get(&known.head).cloned().unwrap_or_default();

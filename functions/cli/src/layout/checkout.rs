@@ -159,7 +159,7 @@ impl Checkout {
         let has_own = |name: &&str| self.has(&format!("{directory}/{name}"));
         let files: Vec<&str> = self.below(directory).collect();
         let files = json!({"resources": files});
-        let build = match FILE_NAMES.iter().any(|name| has_own(name)) {
+        let build = match FILE_NAMES.iter().any(has_own) {
             true => build,
             false => build.kustomization(&files),
         };

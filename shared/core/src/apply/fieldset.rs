@@ -88,6 +88,32 @@ impl FieldSet {
         self.parts.get(&Step::Field(name.to_owned()))
     }
 
+    /// Checks whether the set has the field of a JSON pointer into the live object, or parts of the
+    /// field.
+    pub(super) fn has(&self, pointer: &str, live: &Value) -> bool {
+        let (mut set, mut value) = (self, Some(live));
+        for part in pointer.split('/').skip(1) {
+            let name = part.replace("~1", "/").replace("~0", "~");
+            let below = match value {
+                Some(Value::Array(items)) => {
+                    let item = name.parse().ok().and_then(|at: usize| items.get(at));
+                    value = item;
+                    let mut parts = set.parts.iter();
+                    parts.find(|(step, _)| step.is_of(&name, item))
+                }
+                other => {
+                    value = other.and_then(|value| value.get(&name));
+                    set.parts.get_key_value(&Step::Field(name))
+                }
+            };
+            match below {
+                Some((_, below)) => set = below,
+                None => return false,
+            }
+        }
+        true
+    }
+
     /// Checks whether the value is owned as a whole, without parts.
     pub(super) fn is_leaf(&self) -> bool {
         self.parts.is_empty()
@@ -112,6 +138,18 @@ impl Step {
             "v" => Ok(Self::Value(canonical(&json()?))),
             "i" if rest.parse::<i64>().is_ok() => Ok(Self::Index(rest.to_owned())),
             _ => Err(Malformed),
+        }
+    }
+
+    /// Checks whether this is the step to an item of a list.
+    fn is_of(&self, index: &str, item: Option<&Value>) -> bool {
+        match (self, item) {
+            (Self::Index(own), _) => own == index,
+            (Self::Value(own), Some(item)) => *own == canonical(item),
+            (Self::Key(fields), Some(item)) => fields
+                .iter()
+                .all(|(name, own)| item.get(name).is_some_and(|one| canonical(one) == *own)),
+            _ => false,
         }
     }
 

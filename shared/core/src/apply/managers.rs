@@ -22,6 +22,30 @@ const ANNOTATIONS: [&str; 3] = [
 /// Labels of other tools that are removed.
 const LABELS: [&str; 1] = ["fluxcd.io/sync-gc-mark"];
 
+/// The fields that some managers own.
+pub(super) struct FieldOwners(Vec<FieldSet>);
+
+impl FieldOwners {
+    /// Returns the fields that other managers than `manager` have applied. Entries of subresources
+    /// and those that cannot be read are left out, as in fluxcd/pkg ssa.
+    pub(super) fn others_by_apply(live: &Object, manager: &str) -> Self {
+        let entries = live.pointer("/metadata/managedFields");
+        let entries = entries.and_then(Value::as_array).into_iter().flatten();
+        let others = entries.filter(|entry| {
+            let has_subresource = entry.get("subresource").is_some_and(|one| one != "");
+            entry["operation"] == "Apply" && entry["manager"] != manager && !has_subresource
+        });
+        let sets = others.filter_map(|entry| FieldSet::parse(entry.get("fieldsV1")?).ok());
+        Self(sets.collect())
+    }
+
+    /// Checks whether one of the managers owns the field of a JSON pointer into the live object.
+    pub(super) fn own(&self, pointer: &str, live: &Object) -> bool {
+        let live = live.to_value();
+        self.0.iter().any(|set| set.has(pointer, &live))
+    }
+}
+
 /// Returns the JSON patch that removes other tools' marks from a live object and makes their fields
 /// ours; `None` if the object has no such marks and fields, if the live object has `ssa: Merge`, or
 /// if its `managedFields` cannot be read.

@@ -8,6 +8,7 @@ pub mod change_detection;
 mod errors;
 mod fieldset;
 pub mod fingerprint;
+pub mod ignore_rules;
 mod managers;
 pub mod normalize;
 pub mod plan;

@@ -3,13 +3,12 @@
 
 use super::attempt::Attempt;
 use super::conditions::{DRIFTED, reasons};
-use super::drift_detection::{
-    Drifted, Finding, IgnoreRules, changes, compare_with_live, name, summary,
-};
+use super::drift_detection::{Drifted, Finding, changes, compare_with_live, name, summary};
 use super::objects;
 use super::run::{PhaseError, Step};
 use crate::applier::Strategy;
 use crate::apply::fingerprint::AppliedState;
+use crate::apply::ignore_rules::IgnoreRules;
 use crate::failure::Failure;
 use crate::flux::{ConditionStatus, HELM_CONTROLLER, reason};
 use crate::ports::{ErrorKind, Patch, PortError};
@@ -48,7 +47,8 @@ impl Attempt<'_> {
             return Ok(report);
         };
         let rules = self.release.spec.drift_detection.as_ref();
-        let rules = IgnoreRules::new(rules.map_or(&[], |drift| drift.ignore.as_slice()))
+        let rules = rules.map_or(&[][..], |drift| drift.ignore.as_slice());
+        let rules = IgnoreRules::new(rules, "spec.driftDetection.ignore")
             .map_err(|message| Failure::terminal(reason::FAILED, message))?;
         let items = objects::items(&self.target, record, "").await;
         let items = items.map_err(Failure::from)?;

@@ -4,10 +4,10 @@
 //! the live object without a request. If that has no clear result, [`changes`] uses the result of a
 //! dry run. The field manager and the exclusion are helm-controller's.
 
+use crate::apply::ignore_rules::IgnoreRules;
 use crate::apply::{change_detection, normalize};
-use crate::flux::{HELM_CONTROLLER, IgnoreRule};
+use crate::flux::HELM_CONTROLLER;
 use driftless_helm::record::Release;
-use driftless_kustomize::{ObjectSelector, SelectorBudget};
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
@@ -70,51 +70,6 @@ fn items(value: Value) -> Vec<Value> {
     }
 }
 
-/// The rules of `spec.driftDetection.ignore`, with parsed selectors.
-#[derive(Debug, Default)]
-pub struct IgnoreRules(Vec<(Option<ObjectSelector>, Vec<String>)>);
-
-impl IgnoreRules {
-    /// Parses the rules.
-    ///
-    /// # Errors
-    /// A selector is not valid; the error names the rule.
-    pub fn new(rules: &[IgnoreRule]) -> Result<Self, String> {
-        let budget = SelectorBudget::default();
-        let one = |(at, rule): (usize, &IgnoreRule)| {
-            let failed = |error: &dyn std::fmt::Display| {
-                format!("spec.driftDetection.ignore[{at}].target: {error}")
-            };
-            let target = match &rule.target {
-                None => None,
-                Some(target) => {
-                    let target = serde_json::to_value(target).map_err(|error| failed(&error))?;
-                    let selector = ObjectSelector::new(&target, &budget);
-                    Some(selector.map_err(|error| failed(&error))?)
-                }
-            };
-            Ok((target, rule.paths.clone()))
-        };
-        rules
-            .iter()
-            .enumerate()
-            .map(one)
-            .collect::<Result<_, _>>()
-            .map(Self)
-    }
-
-    /// Returns the JSON pointers to ignore in an object.
-    fn paths(&self, object: &Object) -> Vec<&str> {
-        let fits = |target: &Option<ObjectSelector>| {
-            target.as_ref().is_none_or(|target| target.matches(object))
-        };
-        let rules = self.0.iter().filter(|(target, _)| fits(target));
-        rules
-            .flat_map(|(_, paths)| paths.iter().map(String::as_str))
-            .collect()
-    }
-}
-
 /// The result of the comparison of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
@@ -139,11 +94,7 @@ pub fn compare_with_live(desired: &Object, live: Option<&Object>, rules: &Ignore
     let Some(live) = live else {
         return Finding::Missing;
     };
-    let mut with_ignored = desired.to_value();
-    for path in paths {
-        copy(live.pointer(path), &mut with_ignored, path);
-    }
-    let Ok(with_ignored) = Object::new(with_ignored) else {
+    let Some(with_ignored) = rules.with_live_values(desired, live) else {
         return Finding::Unknown(Box::new(desired.clone()));
     };
     match change_detection::compare(&with_ignored, live, HELM_CONTROLLER) {
@@ -159,32 +110,6 @@ fn is_excluded(object: &Object) -> bool {
         .into_iter()
         .flatten()
         .any(|mark| mark.eq_ignore_ascii_case("disabled"))
-}
-
-/// Replaces the desired value at a path by the live one, so that the path does not differ.
-fn copy(live: Option<&Value>, desired: &mut Value, path: &str) {
-    let Some((parent, field)) = path.rsplit_once('/') else {
-        return;
-    };
-    let field = field.replace("~1", "/").replace("~0", "~");
-    match (desired.pointer_mut(parent), live) {
-        (Some(Value::Object(map)), Some(live)) => {
-            map.insert(field, live.clone());
-        }
-        (Some(Value::Object(map)), None) => {
-            map.remove(&field);
-        }
-        (Some(Value::Array(items)), live) => {
-            let at = field.parse().ok().filter(|at| *at < items.len());
-            match (at, live) {
-                (Some(at), Some(live)) => items[at] = live.clone(),
-                (Some(at), None) => drop(items.remove(at)),
-                (None, _) => {}
-            }
-        }
-        // A parent that is missing on one side makes no difference.
-        _ => {}
-    }
 }
 
 /// Returns the JSON patch from the live object to the result of a dry run. It leaves out `metadata`

@@ -5,6 +5,7 @@ use crate::applier::Strategy;
 use crate::apply::annotations::Policy;
 use crate::apply::change_detection::{self, Drift};
 use crate::apply::fingerprint::AppliedState;
+use crate::apply::ignore_rules::IgnoreRules;
 use crate::apply::plan::{Action, ChangeSet};
 use crate::apply::{apply_order, is_immutable_error, normalize};
 use crate::concurrent;
@@ -48,6 +49,7 @@ pub async fn apply(
     owner: &Kustomization,
     objects: Vec<Object>,
     known: &Inventory,
+    ignore: &IgnoreRules,
 ) -> Report {
     let mut report = Report::default();
     for stage in apply_order::stages(objects, &[]) {
@@ -61,7 +63,7 @@ pub async fn apply(
         if report.failure.is_some() {
             break;
         }
-        let live = match LiveObjects::read(target, owner, &items, known).await {
+        let live = match LiveObjects::read(target, owner, &items, known, ignore).await {
             Ok(live) => live,
             Err(failure) => {
                 report.fail(failure);
@@ -75,7 +77,7 @@ pub async fn apply(
         for group in by_kind(&items) {
             let work = group
                 .iter()
-                .map(|item| apply_one(context, target, owner, item, &live).boxed());
+                .map(|item| apply_one(context, target, owner, item, &live, ignore).boxed());
             for (object, result) in concurrent::run(CONCURRENCY, work.collect()).await {
                 report.add(context, owner, object, result);
             }
@@ -211,8 +213,10 @@ async fn apply_one<'i>(
     owner: &Kustomization,
     item: &'i Item,
     live: &LiveObjects,
+    ignore: &IgnoreRules,
 ) -> (&'i Object, Result<(Action, Option<Object>), NotApplied>) {
-    let result = change(context, target, owner, item, live.get(&item.object)).await;
+    let live = live.get(&item.object);
+    let result = change(context, target, owner, item, live, ignore).await;
     (&item.object, result)
 }
 
@@ -223,6 +227,7 @@ async fn change(
     owner: &Kustomization,
     item: &Item,
     live: Option<&Object>,
+    ignore: &IgnoreRules,
 ) -> Result<(Action, Option<Object>), NotApplied> {
     let Item { object, resource } = item;
     let policy = Policy::of(object);
@@ -234,8 +239,16 @@ async fn change(
         _ => None,
     };
     let before = cleaned.as_ref().or(live);
+    // A new object has all its fields.
+    let left = before.filter(|_| !ignore.paths(object).is_empty());
+    let compared = left.and_then(|before| ignore.with_live_values(object, before));
+    let payload = left.and_then(|before| ignore.payload(object, before, KUSTOMIZE_CONTROLLER));
+    let (compared, payload) = (
+        compared.as_ref().unwrap_or(object),
+        payload.as_ref().unwrap_or(object),
+    );
     if let Some(before) = before
-        && is_as_desired(target, resource, object, before).await
+        && is_as_desired(target, resource, compared, before).await
     {
         let action = if cleaned.is_some() {
             Action::Configured
@@ -245,7 +258,7 @@ async fn change(
         return Ok((action, Some(before.clone())));
     }
     let applier = target.applier(Strategy::KUSTOMIZE);
-    match applier.apply(resource, object).await {
+    match applier.apply(resource, payload).await {
         Ok(new) => Ok(after_write(target, item, live, new).await?),
         Err(error)
             if is_immutable_error(&error.message)

@@ -3,6 +3,7 @@
 
 use super::heirs::ApplyingUser;
 use crate::apply::annotations::Policy;
+use crate::apply::ignore_rules::IgnoreRules;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
 use crate::inventory::Inventory;
@@ -31,7 +32,8 @@ pub struct LiveObjects(BTreeMap<ObjectId, Object>);
 
 impl LiveObjects {
     /// Reads the live state of every item that may exist. Objects that are not in the inventory are
-    /// not read: the response to their apply has the whole object anyway.
+    /// read only if a rule leaves fields of them to others: the response to their apply has the
+    /// whole object anyway.
     ///
     /// # Errors
     /// The cluster cannot be reached. A user that may not read applies without the live state.
@@ -40,9 +42,12 @@ impl LiveObjects {
         owner: &Kustomization,
         items: &[Item],
         known: &Inventory,
+        ignore: &IgnoreRules,
     ) -> Result<Self, Failure> {
         let requested = items.iter().filter(|item| {
-            known.contains(&item.object.id()) || Policy::of(&item.object).needs_live()
+            known.contains(&item.object.id())
+                || Policy::of(&item.object).needs_live()
+                || !ignore.paths(&item.object).is_empty()
         });
         let live = objects::read(target, requested, &selector(owner), Denied::Unknown).await;
         let live = live.map_err(|error| Failure::port(reason::FAILED, &error))?;

@@ -19,6 +19,7 @@ pub mod remote;
 mod report;
 pub mod variables;
 
+use crate::apply::ignore_rules::IgnoreRules;
 use crate::apply::plan::{Action, Change};
 use crate::capsule;
 use crate::driver::{self, Reconciler, Report};
@@ -117,7 +118,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         .and(owner.retry_interval())
         .and(owner.timeout())
         .map_err(invalid)?;
-    refuse_unsupported(&owner)?;
+    let ignore = ignore_rules(&owner).map_err(invalid)?;
     let (source, artifact) = find_artifact(context, &owner).await?;
     progress.revision(&artifact);
     deps::check(context, &owner, &artifact).await?;
@@ -171,7 +172,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
     let tree = tree.map_err(artifact_failure)?;
     let built = remote::build(context, tree, &owner, inputs).await?;
     let since = progress.health_since(context, &artifact);
-    let prune = apply_and_prune(context, progress, &target, &artifact, built).await?;
+    let prune = apply_and_prune(context, progress, &target, &artifact, built, &ignore).await?;
     match prune {
         PruneState::Finished | PruneState::Waiting(_) => progress.memory.inputs = digest,
         // The next step prunes, whatever its cause: one that finds no changed file, or that only
@@ -216,14 +217,20 @@ fn reads_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
     context.cause.reads_cluster() || requested_at != owner.status.last_handled_reconcile_at
 }
 
-/// Refuses Flux's fields that this version does not support; they are never ignored.
-fn refuse_unsupported(owner: &Kustomization) -> Result<(), Failure> {
-    if !owner.spec.ignore.is_empty() {
-        let message = "spec.ignore (fields left to others) is not supported yet: remove the field, or set the annotation \
-                    kustomize.toolkit.fluxcd.io/ssa: Merge on the objects";
-        return Err(Failure::terminal(reason::UNSUPPORTED, message));
+/// Returns the rules of `spec.ignore`.
+///
+/// # Errors
+/// A selector or a path is not valid.
+fn ignore_rules(owner: &Kustomization) -> Result<IgnoreRules, String> {
+    for (at, rule) in owner.spec.ignore.iter().enumerate() {
+        if let Some(path) = rule.paths.iter().find(|path| !path.starts_with('/')) {
+            return Err(format!(
+                "spec.ignore[{at}].paths: '{}' is not a JSON pointer to a field: expected a path such as /spec/replicas",
+                path.escape_debug()
+            ));
+        }
     }
-    Ok(())
+    IgnoreRules::new(&owner.spec.ignore, "spec.ignore")
 }
 
 fn artifact_failure(error: crate::ports::PortError) -> Failure {
@@ -283,6 +290,7 @@ async fn apply_and_prune(
     target: &Target,
     artifact: &ArtifactStatus,
     built: BuildResult,
+    ignore: &IgnoreRules,
 ) -> Result<PruneState, Failure> {
     let owner = progress.owner.clone();
     let old = Inventory::from_status(owner.status.inventory.as_ref());
@@ -318,7 +326,7 @@ async fn apply_and_prune(
     let union = old.union(&new);
     progress.write_ahead(context, &old, &union).await?;
     let enables_accounts = !target.remote && objects.iter().any(capsule::concerns);
-    let mut applied = apply::apply(context, target, &owner, objects, &old).await;
+    let mut applied = apply::apply(context, target, &owner, objects, &old, ignore).await;
     progress.changes(&applied, target.remote);
     let changed_account = |change: &Change| {
         change.id.kind == "ServiceAccount"

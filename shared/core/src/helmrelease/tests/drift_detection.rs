@@ -1,7 +1,8 @@
 use super::super::drift_detection::{
-    Drifted, Finding, IgnoreRules, changes, compare_with_live, desired, summary,
+    Drifted, Finding, changes, compare_with_live, desired, summary,
 };
 use super::{helm_release, record};
+use crate::apply::ignore_rules::IgnoreRules;
 use crate::flux::HELM_CONTROLLER;
 use driftless_helm::record::Status;
 use driftless_manifest::Object;
@@ -30,7 +31,8 @@ fn objects() -> Vec<Object> {
 
 fn rules(ignore: &Value) -> IgnoreRules {
     let spec = json!({"driftDetection": {"ignore": ignore}});
-    IgnoreRules::new(&helm_release(&spec).spec.drift_detection.unwrap().ignore).unwrap()
+    let ignore = helm_release(&spec).spec.drift_detection.unwrap().ignore;
+    IgnoreRules::new(&ignore, "spec.driftDetection.ignore").unwrap()
 }
 
 /// Returns the object as the API server would, with the fields owned by our server-side apply.
@@ -145,8 +147,8 @@ fn findings() {
         Finding::Same
     );
     let spec = json!({"driftDetection": {"ignore": [{"paths": ["/a"], "target": {"name": "("}}]}});
-    let error =
-        IgnoreRules::new(&helm_release(&spec).spec.drift_detection.unwrap().ignore).unwrap_err();
+    let ignore = helm_release(&spec).spec.drift_detection.unwrap().ignore;
+    let error = IgnoreRules::new(&ignore, "spec.driftDetection.ignore").unwrap_err();
     assert!(
         error.starts_with("spec.driftDetection.ignore[0].target: "),
         "{error}"
