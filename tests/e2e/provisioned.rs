@@ -265,3 +265,53 @@ fn kamaji_provision() {
 fn capi_provision() {
     check_life_cycle(&CLUSTER_API);
 }
+
+/// The secret manager has the kubeconfig that the hub lacks, for one Secret of one namespace.
+#[test]
+fn a_kubeconfig_of_the_secret_manager_replaces_a_secret() {
+    let world = Embedded::start(&HUB, &["edge"]);
+    let kubeconfig = world.cluster("edge").kubeconfig();
+    let world = world.with_secret("remotes/hub/flux-system/edge-kubeconfig", &kubeconfig);
+    let sync = |name: &str, secret: &str| {
+        let text = format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\n\
+             spec:\n  interval: 10m\n  path: ./apps\n  prune: true\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n  \
+             kubeConfig: {{secretRef: {{name: {secret}}}}}\n"
+        );
+        Change::write(&format!("clusters/hub/{name}.yaml"), text)
+    };
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: default}\n";
+    world.commit(
+        FLEET,
+        &[
+            sync("apps", "edge-kubeconfig"),
+            sync("others", "another-kubeconfig"),
+            Change::write("apps/app.yaml", config),
+        ],
+    );
+    world.sweep();
+    world.settle();
+    let hub = world.cluster("hub");
+    let (status, _, message) = ready(hub, "Kustomization", "flux-system", "apps");
+    assert_eq!(status, "True", "{message}");
+    assert!(world.cluster("edge").find(APP).is_some() && hub.find(APP).is_none());
+    let (_, _, message) = ready(hub, "Kustomization", "flux-system", "others");
+    assert!(
+        message.contains("Secret/flux-system/another-kubeconfig"),
+        "{message}"
+    );
+    // A Secret of the hub counts before it.
+    hub.secret(
+        "flux-system",
+        "edge-kubeconfig",
+        &json!({"value": "not a kubeconfig"}),
+    );
+    world.request("hub", "Kustomization", "flux-system", "apps");
+    world.settle();
+    let (status, _, message) = ready(hub, "Kustomization", "flux-system", "apps");
+    assert_eq!(status, "False", "{message}");
+    assert!(
+        message.contains("Secret/flux-system/edge-kubeconfig, key 'value'"),
+        "{message}"
+    );
+}

@@ -19,7 +19,7 @@ use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, Aws, Azure, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git,
     GitAuth, Impersonation, Inline, KeyServices, Login, PortError, Ports, Queue as _,
-    Request as Work, Result as PortResult, Secret, SignedObjects,
+    Request as Work, Result as PortResult, Secret, SecretStore, SignedObjects,
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
@@ -63,6 +63,23 @@ pub struct Embedded {
     steps: Mutex<BTreeMap<String, usize>>,
     /// The registrations of the hubs by name.
     settings: Mutex<BTreeMap<String, Settings>>,
+}
+
+/// A secret manager with one more secret.
+struct AddedSecret {
+    name: String,
+    secret: Secret,
+    others: Arc<dyn SecretStore>,
+}
+
+#[async_trait]
+impl SecretStore for AddedSecret {
+    async fn secret(&self, name: &str) -> PortResult<Option<Secret>> {
+        match name == self.name {
+            true => Ok(Some(self.secret.clone())),
+            false => self.others.secret(name).await,
+        }
+    }
 }
 
 /// The id of an object of Git and its bytes.
@@ -151,6 +168,16 @@ impl Embedded {
                 .await
                 .expect("create the root");
         });
+    }
+
+    /// Adds a secret to the secret manager.
+    pub fn with_secret(mut self, name: &str, secret: &str) -> Self {
+        self.ports.secrets = Arc::new(AddedSecret {
+            name: name.to_owned(),
+            secret: Secret::new(secret.to_owned()),
+            others: self.ports.secrets.clone(),
+        });
+        self
     }
 
     /// Replaces the port to buckets.

@@ -22,7 +22,7 @@ use crate::flux::{
 use crate::hub::Hub;
 use crate::kernel::Context;
 use crate::kubeconfig;
-use crate::ports::{Access, Cluster, ErrorKind, Impersonation, PortError, Ports};
+use crate::ports::{Access, Cluster, ErrorKind, Impersonation, PortError, Ports, Secret};
 use std::sync::Arc;
 
 /// A cluster, with the user that the object acts as.
@@ -122,7 +122,7 @@ pub async fn open(
     };
     let namespace = object.namespace();
     let access = match (&reference.secret_ref, &reference.config_map_ref) {
-        (Some(secret), None) => from_secret(hub, namespace, secret).await?,
+        (Some(secret), None) => from_secret(ports, hub, namespace, secret).await?,
         (None, Some(map)) => config_map::access(ports, hub, namespace, &map.name).await?,
         _ => {
             let message = "exactly one of .spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be set";
@@ -141,14 +141,26 @@ pub async fn open(
     })
 }
 
-/// Reads the kubeconfig of a Secret.
+/// Returns the name in the secret manager of a kubeconfig whose Secret the hub lacks.
+pub fn kubeconfig_name(hub: &str, namespace: &str, secret: &str) -> String {
+    format!("remotes/{hub}/{namespace}/{secret}")
+}
+
+/// Reads the kubeconfig of a Secret; if the hub lacks it, the one that the secret manager has in
+/// its place.
 async fn from_secret(
+    ports: &Ports,
     hub: &Hub,
     namespace: &str,
     secret: &SecretKeyRef,
 ) -> Result<Access, TargetError> {
     let id = format!("Secret/{namespace}/{}", secret.name);
     let Some(found) = credentials::secret(hub, namespace, &secret.name).await? else {
+        let name = kubeconfig_name(&hub.settings.name, namespace, &secret.name);
+        let stored = ports.secrets.secret(&name).await;
+        if let Some(text) = stored.map_err(Failure::from)? {
+            return Ok(access(hub, &text, &name)?);
+        }
         let message = format!("{id} with the kubeconfig of spec.kubeConfig.secretRef is not found");
         return Err(TargetError::Gone(Failure::retry(reason::FAILED, message)));
     };
@@ -166,14 +178,18 @@ async fn from_secret(
         );
         return Err(Failure::retry(reason::FAILED, message).into());
     };
+    Ok(access(hub, &text, &format!("{id}, key '{key}'"))?)
+}
+
+/// Parses a kubeconfig; errors name its `place`.
+fn access(hub: &Hub, text: &Secret, place: &str) -> Result<Access, Failure> {
     let options = kubeconfig::Options {
         allow_insecure: hub.settings.allow_insecure_kubeconfigs,
         allow_local: hub.settings.allow_local_clusters,
     };
-    let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
-        Failure::terminal(reason::FAILED, error).context(format!("{id}, key '{key}'"))
-    })?;
-    refuse_local(hub, &format!("{id}, key '{key}'"), &access.server)?;
+    let access = kubeconfig::parse(text.expose(), &options)
+        .map_err(|error| Failure::terminal(reason::FAILED, error).context(place))?;
+    refuse_local(hub, place, &access.server)?;
     Ok(access)
 }
 

@@ -33,7 +33,7 @@ Environment:
   AWS_PROFILE, AWS_REGION and so on      as for every AWS tool
 
 The identity on AWS needs s3:ListBucket, s3:GetObject and s3:PutObject on hubs/*, and secretsmanager:GetSecretValue, PutSecretValue \
-and CreateSecret on PREFIXhubs/*.
+and CreateSecret on PREFIXhubs/*. --secret-manager of add-remote needs the last two on PREFIXremotes/*.
 
 The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME. It must not need a program: use a token or a certificate.";
 
@@ -254,10 +254,14 @@ fn report_registration(hub: &Hub) {
 }
 
 /// The installation on AWS that the environment names.
-struct Installation(Config);
+pub struct Installation(Config);
 
 impl Installation {
-    fn from_env() -> Result<Self, Error> {
+    /// Reads the names of the bucket and the queue.
+    ///
+    /// # Errors
+    /// Fails if a variable is missing.
+    pub fn from_env() -> Result<Self, Error> {
         let config = Config::from_env().map_err(|error| {
             Error::usage(error)
                 .next("take them from the outputs of the stack (infra/template.yaml)")
@@ -265,7 +269,8 @@ impl Installation {
         Ok(Self(config))
     }
 
-    async fn secrets(&self) -> SecretsManager {
+    /// Returns a client for the secret manager.
+    pub async fn secrets(&self) -> SecretsManager {
         SecretsManager::new(&aws::settings().await, self.0.secrets_prefix.as_str())
     }
 

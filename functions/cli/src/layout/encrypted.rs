@@ -22,6 +22,8 @@ const ENCRYPTED: &str = "^(data|stringData)$";
 /// A remote cluster in the checkout.
 #[derive(Clone, Copy)]
 pub struct Remote<'a> {
+    /// The name of its hub.
+    pub hub: &'a str,
     /// The name of the remote cluster.
     pub name: &'a str,
     /// The directory with its Kustomizations.

@@ -7,11 +7,14 @@ use super::encrypted::{self, Recipient, Remote};
 use super::hub;
 use super::manifests::{self, Api};
 use super::resources::{self, EntryPosition};
+use crate::bootstrap::Installation;
 use crate::error::Error;
 use crate::hub::{Connection, access, apply};
 use crate::term;
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::hub::Hub;
+use driftless_core::ports::Secret;
+use driftless_core::target::kubeconfig_name;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -28,6 +31,10 @@ pub struct Kubeconfig {
     /// Apply the Secret to the hub, as the repository's scripts do, and do not write it into Git
     #[arg(long, conflicts_with_all = ["plain", "sops"])]
     apply: bool,
+    /// Store the kubeconfig in Secrets Manager, in place of the Secret, for the installation on AWS
+    /// that DRIFTLESS_BUCKET and DRIFTLESS_QUEUE_URL name
+    #[arg(long, conflicts_with_all = ["apply", "plain", "sops"])]
+    secret_manager: bool,
     /// The hub's context of KUBECONFIG or ~/.kube/config, for --apply
     #[arg(long, value_name = "NAME", requires = "apply")]
     context: Option<String>,
@@ -56,6 +63,8 @@ pub struct SecretPlace {
 /// Secrets that must still be applied to the hub.
 pub struct PendingSecrets {
     context: Option<String>,
+    /// The name of the hub in the installation on AWS whose secret manager gets the kubeconfigs.
+    installed_hub: Option<String>,
     secrets: Vec<Value>,
     /// The objects of the directory of the remote cluster.
     objects: Vec<Object>,
@@ -74,9 +83,9 @@ impl Kubeconfig {
         remote: Remote<'_>,
         places: &[SecretPlace],
     ) -> Result<PendingSecrets, Error> {
-        if !self.apply && !self.plain && self.sops.is_empty() {
-            return Err(Error::usage("--apply, --sops or --plain is required: they choose the destination of the kubeconfig")
-                .next("--apply applies the Secret to the hub; --sops RECIPIENT writes it into Git, encrypted; --plain writes it into Git without encryption"));
+        if !self.apply && !self.secret_manager && !self.plain && self.sops.is_empty() {
+            return Err(Error::usage("--apply, --sops, --secret-manager or --plain is required: they choose the destination of the kubeconfig")
+                .next("--apply applies the Secret to the hub; --sops RECIPIENT writes it into Git, encrypted; --secret-manager stores it in AWS Secrets Manager; --plain writes it into Git without encryption"));
         }
         let shown = self.kubeconfig.display();
         let text = std::fs::read(&self.kubeconfig)
@@ -114,6 +123,7 @@ impl Kubeconfig {
         }
         Ok(PendingSecrets {
             context: self.context.clone(),
+            installed_hub: self.secret_manager.then(|| remote.hub.to_owned()),
             secrets,
             objects,
         })
@@ -215,6 +225,9 @@ impl PendingSecrets {
         if self.secrets.is_empty() {
             return Ok(());
         }
+        if let Some(hub) = &self.installed_hub {
+            return self.store(hub, dry_run).await;
+        }
         if dry_run {
             for secret in &self.secrets {
                 term::success(&format!("{} would be applied to the hub", name(secret)));
@@ -240,6 +253,27 @@ impl PendingSecrets {
             ));
         }
         hub::apply_all(cluster, &self.objects).await
+    }
+
+    /// Stores the kubeconfigs in the secret manager.
+    async fn store(&self, hub: &str, dry_run: bool) -> Result<(), Error> {
+        let manager = match dry_run {
+            true => None,
+            false => Some(Installation::from_env()?.secrets().await),
+        };
+        for secret in &self.secrets {
+            let metadata = &secret["metadata"];
+            let name = kubeconfig_name(hub, text(&metadata["namespace"]), text(&metadata["name"]));
+            let kubeconfig = Secret::new(text(&secret["stringData"]["value"]).to_owned());
+            match &manager {
+                None => term::success(&format!("{name} would be stored in Secrets Manager")),
+                Some(manager) => {
+                    manager.store(&name, &kubeconfig).await?;
+                    term::success(&format!("{name} stored in Secrets Manager"));
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn connect(&self) -> Result<Hub, Error> {

@@ -134,7 +134,8 @@ enum Fleet {
     /// infra/HUB/clusters/NAME
     #[command(after_help = "Examples:
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
-  driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --sops age1...")]
+  driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --sops age1...
+  driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --secret-manager")]
     AddRemote(AddRemote),
     /// Add a remote cluster that Kamaji or Cluster API creates: its objects, and the name of the
     /// Secret with its kubeconfig, for which the hub waits
@@ -198,7 +199,8 @@ enum Env {
     /// Add a remote cluster with all tenants and applications
     #[command(after_help = "Examples:
   driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
-  driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --sops age1...")]
+  driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --sops age1...
+  driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --secret-manager")]
     AddRemote(AddRemote),
     /// Remove a cluster's directories; HUB/NAME removes a remote cluster
     #[command(after_help = "Examples:
@@ -370,6 +372,7 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
             let secrets = cluster::add_remote(&mut checkout, api, &hub, &name)?;
             let directory = format!("clusters/{hub}/{name}");
             let remote = Remote {
+                hub: &hub,
                 name: &name,
                 directory: &directory,
             };
@@ -413,6 +416,7 @@ pub async fn env(args: EnvArgs) -> Result<(), Error> {
             let secrets = environment::add_remote(&mut checkout, api, &hub, &name)?;
             let directory = format!("clusters/{hub}/{name}");
             let remote = Remote {
+                hub: &hub,
                 name: &name,
                 directory: &directory,
             };

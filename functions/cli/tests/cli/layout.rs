@@ -722,6 +722,11 @@ fn a_dry_run_needs_no_hub() {
     assert!(output.contains(words), "{output}");
     let words = "Kustomization/dev-flux-system/north-tenants would be applied to the hub";
     assert!(output.contains(words), "{output}");
+    let output = checkout
+        .ok("env add-remote america north --kubeconfig edge.conf --secret-manager --dry-run");
+    let words =
+        "remotes/america/dev-flux-system/north-kubeconfig would be stored in Secrets Manager";
+    assert!(output.contains(words), "{output}");
     let output = checkout.ok("env add-cluster asia --apply --dry-run");
     for words in [
         "Kustomization/dev-flux-system/dev-flux-system would be created on the hub",
