@@ -13,12 +13,7 @@ use std::time::Duration;
 
 const FLEET: &str = "acme/fleet";
 const OIL: &str = "oil/oil-apps";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const PROXY: &str = "https://hub.embedded.internal";
 const SECRET: &str = "/api/v1/namespaces/oil-system/secrets/gitops-reconciler-kubeconfig";
 const ACCOUNT: &str = "/api/v1/namespaces/oil-system/serviceaccounts/gitops-reconciler";

@@ -6,12 +6,7 @@ use driftless_tests::site::*;
 use serde_json::json;
 
 const FLEET: &str = "acme/deletion";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const ACCOUNT: &str = "/api/v1/namespaces/team/serviceaccounts/flux";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings";
 

@@ -7,12 +7,7 @@ use driftless_tests::site::*;
 use serde_json::{Value, json};
 
 const FLEET: &str = "acme/waiting";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 
 /// Returns a Kustomization of the directory `apps` that prefixes its ConfigMap with its name.
 fn sync(name: &str, depends_on: &[&str]) -> Change {

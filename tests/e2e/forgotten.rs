@@ -6,12 +6,7 @@ use driftless_tests::site::*;
 use serde_json::{Value, json};
 
 const FLEET: &str = "acme/forgotten";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const SOURCES: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/gitrepositories";
 
 fn started() -> Embedded {

@@ -14,12 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const FLEET: &str = "acme/fleet";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const DEVOPS: &str = "https://dev.azure.com/acme/project/_git/fleet";
 const CODE_COMMIT: &str = "https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/fleet";
 

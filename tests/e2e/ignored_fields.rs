@@ -7,12 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const FLEET: &str = "acme/fleet";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
 
 fn kustomization(ignore: &str) -> Change {

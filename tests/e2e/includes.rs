@@ -8,12 +8,7 @@ use std::time::Duration;
 
 const FLEET: &str = "acme/fleet";
 const SHARED: &str = "acme/shared";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 
 /// Returns a GitRepository, with lines of `spec.include`.
 fn repository(name: &str, url: &str, include: &str) -> Change {

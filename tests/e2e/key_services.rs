@@ -19,12 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const FLEET: &str = "acme/keys";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const TOKEN: &str = "corpus";
 
 /// The services of tests/oracle/sops/services.py, whose ciphertexts are backwards.

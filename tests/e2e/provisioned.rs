@@ -9,12 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const FLEET: &str = "acme/fleet";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const APP: &str = "/api/v1/namespaces/default/configmaps/app";
 /// The object of the release.
 const WEB: &str = "/api/v1/namespaces/default/configmaps/web";

@@ -5,12 +5,7 @@ use driftless_tests::embedded::Embedded;
 use driftless_tests::site::*;
 
 const FLEET: &str = "acme/remote";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 
 #[test]
 fn remote_bases_are_fetched_when_the_hub_allows_them() {

@@ -7,12 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const FLEET: &str = "acme/rest";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 /// Longer than each interval of the fleet.
 const INTERVAL: Duration = Duration::from_secs(11 * 60);
 const DAY: Duration = Duration::from_secs(24 * 3600);

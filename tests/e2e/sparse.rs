@@ -6,12 +6,7 @@ use driftless_tests::site::*;
 use serde_json::{Value, json};
 
 const FLEET: &str = "acme/fleet";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 
 /// Sets the directories, runs a step, and returns the object with the status, reason and message of
 /// `Ready`.

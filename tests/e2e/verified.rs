@@ -10,12 +10,7 @@ use std::time::Duration;
 
 const FLEET: &str = "acme/fleet";
 const APPS: &str = "acme/apps";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 
 fn read(file: &str) -> Vec<u8> {
     let path = format!(

@@ -7,12 +7,7 @@ use serde_json::json;
 use std::time::Duration;
 
 const FLEET: &str = "acme/watched";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const KUSTOMIZATIONS: usize = 6;
 /// The ConfigMaps of each Kustomization.
 const CONFIGS: usize = 10;

@@ -102,12 +102,7 @@ fn check_failure(
 }
 
 /// The hub of the scenario.
-pub const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+pub const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 const FLEET: &str = "acme/bad";
 const UNREADABLE: &str = "acme/unreadable";
 

@@ -24,6 +24,16 @@ pub struct HubSpec<'a> {
     pub path: &'a str,
 }
 
+/// Returns a hub of the name `hub` that follows `clusters/hub` of a repository's branch `main`.
+pub const fn one_hub(repository: &str) -> [HubSpec<'_>; 1] {
+    [HubSpec {
+        name: "hub",
+        repository,
+        branch: "main",
+        path: "./clusters/hub",
+    }]
+}
+
 /// GitHub, clusters, and a worker that runs the steps.
 pub trait Site {
     /// Returns a hub or remote cluster.

@@ -1,44 +1,30 @@
 //! Percent-encoding of paths of URLs.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// All bytes except the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+/// The same without the slash.
+const RESERVED_IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
+
 /// Encodes all bytes except the unreserved characters of RFC 3986, also slashes: the result is one
 /// segment of a path.
 pub(crate) fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte))
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Encodes a path, and keeps its slashes.
 pub(crate) fn encode_path(path: &str) -> String {
-    let segments: Vec<String> = path.split('/').map(encode).collect();
-    segments.join("/")
+    utf8_percent_encode(path, RESERVED_IN_PATH).to_string()
 }
 
 /// Decodes `%XX`; other bytes, and a `%` without two hex digits, stay unchanged.
 pub(crate) fn decode(text: &str) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
-    let (bytes, mut at) = (text.as_bytes(), 0);
-    let mut decoded = Vec::with_capacity(bytes.len());
-    while let Some(byte) = bytes.get(at) {
-        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                decoded.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    decoded
+    percent_decode_str(text).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::ports::{Clock, Cluster, ErrorKind, PortError, Resource, Result};
 use crate::target::polling::{self, NotEstablished};
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// The field manager of the objects that this module creates.
 const MANAGER: &str = "driftless";
@@ -218,32 +218,41 @@ pub async fn create_root(cluster: &dyn Cluster, root: &Root) -> Result<Report> {
     Ok(report)
 }
 
-/// Returns the names of the hub's roots: namespaces whose GitRepository and Kustomization have the
-/// name of the namespace.
+/// Returns the hub's roots by name: namespaces whose GitRepository and Kustomization have the name
+/// of the namespace.
 ///
 /// # Errors
 /// An error of the cluster.
-pub async fn roots(cluster: &dyn Cluster) -> Result<Vec<String>> {
-    let mut kinds = Vec::new();
-    for kind in [FluxKind::GitRepository, FluxKind::Kustomization] {
-        let served = cluster.versions(kind.group(), kind.as_str()).await?;
-        let Some(resource) = served.first() else {
-            return Ok(Vec::new());
-        };
-        let found = cluster.list(resource, "", "").await?;
-        let found = found.iter().filter(|one| one.namespace() == one.name());
-        kinds.push(
-            found
-                .map(|one| one.name().to_owned())
-                .collect::<BTreeSet<_>>(),
-        );
-    }
-    let mut roots = kinds.into_iter();
-    let (sources, syncs) = (
-        roots.next().unwrap_or_default(),
-        roots.next().unwrap_or_default(),
-    );
-    Ok(sources.intersection(&syncs).cloned().collect())
+pub async fn roots(cluster: &dyn Cluster) -> Result<BTreeMap<String, LiveRoot>> {
+    let sources = named_like_namespace(cluster, FluxKind::GitRepository).await?;
+    let mut syncs = named_like_namespace(cluster, FluxKind::Kustomization).await?;
+    let root = |(name, source): (String, Object)| {
+        let sync = syncs.remove(&name)?;
+        Some((name, LiveRoot { source, sync }))
+    };
+    Ok(sources.into_iter().filter_map(root).collect())
+}
+
+/// The objects of a root on a hub.
+pub struct LiveRoot {
+    source: Object,
+    sync: Object,
+}
+
+/// Returns the objects of a kind that have the name of their namespace, by name.
+async fn named_like_namespace(
+    cluster: &dyn Cluster,
+    kind: FluxKind,
+) -> Result<BTreeMap<String, Object>> {
+    let served = cluster.versions(kind.group(), kind.as_str()).await?;
+    let Some(resource) = served.first() else {
+        return Ok(BTreeMap::new());
+    };
+    let found = cluster.list(resource, "", "").await?;
+    let found = found
+        .into_iter()
+        .filter(|one| one.namespace() == one.name());
+    Ok(found.map(|one| (one.name().to_owned(), one)).collect())
 }
 
 /// Returns the name of another root of the hub that applies the same directory of the same branch.
@@ -251,31 +260,19 @@ pub async fn roots(cluster: &dyn Cluster) -> Result<Vec<String>> {
 /// # Errors
 /// An error of the cluster.
 pub async fn same_root(cluster: &dyn Cluster, root: &Root) -> Result<Option<String>> {
-    for other in roots(cluster).await? {
-        if other == root.name {
-            continue;
-        }
-        let wanted = root_objects(&Root {
-            name: other.clone(),
-            ..root.clone()
-        });
-        let mut is_same = true;
-        for wanted in objects(wanted)? {
-            let resource = resource(cluster, &wanted.gvk()).await?;
-            let live = cluster.get(&resource, &other, &other).await?;
-            let equals = |field: &&str| {
-                let live = live.as_ref().and_then(|live| live.pointer(field));
-                live == wanted.pointer(field)
-            };
-            is_same &= ["/spec/url", "/spec/ref/branch", "/spec/path"]
-                .iter()
-                .all(equals);
-        }
-        if is_same {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
+    let wanted = objects(root_objects(root))?;
+    let mut others = roots(cluster).await?.into_iter();
+    let same = others.find(|(name, other)| {
+        let live = [&other.source, &other.sync];
+        *name != root.name
+            && wanted.iter().zip(live).all(|(wanted, live)| {
+                let fields = ["/spec/url", "/spec/ref/branch", "/spec/path"];
+                fields
+                    .iter()
+                    .all(|field| live.pointer(field) == wanted.pointer(field))
+            })
+    });
+    Ok(same.map(|(name, _)| name))
 }
 
 /// Returns the name of the ClusterRoleBinding of the identity of a root.
@@ -285,37 +282,41 @@ pub fn role_binding(root: &str) -> String {
 
 /// Returns the namespace and the account of a root that is not in `flux-system`, and its role.
 fn identity(root: &str) -> Vec<Value> {
-    let labels = json!({"app.kubernetes.io/instance": root, "app.kubernetes.io/part-of": "flux"});
-    vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": root, "labels": labels}}),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": {"name": KUSTOMIZE_CONTROLLER, "namespace": root, "labels": labels}}),
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": role_binding(root), "labels": labels},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": KUSTOMIZE_CONTROLLER, "namespace": root}]}),
-    ]
+    accounts(root, &[KUSTOMIZE_CONTROLLER], &[KUSTOMIZE_CONTROLLER])
 }
 
+/// Returns Flux's namespace, the accounts of its controllers and their role.
 fn identities() -> Vec<Value> {
+    let all = ["source-controller", KUSTOMIZE_CONTROLLER, "helm-controller"];
+    accounts(
+        FLUX_SYSTEM,
+        &all,
+        &[KUSTOMIZE_CONTROLLER, "helm-controller"],
+    )
+}
+
+/// Returns a namespace with service accounts, and the role that makes `administrators`, some of
+/// them, administrators of the cluster.
+fn accounts(namespace: &str, names: &[&str], administrators: &[&str]) -> Vec<Value> {
     let labels =
-        json!({"app.kubernetes.io/instance": FLUX_SYSTEM, "app.kubernetes.io/part-of": "flux"});
-    let account = |name: &str| {
+        json!({"app.kubernetes.io/instance": namespace, "app.kubernetes.io/part-of": "flux"});
+    let subjects = administrators
+        .iter()
+        .map(|name| json!({"kind": "ServiceAccount", "name": name, "namespace": namespace}));
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": role_binding(namespace), "labels": labels},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": subjects.collect::<Vec<_>>()});
+    let namespace_object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": namespace, "labels": labels}});
+    let accounts = names.iter().map(|name| {
         json!({"apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": {"name": name, "namespace": FLUX_SYSTEM, "labels": labels}})
-    };
-    let subject =
-        |name: &str| json!({"kind": "ServiceAccount", "name": name, "namespace": FLUX_SYSTEM});
-    vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLUX_SYSTEM, "labels": labels}}),
-        account("source-controller"),
-        account(KUSTOMIZE_CONTROLLER),
-        account("helm-controller"),
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": role_binding(FLUX_SYSTEM), "labels": labels},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [subject(KUSTOMIZE_CONTROLLER), subject("helm-controller")]}),
-    ]
+            "metadata": {"name": name, "namespace": namespace, "labels": labels}})
+    });
+    let mut objects = vec![namespace_object];
+    objects.extend(accounts);
+    objects.push(binding);
+    objects
 }
 
 /// Returns the GitRepository and the Kustomization of the root. It acts as the account that

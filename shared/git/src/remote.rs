@@ -5,6 +5,7 @@ use crate::limits::Limits;
 use crate::packets::Body;
 use async_trait::async_trait;
 use bytes::Bytes;
+use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -146,7 +147,7 @@ impl RemoteUrl {
         if url.path().trim_matches('/').is_empty() {
             return refuse("has no path");
         }
-        let path = decoded(url.path());
+        let path: Vec<u8> = percent_decode_str(url.path()).collect();
         if path.contains(&b'\0') || path.contains(&b'\n') {
             return refuse("has a control character in its path");
         }
@@ -223,15 +224,7 @@ impl RemoteUrl {
     }
 
     pub(crate) fn ssh_user(&self) -> String {
-        let user = decoded(
-            self.0
-                .username()
-                .as_bytes()
-                .iter()
-                .map(|b| *b as char)
-                .collect::<String>()
-                .as_str(),
-        );
+        let user: Vec<u8> = percent_decode_str(self.0.username()).collect();
         match user.is_empty() {
             true => "git".to_owned(),
             false => String::from_utf8_lossy(&user).into_owned(),
@@ -240,31 +233,10 @@ impl RemoteUrl {
 
     /// Returns the path in the form that `git-upload-pack` takes: `/~user/x` becomes `~user/x`.
     pub(crate) fn ssh_path(&self) -> Vec<u8> {
-        let path = decoded(self.0.path());
+        let path: Vec<u8> = percent_decode_str(self.0.path()).collect();
         match path.strip_prefix(b"/") {
             Some(home) if home.starts_with(b"~") => home.to_vec(),
             _ => path,
         }
     }
-}
-
-/// Decodes the percent-encoding of a URL.
-fn decoded(text: &str) -> Vec<u8> {
-    let hex = |byte: Option<&u8>| byte.and_then(|byte| (*byte as char).to_digit(16));
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        match (byte, hex(bytes.get(at + 1)), hex(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    out
 }

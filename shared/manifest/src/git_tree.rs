@@ -1,7 +1,6 @@
 //! Git's id of a tree of files.
 
-use crate::{BlobId, EntryKind, TreeIndex};
-use sha1::{Digest, Sha1};
+use crate::{BlobId, EntryKind, TreeIndex, git_object_id};
 use std::collections::BTreeMap;
 
 /// Returns Git's id of the tree object for these files, which a commit contains: SHA-1 over
@@ -60,10 +59,7 @@ impl Directory {
             body.extend_from_slice(format!("{mode} {}\0", name.trim_end_matches('/')).as_bytes());
             body.extend_from_slice(&id);
         }
-        let mut hash = Sha1::new();
-        hash.update(format!("tree {}\0", body.len()));
-        hash.update(&body);
-        hash.finalize().into()
+        git_object_id("tree", &body)
     }
 }
 

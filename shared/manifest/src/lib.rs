@@ -28,4 +28,4 @@ pub use json_patch::{JsonPatch, JsonPatchError, JsonPatchOperation};
 pub use object::{Gvk, InvalidObject, Object, ObjectId};
 pub use path::{PathError, TreePath};
 pub use reader::{Fingerprint, Kind, ReadError, ReadFilter, ReadSet, Reader};
-pub use tree::{BlobId, Entry, EntryKind, FileTree, TreeError, TreeIndex};
+pub use tree::{BlobId, Entry, EntryKind, FileTree, TreeError, TreeIndex, git_object_id};

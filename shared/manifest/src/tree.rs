@@ -8,6 +8,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Bound;
 
+/// Returns Git's id of an object of this kind: SHA-1 over `KIND LENGTH\0CONTENT`.
+pub fn git_object_id(kind: &str, content: &[u8]) -> [u8; 20] {
+    let mut hash = Sha1::new();
+    hash.update(format!("{kind} {}\0", content.len()));
+    hash.update(content);
+    hash.finalize().into()
+}
+
 /// Git's id of a file's content: SHA-1 over `blob LENGTH\0CONTENT`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -16,10 +24,7 @@ pub struct BlobId([u8; 20]);
 impl BlobId {
     /// Returns Git's id of a file with this content.
     pub fn of(content: &[u8]) -> Self {
-        let mut hash = Sha1::new();
-        hash.update(format!("blob {}\0", content.len()));
-        hash.update(content);
-        Self(hash.finalize().into())
+        Self(git_object_id("blob", content))
     }
 
     /// Returns the 20 bytes of the id.

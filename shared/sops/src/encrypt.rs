@@ -23,8 +23,8 @@ pub struct NewFile<'a> {
     pub data_key: &'a [u8],
     /// The age recipients, each with the data key encrypted for it, in armor.
     pub age: &'a [(String, String)],
-    /// Returns new random bytes at each call.
-    pub nonce: &'a mut dyn FnMut() -> [u8; 32],
+    /// Returns new random bytes at each call, or why the system does not give them.
+    pub nonce: &'a mut dyn FnMut() -> Result<[u8; 32], &'static str>,
     /// The time, in RFC 3339 with whole seconds.
     pub last_modified: &'a str,
     /// The regular expression of the keys whose values are encrypted.
@@ -35,7 +35,8 @@ pub struct NewFile<'a> {
 /// errors.
 ///
 /// # Errors
-/// [`SopsError`] for an expression that is not valid, and for a key that does not have 32 bytes.
+/// [`SopsError`] for an expression that is not valid, for a key that does not have 32 bytes, and
+/// without random bytes.
 pub fn encrypt(document: &Value, new: NewFile<'_>, file: &str) -> Result<String, SopsError> {
     let fault = |problem| SopsError::Value {
         file: file.to_owned(),
@@ -54,7 +55,8 @@ pub fn encrypt(document: &Value, new: NewFile<'_>, file: &str) -> Result<String,
     };
     sealing.value(&mut tree).map_err(fault)?;
     let mac = hex::encode_upper(sealing.hash.finalize());
-    let mac = key.encrypt(mac.as_bytes(), "str", new.last_modified, &(new.nonce)());
+    let nonce = (new.nonce)().map_err(fault)?;
+    let mac = key.encrypt(mac.as_bytes(), "str", new.last_modified, &nonce);
     let mac = mac.map_err(fault)?;
     let age: Vec<Value> = new
         .age
@@ -72,7 +74,7 @@ pub fn encrypt(document: &Value, new: NewFile<'_>, file: &str) -> Result<String,
 struct Sealing<'s> {
     key: &'s DataKey,
     rule: &'s Rule,
-    nonce: &'s mut dyn FnMut() -> [u8; 32],
+    nonce: &'s mut dyn FnMut() -> Result<[u8; 32], &'static str>,
     hash: Sha512,
     path: Vec<String>,
 }
@@ -100,9 +102,8 @@ impl Sealing<'_> {
             return Ok(());
         };
         let place = self.path.join(":") + ":";
-        let sealed = self
-            .key
-            .encrypt(text.as_bytes(), kind, &place, &(self.nonce)())?;
+        let nonce = (self.nonce)()?;
+        let sealed = self.key.encrypt(text.as_bytes(), kind, &place, &nonce)?;
         *leaf = Tree::Text(sealed);
         Ok(())
     }
@@ -152,7 +153,7 @@ mod tests {
         let mut count = 0;
         let mut nonce = || {
             count += 1;
-            [count; 32]
+            Ok([count; 32])
         };
         let key = [7; 32];
         let new = NewFile {

@@ -1,6 +1,7 @@
 //! The commands for fleets whose environments are branches, compared with the scripts of
 //! microsoft/multicluster-gitops and with the real sops.
 
+use driftless_harness::cluster::KUBECONFIG;
 use driftless_harness::command::{program, run_in};
 use driftless_harness::skip::skip;
 use driftless_harness::tools;
@@ -17,20 +18,6 @@ const SHOP: &str = "https://github.com/acme/shop";
 const NEWS: &str = "https://github.com/acme/news";
 /// The directory with the scripts, if it is not in the shared material.
 const SCRIPTS: &str = "DRIFTLESS_FLEET_SCRIPTS";
-
-const KUBECONFIG: &str = "apiVersion: v1
-kind: Config
-clusters:
-- name: c
-  cluster: {server: 'https://edge-1.example.com:6443'}
-users:
-- name: u
-  user: {token: a-token}
-contexts:
-- name: x
-  context: {cluster: c, user: u}
-current-context: x
-";
 
 /// The scripts with their arguments, each with the arguments of our command.
 const STEPS: [(&str, &str); 9] = [

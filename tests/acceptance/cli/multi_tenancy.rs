@@ -19,21 +19,7 @@ use std::process::Command;
 const CLUSTERS: [&str; 2] = ["staging", "production"];
 
 /// Kyverno's definition of policies, as far as the guide's fleet needs it.
-const DEFINITIONS: &str = r"apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: clusterpolicies.kyverno.io
-spec:
-  group: kyverno.io
-  scope: Cluster
-  names: {kind: ClusterPolicy, listKind: ClusterPolicyList, plural: clusterpolicies, singular: clusterpolicy}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema:
-        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-";
+const DEFINITIONS: &str = include_str!("../kyverno.yaml");
 
 /// The policy of the guide: tenants name a service account.
 const POLICIES: &str = r#"apiVersion: kyverno.io/v1

@@ -9,21 +9,7 @@ use driftless_tests::site::*;
 use std::path::Path;
 use tempfile::TempDir;
 
-const CRD: &str = r"apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: clusterpolicies.kyverno.io
-spec:
-  group: kyverno.io
-  scope: Cluster
-  names: {kind: ClusterPolicy, listKind: ClusterPolicyList, plural: clusterpolicies, singular: clusterpolicy}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema:
-        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-";
+const CRD: &str = include_str!("../kyverno.yaml");
 
 /// The local replacement of the OCI artifact with Kyverno's manifests.
 const SOURCE: &str = r"apiVersion: source.toolkit.fluxcd.io/v1

@@ -16,12 +16,7 @@ use driftless_tests::site::*;
 use serde_json::{Value, json};
 
 const FLEET: &str = "acme/fleet";
-const HUB: [HubSpec<'static>; 1] = [HubSpec {
-    name: "hub",
-    repository: FLEET,
-    branch: "main",
-    path: "./clusters/hub",
-}];
+const HUB: [HubSpec<'static>; 1] = one_hub(FLEET);
 
 /// Starts a hub whose fleet has these files, and reconciles it once.
 fn start(files: &[Change]) -> Embedded {

@@ -4,6 +4,7 @@
 
 use crate::cluster::{Api, Cluster};
 use crate::http::Http;
+use crate::runtime::Listening;
 use crate::tls::Identity;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -11,11 +12,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
 
 /// The label of the namespaces of a Tenant.
 const TENANT: &str = "capsule.clastix.io/tenant";
@@ -43,34 +40,14 @@ pub struct ProxyCall {
 
 /// A running Capsule proxy in front of a cluster; it ends with its owner.
 pub struct CapsuleProxy {
-    address: SocketAddr,
+    server: Listening,
     authority: String,
     calls: Arc<Mutex<Vec<ProxyCall>>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for CapsuleProxy {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// Returns the runtime of the proxies: the test may have another one.
-fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(2).enable_all();
-        builder.build().expect("a runtime")
-    })
 }
 
 impl CapsuleProxy {
     /// Starts a proxy for a cluster.
     pub fn start(cluster: &Cluster) -> Self {
-        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("bind a loopback port");
-        socket.set_nonblocking(true).expect("a non-blocking socket");
-        let address = socket.local_addr().expect("a local address");
         let identity = Identity::new();
         let authority = identity.authority.clone();
         let calls: Arc<Mutex<Vec<ProxyCall>>> = Arc::default();
@@ -86,23 +63,16 @@ impl CapsuleProxy {
             let (server, calls) = (Arc::clone(&server), Arc::clone(&known));
             async move { respond(server, &calls, request).await }
         });
-        let task = runtime().spawn(async move {
-            let listener = TcpListener::from_std(socket).expect("a listener");
-            axum::serve(identity.listen(listener), app)
-                .await
-                .expect("serve");
-        });
         Self {
-            address,
+            server: Listening::start(app, Some(identity)),
             authority,
             calls,
-            task,
         }
     }
 
     /// Returns the proxy's address, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
-        format!("https://{}", self.address)
+        format!("https://{}", self.server.address())
     }
 
     /// Returns the certificate authority of the proxy (PEM).

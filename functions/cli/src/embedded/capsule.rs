@@ -207,15 +207,8 @@ impl World {
             for (id, _) in &row.inventory {
                 let is_new = id.kind == "Namespace" && !labelled.contains(&id.name);
                 if is_new {
-                    let labels = json!({TENANT: tenant.name()});
                     any |= self
-                        .ensure(
-                            name,
-                            json!({
-                                "apiVersion": "v1", "kind": "Namespace",
-                                "metadata": {"name": id.name, "labels": labels},
-                            }),
-                        )
+                        .ensure(name, labelled_namespace(&id.name, tenant))
                         .await?;
                 }
             }
@@ -251,16 +244,8 @@ impl World {
                 if !is_owned(&namespace, tenant) {
                     continue;
                 }
-                let labels = json!({TENANT: tenant.name()});
-                any |= self
-                    .ensure(
-                        name,
-                        json!({
-                            "apiVersion": "v1", "kind": "Namespace",
-                            "metadata": {"name": namespace.name(), "labels": labels},
-                        }),
-                    )
-                    .await?;
+                let labelled = labelled_namespace(namespace.name(), tenant);
+                any |= self.ensure(name, labelled).await?;
             }
             for (role_name, subjects) in bindings(tenant) {
                 any |= self
@@ -310,6 +295,12 @@ async fn list(hub: &Hub, api_version: &str, kind: &str) -> Result<Vec<Object>, E
 fn entries<'o>(object: &'o Object, pointer: &str) -> impl Iterator<Item = &'o Value> {
     let list = object.pointer(pointer).and_then(Value::as_array);
     list.into_iter().flatten()
+}
+
+/// Returns a Namespace of a Tenant, with Capsule's label.
+fn labelled_namespace(name: &str, tenant: &Object) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {TENANT: tenant.name()}}})
 }
 
 /// Checks whether a Tenant is an owner of a namespace, which makes it one of the Tenant's.

@@ -171,6 +171,17 @@ impl Checkout {
         Ok(objects)
     }
 
+    /// Returns the objects of a directory as [`Checkout::build`] does; none if it does not exist.
+    ///
+    /// # Errors
+    /// Fails with the errors of the build.
+    pub fn build_existing(&self, directory: &str) -> Result<Vec<Object>, Error> {
+        match self.below(directory).next() {
+            Some(_) => self.build(directory),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Returns the changes, sorted by path.
     pub fn changes(&self) -> Vec<Change> {
         let paths: BTreeSet<&String> = self.before.keys().chain(self.files.keys()).collect();

@@ -74,10 +74,7 @@ pub fn root(url: Option<String>, branch: String, directory: &str) -> Result<Root
 /// Fails with the errors of the build.
 pub fn objects(checkout: &Checkout, name: &str) -> Result<ClusterObjects, Error> {
     let path = format!("clusters/{name}");
-    let objects = match checkout.below(&path).next() {
-        Some(_) => checkout.build(&path)?,
-        None => Vec::new(),
-    };
+    let objects = checkout.build_existing(&path)?;
     let root = Root {
         name: FLUX_SYSTEM.to_owned(),
         url: String::new(),

@@ -104,41 +104,29 @@ pub fn write(
 
 /// Encrypts a Secret for the recipients.
 fn encrypt(secret: &Value, recipients: &[Recipient], path: &str) -> Result<String, Error> {
-    let data_key = random()?;
+    let data_key = random().map_err(Error::new)?;
     let mut sealed = Vec::new();
     for recipient in recipients {
         let text = seal(&data_key, recipient)
             .map_err(|error| Error::new(format!("encrypt for {}: {error}", recipient.text)))?;
         sealed.push((recipient.text.clone(), text));
     }
-    // One nonce for each value, and one for the MAC.
-    let count = leaves(secret) + 1;
-    let nonces: Result<Vec<_>, Error> = iter::repeat_with(random).take(count).collect();
-    let mut nonces = nonces?.into_iter();
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let new = driftless_sops::NewFile {
         data_key: &data_key,
         age: &sealed,
-        nonce: &mut || nonces.next().unwrap_or_default(),
+        nonce: &mut random,
         last_modified: &now,
         encrypted_regex: ENCRYPTED,
     };
     driftless_sops::encrypt(secret, new, path).map_err(Error::new)
 }
 
-fn random() -> Result<[u8; 32], Error> {
+fn random() -> Result<[u8; 32], &'static str> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::new(format!("the system gives no random bytes: {error}")))?;
-    Ok(bytes)
-}
-
-/// Returns the number of values of a document.
-fn leaves(value: &Value) -> usize {
-    match value {
-        Value::Object(map) => map.values().map(leaves).sum(),
-        Value::Array(items) => items.iter().map(leaves).sum(),
-        _ => 1,
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => Ok(bytes),
+        Err(_) => Err("the system gives no random bytes"),
     }
 }
 

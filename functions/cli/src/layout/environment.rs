@@ -181,10 +181,7 @@ pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), E
 pub fn objects(checkout: &Checkout, name: &str) -> Result<ClusterObjects, Error> {
     let environment = Environment::of(checkout)?;
     let path = format!("clusters/{name}");
-    let objects = match checkout.below(&path).next() {
-        Some(_) => checkout.build(&path)?,
-        None => Vec::new(),
-    };
+    let objects = checkout.build_existing(&path)?;
     let root = Root {
         name: environment.namespace(),
         url: Environment::url(checkout)?.unwrap_or_default(),

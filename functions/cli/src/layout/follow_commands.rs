@@ -22,16 +22,7 @@ pub struct Next {
 pub fn of_shared(url: Option<String>, branch: &str, directory: &str) -> Vec<Next> {
     let repository = url.unwrap_or_else(|| "OWNER/NAME".to_owned());
     let at = format!("--repository {repository} --branch {branch} --path clusters/{directory}");
-    vec![
-        Next {
-            when: "a hub for driftless serve",
-            command: format!("driftless serve {at}"),
-        },
-        Next {
-            when: "a hub of an installation on AWS",
-            command: format!("driftless bootstrap --name {directory} {at}"),
-        },
-    ]
+    following(&at, directory)
 }
 
 /// Returns the commands for a cluster of an environment: a root in addition to those that the hub
@@ -46,7 +37,20 @@ pub fn of_environment(checkout: &Checkout, dir: &Path, hub: &str) -> Result<Vec<
     let url = Environment::url(checkout)?;
     let url = url.as_deref().unwrap_or("URL");
     let at = format!("--repository {url} --branch {branch} --path {directory} --root {root}");
-    Ok(vec![
+    let mut next = following(&at, hub);
+    next.push(Next {
+        when: "a hub that is served already, as the repository's scripts do",
+        command: format!(
+            "driftless build {} | kubectl apply -f -",
+            quoted(&dir.join(directory))
+        ),
+    });
+    Ok(next)
+}
+
+/// Returns the commands that make a hub follow the root of these flags.
+fn following(at: &str, hub: &str) -> Vec<Next> {
+    vec![
         Next {
             when: "a hub for driftless serve",
             command: format!("driftless serve {at}"),
@@ -55,14 +59,7 @@ pub fn of_environment(checkout: &Checkout, dir: &Path, hub: &str) -> Result<Vec<
             when: "a hub of an installation on AWS",
             command: format!("driftless bootstrap --name {hub} {at}"),
         },
-        Next {
-            when: "a hub that is served already, as the repository's scripts do",
-            command: format!(
-                "driftless build {} | kubectl apply -f -",
-                quoted(&dir.join(directory))
-            ),
-        },
-    ])
+    ]
 }
 
 /// Returns the commands that delete the objects of a removed cluster from its hub, where `--apply`

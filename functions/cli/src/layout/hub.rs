@@ -65,8 +65,7 @@ impl ClusterObjects {
     /// before the kubeconfigs and the tenants' namespaces on the hub, which they need.
     pub fn syncs(&self) -> Vec<&Object> {
         let rank = |sync: &&Object| {
-            let path = sync.pointer("/spec/path").and_then(Value::as_str);
-            let path = plain(path.unwrap_or_default());
+            let path = plain(path_of(sync));
             let of_remote = path.contains("/clusters/");
             match path.split('/').next() {
                 Some("tenants") if of_remote => 0,
@@ -226,7 +225,9 @@ impl RemovalFlags {
         let syncs = old.syncs();
         let rest: Vec<&Object> = old.objects.iter().filter(|one| !is_sync(one)).collect();
         for sync in &syncs {
-            check_path(&hub, sync).await?;
+            if let Some(live) = live(cluster, sync).await? {
+                check_path(&hub, &live, path_of(sync))?;
+            }
         }
         match &old.root {
             Some(root) => self.remove_root(&hub, root).await?,
@@ -264,16 +265,7 @@ impl RemovalFlags {
         let Some(live) = hub.get(&id).await? else {
             return Ok(());
         };
-        let path = live.pointer("/spec/path").and_then(|path| path.as_str());
-        if path.is_none_or(|path| plain(path) != plain(&root.path)) {
-            return Err(Error::new(format!(
-                "{id} of {} applies {}, not {}",
-                hub.access.server,
-                path.unwrap_or("./"),
-                root.path
-            ))
-            .next("choose the cluster's own hub with --kubeconfig and --context"));
-        }
+        check_path(hub, &live, &root.path)?;
         let kinds = resource(cluster, &live.gvk()).await?;
         let keep = Patch::Merge(json!({"spec": {"prune": false, "suspend": false}}));
         let applier = Applier::new(cluster, Strategy::forcing(KUBECTL));
@@ -289,8 +281,7 @@ impl RemovalFlags {
 
     /// Deletes a Kustomization, and waits until it and the Kustomizations that it applied are gone.
     async fn delete_sync(&self, cluster: &dyn Cluster, sync: &Object) -> Result<(), Error> {
-        let kind = resource(cluster, &sync.gvk()).await?;
-        let Some(live) = cluster.get(&kind, sync.namespace(), sync.name()).await? else {
+        let Some(live) = live(cluster, sync).await? else {
             return Ok(());
         };
         delete(cluster, &live).await?;
@@ -306,13 +297,8 @@ impl RemovalFlags {
 
     /// Waits until an object is gone.
     async fn wait(&self, cluster: &dyn Cluster, object: &Object) -> Result<(), Error> {
-        let kind = resource(cluster, &object.gvk()).await?;
         let end = Instant::now() + self.timeout;
-        while cluster
-            .get(&kind, object.namespace(), object.name())
-            .await?
-            .is_some()
-        {
+        while live(cluster, object).await?.is_some() {
             if Instant::now() >= end {
                 return Err(Error::new(format!(
                     "{} is marked for deletion, and still exists after {} s",
@@ -327,29 +313,33 @@ impl RemovalFlags {
     }
 }
 
-/// Checks that a live Kustomization is the one of the removed directory, and not that of another
-/// cluster.
-async fn check_path(hub: &Hub, sync: &Object) -> Result<(), Error> {
-    let cluster = hub.cluster.as_ref();
-    let kind = resource(cluster, &sync.gvk()).await?;
-    let Some(live) = cluster.get(&kind, sync.namespace(), sync.name()).await? else {
-        return Ok(());
-    };
-    let path = |object: &Object| {
-        let path = object.pointer("/spec/path").and_then(|path| path.as_str());
-        plain(path.unwrap_or_default()).to_owned()
-    };
-    if path(&live) == path(sync) {
+/// Checks that a live Kustomization applies the removed directory, and not that of another cluster.
+fn check_path(hub: &Hub, live: &Object, expected: &str) -> Result<(), Error> {
+    let path = path_of(live);
+    if plain(path) == plain(expected) {
         return Ok(());
     }
     Err(Error::new(format!(
         "{} of {} applies {}, not {}",
-        name(sync),
+        name(live),
         hub.access.server,
-        path(&live),
-        path(sync)
+        path,
+        expected
     ))
     .next("choose the cluster's own hub with --kubeconfig and --context"))
+}
+
+/// Returns the directory that a Kustomization applies.
+fn path_of(sync: &Object) -> &str {
+    let path = sync.pointer("/spec/path").and_then(Value::as_str);
+    path.unwrap_or("./")
+}
+
+/// Reads the live object of an object; `None` if it does not exist.
+async fn live(cluster: &dyn Cluster, object: &Object) -> Result<Option<Object>, Error> {
+    let kind = resource(cluster, &object.gvk()).await?;
+    let live = cluster.get(&kind, object.namespace(), object.name()).await;
+    Ok(live?)
 }
 
 /// Refuses to delete objects that the root of the hub would create again.
@@ -357,7 +347,7 @@ async fn refuse_with_root(cluster: &dyn Cluster, syncs: &[&Object]) -> Result<()
     let roots = bootstrap::roots(cluster).await?;
     let root = syncs
         .iter()
-        .find(|sync| roots.iter().any(|root| root == sync.namespace()));
+        .find(|sync| roots.contains_key(sync.namespace()));
     match root {
         None => Ok(()),
         Some(sync) => Err(Error::new(format!(
@@ -401,13 +391,10 @@ fn plain(path: &str) -> &str {
 
 /// Deletes an object, if it exists.
 async fn delete(cluster: &dyn Cluster, object: &Object) -> Result<(), Error> {
-    let kind = resource(cluster, &object.gvk()).await?;
-    let live = cluster
-        .get(&kind, object.namespace(), object.name())
-        .await?;
-    let Some(live) = live else {
+    let Some(live) = live(cluster, object).await? else {
         return Ok(());
     };
+    let kind = resource(cluster, &object.gvk()).await?;
     let applier = Applier::new(cluster, Strategy::forcing(KUBECTL));
     match applier
         .delete(&kind, &live, "Background", &|_| true)

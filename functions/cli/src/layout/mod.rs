@@ -36,7 +36,7 @@ use driftless_manifest::names;
 use encrypted::Remote;
 use follow_commands::Next;
 use hub::{ClusterObjects, HubFlags, RemovalFlags};
-use kubeconfig::Kubeconfig;
+use kubeconfig::{Kubeconfig, SecretPlace};
 use manifests::Api;
 use serde_json::json;
 use std::path::PathBuf;
@@ -78,6 +78,25 @@ struct AddRemote {
     name: String,
     #[command(flatten)]
     kubeconfig: Kubeconfig,
+}
+
+impl AddRemote {
+    /// Writes, applies or stores the kubeconfig of the remote cluster.
+    async fn give_kubeconfig(
+        &self,
+        checkout: &mut Checkout,
+        api: Api,
+        places: &[SecretPlace],
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        let remote = Remote {
+            hub: &self.hub,
+            name: &self.name,
+            directory: &format!("clusters/{}/{}", self.hub, self.name),
+        };
+        let unapplied = self.kubeconfig.write(checkout, api, remote, places)?;
+        unapplied.apply(dry_run).await
+    }
 }
 
 /// The arguments of `remove-cluster`.
@@ -352,11 +371,9 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
             match hub.apply() {
                 true => {
                     let root = cluster::root(url, branch, directory)?;
-                    let objects = checkout.build(&format!("clusters/{directory}"))?;
-                    let root = Some(root);
                     let new = ClusterObjects {
-                        root,
-                        objects,
+                        objects: checkout.build(&root.path)?,
+                        root: Some(root),
                         kubeconfigs: Vec::new(),
                     };
                     hub.add(&new, args.common.dry_run).await?;
@@ -364,20 +381,11 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
                 false => next = follow_commands::of_shared(url, &branch, directory),
             }
         }
-        Fleet::AddRemote(AddRemote {
-            hub,
-            name,
-            kubeconfig,
-        }) => {
-            let secrets = cluster::add_remote(&mut checkout, api, &hub, &name)?;
-            let directory = format!("clusters/{hub}/{name}");
-            let remote = Remote {
-                hub: &hub,
-                name: &name,
-                directory: &directory,
-            };
-            let unapplied = kubeconfig.write(&mut checkout, api, remote, &secrets)?;
-            unapplied.apply(args.common.dry_run).await?;
+        Fleet::AddRemote(remote) => {
+            let secrets = cluster::add_remote(&mut checkout, api, &remote.hub, &remote.name)?;
+            remote
+                .give_kubeconfig(&mut checkout, api, &secrets, args.common.dry_run)
+                .await?;
         }
         Fleet::Provision(cluster) => cluster.write(&mut checkout, api)?,
         Fleet::RemoveCluster(RemoveCluster { name, hub }) => {
@@ -408,20 +416,11 @@ pub async fn env(args: EnvArgs) -> Result<(), Error> {
                 }
             }
         }
-        Env::AddRemote(AddRemote {
-            hub,
-            name,
-            kubeconfig,
-        }) => {
-            let secrets = environment::add_remote(&mut checkout, api, &hub, &name)?;
-            let directory = format!("clusters/{hub}/{name}");
-            let remote = Remote {
-                hub: &hub,
-                name: &name,
-                directory: &directory,
-            };
-            let unapplied = kubeconfig.write(&mut checkout, api, remote, &secrets)?;
-            unapplied.apply(args.common.dry_run).await?;
+        Env::AddRemote(remote) => {
+            let secrets = environment::add_remote(&mut checkout, api, &remote.hub, &remote.name)?;
+            remote
+                .give_kubeconfig(&mut checkout, api, &secrets, args.common.dry_run)
+                .await?;
         }
         Env::RemoveCluster(RemoveCluster { name, hub }) => {
             let old = environment::objects(&checkout, &name)?;

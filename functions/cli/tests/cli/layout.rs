@@ -2,24 +2,11 @@
 //! `release-env`.
 
 use crate::help::is_snapshot;
+use driftless_harness::cluster::KUBECONFIG;
 use driftless_harness::command::{Done, run_in};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-
-const KUBECONFIG: &str = "apiVersion: v1
-kind: Config
-clusters:
-- name: c
-  cluster: {server: 'https://edge-1.example.com:6443'}
-users:
-- name: u
-  user: {token: a-token}
-contexts:
-- name: x
-  context: {cluster: c, user: u}
-current-context: x
-";
 
 /// A temporary checkout of a fleet repository.
 struct Checkout(tempfile::TempDir);

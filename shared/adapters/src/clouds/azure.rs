@@ -238,9 +238,15 @@ const STORAGE: [(&str, &Cloud); 4] = [
     (".blob.core.usgovcloudapi.net", &GOVERNMENT),
 ];
 
+/// Returns the cloud of a host of a storage account; `None` for any other host.
+fn storage_cloud(host: &str) -> Option<&'static Cloud> {
+    let found = STORAGE.iter().find(|(domain, _)| host.ends_with(domain));
+    found.map(|(_, cloud)| *cloud)
+}
+
 /// Returns whether a host is one of a storage account at Azure.
 pub(super) fn is_storage(host: &str) -> bool {
-    STORAGE.iter().any(|(domain, _)| host.ends_with(domain))
+    storage_cloud(host).is_some()
 }
 
 impl Shared {
@@ -251,8 +257,7 @@ impl Shared {
         identity: &EntraIdentity,
         now: Duration,
     ) -> Result<Token> {
-        let known = STORAGE.iter().find(|(domain, _)| host.ends_with(domain));
-        let Some((_, cloud)) = known else {
+        let Some(cloud) = storage_cloud(host) else {
             let message = format!(
                 "'{host}' is not a host of Azure's storage, such as acme.blob.core.windows.net: a token is only sent there"
             );

@@ -2,9 +2,9 @@
 //! 1.10.
 
 use super::azure::{self, AzureLogins, Shared};
-use super::now;
-use super::storage::{BACKOFF, PAGE_LIMIT, Pages};
-use crate::percent::{encode, encode_path};
+use super::storage::{PAGE_LIMIT, Pages, retried};
+use crate::local::SystemClock;
+use crate::percent::{decode, encode, encode_path};
 use crate::tenant_http;
 use async_trait::async_trait;
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
@@ -12,8 +12,8 @@ use aws_smithy_xml::decode::{Document, ScopedDecoder, try_data};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_core::ports::{
-    AzureBucketLogin, Bucket, BucketAddress, BucketEntry, BucketObject, Connection, ErrorKind,
-    PortError, Result, Secret,
+    AzureBucketLogin, Bucket, BucketAddress, BucketEntry, BucketObject, Clock as _, Connection,
+    ErrorKind, PortError, Result, Secret,
 };
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -42,17 +42,20 @@ impl AzureLogins {
             let place = tenant_http::place_of(&address.endpoint);
             PortError::new(ErrorKind::Invalid, format!("'{place}' {problem}"))
         };
-        let mut url = Url::parse(&address.endpoint).map_err(|_| invalid("is not a valid URL"))?;
+        let url = Url::parse(&address.endpoint).map_err(|_| invalid("is not a valid URL"))?;
         if matches!(login, AzureBucketLogin::Entra(_)) && url.scheme() != "https" {
             return Err(invalid("is not https, but a token is only sent over TLS"));
         }
-        let mut query: BTreeMap<String, String> = url.query_pairs().into_owned().collect();
-        if let AzureBucketLogin::Sas(signature) = login {
-            let signature = signature.expose_str().unwrap_or_default().trim();
-            let signature = signature.strip_prefix('?').unwrap_or(signature);
-            query.extend(form_urlencoded::parse(signature.as_bytes()).into_owned());
-        }
-        url.set_query(None);
+        let query = match login {
+            AzureBucketLogin::Sas(signature) => {
+                let signature = signature.expose_str().unwrap_or_default().trim();
+                let signature = signature.strip_prefix('?').unwrap_or(signature);
+                form_urlencoded::parse(signature.as_bytes())
+                    .into_owned()
+                    .collect()
+            }
+            AzureBucketLogin::Entra(_) | AzureBucketLogin::AccountKey { .. } => BTreeMap::new(),
+        };
         let place = format!("{}/{}", url.as_str().trim_end_matches('/'), address.name);
         Ok(Arc::new(Container {
             shared: self.0.clone(),
@@ -69,7 +72,7 @@ struct Container {
     login: AzureBucketLogin,
     /// The URL of the container.
     place: String,
-    /// The query that each request has: that of the endpoint, and a shared access signature.
+    /// The query that each request has: a shared access signature.
     query: BTreeMap<String, String>,
     connection: Connection,
 }
@@ -94,13 +97,12 @@ impl Container {
             .iter()
             .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
             .collect();
-        url.set_query(
-            Some(&encoded.join("&"))
-                .filter(|query| !query.is_empty())
-                .map(|q| &**q),
-        );
+        if !encoded.is_empty() {
+            url.set_query(Some(&encoded.join("&")));
+        }
 
-        let seconds = i64::try_from(now().as_secs()).unwrap_or_default();
+        let now = SystemClock.now();
+        let seconds = i64::try_from(now.as_secs()).unwrap_or_default();
         let date = Timestamp::from_second(seconds).ok();
         let date = date.and_then(|now| {
             DateTimePrinter::new()
@@ -116,7 +118,7 @@ impl Container {
                 Some(format!("SharedKey {account}:{signature}"))
             }
             AzureBucketLogin::Entra(identity) => {
-                let token = self.shared.storage_token(&host, identity, now()).await?;
+                let token = self.shared.storage_token(&host, identity, now).await?;
                 let token = token.secret.expose_str().unwrap_or_default();
                 Some(format!("Bearer {token}"))
             }
@@ -149,13 +151,7 @@ impl Container {
 
     /// Sends a GET request, and a second one if the service is not available.
     async fn get(&self, key: &str, query: &[(&str, &str)]) -> Result<Response> {
-        match self.ask(key, query).await {
-            Err(error) if error.kind == ErrorKind::Unavailable => {
-                tokio::time::sleep(BACKOFF).await;
-                self.ask(key, query).await
-            }
-            answer => answer,
-        }
+        retried(|| self.ask(key, query)).await
     }
 }
 
@@ -289,7 +285,8 @@ fn entry(blob: &mut ScopedDecoder<'_, '_>) -> Option<BucketEntry> {
                 let is_encoded = tag.start_el().attr("Encoded") == Some("true");
                 let name = try_data(&mut tag).ok()?;
                 key = Some(match is_encoded {
-                    true => decoded(&name),
+                    // It has characters that XML cannot contain.
+                    true => String::from_utf8_lossy(&decode(&name)).into_owned(),
                     false => name.into_owned(),
                 });
             }
@@ -310,16 +307,6 @@ fn entry(blob: &mut ScopedDecoder<'_, '_>) -> Option<BucketEntry> {
         etag: etag?,
         size: size?,
     })
-}
-
-/// Decodes a percent-encoded name, which has characters that XML cannot contain.
-fn decoded(name: &str) -> String {
-    let pairs = format!("k={}", name.replace('&', "%26").replace('+', "%2B"));
-    let mut pairs = form_urlencoded::parse(pairs.as_bytes());
-    pairs
-        .next()
-        .map(|(_, name)| name.into_owned())
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

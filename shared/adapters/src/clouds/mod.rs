@@ -17,7 +17,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use url::form_urlencoded::Serializer;
 
 /// The time for which the endpoint of a cluster is cached.
@@ -43,9 +43,7 @@ impl CloudHosts {
             azure_authority: get("AZURE_AUTHORITY_HOST"),
         }
     }
-}
 
-impl CloudHosts {
     /// Returns the URL of `HOST/PATH`.
     fn url(&self, place: &str) -> String {
         match &self.stand_in {
@@ -130,13 +128,6 @@ impl TokenResponse {
             expires: now.saturating_add(Duration::from_secs(self.expires_in)),
         }
     }
-}
-
-/// Returns the time since 1970.
-fn now() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
 }
 
 fn unreadable(place: &str) -> PortError {

@@ -2,14 +2,15 @@
 //! for source-controller 1.10.
 
 use super::google::{GoogleLogins, Shared};
-use super::{now, unreadable};
+use super::unreadable;
 use crate::cloud_http;
+use crate::local::SystemClock;
 use crate::percent::encode;
 use crate::tenant_http;
 use async_trait::async_trait;
 use driftless_core::ports::{
-    Bucket, BucketAddress, BucketEntry, BucketObject, Connection, ErrorKind, GoogleLogin,
-    PortError, Result,
+    Bucket, BucketAddress, BucketEntry, BucketObject, Clock as _, Connection, ErrorKind,
+    GoogleLogin, PortError, Result,
 };
 use reqwest::{Response, Url};
 use serde::Deserialize;
@@ -21,7 +22,7 @@ pub(super) const PAGE_LIMIT: u64 = 8 << 20;
 /// The number of successive pages without entries that are accepted.
 const EMPTY_PAGES: usize = 10;
 /// The delay before the second attempt. The step itself is also retried.
-pub(super) const BACKOFF: Duration = Duration::from_millis(200);
+const BACKOFF: Duration = Duration::from_millis(200);
 /// The limit of the attributes of one object, in bytes.
 const ATTRIBUTES_LIMIT: u64 = 64 << 10;
 const HOST: &str = "storage.googleapis.com";
@@ -73,7 +74,7 @@ impl GoogleBucket {
     /// Sends a GET request to a path with a query.
     async fn ask(&self, place: &str) -> Result<Response> {
         let shown = tenant_http::place_of(place);
-        let token = self.shared.token_of(&self.login, now()).await?;
+        let token = self.shared.token_of(&self.login, SystemClock.now()).await?;
         let broken = || PortError::new(ErrorKind::Invalid, format!("'{shown}' is not a valid URL"));
         let hosts = &self.shared.services.hosts;
         let url = Url::parse(&hosts.url(place)).map_err(|_| broken())?;
@@ -93,13 +94,21 @@ impl GoogleBucket {
 
     /// Sends a GET request, and a second one if the service is not available.
     async fn get(&self, place: &str) -> Result<Response> {
-        match self.ask(place).await {
-            Err(error) if error.kind == ErrorKind::Unavailable => {
-                tokio::time::sleep(BACKOFF).await;
-                self.ask(place).await
-            }
-            answer => answer,
+        retried(|| self.ask(place)).await
+    }
+}
+
+/// Sends a request, and a second one if the service is not available.
+pub(super) async fn retried<F>(ask: impl Fn() -> F) -> Result<Response>
+where
+    F: Future<Output = Result<Response>>,
+{
+    match ask().await {
+        Err(error) if error.kind == ErrorKind::Unavailable => {
+            tokio::time::sleep(BACKOFF).await;
+            ask().await
         }
+        answer => answer,
     }
 }
 

@@ -4,6 +4,7 @@
 //! item of a set, `i:N` for an item by index, and `.` for the value itself. `{}` is a value without
 //! owned parts.
 
+use driftless_manifest::Object;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -90,28 +91,31 @@ impl FieldSet {
 
     /// Checks whether the set has the field of a JSON pointer into the live object, or parts of the
     /// field.
-    pub(super) fn has(&self, pointer: &str, live: &Value) -> bool {
-        let (mut set, mut value) = (self, Some(live));
-        for part in pointer.split('/').skip(1) {
-            let name = part.replace("~1", "/").replace("~0", "~");
-            let below = match value {
+    pub(super) fn has(&self, pointer: &str, live: &Object) -> bool {
+        let names = pointer.split('/').skip(1);
+        let mut names = names.map(|name| name.replace("~1", "/").replace("~0", "~"));
+        let Some(first) = names.next() else {
+            return false;
+        };
+        let (mut set, mut value) = (self.field(&first), live.as_map().get(&first));
+        for name in names {
+            let Some(here) = set else {
+                return false;
+            };
+            match value {
                 Some(Value::Array(items)) => {
-                    let item = name.parse().ok().and_then(|at: usize| items.get(at));
-                    value = item;
-                    let mut parts = set.parts.iter();
-                    parts.find(|(step, _)| step.is_of(&name, item))
+                    value = name.parse().ok().and_then(|at: usize| items.get(at));
+                    let mut parts = here.parts.iter();
+                    let found = parts.find(|(step, _)| step.is_of(&name, value));
+                    set = found.map(|(_, below)| below);
                 }
                 other => {
                     value = other.and_then(|value| value.get(&name));
-                    set.parts.get_key_value(&Step::Field(name))
+                    set = here.field(&name);
                 }
-            };
-            match below {
-                Some((_, below)) => set = below,
-                None => return false,
             }
         }
-        true
+        set.is_some()
     }
 
     /// Checks whether the value is owned as a whole, without parts.

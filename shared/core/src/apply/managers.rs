@@ -41,8 +41,7 @@ impl FieldOwners {
 
     /// Checks whether one of the managers owns the field of a JSON pointer into the live object.
     pub(super) fn own(&self, pointer: &str, live: &Object) -> bool {
-        let live = live.to_value();
-        self.0.iter().any(|set| set.has(pointer, &live))
+        self.0.iter().any(|set| set.has(pointer, live))
     }
 }
 

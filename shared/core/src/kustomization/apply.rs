@@ -242,11 +242,7 @@ async fn change(
     // A new object has all its fields.
     let left = before.filter(|_| !ignore.paths(object).is_empty());
     let compared = left.and_then(|before| ignore.with_live_values(object, before));
-    let payload = left.and_then(|before| ignore.payload(object, before, KUSTOMIZE_CONTROLLER));
-    let (compared, payload) = (
-        compared.as_ref().unwrap_or(object),
-        payload.as_ref().unwrap_or(object),
-    );
+    let compared = compared.as_ref().unwrap_or(object);
     if let Some(before) = before
         && is_as_desired(target, resource, compared, before).await
     {
@@ -257,6 +253,8 @@ async fn change(
         };
         return Ok((action, Some(before.clone())));
     }
+    let payload = left.and_then(|before| ignore.payload(object, before, KUSTOMIZE_CONTROLLER));
+    let payload = payload.as_ref().unwrap_or(object);
     let applier = target.applier(Strategy::KUSTOMIZE);
     match applier.apply(resource, payload).await {
         Ok(new) => Ok(after_write(target, item, live, new).await?),

@@ -10,6 +10,7 @@ use crate::ports::{
     AwsIdentity, AzureBucketLogin, BucketLogin, Connection, EntraIdentity, EntraProof, GoogleLogin,
     LdapLogin, Secret,
 };
+use crate::source::cloud_login;
 use crate::source::secret::{SourceSecret, certificates, not_found};
 use url::Url;
 
@@ -343,14 +344,12 @@ async fn account(
     context: &Context<'_>,
     source: &Bucket,
 ) -> Result<Option<cloud::Account>, Failure> {
-    let own = source.spec.service_account_name.as_deref();
-    let default = context
-        .hub
-        .settings
-        .default_source_service_account
-        .as_deref();
-    let namespace = &source.id.namespace;
-    let found = cloud::find(&context.hub, namespace, own.unwrap_or_default(), default).await;
+    let own = source
+        .spec
+        .service_account_name
+        .as_deref()
+        .unwrap_or_default();
+    let found = cloud_login::account(context, &source.id.namespace, own).await;
     found.map_err(|error| match error {
         TargetError::Gone(failure) => Failure {
             reason: reason::AUTHENTICATION_FAILED,

@@ -1,7 +1,7 @@
 //! Logins to registries of clouds (`spec.provider`), as source-controller 1.9 gets them.
 
 use crate::cloud::{self, Exchange, aws, azure, google};
-use crate::failure::Failure;
+use crate::failure::{Failure, TargetError};
 use crate::flux::reason;
 use crate::hub::Settings;
 use crate::kernel::Context;
@@ -67,14 +67,23 @@ impl LoginRequest<'_> {
         let Account::Named(own) = self.account else {
             return Ok(None);
         };
-        let default = context
-            .hub
-            .settings
-            .default_source_service_account
-            .as_deref();
-        let found = cloud::find(&context.hub, self.namespace, own, default).await;
+        let found = account(context, self.namespace, own).await;
         found.map_err(|error| error.context(TOKEN).into())
     }
+}
+
+/// Returns the service account that a source names, else the operator's default one.
+///
+/// # Errors
+/// Those of [`cloud::find`].
+pub(super) async fn account(
+    context: &Context<'_>,
+    namespace: &str,
+    own: &str,
+) -> Result<Option<cloud::Account>, TargetError> {
+    let settings = &context.hub.settings;
+    let default = settings.default_source_service_account.as_deref();
+    cloud::find(&context.hub, namespace, own, default).await
 }
 
 /// Returns user and password of a registry, for the identity that an object uses.

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::flux::{GitRepository, reason};
 use crate::kernel::Context;
 use crate::ports::{CodeCommit, GitAuth};
+use crate::source::cloud_login;
 
 /// Flux's message prefix for a failed login.
 const FAILED: &str = "failed to configure authentication options";
@@ -77,11 +78,12 @@ async fn account(
     source: &GitRepository,
     annotation: &str,
 ) -> Result<cloud::Account, Failure> {
-    let own = source.spec.service_account_name.as_deref();
-    let settings = &context.hub.settings;
-    let default = settings.default_source_service_account.as_deref();
-    let namespace = &source.id.namespace;
-    let found = cloud::find(&context.hub, namespace, own.unwrap_or_default(), default).await?;
+    let own = source
+        .spec
+        .service_account_name
+        .as_deref()
+        .unwrap_or_default();
+    let found = cloud_login::account(context, &source.id.namespace, own).await?;
     found.ok_or_else(|| {
         let provider = source.spec.provider.as_deref().unwrap_or_default();
         let message = format!(

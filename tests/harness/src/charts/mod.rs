@@ -8,6 +8,7 @@ pub mod sign;
 
 pub use helm::{index, package, package_directory, public_chart, push};
 
+use crate::runtime::Listening;
 use crate::tls::Identity;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ pub struct Host {
     address: SocketAddr,
     authority: Option<String>,
     state: Arc<Mutex<State>>,
-    _server: server::Server,
+    _server: Listening,
 }
 
 /// A request and its answer.
@@ -80,7 +81,7 @@ impl Host {
     fn with(identity: Option<Identity>) -> Self {
         let state: Arc<Mutex<State>> = Arc::default();
         let authority = identity.as_ref().map(|one| one.authority.clone());
-        let server = server::Server::start(Arc::clone(&state), identity);
+        let server = server::start(Arc::clone(&state), identity);
         Self {
             address: server.address(),
             authority,

@@ -1,7 +1,7 @@
 //! The HTTP server of the host: routes requests to files, faults and the registry.
 
 use super::{Call, Fault, State, Validators, registry};
-use crate::runtime::runtime;
+use crate::runtime::Listening;
 use crate::tls::Identity;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -11,50 +11,20 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::stream;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
 /// The largest body of a request, in bytes.
 const LIMIT: usize = 64 << 20;
 /// `Last-Modified` of every file.
 const CHANGED: &str = "Sat, 21 Nov 2026 12:00:00 GMT";
 
-pub(super) struct Server {
-    address: SocketAddr,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Server {
-    pub fn start(state: Arc<Mutex<State>>, identity: Option<Identity>) -> Self {
-        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("bind a loopback port");
-        socket.set_nonblocking(true).expect("a non-blocking socket");
-        let address = socket.local_addr().expect("a local address");
-        let app = Router::new().fallback(move |request: Request| {
-            let state = Arc::clone(&state);
-            async move { respond(&state, request).await }
-        });
-        let task = runtime().spawn(async move {
-            let listener = TcpListener::from_std(socket).expect("a listener");
-            let served = match identity {
-                None => axum::serve(listener, app).await,
-                Some(identity) => axum::serve(identity.listen(listener), app).await,
-            };
-            served.expect("serve");
-        });
-        Self { address, task }
-    }
-
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
+/// Starts the server.
+pub(super) fn start(state: Arc<Mutex<State>>, identity: Option<Identity>) -> Listening {
+    let app = Router::new().fallback(move |request: Request| {
+        let state = Arc::clone(&state);
+        async move { respond(&state, request).await }
+    });
+    Listening::start(app, identity)
 }
 
 /// A request with its whole body.

@@ -44,6 +44,21 @@ const STARTED: [&str; 6] = [
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
+/// A kubeconfig that leads to no running server.
+pub const KUBECONFIG: &str = "apiVersion: v1
+kind: Config
+clusters:
+- name: c
+  cluster: {server: 'https://edge-1.example.com:6443'}
+users:
+- name: u
+  user: {token: a-token}
+contexts:
+- name: x
+  context: {cluster: c, user: u}
+current-context: x
+";
+
 /// One API server with its own data, ended when it is dropped.
 pub struct Cluster {
     name: String,

@@ -1,7 +1,7 @@
 //! `git http-backend` behind HTTPS and a login.
 
 use super::Repositories;
-use crate::runtime::runtime;
+use crate::runtime::Listening;
 use crate::tls::Identity;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -9,21 +9,17 @@ use axum::extract::Request;
 use axum::http::{Response, header, request};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
 /// The largest body of a request, in bytes.
 const LIMIT: usize = 64 << 20;
 
 /// The repositories at `https://127.0.0.1:PORT/NAME`, for one user.
 pub struct HttpServer {
-    address: SocketAddr,
+    server: Listening,
     authority: String,
-    task: JoinHandle<()>,
 }
 
 struct Backend {
@@ -31,12 +27,6 @@ struct Backend {
     /// The value of the header `Authorization`.
     login: String,
     user: String,
-}
-
-impl Drop for HttpServer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl HttpServer {
@@ -48,9 +38,6 @@ impl HttpServer {
             login: format!("Basic {pair}"),
             user: user.to_owned(),
         });
-        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("bind a loopback port");
-        socket.set_nonblocking(true).expect("a non-blocking socket");
-        let address = socket.local_addr().expect("a local address");
         let identity = Identity::new();
         let authority = identity.authority.clone();
         let app = Router::new().fallback(move |request: Request| {
@@ -63,21 +50,15 @@ impl HttpServer {
                 answer.expect("git http-backend")
             }
         });
-        let task = runtime().spawn(async move {
-            let listener = TcpListener::from_std(socket).expect("a listener");
-            let served = axum::serve(identity.listen(listener), app).await;
-            served.expect("serve");
-        });
         Self {
-            address,
+            server: Listening::start(app, Some(identity)),
             authority,
-            task,
         }
     }
 
     /// Returns the URL of a repository.
     pub fn url(&self, name: &str) -> String {
-        format!("https://{}/{name}", self.address)
+        format!("https://{}/{name}", self.server.address())
     }
 
     /// Returns the certificate of the server's authority, in PEM.

@@ -18,7 +18,7 @@ const ANSWER_LIMIT: u64 = 64 << 10;
 /// Fails if the address may not be reached or the service refuses the user. The error never has the
 /// text of the answer, which may repeat the password.
 pub(super) async fn access_key(clients: &Clients, user: &LdapLogin) -> Result<Credentials> {
-    let place = crate::tenant_http::place_of(&user.endpoint);
+    let place = tenant_http::place_of(&user.endpoint);
     let invalid = || PortError::new(ErrorKind::Invalid, format!("'{place}' is not a valid URL"));
     let url = Url::parse(&user.endpoint).map_err(|_| invalid())?;
     let body = Serializer::new(String::new())

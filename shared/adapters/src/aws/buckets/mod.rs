@@ -5,6 +5,7 @@ mod ldap;
 
 use super::error::{status_and_code, to_error};
 use super::logins::AwsLogins;
+use crate::local::SystemClock;
 use crate::tenant_http::Clients;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -22,11 +23,11 @@ use aws_sdk_s3::types::EncodingType;
 use bytes::{Bytes, BytesMut};
 use connector::Gate;
 use driftless_core::ports::{
-    Bucket, BucketAddress, BucketEntry, BucketLogin, BucketObject, Buckets, ErrorKind, PortError,
-    Result,
+    Bucket, BucketAddress, BucketEntry, BucketLogin, BucketObject, Buckets, Clock as _, ErrorKind,
+    PortError, Result,
 };
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use url::Url;
 
 /// The limit of one page of a list, in bytes: 1,000 keys of 1,000 bytes, each byte written as
@@ -78,7 +79,7 @@ impl S3Buckets {
                 let sts = sts.as_deref();
                 let login = self
                     .logins
-                    .for_buckets(region, identity, sts, now())
+                    .for_buckets(region, identity, sts, SystemClock.now())
                     .await?;
                 return Ok(Some(login));
             }
@@ -145,13 +146,6 @@ impl Buckets for S3Buckets {
             place: format!("{}/{}", address.endpoint, address.name),
         }))
     }
-}
-
-/// Returns the time since 1970.
-fn now() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
 }
 
 /// Returns the endpoint of a region in place of `s3.amazonaws.com`, which is the endpoint of one

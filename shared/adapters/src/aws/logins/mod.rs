@@ -70,9 +70,7 @@ impl AwsLogins {
             ..Shared::default()
         }))
     }
-}
 
-impl AwsLogins {
     /// Returns the credentials of an identity for requests to buckets of a region; a role is
     /// assumed at the address of `sts`, or else at the region's own STS.
     pub(crate) async fn for_buckets(

@@ -153,28 +153,26 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the repository's URL and this session's login for Git's own protocol.
+    /// Runs a request in Git's own protocol, with the repository's URL and this session's login. If
+    /// the server refuses a token that can be renewed, it runs again with a new one.
     ///
     /// # Errors
-    /// The login is missing or not valid.
-    pub async fn by_git(&self) -> Result<GitAccess> {
+    /// The login is missing or not valid; those of the request.
+    pub async fn over_git<T, F>(&self, request: impl Fn(String, GitAuth) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let url = self.git_url()?;
         let login = self.login().await?;
-        Ok(GitAccess {
-            url: self.git_url()?,
-            auth: self.git_auth(&login)?,
-            login,
-        })
-    }
-
-    /// Returns whether the server refuses a token that can be renewed, and forgets it then.
-    pub fn is_outdated<T>(&self, access: &GitAccess, done: &Result<T>) -> bool {
-        let is_denied = matches!(done, Err(error) if error.kind == ErrorKind::Denied);
-        match &access.login.header {
-            Some(header) if is_denied && access.login.renewable => {
+        let done = request(url.clone(), self.git_auth(&login)).await;
+        let is_denied = matches!(&done, Err(error) if error.kind == ErrorKind::Denied);
+        match &login.header {
+            Some(header) if is_denied && login.renewable => {
                 self.github.logins.drop_token(header);
-                true
+                let login = self.login().await?;
+                request(url, self.git_auth(&login)).await
             }
-            _ => false,
+            _ => done,
         }
     }
 
@@ -188,7 +186,7 @@ impl Session<'_> {
 
     /// Returns the options of the session with a login for Git's own protocol, for which GitHub
     /// takes tokens as passwords.
-    fn git_auth(&self, login: &Login) -> Result<GitAuth> {
+    fn git_auth(&self, login: &Login) -> GitAuth {
         let mut server = match self.auth {
             GitAuth::Server(server) => GitServer::clone(server),
             _ => GitServer::default(),
@@ -204,7 +202,7 @@ impl Session<'_> {
             }
         };
         server.ssh = None;
-        Ok(GitAuth::Server(Box::new(server)))
+        GitAuth::Server(Box::new(server))
     }
 
     async fn login(&self) -> Result<Login> {
@@ -325,13 +323,6 @@ impl Session<'_> {
             renewable: true,
         })
     }
-}
-
-/// The URL and login of a repository for Git's own protocol.
-pub struct GitAccess {
-    pub url: String,
-    pub auth: GitAuth,
-    login: Login,
 }
 
 /// The login of a request; `renewable` is true if a new token can be requested.

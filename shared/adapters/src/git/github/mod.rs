@@ -23,7 +23,7 @@ use driftless_core::ports::{
 };
 use driftless_core::repository::{Location, Repository};
 use driftless_manifest::FileTree;
-use login::{GitAccess, Logins};
+use login::Logins;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,19 +86,12 @@ impl GitHost for GitHub {
         if !matches!(auth, GitAuth::Server(server) if server.connection.proxy.is_some()) {
             return session.resolve(reference, known).await;
         }
-        let ask = async |access: &GitAccess| {
-            let (url, auth) = (&access.url, &access.auth);
-            let servers = &self.servers;
-            servers
-                .resolve(url, &Location::Server, reference, auth, None)
-                .await
+        let servers = &self.servers;
+        let ask = |url: String, auth: GitAuth| async move {
+            let place = Location::Server;
+            servers.resolve(&url, &place, reference, &auth, None).await
         };
-        let access = session.by_git().await?;
-        let done = ask(&access).await;
-        match session.is_outdated(&access, &done) {
-            true => ask(&session.by_git().await?).await,
-            false => done,
-        }
+        session.over_git(ask).await
     }
 
     async fn fetch(
@@ -113,19 +106,12 @@ impl GitHost for GitHub {
         if !matches!(auth, GitAuth::Server(server) if server.needs_git()) {
             return session.fetch(&commit.sha, limits).await;
         }
-        let ask = async |access: &GitAccess| {
-            let (url, auth) = (&access.url, &access.auth);
-            let servers = &self.servers;
-            servers
-                .fetch(url, &Location::Server, commit, auth, limits)
-                .await
+        let servers = &self.servers;
+        let ask = |url: String, auth: GitAuth| async move {
+            let place = Location::Server;
+            servers.fetch(&url, &place, commit, &auth, limits).await
         };
-        let access = session.by_git().await?;
-        let done = ask(&access).await;
-        match session.is_outdated(&access, &done) {
-            true => ask(&session.by_git().await?).await,
-            false => done,
-        }
+        session.over_git(ask).await
     }
 
     /// Reads the objects in Git's own protocol: the API has them only in parts.
@@ -137,18 +123,12 @@ impl GitHost for GitHub {
         auth: &GitAuth,
     ) -> Result<SignedObjects> {
         let session = self.session(hosted(place)?, auth);
-        let ask = async |access: &GitAccess| {
-            let (url, auth) = (&access.url, &access.auth);
-            self.servers
-                .signed(url, &Location::Server, commit, auth)
-                .await
+        let servers = &self.servers;
+        let ask = |url: String, auth: GitAuth| async move {
+            let place = Location::Server;
+            servers.signed(&url, &place, commit, &auth).await
         };
-        let access = session.by_git().await?;
-        let done = ask(&access).await;
-        match session.is_outdated(&access, &done) {
-            true => ask(&session.by_git().await?).await,
-            false => done,
-        }
+        session.over_git(ask).await
     }
 }
 

@@ -2,14 +2,14 @@
 //! token of Google.
 
 use super::Credentials;
+use super::token::{Request, Token};
 use crate::hub::Hub;
-use crate::ports::{Connection, DownloadOutcome, ErrorKind, PortError, Ports, Validator};
+use crate::ports::Ports;
+use crate::source::verify::key::{Hash, Jwk, PublicKey, Scheme};
 use crate::webhook::{Delivery, Refusal, read};
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use rsa::{BigUint, Pkcs1v15Sign, RsaPublicKey};
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 /// The address of the keys that Google signs identity tokens with.
@@ -18,30 +18,10 @@ const KEYS: &str = "https://www.googleapis.com/oauth2/v3/certs";
 const MAX_KEYS: u64 = 64 << 10;
 /// The timeout of the request for the keys.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The most bits of a key: more cost time.
-const MAX_BITS: usize = 8192;
-/// The longest token, in bytes.
-const MAX_TOKEN: usize = 16 << 10;
 
 #[derive(Deserialize)]
 struct Keys {
-    keys: Vec<Key>,
-}
-
-/// An RSA key (RFC 7517).
-#[derive(Deserialize)]
-struct Key {
-    #[serde(default)]
-    kid: String,
-    n: Option<String>,
-    e: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Header {
-    alg: String,
-    #[serde(default)]
-    kid: String,
+    keys: Vec<Jwk>,
 }
 
 #[derive(Deserialize)]
@@ -110,11 +90,10 @@ pub(super) async fn verify(
     };
     let bearer = (delivery.header)("authorization");
     let token = bearer.and_then(|text| text.strip_prefix("Bearer "));
-    let token = token.filter(|token| token.len() <= MAX_TOKEN);
-    let token = Token::parse(token.ok_or_else(refused)?).ok_or_else(refused)?;
+    let token = token.and_then(Token::parse).ok_or_else(refused)?;
     let keys = keys(ports, hub).await?;
     let now = i64::try_from(ports.clock.now().as_secs()).unwrap_or(i64::MAX);
-    if !token.is_signed(&keys) || !token.claims.are_of(&email, &audience, now) {
+    if !is_signed(&token, &keys) || !token.claims.are_of(&email, &audience, now) {
         return Err(refused());
     }
     event(delivery.body)
@@ -129,72 +108,31 @@ fn event(body: &[u8]) -> Result<Vec<u8>, Refusal> {
 }
 
 async fn keys(ports: &Ports, hub: &Hub) -> Result<Keys, Refusal> {
-    let connection = Connection {
-        timeout: TIMEOUT,
+    let unreadable = format!("{KEYS}: not the expected keys");
+    let request = Request {
+        url: KEYS,
         allow_local: hub.settings.allow_local_clusters,
-        ..Connection::default()
+        timeout: TIMEOUT,
+        limit: MAX_KEYS,
+        unreadable: &unreadable,
     };
-    let validator = Validator::default();
-    let fetched = ports.charts.get(KEYS, &connection, &validator, MAX_KEYS);
-    let unreadable = || {
-        let message = format!("{KEYS}: not the expected keys");
-        Refusal::from(PortError::new(ErrorKind::Unreadable, message))
-    };
-    match fetched.await? {
-        DownloadOutcome::Body { bytes, .. } => {
-            serde_json::from_slice(&bytes).map_err(|_| unreadable())
-        }
-        DownloadOutcome::Unchanged => Err(unreadable()),
-    }
+    Ok(request.send(ports).await?)
 }
 
-/// An identity token (RFC 7519) that is not verified yet.
-struct Token<'t> {
-    /// The header and the claims, which are signed.
-    signed: &'t str,
-    header: Header,
-    claims: Claims,
-    signature: Vec<u8>,
-}
-
-impl<'t> Token<'t> {
-    fn parse(token: &'t str) -> Option<Self> {
-        let (signed, signature) = token.rsplit_once('.')?;
-        let (header, claims) = signed.split_once('.')?;
-        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
-        Some(Self {
-            signed,
-            header: serde_json::from_slice(&decode(header)?).ok()?,
-            claims: serde_json::from_slice(&decode(claims)?).ok()?,
-            signature: decode(signature)?,
-        })
-    }
-
-    /// Returns whether the token is signed with the key that its header names.
-    fn is_signed(&self, keys: &Keys) -> bool {
-        let named = keys.keys.iter().find(|key| key.kid == self.header.kid);
-        let Some(key) = named.and_then(Key::rsa) else {
-            return false;
-        };
-        let digest = Sha256::digest(self.signed);
-        let scheme = Pkcs1v15Sign::new::<rsa::sha2::Sha256>();
-        self.header.alg == "RS256" && key.verify(scheme, &digest, &self.signature).is_ok()
-    }
-}
-
-impl Key {
-    fn rsa(&self) -> Option<RsaPublicKey> {
-        let number = |text: &Option<String>| {
-            let bytes = URL_SAFE_NO_PAD.decode(text.as_deref()?).ok()?;
-            Some(BigUint::from_bytes_be(&bytes))
-        };
-        RsaPublicKey::new_with_max_size(number(&self.n)?, number(&self.e)?, MAX_BITS).ok()
-    }
+/// Returns whether the token is signed with the key that its header names.
+fn is_signed(token: &Token<'_, Claims>, keys: &Keys) -> bool {
+    let named = keys.keys.iter().find(|key| key.kid == token.header.kid);
+    let scheme = Scheme::Pkcs1(Hash::Sha256);
+    token.header.alg == "RS256"
+        && named
+            .and_then(PublicKey::from_jwk)
+            .is_some_and(|key| token.is_signed_by(&key, scheme))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     /// The modulus of a key that only signed this token.
     const MODULUS: &str = concat!(
@@ -229,8 +167,8 @@ mod tests {
     fn only_a_signed_token_of_google_for_this_receiver_is_accepted() {
         let text = format!("{SIGNED}.{SIGNATURE}");
         let token = Token::parse(&text).unwrap();
-        assert!(token.is_signed(&keys("test")));
-        assert!(!token.is_signed(&keys("other")), "another key");
+        assert!(is_signed(&token, &keys("test")));
+        assert!(!is_signed(&token, &keys("other")), "another key");
         let (email, audience) = ("push@acme.example", "https://flux.acme.example");
         let claims = &token.claims;
         assert!(claims.are_of(email, audience, 1_767_225_600));
@@ -245,12 +183,15 @@ mod tests {
             .replace("push@", "evil@");
         let changed = format!("{header}.{}.{SIGNATURE}", URL_SAFE_NO_PAD.encode(changed));
         let forged = Token::parse(&changed).unwrap();
-        assert!(!forged.is_signed(&keys("test")), "claims of another token");
+        assert!(
+            !is_signed(&forged, &keys("test")),
+            "claims of another token"
+        );
         let none = URL_SAFE_NO_PAD.encode(r#"{"alg": "none", "kid": "test"}"#);
         let unsigned = format!("{none}.{claims}.");
-        assert!(!Token::parse(&unsigned).unwrap().is_signed(&keys("test")));
+        assert!(!is_signed(&Token::parse(&unsigned).unwrap(), &keys("test")));
         for broken in ["", "a", "a.b", "a.b.c", &text[1..]] {
-            assert!(Token::parse(broken).is_none(), "{broken}");
+            assert!(Token::<Claims>::parse(broken).is_none(), "{broken}");
         }
     }
 

@@ -7,6 +7,7 @@
 mod gcr;
 mod oidc;
 mod resources;
+mod token;
 mod types;
 
 use super::{Delivery, DeliveryLimits, DeliveryResult, Refusal};

@@ -5,16 +5,15 @@
 //! A token proves who sends, not what: it is not over the body, and may be sent again until it
 //! expires.
 
+use super::token::{self, Request};
 use crate::flux::{OidcProvider, Receiver};
 use crate::health::ClaimsCheck;
 use crate::hub::Hub;
-use crate::ports::{Connection, DownloadOutcome, ErrorKind, PortError, Ports, Validator};
+use crate::ports::{ErrorKind, PortError, Ports};
 use crate::source::verify::key::{Hash, Jwk, PublicKey, Scheme};
 use crate::webhook::{Delivery, Refusal};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,8 +23,6 @@ const DISCOVERY: &str = "/.well-known/openid-configuration";
 const MAX_ANSWER: u64 = 256 << 10;
 /// The timeout of a request to an issuer.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest token, in bytes.
-const MAX_TOKEN: usize = 16 << 10;
 /// The most keys of an issuer that are tried.
 const MAX_KEYS: usize = 32;
 /// The tolerance of `nbf`, as in go-oidc.
@@ -51,6 +48,9 @@ const ALGORITHMS: [(&str, Scheme); 10] = [
     ("ES512", Scheme::EcdsaFixed(Hash::Sha512)),
     ("EdDSA", Scheme::Ed25519),
 ];
+
+/// A token whose claims can be any object.
+type Token<'t> = token::Token<'t, Map<String, Value>>;
 
 #[derive(Deserialize)]
 struct Discovery {
@@ -96,22 +96,21 @@ pub(super) async fn verify(
 ) -> Result<Value, Refusal> {
     let bearer = (delivery.header)("authorization").unwrap_or_default();
     let token = bearer.strip_prefix("Bearer ").unwrap_or_default().trim();
-    let token = Some(token).filter(|token| token.len() <= MAX_TOKEN);
-    let token = token.and_then(Token::parse).ok_or_else(|| {
+    let mut token = Token::parse(token).ok_or_else(|| {
         refuse("the header Authorization has no token of OIDC: expected Bearer TOKEN")
     })?;
     let providers = receiver.spec.oidc_providers.as_deref().unwrap_or_default();
-    let issuer = token.claims["iss"].as_str().unwrap_or_default();
+    let claims = Value::Object(std::mem::take(&mut token.claims));
+    let issuer = claims["iss"].as_str().unwrap_or_default();
     let provider = providers.iter().find(|one| one.issuer_url == issuer);
     let provider = provider.ok_or_else(|| {
         refuse("the issuer of the token is not one of spec.oidcProviders of the Receiver")
     })?;
     // The claims are checked before the keys are requested: a token that is refused anyway costs
     // the issuer nothing.
-    check_claims(&token.claims, provider.audience(), ports.clock.now())?;
+    check_claims(&claims, provider.audience(), ports.clock.now())?;
     let allow_local = hub.settings.allow_local_clusters;
     check_signature(ports, provider, allow_local, &token).await?;
-    let Token { claims, .. } = token;
     let check = ClaimsCheck::parse(provider).map_err(|_| Refusal::Failed)?;
     let (result, claims) = ports
         .compute(move || (check.check(&claims), claims))
@@ -163,7 +162,7 @@ async fn check_signature(
     let is_fresh = age.is_some_and(|age| age < TTL);
     if let Some((_, Some(issuer))) = &known
         && is_fresh
-        && token.is_signed(issuer)
+        && is_signed(token, issuer)
     {
         return Ok(());
     }
@@ -184,7 +183,7 @@ async fn check_signature(
             let message = format!("the keys of the OIDC issuer '{address}' cannot be read");
             Err(PortError::new(ErrorKind::Unavailable, message).into())
         }
-        Some(issuer) if token.is_signed(&issuer) => Ok(()),
+        Some(issuer) if is_signed(token, &issuer) => Ok(()),
         Some(_) => Err(refuse(
             "the signature of the token is wrong, or of an algorithm that the issuer does not use",
         )),
@@ -255,74 +254,34 @@ async fn get<T: serde::de::DeserializeOwned>(
         let message = "the address of an OIDC issuer or of its keys is not https";
         return Err(PortError::new(ErrorKind::Invalid, message));
     }
-    let connection = Connection {
-        timeout: TIMEOUT,
+    let request = Request {
+        url,
         allow_local,
-        ..Connection::default()
+        timeout: TIMEOUT,
+        limit: MAX_ANSWER,
+        unreadable: "an OIDC issuer: unexpected content of the answer",
     };
-    let validator = Validator::default();
-    let answer = ports.charts.get(url, &connection, &validator, MAX_ANSWER);
-    let unreadable = || {
-        let message = "an OIDC issuer: unexpected content of the answer";
-        PortError::new(ErrorKind::Unreadable, message)
+    request.send(ports).await
+}
+
+/// Returns whether a key of the issuer made the signature: the one that the header names, or any if
+/// it names none.
+fn is_signed(token: &Token<'_>, issuer: &Issuer) -> bool {
+    let token::Header { alg, kid } = &token.header;
+    let known = ALGORITHMS.iter().find(|(name, _)| name == alg);
+    let Some((_, scheme)) = known.filter(|_| issuer.algorithms.contains(alg)) else {
+        return false;
     };
-    match answer.await? {
-        DownloadOutcome::Body { bytes, .. } => {
-            serde_json::from_slice(&bytes).map_err(|_| unreadable())
-        }
-        DownloadOutcome::Unchanged => Err(unreadable()),
-    }
-}
-
-#[derive(Deserialize)]
-struct Header {
-    alg: String,
-    #[serde(default)]
-    kid: String,
-}
-
-/// A token (RFC 7519) that is not verified yet.
-struct Token<'t> {
-    /// The header and the claims, which are signed.
-    signed: &'t str,
-    header: Header,
-    claims: Value,
-    signature: Vec<u8>,
-}
-
-impl<'t> Token<'t> {
-    fn parse(token: &'t str) -> Option<Self> {
-        let (signed, signature) = token.rsplit_once('.')?;
-        let (header, claims) = signed.split_once('.')?;
-        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
-        let claims: Value = serde_json::from_slice(&decode(claims)?).ok()?;
-        Some(Self {
-            signed,
-            header: serde_json::from_slice(&decode(header)?).ok()?,
-            claims: Some(claims).filter(Value::is_object)?,
-            signature: decode(signature)?,
-        })
-    }
-
-    /// Returns whether a key of the issuer made the signature: the one that the header names, or
-    /// any if it names none.
-    fn is_signed(&self, issuer: &Issuer) -> bool {
-        let Header { alg, kid } = &self.header;
-        let known = ALGORITHMS.iter().find(|(name, _)| name == alg);
-        let Some((_, scheme)) = known.filter(|_| issuer.algorithms.contains(alg)) else {
-            return false;
-        };
-        let mut named = issuer
-            .keys
-            .iter()
-            .filter(|(id, _)| kid.is_empty() || id == kid);
-        named.any(|(_, key)| key.verifies(*scheme, self.signed.as_bytes(), &self.signature))
-    }
+    let keys = issuer.keys.iter();
+    let mut named = keys.filter(|(id, _)| kid.is_empty() || id == kid);
+    named.any(|(_, key)| token.is_signed_by(key, *scheme))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use serde_json::json;
 
     #[test]

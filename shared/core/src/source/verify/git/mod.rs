@@ -106,7 +106,7 @@ impl GitKeys {
         }
         let found = match text {
             "" => "empty",
-            text if text.starts_with("-----BEGIN SIGNED MESSAGE-----") => "x509",
+            text if text.starts_with(object::X509) => "x509",
             _ => "unknown",
         };
         Err(format!("unsupported signature type: {found}"))

@@ -1,16 +1,19 @@
 //! The signed parts of commits and tags: <https://git-scm.com/docs/gitformat-signature>.
 
-use sha1::{Digest, Sha1};
+use super::{openpgp, ssh};
+use driftless_manifest::git_object_id;
 
 /// The headers that hold signatures. They are not part of what is signed.
 const SIGNATURE_HEADERS: [&[u8]; 2] = [b"gpgsig", b"gpgsig-sha256"];
 /// The first lines of signatures at the end of tags.
-const ARMOR: [&[u8]; 4] = [
-    b"-----BEGIN PGP SIGNATURE-----",
-    b"-----BEGIN PGP MESSAGE-----",
-    b"-----BEGIN SSH SIGNATURE-----",
-    b"-----BEGIN SIGNED MESSAGE-----",
+const ARMOR: [&str; 4] = [
+    openpgp::BEGIN,
+    "-----BEGIN PGP MESSAGE-----",
+    ssh::BEGIN,
+    X509,
 ];
+/// The first line of a signature of X.509.
+pub(super) const X509: &str = "-----BEGIN SIGNED MESSAGE-----";
 
 /// A signature of a commit or tag, and the bytes over which it was made.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,10 +25,7 @@ pub(super) struct Signed {
 
 /// Returns the id of an object in hexadecimal digits.
 pub(super) fn id(kind: &str, bytes: &[u8]) -> String {
-    let mut hasher = Sha1::new();
-    hasher.update(format!("{kind} {}\0", bytes.len()));
-    hasher.update(bytes);
-    hex::encode(hasher.finalize())
+    hex::encode(git_object_id(kind, bytes))
 }
 
 /// Returns the value of the first header with this name.
@@ -57,7 +57,7 @@ pub(super) fn commit(object: &[u8]) -> Result<Signed, &'static str> {
 pub(super) fn tag(object: &[u8]) -> Signed {
     let (mut at, mut start) = (object.len(), 0);
     for line in object.split_inclusive(|byte| *byte == b'\n') {
-        if ARMOR.iter().any(|armor| line.starts_with(armor)) {
+        if ARMOR.iter().any(|armor| line.starts_with(armor.as_bytes())) {
             at = start;
         }
         start += line.len();
