@@ -259,20 +259,31 @@ async fn queues(queue: &SqsQueue, expected: &Expected, report: &mut Report) {
 
 async fn secrets(ports: &Ports, report: &mut Report) {
     let next = "check the right secretsmanager:GetSecretValue on the prefix";
-    match ports.secrets.secret(webhook::SECRET).await {
-        Ok(Some(_)) => report.pass("webhook", "the secret is set"),
-        Ok(None) => {
+    let mut set = Vec::new();
+    for name in [webhook::SECRET].into_iter().chain(webhook::OTHER_SECRETS) {
+        match ports.secrets.secret(name).await {
+            Ok(Some(_)) => set.push(name),
+            Ok(None) => {}
+            Err(error) => {
+                report.fail("webhook", error, next);
+                return;
+            }
+        }
+    }
+    match set.is_empty() {
+        false => report.pass("webhook", format!("the secret is set: {}", set.join(", "))),
+        true => {
             let next = format!(
-                "store a random string as {} and give it to GitHub's webhook",
-                webhook::SECRET
+                "store a random string as {}, or as {} for another host, and give it to the host's webhook",
+                webhook::SECRET,
+                webhook::OTHER_SECRETS.join(", "),
             );
             report.note(
                 "webhook",
-                "the secret is not set: pushes wait for the timer",
+                "no secret is set: pushes wait for the timer",
                 &next,
             );
         }
-        Err(error) => report.fail("webhook", error, next),
     }
     let mut found = Vec::new();
     for name in ["github/app", "github/token"] {

@@ -14,6 +14,8 @@ type Queues = Vec<(&'static str, Value)>;
 
 struct Stub {
     queues: Queues,
+    /// The names of the secrets that are set.
+    secrets: &'static [&'static str],
     /// True if the probe is in the bucket.
     probe: Mutex<bool>,
 }
@@ -51,7 +53,7 @@ async fn answer(
             (StatusCode::OK, json!({"QueueUrl": url}).to_string())
         }
         Some("secretsmanager.GetSecretValue") => match asked["SecretId"].as_str() {
-            Some("driftless/github/token") => (
+            Some(name) if stub.secrets.contains(&name) => (
                 StatusCode::OK,
                 json!({"SecretString": "canary"}).to_string(),
             ),
@@ -109,11 +111,15 @@ fn queue(visibility: u64, dead: Option<&str>) -> Value {
     attributes
 }
 
-/// Runs the doctor on an installation with these queues.
-fn doctor(queues: Queues, sweeps: Option<&str>) -> Done {
+/// The secrets of an installation that has a login, and no secret of a webhook.
+const LOGIN: &[&str] = &["driftless/github/token"];
+
+/// Runs the doctor on an installation with these queues and secrets.
+fn doctor(queues: Queues, sweeps: Option<&str>, secrets: &'static [&'static str]) -> Done {
     let runtime = Runtime::new().expect("a runtime");
     let stub = Arc::new(Stub {
         queues,
+        secrets,
         probe: Mutex::new(false),
     });
     let listener = runtime
@@ -175,7 +181,7 @@ fn all_queues_are_checked() {
             .1
             .clone()
     };
-    let good = doctor(whole(), Some("http://sqs/sweeps"));
+    let good = doctor(whole(), Some("http://sqs/sweeps"), LOGIN);
     assert_eq!(good.code, 0, "{}{}", good.out, good.err);
     for (check, want) in [
         ("bucket", "ok"),
@@ -199,7 +205,7 @@ fn all_queues_are_checked() {
     );
 
     // A missing queue, a queue that delivers messages two times, a queue that is not configured.
-    let gone = doctor(whole(), Some("http://sqs/other"));
+    let gone = doctor(whole(), Some("http://sqs/other"), LOGIN);
     assert_eq!(
         (gone.code, &*state(&gone, "queue of sweeps")),
         (1, "failed")
@@ -211,14 +217,14 @@ fn all_queues_are_checked() {
     );
     let mut short = whole();
     short[1] = ("/sweeps", queue(30, None));
-    let short = doctor(short, Some("http://sqs/sweeps"));
+    let short = doctor(short, Some("http://sqs/sweeps"), LOGIN);
     assert_eq!(
         (short.code, &*state(&short, "queue of sweeps")),
         (1, "failed")
     );
     let mut isolated = whole();
     isolated[3] = ("/isolated", queue(720, None));
-    let isolated = doctor(isolated, Some("http://sqs/sweeps"));
+    let isolated = doctor(isolated, Some("http://sqs/sweeps"), LOGIN);
     assert_eq!(
         (
             isolated.code,
@@ -228,10 +234,25 @@ fn all_queues_are_checked() {
     );
     let mut lost = whole();
     lost[0] = ("/steps", queue(720, None));
-    let lost = doctor(lost, None);
+    let lost = doctor(lost, None, LOGIN);
     assert_eq!(
         (lost.code, &*state(&lost, "queue: dead letters")),
         (1, "failed")
     );
     assert_eq!(state(&lost, "queue of sweeps"), "note");
+}
+
+#[test]
+fn the_webhook_secret_of_any_host_is_found() {
+    let secrets = &["driftless/gitlab/webhook", "driftless/gitea/webhook"];
+    let done = doctor(vec![("/steps", queue(720, None))], None, secrets);
+    let webhook = checks(&done)
+        .into_iter()
+        .find(|(name, _, _)| name == "webhook");
+    let (_, state, found) = webhook.expect("a check of the webhook");
+    assert_eq!(
+        (&*state, &*found),
+        ("ok", "the secret is set: gitlab/webhook, gitea/webhook")
+    );
+    assert!(!done.out.contains("canary"), "{}", done.out);
 }
