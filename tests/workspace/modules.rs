@@ -323,7 +323,7 @@ const WRITERS: [(&str, &[&str]); 8] = [
     ("functions/cli/src/reconcile.rs", &["patch"]),
     ("shared/core/src/webhook/receivers/resources.rs", &["patch"]),
     // A check reports objects of its embedded API server as ready.
-    ("functions/cli/src/check/assumed.rs", &["patch"]),
+    ("shared/fleet/src/check/assumed.rs", &["patch"]),
 ];
 
 /// Objects of users are written in one place, so that the field manager, preconditions and dry runs
@@ -338,7 +338,7 @@ fn only_one_file_writes_to_clusters() {
     );
     for (name, source) in crates() {
         // The embedded API server and the adapters implement the port.
-        if !["shared/core", "functions/cli"].contains(&&*name) {
+        if !["shared/core", "shared/fleet", "functions/cli"].contains(&&*name) {
             continue;
         }
         each_source(&source, &mut |path, text| {

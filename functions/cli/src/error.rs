@@ -1,7 +1,7 @@
 //! The error of a command, with its exit code.
 
 use driftless_core::failure::Failure;
-use driftless_core::ports::{ErrorKind, PortError};
+use driftless_core::ports::PortError;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -76,18 +76,16 @@ impl Error {
 
 impl From<PortError> for Error {
     fn from(error: PortError) -> Self {
-        let step = match error.kind {
-            ErrorKind::Denied => Some("check the credentials, and the roles of their user"),
-            ErrorKind::Unavailable => {
-                Some("check that the server can be reached from here, and try again")
-            }
-            ErrorKind::Conflict => Some("another writer has changed the object: try again"),
-            ErrorKind::RateLimited => Some("wait, or give credentials with a higher limit"),
-            _ => None,
-        };
+        driftless_fleet::Error::from(error).into()
+    }
+}
+
+impl From<driftless_fleet::Error> for Error {
+    fn from(error: driftless_fleet::Error) -> Self {
         Self {
-            next: step.map(str::to_owned),
-            ..Self::new(error)
+            code: if error.is_usage { 2 } else { 1 },
+            message: error.message,
+            next: error.next,
         }
     }
 }

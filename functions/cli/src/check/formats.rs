@@ -1,8 +1,6 @@
 //! The output formats of a check for CI systems.
 
-use super::assumed::ASSUMED;
-use super::diagnostic::{Diagnostic, Diagnostics, Occurrences};
-use super::report::CheckedObject;
+use driftless_fleet::check::{ASSUMED, CheckedObject, Diagnostic, Diagnostics, Occurrences};
 use driftless_go::quote::is_print;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,46 +1,21 @@
 //! The command `driftless check`: applies a fleet repository to API servers in this process.
 
-mod apiserver;
-mod assumed;
-mod definitions;
-mod diagnostic;
-mod endless_waits;
 mod formats;
-mod gates;
-mod given_objects;
-mod hosts;
-mod kind_names;
-mod lenient_clusters;
-mod missing_objects;
-mod policies;
-mod report;
-mod run;
-mod stand_ins;
-mod steps;
-mod values;
+mod print;
 
 use crate::build::remote;
-use crate::embedded::World;
 use crate::error::{EXIT_CODES, Error};
-use crate::fleet::{Fleet, Options};
+use crate::fleet_options::FleetOptions;
 use crate::progress::Progress;
 use crate::term;
-use apiserver::ApiServer;
 use clap::ValueEnum;
-use driftless_adapters::charts::HttpCharts;
-use driftless_adapters::offline::Offline;
-use driftless_core::testing::{MemoryQueue, TestClock};
-use gates::{Gate, Gates};
-use given_objects::GivenObjects;
-use hosts::{ChartHosts, FileHosts, FileStandIns};
-use lenient_clusters::{LenientClusters, LenientState};
-use report::PrintOptions;
-use run::{CheckRun, Plan};
+use driftless_fleet::Fleet;
+use driftless_fleet::check::gates::{self, Gate, Gates};
+use driftless_fleet::check::{self, ChartHosts, GivenObjects, apiserver};
+use print::PrintOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-pub use stand_ins::StandIns;
 
 const EXAMPLES: &str = "Examples:
   driftless check                                  # the repository in the working directory
@@ -67,7 +42,7 @@ pub struct Args {
     #[arg(default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
-    fleet: Options,
+    fleet: FleetOptions,
     /// Files, or directories of manifests, with ConfigMaps, Secrets and definitions that the
     /// clusters have and Git does not; may be given several times. Each hub gets them, by default
     /// in the namespace flux-system
@@ -79,7 +54,7 @@ pub struct Args {
     /// Download the charts and OCI artifacts that no --source replaces. The value `all` also
     /// permits hosts with loopback and link-local addresses
     #[arg(long, value_enum, value_name = "ADDRESSES", num_args = 0..=1, require_equals = true, default_missing_value = "remote")]
-    allow_charts: Option<ChartHosts>,
+    allow_charts: Option<Addresses>,
     /// API of a GitHub Enterprise host, for remote bases: HOST=URL
     #[arg(long, value_name = "HOST=URL", requires = "allow_remote_bases", value_parser = remote::host)]
     github_api: Option<(String, String)>,
@@ -109,6 +84,24 @@ pub struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
+}
+
+/// The addresses that `--allow-charts` permits.
+#[derive(Clone, Copy, ValueEnum)]
+enum Addresses {
+    /// Public and private addresses
+    Remote,
+    /// Also loopback and link-local addresses
+    All,
+}
+
+impl From<Addresses> for ChartHosts {
+    fn from(addresses: Addresses) -> Self {
+        match addresses {
+            Addresses::Remote => Self::Remote,
+            Addresses::All => Self::All,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -148,47 +141,24 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let fleet = args.open().await?;
     drop(reading);
     fleet.messages.iter().for_each(|line| term::action(line));
-    let queue = Arc::new(MemoryQueue::default());
-    let clock = Arc::new(TestClock::default());
-    let stand_ins = FileStandIns::default();
-    let mut servers = ApiServer::of_fleet(&fleet)?;
-    servers.set(&args.api_feature_gates, &args.runtime_config);
-    let mut world = World::start(
-        &fleet,
-        Arc::new(FileHosts {
-            hosts: args.allow_remote_bases.then(HttpCharts::new),
-            charts: args.allow_charts.map(|hosts| (HttpCharts::new(), hosts)),
-            git: fleet.git.clone(),
-            stand_ins: stand_ins.clone(),
-        }),
-        Arc::new(Offline),
-        queue.clone(),
-        clock.clone(),
-        false,
-    )
-    .await?;
-    let refused = LenientState::default();
-    world.ports.clusters = Arc::new(LenientClusters {
-        inner: world.ports.clusters.clone(),
-        refused: refused.clone(),
-        servers: Arc::new(servers),
-    });
-    let plan = Plan {
-        fleet: &fleet,
+    let line = Progress::new("checking");
+    let options = check::Options {
         given_objects,
-        refused,
+        allow_files: args.allow_remote_bases,
+        charts: args.allow_charts.map(ChartHosts::from),
+        api_feature_gates: args.api_feature_gates,
+        runtime_config: args.runtime_config,
         external_artifacts: Gates::new(&args.feature_gates).external_artifacts(),
         allow_unserved: args.allow_not_served,
-        files: stand_ins,
     };
-    let mut drive = CheckRun::new(&world, plan, queue, clock);
-    drive.run().await?;
-    let report = drive.report().await?;
+    let say = |step: &str| line.say(format!("checking: {step}"));
+    let checked = check::check(&fleet, options, &say).await?;
+    drop(line);
     let options = PrintOptions {
         strict: args.strict,
         verbose: args.verbose,
     };
-    report.print(args.output, &options, start.elapsed())
+    print::print(&checked.report, args.output, &options, start.elapsed())
 }
 
 impl Args {

@@ -1,7 +1,7 @@
 //! A kubeconfig for kubectl with a context for each cluster.
 
-use crate::embedded::{Cluster, World};
 use crate::error::Error;
+use driftless_fleet::embedded::{Cluster, World};
 use driftless_manifest::yaml;
 use serde_json::{Map, Value, json};
 use std::fs::{self, OpenOptions};

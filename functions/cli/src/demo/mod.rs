@@ -9,10 +9,8 @@ mod summary;
 mod tree;
 mod watch;
 
-use crate::check::StandIns;
-use crate::embedded::{Row, State, World};
 use crate::error::{EXIT_CODES, Error};
-use crate::fleet::{self, Fleet};
+use crate::fleet_options::FleetOptions;
 use crate::serve::{StopSignals, log, metrics::Metrics, worker};
 use crate::term::{self, Mark};
 use clap::ValueEnum;
@@ -20,6 +18,9 @@ use driftless_adapters::buckets::HttpBuckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
 use driftless_core::flux::parse_duration;
+use driftless_fleet::check::StandIns;
+use driftless_fleet::embedded::{Row, State, World};
+use driftless_fleet::{Fleet, write_sample};
 use line::Line;
 use screen::Screen;
 use std::path::{Path, PathBuf};
@@ -63,7 +64,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     fleet: Option<PathBuf>,
     #[command(flatten)]
-    options: fleet::Options,
+    options: FleetOptions,
     /// Timeout of the first sync with --once
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     timeout: Duration,
@@ -149,7 +150,7 @@ async fn prepare(args: &Args) -> Result<(Fleet, PathBuf), Error> {
     if directory.exists() {
         term::success(&format!("the fleet in {shown} is kept"));
     } else {
-        fleet::write_sample(&directory)?;
+        write_sample(&directory)?;
         term::success(&format!("wrote the sample fleet into {shown}"));
     }
     Ok((Fleet::sample(&directory, IDLE_UNTIL_COMMIT)?, directory))

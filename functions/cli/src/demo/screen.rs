@@ -3,10 +3,10 @@
 use super::line::Line;
 use super::region::{Region, Size};
 use super::tree::{mark, screen, summary};
-use crate::embedded::{Row, State};
 use crate::term;
 use console::Term;
 use driftless_core::flux::ObjectRef;
+use driftless_fleet::embedded::{Row, State};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! The result of `--once`: every object with its cluster, revision and state.
 
-use crate::embedded::{Row, State, World};
 use crate::error::Error;
 use crate::ready::shorten;
 use crate::{output, table, term};
+use driftless_fleet::embedded::{Row, State, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 

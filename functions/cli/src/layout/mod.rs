@@ -367,7 +367,7 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
         } => {
             let directory = group.as_ref().unwrap_or(&name);
             cluster::add(&mut checkout, api, directory)?;
-            let url = repo.or_else(|| crate::fleet::origin_of(&dir));
+            let url = repo.or_else(|| driftless_fleet::origin_of(&dir));
             match hub.apply() {
                 true => {
                     let root = cluster::root(url, branch, directory)?;

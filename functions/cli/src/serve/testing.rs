@@ -5,9 +5,7 @@
 use super::metrics::Metrics;
 use super::startup;
 use super::worker::{self, ServerState};
-use crate::embedded::{State, World};
 use crate::error::Error;
-use crate::fleet::{Fleet, HubPlan};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::aws::S3Buckets;
@@ -19,6 +17,8 @@ use driftless_core::ports::{
     Result as PortResult, Validator,
 };
 use driftless_core::source::index;
+use driftless_fleet::embedded::{State, World};
+use driftless_fleet::{Fleet, HubPlan};
 use driftless_helm::{LoadLimits, Package};
 use driftless_manifest::{EntryKind, FileTree, Gvk, Reader, TreePath};
 use sha2::{Digest, Sha256};

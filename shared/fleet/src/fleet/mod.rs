@@ -20,7 +20,7 @@ use std::time::Duration;
 pub use build_files::Build;
 pub use directories::{DirectoryCharts, charts_in_place_of};
 pub use locate::{Files, Location};
-pub use open::Options;
+pub use open::{Options, Source};
 pub use origin::of as origin_of;
 pub use sample::write as write_sample;
 

@@ -34,7 +34,7 @@ use config_map_clusters::DescribedClusters;
 
 pub use capsule::OwnerFinding;
 pub use findings::{Finding, object_of, without_wait};
-pub use snapshot::{Objects, Row, State};
+pub use snapshot::{AppliedObject, Objects, Rendered, Row, State};
 pub use stand_in::{MANAGED_BY, MANAGER, StandIn, StandInKind};
 
 /// The user of the installation on every cluster.

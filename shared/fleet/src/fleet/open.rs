@@ -10,6 +10,7 @@ use driftless_core::ports::{FetchLimits, Git as _, GitAuth, Secret};
 use driftless_core::source::index;
 use driftless_manifest::{FileTree, TreePath};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,85 +18,63 @@ use std::time::Duration;
 const PLACEHOLDER_URL: &str = "https://fleet.internal/this/repository";
 
 /// Options about the fleet repository and what replaces external services.
-#[derive(clap::Args)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Directory of a hub in the repository; may be given several times. By default hubs are the
-    /// directories with a gotk-sync.yaml, those that a FluxInstance synchronises, those of
-    /// clusters/, or the one from which all other Kustomizations are reached
-    #[arg(long = "path", value_name = "DIRECTORY")]
-    paths: Vec<String>,
-    /// URL of the repository, if its files do not name it
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// Directory in place of another repository (one branch or tag of it: URL@NAME=DIR), of a chart
-    /// repository (the URL of its HelmRepository; the directory holds charts as directories or
-    /// packaged), or of an OCI repository; may be given several times
-    #[arg(long = "source", value_name = "URL=DIR", value_parser = source)]
-    sources: Vec<Source>,
-    /// Keys for SOPS files: age identities or armored OpenPGP secret keys. Without them encrypted
-    /// values are replaced by placeholders
-    #[arg(long, alias = "age-key", value_name = "FILE")]
-    sops_key: Option<PathBuf>,
-    /// Service account of objects that do not name one
-    #[arg(long, value_name = "NAME")]
-    default_service_account: Option<String>,
-    /// Refuse references to other namespaces
-    #[arg(long)]
-    no_cross_namespace_refs: bool,
+    /// The directories of hubs in the repository. If there are none, hubs are the directories with
+    /// a `gotk-sync.yaml`, those that a FluxInstance synchronises, those of `clusters/`, or the one
+    /// from which all other Kustomizations are reached.
+    pub paths: Vec<String>,
+    /// The URL of the repository, if its files do not name it.
+    pub url: Option<String>,
+    /// The directories in place of other repositories.
+    pub sources: Vec<Source>,
+    /// The file with the keys for SOPS files. Without it encrypted values are replaced by
+    /// placeholders.
+    pub sops_key: Option<PathBuf>,
+    /// The service account of objects that do not name one.
+    pub default_service_account: Option<String>,
+    /// True if references to other namespaces are refused.
+    pub no_cross_namespace_refs: bool,
 }
 
-/// A directory in place of a repository.
-#[derive(Clone)]
-struct Source {
+/// A directory in place of another repository, of a chart repository or of an OCI repository.
+#[derive(Clone, Debug)]
+pub struct Source {
     url: String,
     reference: Option<String>,
     directory: PathBuf,
 }
 
 impl Source {
+    /// Parses `URL=DIR`, or `URL@NAME=DIR` for one branch or tag.
+    ///
+    /// # Errors
+    /// The text has another form.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (url, directory) = text
+            .rsplit_once('=')
+            .ok_or("expected URL=DIR or URL@BRANCH=DIR")?;
+        let scheme = url.find("://").map_or(0, |at| at + 3);
+        // A user before the host is also followed by an @: the branch follows the path.
+        let path = url[scheme..].find('/').map_or(url.len(), |at| scheme + at);
+        let (url, reference) = match url[path..].split_once('@') {
+            Some((rest, name)) => (format!("{}{rest}", &url[..path]), Some(name.to_owned())),
+            None => (url.to_owned(), None),
+        };
+        Ok(Self {
+            url,
+            reference,
+            directory: PathBuf::from(directory),
+        })
+    }
+
     /// Returns the directory without symbolic links; `None` if it does not exist.
     fn resolved(&self) -> Option<PathBuf> {
         self.directory.canonicalize().ok()
     }
 }
 
-fn source(text: &str) -> Result<Source, String> {
-    let (url, directory) = text
-        .rsplit_once('=')
-        .ok_or("expected URL=DIR or URL@BRANCH=DIR")?;
-    let scheme = url.find("://").map_or(0, |at| at + 3);
-    // A user before the host is also followed by an @: the branch follows the path.
-    let path = url[scheme..].find('/').map_or(url.len(), |at| scheme + at);
-    let (url, reference) = match url[path..].split_once('@') {
-        Some((rest, name)) => (format!("{}{rest}", &url[..path]), Some(name.to_owned())),
-        None => (url.to_owned(), None),
-    };
-    Ok(Source {
-        url,
-        reference,
-        directory: PathBuf::from(directory),
-    })
-}
-
 impl Options {
-    /// Refuses options of a fleet when none was given.
-    ///
-    /// # Errors
-    /// One of the options was given.
-    pub fn refuse(&self, without: &str) -> Result<(), Error> {
-        let none = self.paths.is_empty()
-            && self.sources.is_empty()
-            && self.url.is_none()
-            && self.sops_key.is_none();
-        let rules = self.no_cross_namespace_refs || self.default_service_account.is_some();
-        match none && !rules {
-            true => Ok(()),
-            false => Err(Error::usage(format!(
-                "--path, --url, --source, --sops-key, --default-service-account and --no-cross-namespace-refs need {without}"
-            ))),
-        }
-    }
-
     /// Opens a directory: a fleet repository, or the parent of one and of the repositories that it
     /// references.
     ///
@@ -149,9 +128,8 @@ impl Options {
             .sops_key
             .as_ref()
             .or(workspace.and_then(|one| one.sops_key.as_ref()));
-        let sops_keys = sops_key.map(|file| {
-            std::fs::read(file).map_err(|error| Error::unreadable("--sops-key", file, &error))
-        });
+        let sops_keys =
+            sops_key.map(|file| std::fs::read(file).map_err(|error| unreadable(file, &error)));
         let sops_keys = sops_keys.transpose()?;
         let mut git = DirectoryGit::new(quiet);
         if sops_keys.is_none() {
@@ -464,6 +442,17 @@ fn named(paths: &[String], files: &FileTree) -> Result<Vec<TreePath>, Error> {
     paths.iter().map(path).collect()
 }
 
+/// Returns the error for the file of `--sops-key` that cannot be read; an error of usage if it does
+/// not exist.
+fn unreadable(file: &Path, error: &io::Error) -> Error {
+    let shown = file.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::usage(format!("--sops-key: {shown} does not exist"))
+            .next("name a file that exists with --sops-key"),
+        _ => Error::new(format!("--sops-key: {shown}: {error}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -496,7 +485,7 @@ mod tests {
                 "x",
             ),
         ] {
-            let source = source(text).unwrap();
+            let source = Source::parse(text).unwrap();
             assert_eq!(
                 (source.url.as_str(), source.reference.as_deref()),
                 (url, reference),
@@ -504,6 +493,6 @@ mod tests {
             );
             assert_eq!(source.directory, PathBuf::from(directory));
         }
-        assert!(source("https://github.com/a/b").is_err());
+        assert!(Source::parse("https://github.com/a/b").is_err());
     }
 }

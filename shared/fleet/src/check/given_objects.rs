@@ -18,6 +18,7 @@ const KINDS: [(&str, &str); 3] = [
 const NAMESPACE: &str = "flux-system";
 
 /// The objects of the files, and the clusters that already have them.
+#[derive(Default)]
 pub struct GivenObjects {
     objects: Vec<Object>,
     has: BTreeSet<String>,

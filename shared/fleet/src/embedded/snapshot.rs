@@ -10,6 +10,7 @@ use driftless_core::health::{self, Health};
 use driftless_core::hub::Hub;
 use driftless_core::inventory::Inventory;
 use driftless_core::kustomization::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
+use driftless_core::ports::Cluster as _;
 use driftless_core::target::{self, Target};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use serde_json::Value;
@@ -76,6 +77,19 @@ pub struct AppliedObject {
     pub id: ObjectId,
     /// Its health: `Current`, `InProgress`, `NotFound` and so on.
     pub health: String,
+}
+
+/// An object that a Flux object has applied, as the API server of its cluster has it.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// The name of the hub.
+    pub hub: String,
+    /// The name of the cluster: the hub, or a remote cluster.
+    pub cluster: String,
+    /// The Kustomization or HelmRelease that applied it.
+    pub owner: ObjectRef,
+    /// The object.
+    pub object: Object,
 }
 
 /// Flux objects by hub and reference.
@@ -208,6 +222,38 @@ impl World {
 }
 
 impl World {
+    /// Returns the objects in the inventories of the rows, in their order.
+    ///
+    /// # Errors
+    /// A server refuses a request.
+    pub async fn rendered(&self, rows: &[Row]) -> Result<Vec<Rendered>, Error> {
+        let mut all = Vec::new();
+        for row in rows.iter().filter(|row| !row.inventory.is_empty()) {
+            // A cluster that nothing was applied to has no server.
+            let Ok(cluster) = self.admin(&row.cluster) else {
+                continue;
+            };
+            for (id, version) in &row.inventory {
+                let gvk = Gvk {
+                    group: id.group.clone(),
+                    version: version.clone(),
+                    kind: id.kind.clone(),
+                };
+                let Some(resource) = cluster.resource(&gvk).await? else {
+                    continue;
+                };
+                let live = cluster.get(&resource, &id.namespace, &id.name).await?;
+                all.extend(live.map(|object| Rendered {
+                    hub: row.hub.clone(),
+                    cluster: row.cluster.clone(),
+                    owner: row.id.clone(),
+                    object,
+                }));
+            }
+        }
+        Ok(all)
+    }
+
     /// Returns the target of a Kustomization or HelmRelease, or `None` if the object does not exist
     /// or is not valid.
     ///

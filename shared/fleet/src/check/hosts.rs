@@ -4,7 +4,6 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clap::ValueEnum;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{BASE_NOT_FETCHED, DirectoryGit};
 use driftless_adapters::offline::Offline;
@@ -35,12 +34,12 @@ impl FileStandIns {
     }
 }
 
-/// The addresses that `--allow-charts` permits.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// The addresses from which charts and OCI artifacts may be downloaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ChartHosts {
-    /// Public and private addresses
+    /// Public and private addresses.
     Remote,
-    /// Also loopback and link-local addresses
+    /// Also loopback and link-local addresses.
     All,
 }
 

@@ -11,6 +11,7 @@ use super::missing_objects::MadeUp;
 use super::policies;
 use super::report::Report;
 use super::steps::Steps;
+use super::{Checked, Progress};
 use crate::embedded::{Finding, Objects, Row, State, World};
 use crate::error::Error;
 use crate::fleet::{Files, Fleet, Location, encrypted};
@@ -53,7 +54,7 @@ pub struct CheckRun<'a> {
     refused: LenientState,
     allow_unserved: bool,
     files: FileStandIns,
-    steps: Steps,
+    steps: Steps<'a>,
 }
 
 /// The inputs of a run.
@@ -70,6 +71,8 @@ pub struct Plan<'a> {
     pub allow_unserved: bool,
     /// Placeholders for files that are not fetched.
     pub files: FileStandIns,
+    /// The receiver of the progress.
+    pub progress: Progress<'a>,
 }
 
 impl<'a> CheckRun<'a> {
@@ -93,7 +96,7 @@ impl<'a> CheckRun<'a> {
             refused: plan.refused,
             allow_unserved: plan.allow_unserved,
             files: plan.files,
-            steps: Steps::new(),
+            steps: Steps::new(plan.progress),
         }
     }
 
@@ -229,7 +232,7 @@ impl<'a> CheckRun<'a> {
     ///
     /// # Errors
     /// A server of the world refuses a request.
-    pub async fn report(self) -> Result<Report, Error> {
+    pub async fn report(self) -> Result<Checked, Error> {
         let objects = self.world.objects().await?;
         let rows = self.world.rows(&objects);
         let mut report = Report::new(&rows, self.world, self.fleet, self.steps.count());
@@ -292,7 +295,8 @@ impl<'a> CheckRun<'a> {
         self.note_encrypted_files(&mut diagnostics, &mut report)?;
         report.note_low_coverage(self.world, &rows, &mut diagnostics);
         report.notes = diagnostics;
-        Ok(report)
+        let inventory = self.world.rendered(&rows).await?;
+        Ok(Checked { report, inventory })
     }
 
     /// Locates a message that replaces the one in an object's status.

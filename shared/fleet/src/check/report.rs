@@ -1,15 +1,10 @@
-//! The result of a check, for people and for programs.
+//! The result of a check.
 
-use super::Format;
 use super::assumed::ASSUMED;
-use super::diagnostic::{Diagnostic, Diagnostics, Occurrences, list};
-use super::formats;
+use super::diagnostic::{Diagnostic, Diagnostics};
 use crate::embedded::{Finding, OwnerFinding, Row, State, World};
-use crate::error::Error;
 use crate::fleet::{Fleet, HubPlan};
-use crate::{output, term};
 use driftless_core::flux::FluxKind;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -17,30 +12,35 @@ use std::time::Duration;
 /// reported.
 const MIN_KUSTOMIZATIONS: usize = 3;
 
-/// Options of the output.
-pub struct PrintOptions {
-    /// True if an unchecked object is an error.
-    pub strict: bool,
-    /// True if each note has its own line.
-    pub verbose: bool,
-}
-
 /// The result of a check.
 pub struct Report {
     /// The notes: they do not fail the check.
     pub notes: Diagnostics,
-    /// The name, path and further directories of each hub, for JSON.
-    hubs: Vec<(String, String, Vec<String>)>,
-    objects: Vec<CheckedObject>,
-    steps: usize,
+    /// The hubs.
+    pub hubs: Vec<CheckedHub>,
+    /// The Flux objects.
+    pub objects: Vec<CheckedObject>,
+    /// The number of steps that ran.
+    pub steps: usize,
+    /// The number of clusters.
+    pub clusters: usize,
     ready: usize,
     unchecked: usize,
     applied: usize,
-    clusters: usize,
     /// The errors, which fail the check.
     pub errors: Diagnostics,
     /// The reasons why objects were not checked, each with the number of objects.
     unchecked_reasons: Vec<(&'static str, usize)>,
+}
+
+/// A hub of the fleet.
+pub struct CheckedHub {
+    /// The hub's name.
+    pub name: String,
+    /// Its directory in the fleet repository.
+    pub path: String,
+    /// Further root directories on the same hub.
+    pub more: Vec<String>,
 }
 
 /// An object of the fleet with its final state.
@@ -58,7 +58,11 @@ pub struct CheckedObject {
 impl Report {
     /// Creates a report without diagnostics.
     pub fn new(rows: &[Row], world: &World, fleet: &Fleet, steps: usize) -> Self {
-        let hub = |plan: &HubPlan| (plan.name.clone(), plan.path.clone(), plan.more.clone());
+        let hub = |plan: &HubPlan| CheckedHub {
+            name: plan.name.clone(),
+            path: plan.path.clone(),
+            more: plan.more.clone(),
+        };
         let checked = |row: &Row| CheckedObject {
             hub: row.hub.clone(),
             object: row.id.to_string(),
@@ -150,59 +154,9 @@ impl Report {
         diagnostics.entry(diagnostic).or_default();
     }
 
-    /// Prints the report to stdout.
-    ///
-    /// # Errors
-    /// The fleet has an error, or `strict` is set and an object was not checked.
-    pub fn print(
-        self,
-        format: Format,
-        options: &PrintOptions,
-        took: Duration,
-    ) -> Result<(), Error> {
-        let (objects, errors, notes) = (&self.objects, &self.errors, &self.notes);
-        match format {
-            Format::Text => {
-                let errors = errors.iter().map(|error| line("error", error));
-                let notes = match options.verbose {
-                    true => notes.iter().map(|note| line("note", note)).collect(),
-                    false => grouped(notes),
-                };
-                term::result(&(errors.collect::<String>() + &notes))?;
-            }
-            Format::Json => output::print_json(&self.json(took))?,
-            Format::Github => term::result(&formats::github(errors, notes))?,
-            Format::Junit => term::result(&formats::junit(objects, errors, took))?,
-            Format::Sarif => output::print_json(&formats::sarif(errors, notes))?,
-        }
-        let text = self.summary(took);
-        let unchecked = self.notes.keys().any(Diagnostic::is_unchecked);
-        if !self.errors.is_empty() {
-            return Err(Error::new(text));
-        }
-        if options.strict && unchecked {
-            let next =
-                "omit --strict, or give what is missing with --source, --with and --sops-key";
-            return Err(Error::new(text).next(next));
-        }
-        term::success(&text);
-        Ok(())
-    }
-
-    fn json(&self, took: Duration) -> Value {
-        let hub = |(name, path, more): &(String, String, Vec<String>)| {
-            let of_hub = self.objects.iter().filter(|checked| checked.hub == *name);
-            let objects = of_hub.map(|checked| {
-                json!({"object": checked.object, "cluster": checked.cluster, "state": checked.state})
-            });
-            json!({"name": name, "path": path, "more": more, "objects": objects.collect::<Vec<_>>()})
-        };
-        let all = |found: &Diagnostics| found.iter().map(json).collect::<Vec<_>>();
-        json!({
-            "hubs": self.hubs.iter().map(hub).collect::<Vec<_>>(), "clusters": self.clusters,
-            "seconds": took.as_secs_f64(), "steps": self.steps,
-            "errors": all(&self.errors), "notes": all(&self.notes),
-        })
+    /// Returns whether something was not checked.
+    pub fn has_unchecked(&self) -> bool {
+        self.notes.keys().any(Diagnostic::is_unchecked)
     }
 
     /// Renders the reasons, such as ` (2 wait for others, 1 suspended)`.
@@ -217,7 +171,8 @@ impl Report {
         }
     }
 
-    fn summary(&self, took: Duration) -> String {
+    /// Renders the numbers of the report in one line.
+    pub fn summary(&self, took: Duration) -> String {
         let count = |number: usize, word: &str| {
             format!("{number} {word}{}", if number == 1 { "" } else { "s" })
         };
@@ -260,66 +215,4 @@ fn reasons(rows: &[Row]) -> Vec<(&'static str, usize)> {
         *all.entry(reason).or_default() += 1;
     }
     all.into_iter().collect()
-}
-
-/// Renders the notes; notes with the same message share a line.
-fn grouped(notes: &Diagnostics) -> String {
-    let mut groups: BTreeMap<&str, Vec<(&Diagnostic, &Occurrences)>> = BTreeMap::new();
-    for (diagnostic, occurrences) in notes {
-        groups
-            .entry(diagnostic.group())
-            .or_default()
-            .push((diagnostic, occurrences));
-    }
-    let mut out = String::new();
-    for group in groups.into_values() {
-        match group[..] {
-            [note] => out.push_str(&line("note", note)),
-            _ => out.push_str(&line_of_many(&group)),
-        }
-    }
-    out
-}
-
-/// Renders `note: HUBS: MESSAGE: 12 times: A, B, C and 9 more (--verbose lists them)`.
-fn line_of_many(group: &[(&Diagnostic, &Occurrences)]) -> String {
-    let about = |diagnostic: &Diagnostic| {
-        let place = diagnostic.place.as_ref().map(ToString::to_string);
-        diagnostic.about.clone().or(place).unwrap_or_default()
-    };
-    let hubs: BTreeSet<String> = group
-        .iter()
-        .flat_map(|(_, occurrences)| occurrences.hubs.clone())
-        .collect();
-    let all: BTreeSet<String> = group
-        .iter()
-        .map(|(diagnostic, _)| about(diagnostic))
-        .collect();
-    let message = group
-        .first()
-        .map_or("", |(diagnostic, _)| diagnostic.group());
-    let hubs = match hubs.is_empty() {
-        true => String::new(),
-        false => hubs.into_iter().collect::<Vec<_>>().join(", ") + ": ",
-    };
-    let count = group.len();
-    format!(
-        "note: {hubs}{message}: {count} times: {} (--verbose lists them)\n",
-        list(&all)
-    )
-}
-
-/// Renders `FILE:LINE: error: HUBS: OBJECT: MESSAGE`, without the parts that are empty.
-fn line(word: &str, (diagnostic, occurrences): (&Diagnostic, &Occurrences)) -> String {
-    let place = diagnostic.place.as_ref().map(ToString::to_string);
-    let parts = place
-        .into_iter()
-        .chain([word.to_owned(), diagnostic.text(occurrences)]);
-    parts.collect::<Vec<_>>().join(": ") + "\n"
-}
-
-fn json((diagnostic, occurrences): (&Diagnostic, &Occurrences)) -> Value {
-    let place = diagnostic.place.as_ref();
-    json!({"file": place.map(|place| place.file.display().to_string()), "line": place.and_then(|place| place.line),
-        "hubs": occurrences.hubs, "object": diagnostic.about, "message": diagnostic.message, "users": occurrences.users, "keys": occurrences.keys})
 }

@@ -1,28 +1,28 @@
-//! The progress of a check, as one line on a terminal that is redrawn.
+//! The progress of a check.
 
+use super::Progress;
 use crate::embedded::{Row, State};
-use crate::progress::Progress;
 use driftless_core::ports::Request;
 
-/// The progress line and its numbers.
-pub struct Steps {
-    line: Progress,
+/// The steps of a check so far.
+pub struct Steps<'a> {
+    progress: Progress<'a>,
     count: usize,
     /// The number of ready objects, and of all objects.
     ready: Option<(usize, usize)>,
 }
 
-impl Steps {
-    /// Creates the line before the first step.
-    pub fn new() -> Self {
+impl<'a> Steps<'a> {
+    /// Creates the counter before the first step.
+    pub fn new(progress: Progress<'a>) -> Self {
         Self {
-            line: Progress::new("checking"),
+            progress,
             count: 0,
             ready: None,
         }
     }
 
-    /// Counts a step and shows it. The total number is not known before the last step.
+    /// Counts a step and reports it. The total number is not known before the last step.
     pub fn step(&mut self, request: &Request) {
         self.count += 1;
         let ready = match self.ready {
@@ -30,8 +30,7 @@ impl Steps {
             None => String::new(),
         };
         let (step, object, hub) = (self.count, &request.object, &request.hub);
-        self.line
-            .say(format!("checking: {ready}step {step}: {object} on {hub}"));
+        (self.progress)(&format!("{ready}step {step}: {object} on {hub}"));
     }
 
     /// Returns the number of steps.
