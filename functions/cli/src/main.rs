@@ -4,6 +4,7 @@ mod accepted;
 mod bootstrap;
 mod build;
 mod check;
+mod concurrent;
 mod create;
 mod demo;
 mod doctor;
@@ -23,6 +24,7 @@ mod suspend;
 mod table;
 mod template;
 mod term;
+mod tree;
 mod usage;
 
 use accepted::Accepted;
@@ -78,6 +80,7 @@ enum Command {
     Suspend(suspend::SuspendArgs),
     Resume(suspend::ResumeArgs),
     Serve(serve::Args),
+    Tree(tree::Args),
 }
 
 /// The commands that only render, or write a kustomization: they need no runtime and no TLS, and
@@ -123,6 +126,7 @@ fn main() -> ExitCode {
         Command::Suspend(args) => block_on(suspend::suspend(args)),
         Command::Resume(args) => block_on(suspend::resume(args)),
         Command::Serve(args) => serve::run(args),
+        Command::Tree(args) => block_on(tree::run(args)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
