@@ -24,6 +24,7 @@ mod suspend;
 mod table;
 mod template;
 mod term;
+mod trace;
 mod tree;
 mod usage;
 
@@ -80,6 +81,7 @@ enum Command {
     Suspend(suspend::SuspendArgs),
     Resume(suspend::ResumeArgs),
     Serve(serve::Args),
+    Trace(trace::Args),
     Tree(tree::Args),
 }
 
@@ -126,6 +128,7 @@ fn main() -> ExitCode {
         Command::Suspend(args) => block_on(suspend::suspend(args)),
         Command::Resume(args) => block_on(suspend::resume(args)),
         Command::Serve(args) => serve::run(args),
+        Command::Trace(args) => block_on(trace::run(args)),
         Command::Tree(args) => block_on(tree::run(args)),
     };
     match done {
