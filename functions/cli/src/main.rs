@@ -9,11 +9,13 @@ mod create;
 mod demo;
 mod doctor;
 mod error;
+mod export;
 mod fleet_options;
 mod get;
 mod global;
 mod gotemplate_vectors;
 mod hub;
+mod kinds;
 mod kustomize;
 mod layout;
 mod output;
@@ -69,6 +71,7 @@ enum Command {
     Create(create::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
+    Export(export::Args),
     App(layout::AppArgs),
     Env(layout::EnvArgs),
     Fleet(layout::FleetArgs),
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Command::Create(args) => block_on(create::run(args)),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => block_on(doctor::run(args)),
+        Command::Export(args) => block_on(export::run(args)),
         Command::App(args) => layout::app(&args),
         Command::Env(args) => block_on(layout::env(args)),
         Command::Fleet(args) => block_on(layout::fleet(args)),

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::term;
 use clap::ValueEnum;
-use driftless_manifest::Object;
+use driftless_manifest::{Object, yaml};
 use serde_json::{Value, json};
 
 /// The flag of commands that change objects for their output on stdout.
@@ -36,6 +36,11 @@ impl Output {
 pub fn print_json(document: &Value) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(document).map_err(Error::new)?;
     term::result(&(text + "\n"))
+}
+
+/// Writes an object to stdout as a separate YAML document.
+pub fn manifest(object: &Value) -> Result<(), Error> {
+    term::result(&format!("---\n{}\n", yaml::to_string(object).trim()))
 }
 
 /// Returns the named object, or a List.

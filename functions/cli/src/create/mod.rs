@@ -14,7 +14,7 @@ mod unserved;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
-use crate::term;
+use crate::{output, term};
 use apply::Hub;
 use clap::{ArgAction, Subcommand};
 use flags::List;
@@ -118,7 +118,7 @@ impl Common {
             if let Some(reason) = unserved {
                 term::failure(&format!("not served: {reason}"));
             }
-            return object::export(object).map(|()| true);
+            return output::manifest(object).map(|()| true);
         }
         match unserved {
             None => Ok(false),

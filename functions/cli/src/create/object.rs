@@ -1,8 +1,5 @@
 //! Objects in the form in which the command line of Flux 2.9 writes them.
 
-use crate::error::Error;
-use crate::term;
-use driftless_manifest::yaml;
 use serde_json::{Map, Value, json};
 
 /// An object that a command creates.
@@ -75,9 +72,4 @@ pub fn metadata(name: &str, namespace: &str, labels: Map<String, Value>) -> Map<
 /// Returns an object with these metadata and spec.
 pub fn object(api_version: &str, kind: &str, metadata: Map<String, Value>, spec: Fields) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": Value::from(spec)})
-}
-
-/// Writes an object to stdout as a separate YAML document.
-pub fn export(object: &Value) -> Result<(), Error> {
-    term::result(&format!("---\n{}\n", yaml::to_string(object).trim()))
 }

@@ -5,7 +5,7 @@ use super::flags::{self, List, NonEmpty as _, items};
 use super::object;
 use super::{Common, names};
 use crate::error::{EXIT_CODES, Error};
-use crate::term;
+use crate::{output, term};
 use clap::ArgAction;
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ impl Args {
         if common.export {
             return objects
                 .iter()
-                .try_for_each(|(_, object)| object::export(object));
+                .try_for_each(|(_, object)| output::manifest(object));
         }
         let hub = Hub::connect(common).await?;
         for (noun, object) in objects {
