@@ -1,6 +1,7 @@
 //! The `driftless` command. This file only dispatches; each subcommand has its own file.
 
 mod accepted;
+mod age;
 mod bootstrap;
 mod build;
 mod check;
@@ -9,8 +10,10 @@ mod create;
 mod demo;
 mod doctor;
 mod error;
+mod events;
 mod export;
 mod fleet_options;
+mod follow;
 mod get;
 mod global;
 mod gotemplate_vectors;
@@ -71,6 +74,7 @@ enum Command {
     Create(create::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
+    Events(events::Args),
     Export(export::Args),
     App(layout::AppArgs),
     Env(layout::EnvArgs),
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
         Command::Create(args) => block_on(create::run(args)),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => block_on(doctor::run(args)),
+        Command::Events(args) => block_on(events::run(args)),
         Command::Export(args) => block_on(export::run(args)),
         Command::App(args) => layout::app(&args),
         Command::Env(args) => block_on(layout::env(args)),
