@@ -25,6 +25,7 @@ mod output;
 mod progress;
 mod reconcile;
 mod serve;
+mod stats;
 mod suspend;
 mod table;
 mod template;
@@ -88,6 +89,7 @@ enum Command {
     Suspend(suspend::SuspendArgs),
     Resume(suspend::ResumeArgs),
     Serve(serve::Args),
+    Stats(stats::Args),
     Trace(trace::Args),
     Tree(tree::Args),
 }
@@ -137,6 +139,7 @@ fn main() -> ExitCode {
         Command::Suspend(args) => block_on(suspend::suspend(args)),
         Command::Resume(args) => block_on(suspend::resume(args)),
         Command::Serve(args) => serve::run(args),
+        Command::Stats(args) => block_on(stats::run(args)),
         Command::Trace(args) => block_on(trace::run(args)),
         Command::Tree(args) => block_on(tree::run(args)),
     };
