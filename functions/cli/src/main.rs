@@ -7,6 +7,7 @@ mod build;
 mod check;
 mod concurrent;
 mod create;
+mod delete;
 mod demo;
 mod doctor;
 mod error;
@@ -73,6 +74,7 @@ enum Command {
     Render(Render),
     Check(check::Args),
     Create(create::Args),
+    Delete(delete::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
     Events(events::Args),
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
         Command::Render(Render::Template(args)) => template::run(&args),
         Command::Check(args) => block_on(check::run(args)),
         Command::Create(args) => block_on(create::run(args)),
+        Command::Delete(args) => block_on(delete::run(args)),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => block_on(doctor::run(args)),
         Command::Events(args) => block_on(events::run(args)),
