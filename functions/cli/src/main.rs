@@ -19,6 +19,7 @@ mod get;
 mod global;
 mod gotemplate_vectors;
 mod hub;
+mod installation;
 mod kinds;
 mod kustomize;
 mod layout;
@@ -34,6 +35,7 @@ mod term;
 mod trace;
 mod tree;
 mod usage;
+mod version;
 
 use accepted::Accepted;
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -94,6 +96,7 @@ enum Command {
     Stats(stats::Args),
     Trace(trace::Args),
     Tree(tree::Args),
+    Version(version::Args),
 }
 
 /// The commands that only render, or write a kustomization: they need no runtime and no TLS, and
@@ -145,6 +148,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => block_on(stats::run(args)),
         Command::Trace(args) => block_on(trace::run(args)),
         Command::Tree(args) => block_on(tree::run(args)),
+        Command::Version(args) => block_on(version::run(args)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
