@@ -5,6 +5,7 @@ mod age;
 mod bootstrap;
 mod build;
 mod check;
+mod completion;
 mod concurrent;
 mod create;
 mod delete;
@@ -75,6 +76,7 @@ enum Command {
     #[command(flatten)]
     Render(Render),
     Check(check::Args),
+    Completion(completion::CompletionArgs),
     Create(create::Args),
     Delete(delete::Args),
     Demo(demo::Args),
@@ -89,6 +91,7 @@ enum Command {
     Get(get::Args),
     #[command(hide = true)]
     GotemplateVectors(gotemplate_vectors::Args),
+    Man(completion::ManArgs),
     Reconcile(reconcile::Args),
     Suspend(suspend::SuspendArgs),
     Resume(suspend::ResumeArgs),
@@ -128,6 +131,7 @@ fn main() -> ExitCode {
         Command::Render(Render::Kustomize(args)) => kustomize::run(&args),
         Command::Render(Render::Template(args)) => template::run(&args),
         Command::Check(args) => block_on(check::run(args)),
+        Command::Completion(args) => completion::completion(&args, Cli::command()),
         Command::Create(args) => block_on(create::run(args)),
         Command::Delete(args) => block_on(delete::run(args)),
         Command::Demo(args) => demo::run(args),
@@ -141,6 +145,7 @@ fn main() -> ExitCode {
         Command::Tenant(args) => layout::tenant(&args),
         Command::Get(args) => block_on(get::run(args)),
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),
+        Command::Man(args) => completion::man(&args, Cli::command()),
         Command::Reconcile(args) => block_on(reconcile::run(args)),
         Command::Suspend(args) => block_on(suspend::suspend(args)),
         Command::Resume(args) => block_on(suspend::resume(args)),
