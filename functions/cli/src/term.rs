@@ -14,6 +14,24 @@ pub fn colours() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
+/// Returns whether stdout is a terminal on which lines can be redrawn.
+pub fn draws_on_stdout() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
+}
+
+/// Returns whether results may be coloured: stdout is a terminal, and `NO_COLOR` is not set.
+pub fn colours_on_stdout() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Returns a text in a colour, if there is one.
+pub fn painted(colour: Option<&str>, text: &str) -> String {
+    match colour {
+        Some(colour) => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
+        None => text.to_owned(),
+    }
+}
+
 /// The kind of a message, shown by a sign before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {

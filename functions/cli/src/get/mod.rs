@@ -1,20 +1,26 @@
 //! `driftless get`: objects and their status, as `flux get` prints them.
 
+mod rows;
+mod watch;
+
 use crate::error::{EXIT_CODES, Error};
+use crate::follow::Follow;
 use crate::hub::{Connection, command};
-use crate::ready::{ready, revision, shorten, suspended};
-use crate::{output, table, term};
+use crate::{output, term};
 use clap::{Subcommand, ValueEnum};
 use driftless_core::flux::{Conditions, FluxKind};
 use driftless_core::hub::Hub;
+use driftless_core::ports::{ErrorKind, Resource};
 use driftless_manifest::{Object, yaml};
+use rows::Columns;
 use serde_json::Value;
 
 const EXAMPLES: &str = "Examples:
   driftless get all -A
   driftless get kustomizations
   driftless get kustomizations apps -n team-a -o yaml
-  driftless get sources git -A --status-selector ready=false";
+  driftless get sources git -A --status-selector ready=false
+  driftless get all -A --watch";
 
 /// Print objects and their status
 #[derive(clap::Args)]
@@ -39,9 +45,13 @@ pub struct Args {
     /// The output format
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
     output: Format,
-    /// Only objects with a condition in this state, such as ready=false
+    /// Only objects with a condition in this state, such as ready=false or ready!=true
     #[arg(long, global = true, value_name = "TYPE=STATUS", value_parser = selector)]
-    status_selector: Option<(String, String)>,
+    status_selector: Option<StatusSelector>,
+    /// Print changes until the command is interrupted: the table is redrawn on a terminal, and each
+    /// change is a line elsewhere
+    #[arg(short, long, global = true)]
+    watch: bool,
     /// Leave the table's header out
     #[arg(long, global = true)]
     no_header: bool,
@@ -49,7 +59,10 @@ pub struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
+    /// The columns of `flux get`
     Table,
+    /// Also the source and the age
+    Wide,
     Json,
     Yaml,
     Name,
@@ -203,38 +216,103 @@ impl GetCommand {
     }
 }
 
-fn selector(text: &str) -> Result<(String, String), String> {
-    let (kind, status) = text
-        .split_once('=')
-        .ok_or("expected TYPE=STATUS, such as ready=false")?;
-    Ok((kind.to_owned(), status.to_owned()))
+/// The state of a condition that objects must have, or must not have.
+#[derive(Clone, Debug)]
+struct StatusSelector {
+    kind: String,
+    status: String,
+    is_negated: bool,
+}
+
+fn selector(text: &str) -> Result<StatusSelector, String> {
+    let (parts, is_negated) = match text.split_once("!=") {
+        Some(parts) => (Some(parts), true),
+        None => (text.split_once('='), false),
+    };
+    let (kind, status) =
+        parts.ok_or("expected TYPE=STATUS or TYPE!=STATUS, such as ready=false")?;
+    Ok(StatusSelector {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        is_negated,
+    })
+}
+
+impl StatusSelector {
+    fn matches(&self, object: &Object) -> bool {
+        let conditions = Conditions::of(object);
+        let found = conditions
+            .iter()
+            .find(|condition| condition.kind.eq_ignore_ascii_case(&self.kind));
+        let has = found
+            .is_some_and(|condition| condition.status.as_str().eq_ignore_ascii_case(&self.status));
+        has != self.is_negated
+    }
+}
+
+impl Args {
+    fn columns(&self) -> Columns {
+        Columns {
+            namespace: self.all_namespaces,
+            kind: !self.command.is_one_kind(),
+            header: !self.no_header,
+            wide: self.output == Format::Wide,
+        }
+    }
+
+    /// Returns the namespace to list; empty for all.
+    fn place(&self) -> &str {
+        if self.all_namespaces {
+            ""
+        } else {
+            &self.namespace
+        }
+    }
+
+    fn has_name(&self, object: &Object) -> bool {
+        let name = self.command.name();
+        name.is_none_or(|name| object.name() == name)
+    }
+
+    fn has_status(&self, object: &Object) -> bool {
+        let selector = self.status_selector.as_ref();
+        selector.is_none_or(|selector| selector.matches(object))
+    }
 }
 
 /// Lists, filters and prints.
 pub async fn run(args: Args) -> Result<(), Error> {
+    if args.watch && !matches!(args.output, Format::Table | Format::Wide) {
+        return Err(Error::usage("--watch: only tables can be watched")
+            .next("leave --watch or --output out"));
+    }
     let hub = args.connection.connect().await?;
-    let namespace = if args.all_namespaces {
-        ""
-    } else {
-        &args.namespace
-    };
+    if args.watch {
+        return follow(&hub, &args).await;
+    }
     let mut lists = Vec::new();
     for kind in args.command.kinds() {
-        let mut objects = list(&hub, kind, namespace, args.command.is_one_kind()).await?;
-        objects.retain(|object| args.command.name().is_none_or(|name| object.name() == name));
+        let mut objects = list(&hub, kind, args.place(), args.command.is_one_kind()).await?;
+        objects.retain(|object| args.has_name(object));
         lists.push((kind, objects));
     }
     if lists.iter().all(|(_, objects)| objects.is_empty()) {
         return Err(no_objects(&args));
     }
-    if let Some((kind, status)) = &args.status_selector {
-        lists
-            .iter_mut()
-            .for_each(|(_, objects)| objects.retain(|object| matches(object, kind, status)));
+    for (_, objects) in &mut lists {
+        objects.retain(|object| args.has_status(object));
     }
     lists.retain(|(_, objects)| !objects.is_empty());
     match args.output {
-        Format::Table => term::result(&tables(&args, &lists)),
+        Format::Table | Format::Wide => {
+            let columns = args.columns();
+            let tables = columns.tables(lists.iter().map(|(_, objects)| objects.as_slice()));
+            let tables = term::plain(&tables);
+            match term::colours_on_stdout() {
+                true => term::result(&columns.paint(&tables)),
+                false => term::result(&tables),
+            }
+        }
         Format::Name => term::result(
             &lists
                 .iter()
@@ -247,23 +325,45 @@ pub async fn run(args: Args) -> Result<(), Error> {
     }
 }
 
-/// Returns the objects of a kind, sorted by namespace and name. A kind that the hub does not serve
-/// is an error if `needed`, else it has no objects.
+/// Follows the objects until the command is interrupted.
+async fn follow(hub: &Hub, args: &Args) -> Result<(), Error> {
+    let mut follows = Vec::new();
+    for kind in args.command.kinds() {
+        if let Some(resource) = served(hub, kind, args.command.is_one_kind()).await? {
+            follows.push(Follow::start(hub.cluster.as_ref(), resource, args.place()).await?);
+        }
+    }
+    let is_named = args.command.name().is_some();
+    let mut objects = follows.iter().flat_map(Follow::objects);
+    if is_named && !objects.any(|object| args.has_name(object)) {
+        return Err(no_objects(args));
+    }
+    drop(objects);
+    let passes = |object: &Object| args.has_name(object) && args.has_status(object);
+    watch::run(follows, args.columns(), passes).await
+}
+
+/// Returns the resource of a kind. A kind that the hub does not serve is an error if `needed`, else
+/// there is none.
+async fn served(hub: &Hub, kind: FluxKind, needed: bool) -> Result<Option<Resource>, Error> {
+    match hub.resource(kind).await {
+        Ok(resource) => Ok(Some(resource)),
+        Err(error) if error.kind == ErrorKind::NotFound && !needed => Ok(None),
+        Err(error) if error.kind == ErrorKind::NotFound => Err(Error::new(error)
+            .next("install Flux's definitions with driftless serve, or with `flux install`")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the objects of a kind, sorted by namespace and name.
 async fn list(
     hub: &Hub,
     kind: FluxKind,
     namespace: &str,
     needed: bool,
 ) -> Result<Vec<Object>, Error> {
-    use driftless_core::ports::ErrorKind;
-    let resource = match hub.resource(kind).await {
-        Ok(resource) => resource,
-        Err(error) if error.kind == ErrorKind::NotFound && !needed => return Ok(Vec::new()),
-        Err(error) if error.kind == ErrorKind::NotFound => {
-            return Err(Error::new(error)
-                .next("install Flux's definitions with driftless serve, or with `flux install`"));
-        }
-        Err(error) => return Err(error.into()),
+    let Some(resource) = served(hub, kind, needed).await? else {
+        return Ok(Vec::new());
     };
     let mut objects = hub.cluster.list(&resource, namespace, "").await?;
     objects.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
@@ -295,70 +395,6 @@ fn no_objects(args: &Args) -> Error {
     error.next(format!("list all namespaces: driftless get {command} -A"))
 }
 
-fn matches(object: &Object, kind: &str, status: &str) -> bool {
-    let conditions = Conditions::of(object);
-    let found = conditions
-        .iter()
-        .find(|condition| condition.kind.eq_ignore_ascii_case(kind));
-    found.is_some_and(|condition| condition.status.as_str().eq_ignore_ascii_case(status))
-}
-
-/// Renders one table for each kind, as Flux does.
-fn tables(args: &Args, lists: &[(FluxKind, Vec<Object>)]) -> String {
-    let several = !args.command.is_one_kind();
-    let tables = lists.iter().map(|(_, objects)| {
-        let table = table_of(objects, args.all_namespaces, several, !args.no_header);
-        if several { table + "\n" } else { table }
-    });
-    tables.collect()
-}
-
-fn table_of(
-    objects: &[Object],
-    with_namespace: bool,
-    with_kind: bool,
-    with_header: bool,
-) -> String {
-    let mut header = vec!["Name", "Revision", "Suspended", "Ready", "Message"];
-    if with_namespace {
-        header.insert(0, "Namespace");
-    }
-    let rows: Vec<Vec<String>> = objects
-        .iter()
-        .map(|object| row(object, with_namespace, with_kind))
-        .collect();
-    table::render(if with_header { &header } else { &[] }, &rows)
-}
-
-fn row(object: &Object, with_namespace: bool, with_kind: bool) -> Vec<String> {
-    let (status, message) = ready(object);
-    let kind = if with_kind {
-        format!("{}/", object.kind().to_lowercase())
-    } else {
-        String::new()
-    };
-    let suspended = if suspended(object) { "True" } else { "False" };
-    let mut row = if with_namespace {
-        vec![object.namespace().to_owned()]
-    } else {
-        Vec::new()
-    };
-    row.extend([
-        format!("{kind}{}", object.name()),
-        shorten(&revision(object)),
-        suspended.to_owned(),
-        status,
-    ]);
-    // Line breaks in a message would break the table.
-    row.push(
-        shorten(&message)
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" "),
-    );
-    row
-}
-
 /// Returns the name of an object as kubectl prints it:
 /// `kustomization.kustomize.toolkit.fluxcd.io/apps`.
 fn resource_name(object: &Object) -> String {
@@ -379,15 +415,16 @@ fn document(args: &Args, lists: Vec<(FluxKind, Vec<Object>)>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ready::revision;
     use serde_json::json;
 
     fn kustomization(namespace: &str, name: &str, status: Value) -> Object {
         Object::new(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-            "metadata": {"namespace": namespace, "name": name}, "spec": {"suspend": name == "off"}, "status": status}))
+            "metadata": {"namespace": namespace, "name": name}, "spec": {"suspend": name == "off", "sourceRef": {"kind": "GitRepository", "name": "fleet"}}, "status": status}))
         .unwrap()
     }
 
-    fn objects() -> Vec<Object> {
+    pub(super) fn objects() -> Vec<Object> {
         let revision = "main@sha1:6f2c1a9e0b3d4c5f6a7b8c9d0e1f2a3b4c5d6e7f";
         let ready = json!({"lastAppliedRevision": revision, "conditions": [
             {"type": "Ready", "status": "True", "message": format!("Applied revision: {revision}")}]});
@@ -401,48 +438,20 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_equal_to_those_of_flux() {
-        let want = "NAME\tREVISION          \tSUSPENDED\tREADY\tMESSAGE                            \n\
-                    apps\tmain@sha1:6f2c1a9e\tFalse    \tTrue \tApplied revision: main@sha1:6f2c1a9e\t\n";
-        let want = want.replace(
-            "MESSAGE                            ",
-            &format!("{:<36}", "MESSAGE"),
-        );
-        assert_eq!(table_of(&objects()[..1], false, false, true), want);
-        let all = table_of(&objects(), true, true, true);
-        let lines: Vec<&str> = all.lines().collect();
-        assert!(
-            lines[0].starts_with("NAMESPACE\tNAME              \tREVISION"),
-            "{all}"
-        );
-        assert!(
-            lines[1].starts_with("team-a   \tkustomization/apps\tmain@sha1:6f2c1a9e"),
-            "{all}"
-        );
-        assert!(lines[2].contains("\tTrue     \tFalse\ttwo lines "), "{all}");
-        assert!(
-            lines[3].contains("\tFalse\twaiting to be reconciled"),
-            "{all}"
-        );
-        assert_eq!(
-            table_of(&objects()[2..], false, false, false),
-            "new\t\tFalse\tFalse\twaiting to be reconciled\t\n"
-        );
-    }
-
-    #[test]
     fn selects_by_condition() {
-        let names = |kind: &str, status: &str| {
+        let names = |text: &str| {
+            let selector = selector(text).unwrap();
             let objects = objects();
             objects
                 .iter()
-                .filter(|object| matches(object, kind, status))
+                .filter(|object| selector.matches(object))
                 .map(|object| object.name().to_owned())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(names("ready", "false"), ["off"]);
-        assert_eq!(names("READY", "True"), ["apps"]);
-        assert!(names("stalled", "true").is_empty());
+        assert_eq!(names("ready=false"), ["off"]);
+        assert_eq!(names("READY=True"), ["apps"]);
+        assert_eq!(names("ready!=true"), ["off", "new"]);
+        assert!(names("stalled=true").is_empty());
         assert!(selector("ready").is_err());
     }
 
