@@ -19,6 +19,7 @@ mod follow;
 mod get;
 mod global;
 mod gotemplate_vectors;
+mod history;
 mod hub;
 mod installation;
 mod kinds;
@@ -89,6 +90,7 @@ enum Command {
     ReleaseEnv(layout::ReleaseEnvArgs),
     Tenant(layout::TenantArgs),
     Get(get::Args),
+    History(history::Args),
     #[command(hide = true)]
     GotemplateVectors(gotemplate_vectors::Args),
     Man(completion::ManArgs),
@@ -144,6 +146,7 @@ fn main() -> ExitCode {
         Command::ReleaseEnv(args) => layout::release_env(&args),
         Command::Tenant(args) => layout::tenant(&args),
         Command::Get(args) => block_on(get::run(args)),
+        Command::History(args) => block_on(history::run(args)),
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),
         Command::Man(args) => completion::man(&args, Cli::command()),
         Command::Reconcile(args) => block_on(reconcile::run(args)),
