@@ -10,6 +10,7 @@ mod concurrent;
 mod create;
 mod delete;
 mod demo;
+mod diff;
 mod doctor;
 mod error;
 mod events;
@@ -81,6 +82,7 @@ enum Command {
     Create(create::Args),
     Delete(delete::Args),
     Demo(demo::Args),
+    Diff(diff::Args),
     Doctor(doctor::Args),
     Events(events::Args),
     Export(export::Args),
@@ -137,6 +139,7 @@ fn main() -> ExitCode {
         Command::Create(args) => block_on(create::run(args)),
         Command::Delete(args) => block_on(delete::run(args)),
         Command::Demo(args) => demo::run(args),
+        Command::Diff(args) => block_on(diff::run(args)),
         Command::Doctor(args) => block_on(doctor::run(args)),
         Command::Events(args) => block_on(events::run(args)),
         Command::Export(args) => block_on(export::run(args)),

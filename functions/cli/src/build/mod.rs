@@ -10,7 +10,8 @@ use crate::error::{EXIT_CODES, Error};
 use crate::term;
 use clap::{Arg, ValueEnum};
 use driftless_kustomize::{LoadRestrictor, Options, Reorder};
-use files::{BuildRoot, Files};
+pub use files::BuildRoot;
+use files::Files;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

@@ -6,6 +6,7 @@ use super::keys;
 use crate::credentials;
 use crate::failure::Failure;
 use crate::flux::{Kustomization, SubstituteFrom, reason};
+use crate::hub::Hub;
 use crate::kernel::Context;
 use crate::substitute;
 use serde_json::Value;
@@ -17,14 +18,18 @@ use std::collections::BTreeMap;
 /// An object that is not optional is missing or not valid.
 pub async fn read(context: &Context<'_>, kustomization: &Kustomization) -> Result<Inputs, Failure> {
     Ok(Inputs {
-        variables: variables(context, kustomization).await?,
+        variables: variables(&context.hub, kustomization).await?,
         decryptor: decryptor(context, kustomization).await?,
         lenient: context.hub.settings.lenient_substitutions,
     })
 }
 
-async fn variables(
-    context: &Context<'_>,
+/// Reads the variables of a Kustomization: those of its ConfigMaps and Secrets, then its own.
+///
+/// # Errors
+/// An object that is not optional is missing or not valid, or a name is not one of a variable.
+pub async fn variables(
+    hub: &Hub,
     from: &Kustomization,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let mut variables = BTreeMap::new();
@@ -32,7 +37,7 @@ async fn variables(
         return Ok(variables);
     };
     for reference in &post_build.substitute_from {
-        variables.extend(values(context, &from.id.namespace, reference).await?);
+        variables.extend(values(hub, &from.id.namespace, reference).await?);
     }
     variables.extend(post_build.substitute.clone());
     substitute::check_names(variables.keys())
@@ -41,7 +46,7 @@ async fn variables(
 }
 
 async fn values(
-    context: &Context<'_>,
+    hub: &Hub,
     namespace: &str,
     reference: &SubstituteFrom,
 ) -> Result<Vec<(String, String)>, Failure> {
@@ -62,7 +67,7 @@ async fn values(
             format!("spec.postBuild.substituteFrom: kind '{kind}' is not ConfigMap or Secret"),
         ));
     }
-    let Some(object) = credentials::read(&context.hub, kind, namespace, name).await? else {
+    let Some(object) = credentials::read(hub, kind, namespace, name).await? else {
         return if *optional {
             Ok(Vec::new())
         } else {

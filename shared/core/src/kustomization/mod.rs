@@ -8,7 +8,7 @@ mod deps;
 mod finalize;
 mod health;
 mod heirs;
-mod inputs;
+pub mod inputs;
 mod keys;
 pub mod live_objects;
 pub mod memory;
