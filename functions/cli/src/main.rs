@@ -26,6 +26,7 @@ mod installation;
 mod kinds;
 mod kustomize;
 mod layout;
+mod logs;
 mod output;
 mod progress;
 mod reconcile;
@@ -95,6 +96,7 @@ enum Command {
     History(history::Args),
     #[command(hide = true)]
     GotemplateVectors(gotemplate_vectors::Args),
+    Logs(logs::Args),
     Man(completion::ManArgs),
     Reconcile(reconcile::Args),
     Suspend(suspend::SuspendArgs),
@@ -151,6 +153,7 @@ fn main() -> ExitCode {
         Command::Get(args) => block_on(get::run(args)),
         Command::History(args) => block_on(history::run(args)),
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),
+        Command::Logs(args) => block_on(logs::run(args)),
         Command::Man(args) => completion::man(&args, Cli::command()),
         Command::Reconcile(args) => block_on(reconcile::run(args)),
         Command::Suspend(args) => block_on(suspend::suspend(args)),

@@ -8,8 +8,7 @@ use std::process::ExitCode;
 
 /// Commands and flags of other tools: the command before the word, the word, and its equivalent
 /// here.
-const OTHER_TOOLS_COMMANDS: [(&str, &str, &str); 9] = [
-    ("", "diff", "driftless build DIR | kubectl diff -f -"),
+const OTHER_TOOLS_COMMANDS: [(&str, &str, &str); 6] = [
     (
         "",
         "helm",
@@ -28,15 +27,9 @@ const OTHER_TOOLS_COMMANDS: [(&str, &str, &str); 9] = [
     ),
     (
         "",
-        "logs",
-        "the log of driftless serve, or of the reconcile function; driftless get all -A has each object's message",
-    ),
-    (
-        "",
         "uninstall",
         "see infra/README.md for the removal of an installation",
     ),
-    ("", "version", "driftless --version"),
     (
         "check",
         "--pre",
