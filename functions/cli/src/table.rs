@@ -25,9 +25,9 @@ pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
             .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.chars().count())))
             .collect();
         text.push_str(&cells.join("\t"));
-        // Flux ends rows with a tab, but not the header.
+        // Flux ends rows with a tab, and the header with a space.
         text.push_str(if std::ptr::eq(line, &header) {
-            "\n"
+            " \n"
         } else {
             "\t\n"
         });
@@ -47,7 +47,7 @@ mod tests {
         ];
         assert_eq!(
             render(&["Name", "Ok"], &rows),
-            "NAME\tOK\napps\té \t\na   \t  \t\n"
+            "NAME\tOK \napps\té \t\na   \t  \t\n"
         );
     }
 }

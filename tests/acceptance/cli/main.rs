@@ -9,3 +9,4 @@ mod issued_tokens;
 mod kustomize_create;
 mod layout;
 mod multi_tenancy;
+mod terminal;

@@ -82,7 +82,11 @@ impl<'a> Comparison<'a> {
         let failed = |error: PortError| {
             let mut error = Error::from(error);
             error.message = format!("{id} dry-run failed: {}", error.message);
-            error
+            // The API server answers with an internal error.
+            match error.message.contains("failed to create typed patch object") {
+                true => error.next("correct the field in the file that the object is in"),
+                false => error,
+            }
         };
         let gvk = desired.gvk();
         let Some(resource) = cluster(self.hub).resource(&gvk).await.map_err(failed)? else {

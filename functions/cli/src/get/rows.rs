@@ -147,7 +147,7 @@ mod tests {
                     apps\tmain@sha1:6f2c1a9e\tFalse    \tTrue \tApplied revision: main@sha1:6f2c1a9e\t\n";
         let want = want.replace(
             "MESSAGE                            ",
-            &format!("{:<36}", "MESSAGE"),
+            &format!("{:<37}", "MESSAGE"),
         );
         assert_eq!(PLAIN.table(&objects()[..1]), want);
         let all = Columns {

@@ -62,6 +62,8 @@ pub async fn run(
 /// Returns the widths of the cells of the first line of a table.
 fn cells(table: &str) -> Vec<usize> {
     let first = table.lines().next().unwrap_or_default();
+    // The header ends with a space that belongs to no cell.
+    let first = first.strip_suffix(' ').unwrap_or(first);
     first.split('\t').map(|cell| cell.chars().count()).collect()
 }
 
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn later_rows_are_aligned_with_the_table() {
-        let widths = cells("NAME\tREVISION  \tREADY\n");
+        let widths = cells("NAME\tREVISION  \tREADY \n");
         let row = ["apps", "main@sha1", "True"].map(str::to_owned);
         assert_eq!(line(&row, &widths), "apps\tmain@sha1 \tTrue \t\n");
     }

@@ -152,6 +152,14 @@ impl Terminal {
             .expect("another size");
     }
 
+    /// Types a line.
+    pub fn enter(&self, line: &str) {
+        let line = format!("{line}\r");
+        (&*self.pty)
+            .write_all(line.as_bytes())
+            .expect("type a line");
+    }
+
     /// Types ctrl-c, and waits for the end.
     pub fn interrupt(self) -> Ended {
         (&*self.pty).write_all(b"\x03").expect("type ctrl-c");

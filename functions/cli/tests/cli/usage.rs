@@ -120,7 +120,7 @@ fn a_wrong_line_is_answered_with_the_next_step() {
             "bootstrap github --owner a --repository b --team c",
             &["--team is not supported", "leave --team out"],
         ),
-        (2, "version", &["driftless --version"]),
+        (2, "uninstall", &["infra/README.md"]),
         (2, "bootstrap --name a", &["DRIFTLESS_BUCKET", "Next:"]),
         (
             2,
