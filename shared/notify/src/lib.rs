@@ -1,0 +1,126 @@
+//! The messages of Flux's notification providers: from one event and the settings of one Provider
+//! to the requests that notification-controller (1.9.3) sends.
+//!
+//! The crate opens no connection: the caller gives a [`Transport`], which checks addresses, adds
+//! certificates and proxies, and limits times and sizes.
+
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The object that an event is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InvolvedObject {
+    /// The API version, for example `kustomize.toolkit.fluxcd.io/v1`.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The uid.
+    pub uid: String,
+    /// The resource version, or an empty string.
+    pub resource_version: String,
+}
+
+/// The severity of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// For debugging.
+    Trace,
+    /// The normal course of an object.
+    Info,
+    /// A failure.
+    Error,
+}
+
+/// An event, as Flux's controllers send it to notification-controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The object that the event is about.
+    pub involved_object: InvolvedObject,
+    /// The severity.
+    pub severity: Severity,
+    /// The time in RFC 3339 with seconds, in UTC.
+    pub timestamp: String,
+    /// The message for people.
+    pub message: String,
+    /// The reason in CamelCase.
+    pub reason: String,
+    /// Further values, for example `revision`; the keys have no group.
+    pub metadata: BTreeMap<String, String>,
+    /// The controller, for example `kustomize-controller`.
+    pub reporting_controller: String,
+    /// The instance of the controller.
+    pub reporting_instance: String,
+}
+
+/// What a notification needs of its Provider and of the Provider's Secret.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// `spec.type`.
+    pub kind: String,
+    /// The address: that of the Secret, else `spec.address`.
+    pub address: String,
+    /// `spec.channel`.
+    pub channel: String,
+    /// `spec.username`, or that of the Secret.
+    pub username: String,
+    /// The id of commit statuses, where the type of the provider has one.
+    pub commit_status: String,
+    /// The uid of the Provider.
+    pub provider_uid: String,
+    /// The namespace of the Provider.
+    pub provider_namespace: String,
+    /// The name of the Provider.
+    pub provider_name: String,
+    /// The data of the Secret.
+    pub secret: BTreeMap<String, Vec<u8>>,
+    /// The token of the identity at a cloud or of a GitHub App, where the type asks for one and the
+    /// Secret has none.
+    pub identity: Option<String>,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Settings")
+            .field("kind", &self.kind)
+            .field("provider_namespace", &self.provider_namespace)
+            .field("provider_name", &self.provider_name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request could not be sent, or no answer was received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportError {
+    /// The reason, without the address's query, credentials or the body.
+    pub message: String,
+    /// True if a later attempt can succeed.
+    pub is_retryable: bool,
+}
+
+/// The connections of the caller.
+#[async_trait]
+pub trait Transport: Send + Sync {
+    /// Sends one request and returns the answer, whatever its status; redirects are not followed.
+    ///
+    /// # Errors
+    /// The address is refused, or the server cannot be reached.
+    async fn http(
+        &self,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<http::Response<Vec<u8>>, TransportError>;
+}
+
+/// The reason why a notification was not sent. It never has a byte of a Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The message for people.
+    pub message: String,
+    /// True if a later attempt can succeed.
+    pub is_retryable: bool,
+}
