@@ -4,9 +4,21 @@
 //! The crate opens no connection: the caller gives a [`Transport`], which checks addresses, adds
 //! certificates and proxies, and limits times and sizes.
 
+mod body;
+mod change_request;
+mod commit;
+mod failure;
+mod login;
+mod notification;
+mod protobuf;
+mod providers;
+mod url;
+
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::fmt;
+
+pub use providers::{is_commit_status, is_known, kinds};
 
 /// The object that an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +93,21 @@ pub struct Settings {
     /// The token of the identity at a cloud or of a GitHub App, where the type asks for one and the
     /// Secret has none.
     pub identity: Option<String>,
+    /// The slug of the GitHub App whose token `identity` is, or an empty string.
+    pub app_slug: String,
+    /// The Alert that selected the event.
+    pub alert: Alert,
+}
+
+/// The Alert that selected an event; the type `otel` names it in its spans.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Alert {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The uid.
+    pub uid: String,
 }
 
 impl fmt::Debug for Settings {
@@ -114,6 +141,54 @@ pub trait Transport: Send + Sync {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> Result<http::Response<Vec<u8>>, TransportError>;
+
+    /// Publishes one message to a server of NATS.
+    ///
+    /// # Errors
+    /// The address is refused, the server cannot be reached, or it refuses the login or the
+    /// message. The default refuses every message.
+    async fn nats_publish(
+        &self,
+        server: &str,
+        subject: &str,
+        login: &NatsLogin,
+        payload: &[u8],
+    ) -> Result<(), TransportError> {
+        let _ = (server, subject, login, payload);
+        Err(TransportError {
+            message: "this installation has no client for NATS".to_owned(),
+            is_retryable: false,
+        })
+    }
+}
+
+/// The login at a server of NATS.
+#[derive(Clone, PartialEq, Eq)]
+pub enum NatsLogin {
+    /// No login.
+    Anonymous,
+    /// A name and a password.
+    Password {
+        /// The name.
+        username: String,
+        /// The password.
+        password: String,
+    },
+    /// The seed of a user's NKey.
+    Nkey(Vec<u8>),
+    /// The content of a `.creds` file: a JWT and the seed of its NKey.
+    Credentials(Vec<u8>),
+}
+
+impl fmt::Debug for NatsLogin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Anonymous => "Anonymous",
+            Self::Password { .. } => "Password",
+            Self::Nkey(_) => "Nkey",
+            Self::Credentials(_) => "Credentials",
+        })
+    }
 }
 
 /// The reason why a notification was not sent. It never has a byte of a Secret.
@@ -123,4 +198,20 @@ pub struct Failure {
     pub message: String,
     /// True if a later attempt can succeed.
     pub is_retryable: bool,
+}
+
+/// Sends the notification of an event to the Provider of the settings. `now` is in seconds since
+/// 1970.
+///
+/// # Errors
+/// The type is not known, the settings or the event lack something that the type needs, or a server
+/// refuses a request.
+pub async fn send(
+    settings: &Settings,
+    event: &Event,
+    transport: &dyn Transport,
+    now: i64,
+) -> Result<(), Failure> {
+    let notification = notification::Notification::new(settings, event, transport, now)?;
+    providers::send(&notification).await
 }

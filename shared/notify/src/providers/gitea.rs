@@ -1,0 +1,122 @@
+//! `gitea` and `giteapullrequestcomment`: commit statuses and comments by Gitea's REST API.
+
+use super::Provider;
+use crate::Failure;
+use crate::notification::{Call, Notification};
+use crate::url::segment;
+use async_trait::async_trait;
+use http::Method;
+use serde_json::{Value, json};
+
+pub(super) struct Gitea;
+pub(super) struct PullRequestComment;
+
+/// The REST API for one repository.
+struct Api<'n> {
+    notification: &'n Notification<'n>,
+    token: &'n str,
+    /// The URL of the API.
+    base: String,
+    /// `repos/OWNER/NAME`.
+    repository: String,
+}
+
+impl<'n> Api<'n> {
+    /// Reads the token and the address.
+    ///
+    /// # Errors
+    /// There is no token, or the address is not that of a repository.
+    fn new(notification: &'n Notification<'n>) -> Result<Self, Failure> {
+        let token = notification.login.token_or_password();
+        let token = notification.required(token, "the token ('token' of the Secret)")?;
+        let (repository, [owner, name]) = notification.repository_of()?;
+        Ok(Self {
+            notification,
+            token,
+            base: format!("{}/api/v1", repository.origin),
+            repository: format!("repos/{}/{}", segment(&owner), segment(&name)),
+        })
+    }
+
+    fn call(&self, method: Method, path: &str) -> Call {
+        Call::new(method, format!("{}/{path}", self.base))
+            .header("authorization", format!("token {}", self.token))
+    }
+
+    async fn get(&self, path: &str, action: &str) -> Result<Value, Failure> {
+        let call = self.call(Method::GET, path);
+        self.notification.ask(call, action).await
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        action: &str,
+    ) -> Result<(), Failure> {
+        let body = self.notification.json(body)?;
+        let call = self.call(method, path).body("application/json", body);
+        self.notification.deliver(call, action).await
+    }
+}
+
+#[async_trait]
+impl Provider for Gitea {
+    async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
+        notification.required(
+            &notification.settings.commit_status,
+            "the id of the commit status",
+        )?;
+        let api = Api::new(notification)?;
+        let status = notification.any_commit_status()?;
+        let (repository, commit) = (&api.repository, &status.commit);
+        let state = match status.is_success {
+            _ if notification.event.is_progressing() => "pending",
+            true => "success",
+            false => "failure",
+        };
+        let path = format!("{repository}/commits/{commit}/statuses?limit=50&page=1");
+        let known = api.get(&path, "list the statuses of the commit").await?;
+        if status.is_latest(&known, "status", state) {
+            return Ok(());
+        }
+        let path = format!("{repository}/statuses/{commit}");
+        let body = json!({
+            "state": state, "target_url": "", "description": status.description,
+            "context": status.id,
+        });
+        api.write(Method::POST, &path, &body, "create the commit status")
+            .await
+    }
+}
+
+#[async_trait]
+impl Provider for PullRequestComment {
+    async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
+        let uid = &notification.settings.provider_uid;
+        notification.required(uid, "the uid of the Provider")?;
+        let api = Api::new(notification)?;
+        let user = api.get("user", "read the user of the token").await?;
+        let user = user["login"].as_str().unwrap_or_default();
+        let comment = notification.comment("flux-pr-comment-key")?;
+        let (repository, number) = (&api.repository, comment.number);
+        let path = format!("{repository}/issues/{number}/comments");
+        let page = format!("{path}?limit=100&page=1");
+        let known = api
+            .get(&page, "list the comments of the pull request")
+            .await?;
+        let body = json!({"body": comment.body});
+        match comment.find(&known, "/user/login", user) {
+            Some(id) => {
+                let path = format!("{repository}/issues/comments/{id}");
+                api.write(Method::PATCH, &path, &body, "edit the comment")
+                    .await
+            }
+            None => {
+                api.write(Method::POST, &path, &body, "create the comment")
+                    .await
+            }
+        }
+    }
+}

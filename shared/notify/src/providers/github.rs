@@ -1,0 +1,164 @@
+//! `github`, `githubdispatch` and `githubpullrequestcomment`: commit statuses, repository dispatches
+//! and comments by GitHub's REST API.
+
+use super::Provider;
+use crate::Failure;
+use crate::notification::{Call, Notification};
+use crate::url::segment;
+use async_trait::async_trait;
+use http::Method;
+use serde_json::{Value, json};
+
+pub(super) struct GitHub;
+pub(super) struct Dispatch;
+pub(super) struct PullRequestComment;
+
+/// The REST API for one repository.
+struct Api<'n> {
+    notification: &'n Notification<'n>,
+    token: &'n str,
+    /// The URL of the API, with a slash at its end.
+    base: String,
+    /// `repos/OWNER/NAME`.
+    repository: String,
+}
+
+impl<'n> Api<'n> {
+    /// Reads the token and the address.
+    ///
+    /// # Errors
+    /// There is no token, or the address is not that of a repository.
+    fn new(notification: &'n Notification<'n>) -> Result<Self, Failure> {
+        let identity = notification
+            .settings
+            .identity
+            .as_deref()
+            .unwrap_or_default();
+        let token = match notification.login.token_or_password() {
+            "" => identity,
+            token => token,
+        };
+        let token = notification.required(
+            token,
+            "the token ('token' of the Secret, or the token of a GitHub App)",
+        )?;
+        let (repository, [owner, name]) = notification.repository_of()?;
+        let host = &repository.host;
+        let base = match host.as_str() {
+            "github.com" => "https://api.github.com/".to_owned(),
+            _ if host.starts_with("api.") || host.contains(".api.") => {
+                format!("{}/", repository.origin)
+            }
+            _ => format!("{}/api/v3/", repository.origin),
+        };
+        Ok(Self {
+            notification,
+            token,
+            base,
+            repository: format!("repos/{}/{}", segment(&owner), segment(&name)),
+        })
+    }
+
+    fn call(&self, method: Method, path: &str) -> Call {
+        Call::new(method, format!("{}{path}", self.base))
+            .header("accept", "application/vnd.github.v3+json")
+            .header("x-github-api-version", "2022-11-28")
+            .bearer(self.token)
+    }
+
+    async fn get(&self, path: &str, action: &str) -> Result<Value, Failure> {
+        let call = self.call(Method::GET, path);
+        self.notification.ask(call, action).await
+    }
+
+    async fn write<T>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &T,
+        action: &str,
+    ) -> Result<(), Failure>
+    where
+        T: serde::Serialize + Sync,
+    {
+        let body = self.notification.json(body)?;
+        let call = self.call(method, path).body("application/json", body);
+        self.notification.deliver(call, action).await
+    }
+}
+
+#[async_trait]
+impl Provider for GitHub {
+    async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
+        let api = Api::new(notification)?;
+        let Some(status) = notification.commit_status()? else {
+            return Ok(());
+        };
+        let (repository, commit) = (&api.repository, &status.commit);
+        let state = if status.is_success {
+            "success"
+        } else {
+            "failure"
+        };
+        let path = format!("{repository}/commits/{commit}/statuses?per_page=50");
+        let known = api.get(&path, "list the statuses of the commit").await?;
+        if status.is_latest(&known, "state", state) {
+            return Ok(());
+        }
+        let path = format!("{repository}/statuses/{commit}");
+        let body = json!({"state": state, "description": status.description, "context": status.id});
+        api.write(Method::POST, &path, &body, "create the commit status")
+            .await
+    }
+}
+
+#[async_trait]
+impl Provider for Dispatch {
+    async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
+        let api = Api::new(notification)?;
+        let object = &notification.event.involved_object;
+        let kind = format!("{}/{}.{}", object.kind, object.name, object.namespace);
+        let event = notification.event_json()?;
+        let event: Value = serde_json::from_str(&event)
+            .map_err(|error| notification.refusal(format!("the event cannot be JSON: {error}")))?;
+        let body = json!({"event_type": kind, "client_payload": event});
+        let path = format!("{}/dispatches", api.repository);
+        api.write(Method::POST, &path, &body, "dispatch the event")
+            .await
+    }
+}
+
+#[async_trait]
+impl Provider for PullRequestComment {
+    async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
+        let settings = notification.settings;
+        notification.required(&settings.provider_uid, "the uid of the Provider")?;
+        let api = Api::new(notification)?;
+        let user = match settings.app_slug.as_str() {
+            "" => {
+                let user = api.get("user", "read the user of the token").await?;
+                user["login"].as_str().unwrap_or_default().to_owned()
+            }
+            slug => format!("{slug}[bot]"),
+        };
+        let comment = notification.comment("flux-pr-comment-key")?;
+        let (repository, number) = (&api.repository, comment.number);
+        let path = format!("{repository}/issues/{number}/comments");
+        let page = format!("{path}?direction=asc&per_page=100&sort=created");
+        let known = api
+            .get(&page, "list the comments of the pull request")
+            .await?;
+        let body = json!({"body": comment.body});
+        match comment.find(&known, "/user/login", &user) {
+            Some(id) => {
+                let path = format!("{repository}/issues/comments/{id}");
+                api.write(Method::PATCH, &path, &body, "edit the comment")
+                    .await
+            }
+            None => {
+                api.write(Method::POST, &path, &body, "create the comment")
+                    .await
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `gitlab` and `gitlabmergerequestcomment`: commit statuses and notes by GitLab's REST API.
+
+use super::Provider;
+use crate::Failure;
+use crate::notification::{Call, Notification};
+use crate::url::{form, segment};
+use async_trait::async_trait;
+use http::Method;
+use serde_json::{Value, json};
+
+pub(super) struct GitLab;
+pub(super) struct MergeRequestComment;
+
+/// The REST API for one project.
+struct Api<'n> {
+    notification: &'n Notification<'n>,
+    token: &'n str,
+    /// The URL of the API.
+    base: String,
+    /// `projects/ID`.
+    project: String,
+}
+
+impl<'n> Api<'n> {
+    /// Reads the token and the address.
+    ///
+    /// # Errors
+    /// There is no token, or the address is not that of a repository.
+    fn new(notification: &'n Notification<'n>) -> Result<Self, Failure> {
+        let token = notification.login.token_or_password();
+        let token = notification.required(token, "the token ('token' of the Secret)")?;
+        let repository = notification.repository()?;
+        // GitLab's client escapes dots, because its proxies may read them as an extension.
+        let id = segment(&repository.id).replace('.', "%2E");
+        Ok(Self {
+            notification,
+            token,
+            base: format!("{}/api/v4", repository.origin),
+            project: format!("projects/{id}"),
+        })
+    }
+
+    fn call(&self, method: Method, path: &str) -> Call {
+        Call::new(method, format!("{}/{path}", self.base))
+            .header("accept", "application/json")
+            .header("private-token", self.token)
+    }
+
+    async fn get(&self, path: &str, action: &str) -> Result<Value, Failure> {
+        let call = self.call(Method::GET, path);
+        self.notification.ask(call, action).await
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        action: &str,
+    ) -> Result<(), Failure> {
+        let body = self.notification.json(body)?;
+        let call = self.call(method, path).body("application/json", body);
+        self.notification.deliver(call, action).await
+    }
+}
+
+#[async_trait]
+impl Provider for GitLab {
+    async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
+        let api = Api::new(notification)?;
+        let Some(status) = notification.commit_status()? else {
+            return Ok(());
+        };
+        let (project, commit) = (&api.project, &status.commit);
+        let state = if status.is_success {
+            "success"
+        } else {
+            "failed"
+        };
+        let query = form(&[("name", &status.id)]);
+        let path = format!("{project}/repository/commits/{commit}/statuses?{query}");
+        let known = api.get(&path, "list the statuses of the commit").await?;
+        let is_same = |known: &Value| {
+            known["sha"] == **commit
+                && known["status"] == state
+                && known["description"] == *status.description
+                && known["name"] == *status.id
+        };
+        if known
+            .as_array()
+            .is_some_and(|known| known.iter().any(is_same))
+        {
+            return Ok(());
+        }
+        let path = format!("{project}/statuses/{commit}");
+        let body = json!({"state": state, "name": status.id, "description": status.description});
+        api.write(Method::POST, &path, &body, "create the commit status")
+            .await
+    }
+}
+
+#[async_trait]
+impl Provider for MergeRequestComment {
+    async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
+        let uid = &notification.settings.provider_uid;
+        notification.required(uid, "the uid of the Provider")?;
+        let api = Api::new(notification)?;
+        let user = api.get("user", "read the user of the token").await?;
+        let user = user["username"].as_str().unwrap_or_default();
+        let comment = notification.comment("flux-mr-comment-key")?;
+        let (project, number) = (&api.project, comment.number);
+        let path = format!("{project}/merge_requests/{number}/notes");
+        let page = format!("{path}?order_by=created_at&per_page=100&sort=asc");
+        let known = api
+            .get(&page, "list the notes of the merge request")
+            .await?;
+        let body = json!({"body": comment.body});
+        match comment.find(&known, "/author/username", user) {
+            Some(id) => {
+                let path = format!("{path}/{id}");
+                api.write(Method::PUT, &path, &body, "edit the note").await
+            }
+            None => {
+                api.write(Method::POST, &path, &body, "create the note")
+                    .await
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! `googlepubsub`: the event in Flux's JSON, published to a topic by the REST API.
+
+use super::Provider;
+use crate::Failure;
+use crate::notification::{Call, Notification};
+use crate::url::segment;
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+pub(super) struct GooglePubSub;
+
+#[async_trait]
+impl Provider for GooglePubSub {
+    async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
+        let settings = notification.settings;
+        let project = notification.required(&settings.address, "the address, a project id,")?;
+        let topic = notification.required(&settings.channel, "spec.channel, a topic id,")?;
+        let token = settings.identity.as_deref().unwrap_or_default();
+        let token = notification.required(
+            token,
+            "an access token of Google Cloud (from 'token' of the Secret or the workload's identity)",
+        )?;
+        let mut message = json!({"data": STANDARD.encode(notification.event_json()?)});
+        if !notification.headers.is_empty() {
+            message["attributes"] = json!(notification.headers);
+        }
+        let body = json!({"messages": [message]});
+        let (project, topic) = (segment(project), segment(topic));
+        let path = format!("projects/{project}/topics/{topic}:publish");
+        let call = Call::post(format!("https://pubsub.googleapis.com/v1/{path}"))
+            .body("application/json", notification.json(&body)?)
+            .bearer(token);
+        notification.deliver(call, "publish the event").await
+    }
+}
