@@ -19,6 +19,7 @@ pub mod git;
 pub mod key_services;
 pub mod local;
 pub mod log;
+pub mod notifications;
 pub mod offline;
 mod percent;
 mod resolver;

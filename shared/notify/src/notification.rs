@@ -165,9 +165,29 @@ impl<'a> Notification<'a> {
         self.accept(response, action)
     }
 
+    /// Sends a request and returns the list of its answer.
+    pub async fn list(&self, call: Call, action: &str) -> Result<Value, Failure> {
+        let response = self.succeed(call, action).await?;
+        self.parse_list(&response, action)
+    }
+
+    /// Returns the list of an answer; `null` is an empty one.
+    pub fn parse_list(&self, response: &Response<Vec<u8>>, action: &str) -> Result<Value, Failure> {
+        let list = self.parse(response, action)?;
+        match list.is_array() || list.is_null() {
+            true => Ok(list),
+            false => Err(self.refusal(format!("{action}: the answer is not a list"))),
+        }
+    }
+
     /// Sends a request and returns the answer as JSON.
     pub async fn ask(&self, call: Call, action: &str) -> Result<Value, Failure> {
         let response = self.succeed(call, action).await?;
+        self.parse(&response, action)
+    }
+
+    /// Returns the JSON of an answer.
+    pub fn parse(&self, response: &Response<Vec<u8>>, action: &str) -> Result<Value, Failure> {
         let value = serde_json::from_slice(response.body());
         value.map_err(|_| self.refusal(format!("{action}: the answer is not JSON")))
     }

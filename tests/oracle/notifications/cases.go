@@ -92,9 +92,14 @@ func pick(name string) eventv1.Event {
 
 // Cases of every event with one setting, of failing answers, and of other settings.
 func cases(usual settings, extra ...given) []given {
+	return answered(usual, nil, extra...)
+}
+
+// Cases like those of cases, with other answers to the usual events.
+func answered(usual settings, answers []answer, extra ...given) []given {
 	var list []given
 	for _, named := range events() {
-		list = append(list, given{name: named.name, settings: usual, event: named.event})
+		list = append(list, given{name: named.name, settings: usual, event: named.event, answers: answers})
 	}
 	for _, code := range []int{400, 401, 404, 429, 500, 501, 503} {
 		answers := []answer{{Status: code, Body: `{"message":"refused"}`}}
@@ -120,27 +125,28 @@ func ok(bodies ...string) []answer {
 func login(name, value string) map[string]string { return map[string]string{name: value} }
 
 // Cases of a commit status: lists that have the same status, another one, and none.
-func statuses(usual settings, same, different string) []given {
-	return cases(usual,
+func statuses(usual settings, none answer, same, different string) []given {
+	empty := []answer{none, {Status: 201, Body: "{}"}}
+	return answered(usual, empty,
 		given{"same-status", usual, pick("info"), ok(same)},
 		given{"other-status", usual, pick("info"), ok(different)},
-		given{"empty-list", usual, pick("error"), ok("[]")},
+		given{"no-content", usual, pick("error"), []answer{{Status: 200, Body: ""}, {Status: 201, Body: "{}"}}},
 		given{"not-json", usual, pick("info"), ok("<html>")},
-		given{"create-refused", usual, pick("info"), []answer{{Status: 200, Body: "[]"}, {Status: 422, Body: `{"message":"x"}`}}},
+		given{"create-refused", usual, pick("info"), []answer{none, {Status: 422, Body: `{"message":"x"}`}}},
 		given{"no-token", with(usual, func(s *settings) { s.Secret = nil }), pick("info"), nil},
-		given{"password", with(usual, func(s *settings) { s.Secret = map[string]string{"username": "u", "password": "p:w"} }), pick("info"), ok("[]")},
-		given{"username-only", with(usual, func(s *settings) { s.Secret["username"] = "u" }), pick("info"), ok("[]")},
+		given{"password", with(usual, func(s *settings) { s.Secret = map[string]string{"username": "u", "password": "p:w"} }), pick("info"), empty},
+		given{"username-only", with(usual, func(s *settings) { s.Secret["username"] = "u" }), pick("info"), empty},
 		given{"no-status-id", with(usual, func(s *settings) { s.CommitStatus = "" }), pick("info"), nil},
 		given{"bad-address", with(usual, func(s *settings) { s.Address = "https://git.example.com/one" }), pick("info"), nil},
-		given{"nested-address", with(usual, func(s *settings) { s.Address = "https://git.example.com/one/two/three.git" }), pick("info"), ok("[]")},
-		given{"ssh-address", with(usual, func(s *settings) { s.Address = "ssh://git@git.example.com/one/two" }), pick("info"), ok("[]")},
-		given{"scp-address", with(usual, func(s *settings) { s.Address = "git@git.example.com:one/two.git" }), pick("info"), ok("[]")},
-		given{"other-address", with(usual, func(s *settings) { s.Address = "https://u:p@git.example.com/o.n-e/t_w%20o.git?x=y" }), pick("info"), ok("[]")},
+		given{"nested-address", with(usual, func(s *settings) { s.Address = "https://git.example.com/one/two/three.git" }), pick("info"), empty},
+		given{"ssh-address", with(usual, func(s *settings) { s.Address = "ssh://git@git.example.com/one/two" }), pick("info"), empty},
+		given{"scp-address", with(usual, func(s *settings) { s.Address = "git@git.example.com:one/two.git" }), pick("info"), empty},
+		given{"other-address", with(usual, func(s *settings) { s.Address = "https://u:p@git.example.com/o.n-e/t_w%20o.git?x=y" }), pick("info"), empty},
 	)
 }
 
 func comments(usual settings, user, mine, theirs string) []given {
-	return cases(usual,
+	return answered(usual, ok(user, "[]"),
 		given{"create", usual, pick("change-request"), ok(user, theirs)},
 		given{"edit", usual, pick("change-request"), ok(user, mine)},
 		given{"create-error", usual, pick("origin-revision"), ok(user, "[]")},
@@ -201,6 +207,7 @@ func groups() []group {
 	serverStatus := func(description string) string {
 		return fmt.Sprintf(`{"key":"KEY","state":"SUCCESSFUL","description":%q,"name":"kustomization/apps [reconciliation succeeded]"}`, description)
 	}
+	list, missing := answer{Status: 200, Body: "[]"}, answer{Status: 404, Body: `{"error":{"message":"none"}}`}
 	sentry := settings{Address: "https://public@sentry.example.com/42", Channel: "production"}
 	matrix := settings{Address: "https://matrix.example.com", Channel: "!room:example.com", Secret: login("token", "syt_1")}
 	nats := settings{Address: "nats://nats.example.com:4222", Channel: "flux.events"}
@@ -254,22 +261,22 @@ func groups() []group {
 		{"zulip", cases(settings{Address: "https://zulip.example.com/x", Channel: "flux/alerts/eu", Secret: basic},
 			given{"bad-channel", settings{Address: "https://zulip.example.com", Channel: "flux", Secret: basic}, pick("info"), nil},
 			given{"no-login", settings{Address: "https://zulip.example.com", Channel: "flux/a"}, pick("info"), nil})},
-		{"github", statuses(gitHub, gitHubStatus("success", "reconciliation succeeded", status), gitHubStatus("failure", "reconciliation succeeded", status))},
+		{"github", statuses(gitHub, list, gitHubStatus("success", "reconciliation succeeded", status), gitHubStatus("failure", "reconciliation succeeded", status))},
 		{"githubdispatch", cases(comment(gitHub),
 			given{"enterprise", with(gitHub, func(s *settings) { s.Address = "https://ghe.example.com/one/two" }), pick("special"), nil},
 			given{"enterprise-api", with(gitHub, func(s *settings) { s.Address = "https://api.ghe.example.com/one/two" }), pick("info"), nil},
 			given{"no-token", with(gitHub, func(s *settings) { s.Secret = nil }), pick("info"), nil})},
 		{"githubpullrequestcomment", comments(comment(gitHub), `{"login":"robot"}`, gitHubComments("robot", "flux-pr-comment-key"), gitHubComments("other", "flux-pr-comment-key"))},
-		{"gitlab", statuses(gitLab, gitLabStatus("success", commit), gitLabStatus("failed", commit))},
+		{"gitlab", statuses(gitLab, list, gitLabStatus("success", commit), gitLabStatus("failed", commit))},
 		{"gitlabmergerequestcomment", comments(comment(gitLab), `{"username":"robot"}`,
 			strings.NewReplacer(`"user":`, `"author":`, `"login":`, `"username":`).Replace(gitHubComments("robot", "flux-mr-comment-key")),
 			strings.NewReplacer(`"user":`, `"author":`, `"login":`, `"username":`).Replace(gitHubComments("other", "flux-mr-comment-key")))},
-		{"gitea", statuses(gitea, strings.ReplaceAll(gitHubStatus("success", "reconciliation succeeded", status), `"state"`, `"status"`),
+		{"gitea", statuses(gitea, list, strings.ReplaceAll(gitHubStatus("success", "reconciliation succeeded", status), `"state"`, `"status"`),
 			strings.ReplaceAll(gitHubStatus("failure", "reconciliation succeeded", status), `"state"`, `"status"`))},
 		{"giteapullrequestcomment", comments(comment(gitea), `{"login":"robot"}`, gitHubComments("robot", "flux-pr-comment-key"), gitHubComments("other", "flux-pr-comment-key"))},
-		{"bitbucket", statuses(bitbucket, bitbucketStatus("SUCCESSFUL", "reconciliation succeeded"), bitbucketStatus("FAILED", "reconciliation succeeded"))},
-		{"bitbucketserver", statuses(server, strings.ReplaceAll(serverStatus("reconciliation succeeded"), "KEY", sha1Hex(status)), serverStatus("reconciliation succeeded"))},
-		{"azuredevops", statuses(azure, azureStatus("succeeded", "fluxcd"), azureStatus("succeeded", "other"))},
+		{"bitbucket", statuses(bitbucket, missing, bitbucketStatus("SUCCESSFUL", "reconciliation succeeded"), bitbucketStatus("FAILED", "reconciliation succeeded"))},
+		{"bitbucketserver", statuses(server, missing, strings.ReplaceAll(serverStatus("reconciliation succeeded"), "KEY", sha1Hex(status)), serverStatus("reconciliation succeeded"))},
+		{"azuredevops", statuses(azure, answer{Status: 200, Body: `{"count":0,"value":[]}`}, azureStatus("succeeded", "fluxcd"), azureStatus("succeeded", "other"))},
 		{"sentry", cases(sentry, given{"no-dsn", settings{Channel: "x"}, pick("info"), nil},
 			given{"path-dsn", settings{Address: "https://public:secret@sentry.example.com/a/b/42"}, pick("error"), nil})},
 		{"nats", cases(nats,

@@ -123,6 +123,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, azureRoutes)
 		return
 	}
+	if strings.HasSuffix(r.URL.Path, "/envelope/") {
+		body = withoutMachine(body)
+	}
 	recorded := request{Method: r.Method, URL: scheme + "://" + r.Host + r.URL.RequestURI(), Header: map[string]string{}}
 	for name, values := range r.Header {
 		if !slices.Contains(ignored, name) {
@@ -149,6 +152,40 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(next.Status)
 	fmt.Fprint(w, next.Body)
+}
+
+// Removes from an envelope of Sentry what the SDK adds about the program and the machine, and random ids.
+func withoutMachine(envelope []byte) []byte {
+	var lines [][]byte
+	for line := range bytes.Lines(bytes.TrimSpace(envelope)) {
+		var fields map[string]any
+		if err := json.Unmarshal(line, &fields); err != nil {
+			panic(err)
+		}
+		for _, field := range []string{"event_id", "sent_at", "sdk", "modules", "length", "platform"} {
+			delete(fields, field)
+		}
+		if fields["server_name"] == must(os.Hostname()) {
+			delete(fields, "server_name")
+		}
+		if contexts, ok := fields["contexts"].(map[string]any); ok {
+			for _, field := range []string{"device", "os", "runtime"} {
+				delete(contexts, field)
+			}
+			if trace, ok := contexts["trace"].(map[string]any); ok {
+				delete(trace, "trace_id")
+				delete(trace, "span_id")
+			}
+		}
+		if spans, ok := fields["spans"].([]any); ok {
+			for _, span := range spans {
+				delete(span.(map[string]any), "trace_id")
+				delete(span.(map[string]any), "span_id")
+			}
+		}
+		lines = append(lines, must(json.Marshal(fields)))
+	}
+	return bytes.Join(lines, []byte("\n"))
 }
 
 var ignored = []string{"Accept-Encoding", "Connection", "Content-Length", "User-Agent", "X-Tfs-Session", "X-Tfs-Fedauthredirect"}
@@ -324,8 +361,8 @@ func run(s *server, kind string, c given) outcome {
 	if err == nil {
 		err = sender.Post(ctx, *c.event.DeepCopy())
 	}
-	if kind == "sentry" {
-		sender.(*notifier.Sentry).Client.Flush(5 * time.Second)
+	if client, ok := sender.(*notifier.Sentry); ok && client != nil {
+		client.Client.Flush(5 * time.Second)
 	}
 	if err != nil {
 		result.Error = err.Error()

@@ -10,7 +10,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 /// The version of the API of commit statuses.
-const VERSION: &str = "application/json;api-version=7.1-preview.1";
+const VERSION: &str = "application/json;api-version=6.0";
 
 pub(super) struct AzureDevOps;
 
@@ -70,7 +70,8 @@ impl Provider for AzureDevOps {
             "context": {"genre": genre, "name": status.id}, "description": status.description,
             "state": state,
         });
-        let call = call(Method::POST).body("application/json", notification.json(&body)?);
+        let call =
+            call(Method::POST).body("application/json;charset=utf-8", notification.json(&body)?);
         notification.deliver(call, "create the commit status").await
     }
 }

@@ -7,7 +7,7 @@ use crate::notification::{Call, Notification};
 use crate::url::segment;
 use async_trait::async_trait;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha1::{Digest, Sha1};
 
 pub(super) struct Bitbucket;
@@ -47,8 +47,7 @@ impl Provider for Bitbucket {
         if response.status() != StatusCode::NOT_FOUND {
             let action = "read the status of the commit";
             let response = notification.accept(response, action)?;
-            let known: Value = serde_json::from_slice(response.body())
-                .map_err(|_| notification.refusal(format!("{action}: the answer is not JSON")))?;
+            let known = notification.parse(&response, action)?;
             if known["state"] == state && known["description"] == *status.description {
                 return Ok(());
             }

@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::notification::{Call, Notification};
 use async_trait::async_trait;
 use http::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha1::{Digest, Sha1};
 
 pub(super) struct BitbucketServer;
@@ -51,9 +51,7 @@ impl Provider for BitbucketServer {
             let action = "read the build status of the commit";
             let response = notification.accept(response, action)?;
             if response.status() == StatusCode::OK {
-                let known: Value = serde_json::from_slice(response.body()).map_err(|_| {
-                    notification.refusal(format!("{action}: the answer is not JSON"))
-                })?;
+                let known = notification.parse(&response, action)?;
                 let fields = [
                     ("key", key.as_str()),
                     ("state", state),

@@ -48,6 +48,11 @@ impl<'n> Api<'n> {
         self.notification.ask(call, action).await
     }
 
+    async fn list(&self, path: &str, action: &str) -> Result<Value, Failure> {
+        let call = self.call(Method::GET, path);
+        self.notification.list(call, action).await
+    }
+
     async fn write(
         &self,
         method: Method,
@@ -77,7 +82,11 @@ impl Provider for Gitea {
             false => "failure",
         };
         let path = format!("{repository}/commits/{commit}/statuses?limit=50&page=1");
-        let known = api.get(&path, "list the statuses of the commit").await?;
+        // Gitea's client sends a type of content with this list, without content.
+        let call = api.call(Method::GET, &path).body("application/json", "");
+        let known = notification
+            .list(call, "list the statuses of the commit")
+            .await?;
         if status.is_latest(&known, "status", state) {
             return Ok(());
         }
@@ -104,7 +113,7 @@ impl Provider for PullRequestComment {
         let path = format!("{repository}/issues/{number}/comments");
         let page = format!("{path}?limit=100&page=1");
         let known = api
-            .get(&page, "list the comments of the pull request")
+            .list(&page, "list the comments of the pull request")
             .await?;
         let body = json!({"body": comment.body});
         match comment.find(&known, "/user/login", user) {

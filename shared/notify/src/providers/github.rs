@@ -9,6 +9,11 @@ use async_trait::async_trait;
 use http::Method;
 use serde_json::{Value, json};
 
+/// The media type of answers.
+const JSON: &str = "application/vnd.github.v3+json";
+/// The media type of comments, which GitHub's client asks for.
+const REACTIONS: &str = "application/vnd.github.squirrel-girl-preview";
+
 pub(super) struct GitHub;
 pub(super) struct Dispatch;
 pub(super) struct PullRequestComment;
@@ -61,7 +66,7 @@ impl<'n> Api<'n> {
 
     fn call(&self, method: Method, path: &str) -> Call {
         Call::new(method, format!("{}{path}", self.base))
-            .header("accept", "application/vnd.github.v3+json")
+            .header("accept", JSON)
             .header("x-github-api-version", "2022-11-28")
             .bearer(self.token)
     }
@@ -69,6 +74,16 @@ impl<'n> Api<'n> {
     async fn get(&self, path: &str, action: &str) -> Result<Value, Failure> {
         let call = self.call(Method::GET, path);
         self.notification.ask(call, action).await
+    }
+
+    async fn list(&self, path: &str, accept: &str, action: &str) -> Result<Value, Failure> {
+        let call = self.call(Method::GET, path).header("accept", accept);
+        let response = self.notification.succeed(call, action).await?;
+        // GitHub's client reads an answer without a body as an empty list.
+        if response.body().is_empty() {
+            return Ok(Value::Null);
+        }
+        self.notification.parse_list(&response, action)
     }
 
     async fn write<T>(
@@ -101,7 +116,9 @@ impl Provider for GitHub {
             "failure"
         };
         let path = format!("{repository}/commits/{commit}/statuses?per_page=50");
-        let known = api.get(&path, "list the statuses of the commit").await?;
+        let known = api
+            .list(&path, JSON, "list the statuses of the commit")
+            .await?;
         if status.is_latest(&known, "state", state) {
             return Ok(());
         }
@@ -146,7 +163,7 @@ impl Provider for PullRequestComment {
         let path = format!("{repository}/issues/{number}/comments");
         let page = format!("{path}?direction=asc&per_page=100&sort=created");
         let known = api
-            .get(&page, "list the comments of the pull request")
+            .list(&page, REACTIONS, "list the comments of the pull request")
             .await?;
         let body = json!({"body": comment.body});
         match comment.find(&known, "/user/login", &user) {

@@ -51,6 +51,11 @@ impl<'n> Api<'n> {
         self.notification.ask(call, action).await
     }
 
+    async fn list(&self, path: &str, action: &str) -> Result<Value, Failure> {
+        let call = self.call(Method::GET, path);
+        self.notification.list(call, action).await
+    }
+
     async fn write(
         &self,
         method: Method,
@@ -79,7 +84,7 @@ impl Provider for GitLab {
         };
         let query = form(&[("name", &status.id)]);
         let path = format!("{project}/repository/commits/{commit}/statuses?{query}");
-        let known = api.get(&path, "list the statuses of the commit").await?;
+        let known = api.list(&path, "list the statuses of the commit").await?;
         let is_same = |known: &Value| {
             known["sha"] == **commit
                 && known["status"] == state
@@ -112,7 +117,7 @@ impl Provider for MergeRequestComment {
         let path = format!("{project}/merge_requests/{number}/notes");
         let page = format!("{path}?order_by=created_at&per_page=100&sort=asc");
         let known = api
-            .get(&page, "list the notes of the merge request")
+            .list(&page, "list the notes of the merge request")
             .await?;
         let body = json!({"body": comment.body});
         match comment.find(&known, "/author/username", user) {

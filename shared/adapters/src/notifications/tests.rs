@@ -1,0 +1,115 @@
+//! NATS and HTTP of notifications against servers of this test.
+
+use super::*;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+const SEED: &[u8] = b"SUADAMJSGM2DKNRXHA4TAMJSGM2DKNRXHA4TAMJSGM2DKNRXHA4TAMJSZE";
+
+fn transport(allow_local: bool) -> ProviderTransport {
+    Notifications::default().transport(Connection {
+        allow_local,
+        ..Connection::default()
+    })
+}
+
+/// Plays a server of NATS for one connection. Returns its address, and the lines that it reads.
+async fn server(info: &'static str, answer: &'static str) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = format!("nats://{}", listener.local_addr().unwrap());
+    let lines = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut stream = BufReader::new(socket);
+        let info = format!("INFO {info}\r\nPING\r\n");
+        stream.write_all(info.as_bytes()).await.unwrap();
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line).await.unwrap_or(0) == 0 {
+                return lines;
+            }
+            let line = line.trim().to_owned();
+            if let Some(size) = line.strip_prefix("PUB ").and_then(|line| line.split(' ').nth(1)) {
+                let mut payload = vec![0; size.parse::<usize>().unwrap() + 2];
+                stream.read_exact(&mut payload).await.unwrap();
+                lines.push(line.clone());
+                lines.push(String::from_utf8_lossy(&payload).trim().to_owned());
+                continue;
+            }
+            if line == "PING" {
+                let is_connect = lines.len() == 1;
+                let answer = if is_connect { answer } else { "PONG" };
+                let sent = stream.write_all(format!("{answer}\r\n").as_bytes()).await;
+                sent.unwrap();
+                continue;
+            }
+            if line != "PONG" {
+                lines.push(line);
+            }
+        }
+    });
+    (place, lines)
+}
+
+#[tokio::test]
+async fn nats_gets_the_login_and_the_message() {
+    let (place, lines) = server(r#"{"nonce":"abc"}"#, "PONG").await;
+    let login = NatsLogin::Nkey(SEED.to_vec());
+    let sent = transport(true).nats_publish(&place, "flux.a", &login, b"{\"a\":1}").await;
+    assert_eq!(sent, Ok(()));
+    let lines = lines.await.unwrap();
+    let connect: serde_json::Value =
+        serde_json::from_str(lines[0].strip_prefix("CONNECT ").unwrap()).unwrap();
+    let public = connect["nkey"].as_str().unwrap();
+    assert!(public.starts_with('U') && public.len() == 56, "{public}");
+    assert_eq!(connect["sig"].as_str().unwrap().len(), 86);
+    assert_eq!(lines[1..], ["PUB flux.a 7", "{\"a\":1}"]);
+}
+
+#[tokio::test]
+async fn nats_refuses_a_login_and_a_long_message() {
+    let login = NatsLogin::Password {
+        username: "u".to_owned(),
+        password: "s3cret".to_owned(),
+    };
+    let (place, _lines) = server("{}", "-ERR 'Authorization Violation s3cret'").await;
+    let sent = transport(true).nats_publish(&place, "a", &login, b"x").await.unwrap_err();
+    assert!(sent.message.ends_with("refuses the login") && !sent.is_retryable, "{sent:?}");
+    let (place, _lines) = server(r#"{"max_payload":2}"#, "PONG").await;
+    let sent = transport(true).nats_publish(&place, "a", &login, b"xyz").await.unwrap_err();
+    assert!(sent.message.contains("accepts 2"), "{sent:?}");
+}
+
+#[tokio::test]
+async fn local_addresses_are_refused() {
+    for place in ["nats://127.0.0.1:1", "tls://localhost", "nats://[::1]", "169.254.169.254"] {
+        let sent = transport(false).nats_publish(place, "a", &NatsLogin::Anonymous, b"x").await;
+        let error = sent.unwrap_err();
+        assert!(error.message.contains("leads back") && !error.is_retryable, "{error:?}");
+    }
+    let request = http::Request::post("http://169.254.169.254/s3cret?x=s3cret");
+    let sent = transport(false).http(request.body(Vec::new()).unwrap()).await;
+    let error = sent.unwrap_err();
+    assert!(!error.is_retryable && !error.message.contains("s3cret"), "{error:?}");
+}
+
+#[tokio::test]
+async fn http_names_only_the_host_of_a_failure() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = listener.local_addr().unwrap();
+    drop(listener);
+    let request = http::Request::post(format!("http://{place}/s3cret?key=s3cret"));
+    let sent = transport(true).http(request.body(Vec::new()).unwrap()).await;
+    let error = sent.unwrap_err();
+    assert!(error.is_retryable && !error.message.contains("s3cret"), "{error:?}");
+}
+
+#[test]
+fn seeds_of_other_kinds_are_refused() {
+    assert!(nkey::Nkey::from_seed(SEED).is_ok());
+    for seed in [&b"SUAX"[..], b"", b"SAADAMJSGM2DKNRXHA4TAMJSGM2DKNRXHA4TAMJSGM2DKNRXHA4TAMJSZE", &SEED[1..]] {
+        assert!(nkey::Nkey::from_seed(seed).is_err());
+    }
+    assert!(nkey::credentials(b"-----BEGIN NATS USER JWT-----\nx\n").is_err());
+}

@@ -1,0 +1,1 @@
+//! No failure has a byte of a Secret.
