@@ -1,6 +1,6 @@
 //! Checks the direction of the crates' dependencies: `functions -> fleet -> adapters -> core ->
-//! {kustomize, helm, gotmpl, sops} -> manifest -> go`, `helm -> gotmpl`, `{core, apiserver} ->
-//! cel`. Engines are pure.
+//! {kustomize, helm, gotmpl, notify, sops} -> manifest -> go`, `helm -> gotmpl`,
+//! `{core, apiserver} -> cel`. Engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -25,6 +25,7 @@ const MAY_USE: [(&str, &[&str]); 21] = [
         &["driftless-go", "driftless-manifest", "driftless-gotmpl"],
     ),
     ("driftless-sops", &["driftless-go", "driftless-manifest"]),
+    ("driftless-notify", &["driftless-go", "driftless-manifest"]),
     ("driftless-git", &["driftless-manifest"]),
     ("driftless-core", &ENGINES),
     (
@@ -37,6 +38,7 @@ const MAY_USE: [(&str, &[&str]); 21] = [
             "driftless-manifest",
             "driftless-core",
             "driftless-git",
+            "driftless-notify",
             "driftless-sops",
             "driftless-apiserver",
         ],
@@ -76,13 +78,14 @@ const MAY_USE: [(&str, &[&str]); 21] = [
         ],
     ),
 ];
-const ENGINES: [&str; 7] = [
+const ENGINES: [&str; 8] = [
     "driftless-cel",
     "driftless-go",
     "driftless-manifest",
     "driftless-gotmpl",
     "driftless-kustomize",
     "driftless-helm",
+    "driftless-notify",
     "driftless-sops",
 ];
 const OUTER: [&str; 3] = ["driftless-manifest", "driftless-core", "driftless-adapters"];
@@ -100,13 +103,14 @@ const EVERYTHING: [&str; 10] = [
 ];
 
 /// Crates that must not depend on I/O, directly or through others.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "driftless-cel",
     "driftless-go",
     "driftless-manifest",
     "driftless-gotmpl",
     "driftless-kustomize",
     "driftless-helm",
+    "driftless-notify",
     "driftless-sops",
     "driftless-core",
     "driftless-apiserver",

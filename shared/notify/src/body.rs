@@ -180,10 +180,11 @@ fn words(text: &str) -> Vec<String> {
     // The last capital before small letters belongs to their word: "PDFL", "oader".
     for index in 1..words.len() {
         let is_upper = words[index - 1].starts_with(char::is_uppercase);
-        if is_upper && words[index].starts_with(char::is_lowercase) {
-            if let Some(capital) = words[index - 1].pop() {
-                words[index].insert(0, capital);
-            }
+        if is_upper
+            && words[index].starts_with(char::is_lowercase)
+            && let Some(capital) = words[index - 1].pop()
+        {
+            words[index].insert(0, capital);
         }
     }
     words.retain(|word| !word.is_empty());

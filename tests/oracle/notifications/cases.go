@@ -68,12 +68,13 @@ func events() []namedEvent {
 		{"special", event("Kustomization", "error", "HTTP2Failed-now", special, map[string]string{
 			"revision": "feature/x@sha1:" + commit, "a:b": "c: d <e>", "k_*": "v.[1](2)!", "summary": "s & t", "empty": ""})},
 		{"no-revision", event("GitRepository", "info", "NewArtifact", "stored artifact", nil)},
-		{"long", event("OCIRepository", "info", "NewArtifact", strings.Repeat("0123456789 äöü ", 1200), map[string]string{
+		{"long", event("OCIRepository", "info", "NewArtifact", strings.Repeat("0123456789 äöü ", 100), map[string]string{
 			"revision": "v1@sha256:" + strings.Repeat("ab", 32), "oci-digest": "sha256:" + strings.Repeat("cd", 32), "app-version": "1.2.3"})},
 		{"commit", event("Kustomization", "info", "ReconciliationSucceeded", "ok", revision("commit", other, "change_request", "42"))},
 		{"origin-revision", event("HelmRelease", "error", "UpgradeFailed", "no", map[string]string{
 			"originRevision": "main/" + other, "revision": "v1@sha256:" + strings.Repeat("ab", 32), "change_request": "42"})},
-		{"change-request", event("HelmRepository", "info", "Succeeded", "ok", revision("change_request", "42"))},
+		{"helm-repository", event("HelmRepository", "info", "NewArtifact", "stored artifact", map[string]string{"revision": "sha256:" + strings.Repeat("ab", 32)})},
+		{"change-request", event("GitRepository", "info", "Succeeded", "ok", revision("change_request", "42"))},
 		{"bad-change-request", event("Kustomization", "info", "Succeeded", "ok", revision("change_request", "4x"))},
 		{"bare-commit", event("Kustomization", "info", "Succeeded", "ok", map[string]string{"revision": other})},
 		{"short-commit", event("Kustomization", "info", "Succeeded", "ok", map[string]string{"revision": "main@sha1:0123456"})},
@@ -158,7 +159,7 @@ func comments(usual settings, user, mine, theirs string) []given {
 }
 
 func marker(prefix string) string {
-	return "<!-- " + prefix + ":" + uid + "/HelmRepository/team-a/apps -->"
+	return "<!-- " + prefix + ":" + uid + "/GitRepository/team-a/apps -->"
 }
 
 func groups() []group {

@@ -78,11 +78,18 @@ async fn publish_to(
     let limit = info["max_payload"].as_u64().unwrap_or(u64::MAX);
     if message.payload.len() as u64 > limit {
         let length = message.payload.len();
-        return Err(refused(format!("the message has {length} bytes, '{host}' accepts {limit}")));
+        return Err(refused(format!(
+            "the message has {length} bytes, '{host}' accepts {limit}"
+        )));
     }
     let nonce = info["nonce"].as_str().unwrap_or_default();
     let options = options(&url, login, nonce, is_secure)?;
-    write(&mut stream, &host, format!("CONNECT {options}\r\nPING\r\n").as_bytes()).await?;
+    write(
+        &mut stream,
+        &host,
+        format!("CONNECT {options}\r\nPING\r\n").as_bytes(),
+    )
+    .await?;
     pong(&mut stream, &host).await?;
     let Message { subject, payload } = message;
     let head = format!("PUB {subject} {}\r\n", payload.len());
@@ -101,7 +108,9 @@ fn parse(server: &str) -> Result<Url, TransportError> {
     let url = Url::parse(&server).map_err(|_| invalid())?;
     match url.scheme() {
         "nats" | "tls" if url.host_str().is_some_and(|host| !host.is_empty()) => Ok(url),
-        "ws" | "wss" => Err(refused("NATS over WebSocket is not supported: use nats:// or tls://")),
+        "ws" | "wss" => Err(refused(
+            "NATS over WebSocket is not supported: use nats:// or tls://",
+        )),
         _ => Err(invalid()),
     }
 }
@@ -130,9 +139,14 @@ async fn secure(
 ) -> Result<impl Socket + use<>, TransportError> {
     let invalid = |reason: &str| refused(format!("TLS of '{host}': {reason}"));
     let config = tls(connection).map_err(invalid)?;
-    let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let name = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
     let name = ServerName::try_from(name).map_err(|_| invalid("the name is not valid"))?;
-    let socket = TlsConnector::from(Arc::new(config)).connect(name, socket).await;
+    let socket = TlsConnector::from(Arc::new(config))
+        .connect(name, socket)
+        .await;
     socket.map_err(|error| lost(host, &error.to_string()))
 }
 
@@ -143,7 +157,10 @@ fn tls(connection: &Connection) -> Result<ClientConfig, &'static str> {
         certificates.collect::<Result<Vec<_>, _>>()
     };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let authorities = connection.certificate_authority.as_deref().unwrap_or_default();
+    let authorities = connection
+        .certificate_authority
+        .as_deref()
+        .unwrap_or_default();
     let authorities =
         chain(authorities).map_err(|_| "the certificate authority (ca.crt) is not PEM")?;
     let verifier = Verifier::new_with_extra_roots(authorities, Arc::clone(&provider))
@@ -236,7 +253,9 @@ async fn line(
     read.map_err(|error| lost(host, &error.to_string()))?;
     match line.last() {
         Some(b'\n') => Ok(String::from_utf8_lossy(line.trim_ascii()).into_owned()),
-        Some(_) => Err(refused(format!("'{host}' sent a line of more than {LINE} bytes"))),
+        Some(_) => Err(refused(format!(
+            "'{host}' sent a line of more than {LINE} bytes"
+        ))),
         None => Err(lost(host, "the server closed the connection")),
     }
 }
@@ -255,7 +274,9 @@ where
             _ => {}
         }
     }
-    Err(refused(format!("'{host}' sent {LINES} lines without an answer")))
+    Err(refused(format!(
+        "'{host}' sent {LINES} lines without an answer"
+    )))
 }
 
 /// Returns the failure for an error of a server. The server's words are not quoted.
@@ -263,9 +284,9 @@ fn error(host: &str, line: &str) -> TransportError {
     let line = line.to_ascii_lowercase();
     let has = |words: &str| line.contains(words);
     match () {
-        () if has("permissions violation") => {
-            refused(format!("'{host}' does not let the login publish to the subject"))
-        }
+        () if has("permissions violation") => refused(format!(
+            "'{host}' does not let the login publish to the subject"
+        )),
         () if has("authorization") || has("authentication") => {
             refused(format!("'{host}' refuses the login"))
         }

@@ -30,7 +30,10 @@ async fn server(info: &'static str, answer: &'static str) -> (String, JoinHandle
                 return lines;
             }
             let line = line.trim().to_owned();
-            if let Some(size) = line.strip_prefix("PUB ").and_then(|line| line.split(' ').nth(1)) {
+            if let Some(size) = line
+                .strip_prefix("PUB ")
+                .and_then(|line| line.split(' ').nth(1))
+            {
                 let mut payload = vec![0; size.parse::<usize>().unwrap() + 2];
                 stream.read_exact(&mut payload).await.unwrap();
                 lines.push(line.clone());
@@ -56,7 +59,9 @@ async fn server(info: &'static str, answer: &'static str) -> (String, JoinHandle
 async fn nats_gets_the_login_and_the_message() {
     let (place, lines) = server(r#"{"nonce":"abc"}"#, "PONG").await;
     let login = NatsLogin::Nkey(SEED.to_vec());
-    let sent = transport(true).nats_publish(&place, "flux.a", &login, b"{\"a\":1}").await;
+    let sent = transport(true)
+        .nats_publish(&place, "flux.a", &login, b"{\"a\":1}")
+        .await;
     assert_eq!(sent, Ok(()));
     let lines = lines.await.unwrap();
     let connect: serde_json::Value =
@@ -74,24 +79,48 @@ async fn nats_refuses_a_login_and_a_long_message() {
         password: "s3cret".to_owned(),
     };
     let (place, _lines) = server("{}", "-ERR 'Authorization Violation s3cret'").await;
-    let sent = transport(true).nats_publish(&place, "a", &login, b"x").await.unwrap_err();
-    assert!(sent.message.ends_with("refuses the login") && !sent.is_retryable, "{sent:?}");
+    let sent = transport(true)
+        .nats_publish(&place, "a", &login, b"x")
+        .await
+        .unwrap_err();
+    assert!(
+        sent.message.ends_with("refuses the login") && !sent.is_retryable,
+        "{sent:?}"
+    );
     let (place, _lines) = server(r#"{"max_payload":2}"#, "PONG").await;
-    let sent = transport(true).nats_publish(&place, "a", &login, b"xyz").await.unwrap_err();
+    let sent = transport(true)
+        .nats_publish(&place, "a", &login, b"xyz")
+        .await
+        .unwrap_err();
     assert!(sent.message.contains("accepts 2"), "{sent:?}");
 }
 
 #[tokio::test]
 async fn local_addresses_are_refused() {
-    for place in ["nats://127.0.0.1:1", "tls://localhost", "nats://[::1]", "169.254.169.254"] {
-        let sent = transport(false).nats_publish(place, "a", &NatsLogin::Anonymous, b"x").await;
+    for place in [
+        "nats://127.0.0.1:1",
+        "tls://localhost",
+        "nats://[::1]",
+        "169.254.169.254",
+    ] {
+        let sent = transport(false)
+            .nats_publish(place, "a", &NatsLogin::Anonymous, b"x")
+            .await;
         let error = sent.unwrap_err();
-        assert!(error.message.contains("leads back") && !error.is_retryable, "{error:?}");
+        assert!(
+            error.message.contains("leads back") && !error.is_retryable,
+            "{error:?}"
+        );
     }
     let request = http::Request::post("http://169.254.169.254/s3cret?x=s3cret");
-    let sent = transport(false).http(request.body(Vec::new()).unwrap()).await;
+    let sent = transport(false)
+        .http(request.body(Vec::new()).unwrap())
+        .await;
     let error = sent.unwrap_err();
-    assert!(!error.is_retryable && !error.message.contains("s3cret"), "{error:?}");
+    assert!(
+        !error.is_retryable && !error.message.contains("s3cret"),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -100,15 +129,25 @@ async fn http_names_only_the_host_of_a_failure() {
     let place = listener.local_addr().unwrap();
     drop(listener);
     let request = http::Request::post(format!("http://{place}/s3cret?key=s3cret"));
-    let sent = transport(true).http(request.body(Vec::new()).unwrap()).await;
+    let sent = transport(true)
+        .http(request.body(Vec::new()).unwrap())
+        .await;
     let error = sent.unwrap_err();
-    assert!(error.is_retryable && !error.message.contains("s3cret"), "{error:?}");
+    assert!(
+        error.is_retryable && !error.message.contains("s3cret"),
+        "{error:?}"
+    );
 }
 
 #[test]
 fn seeds_of_other_kinds_are_refused() {
     assert!(nkey::Nkey::from_seed(SEED).is_ok());
-    for seed in [&b"SUAX"[..], b"", b"SAADAMJSGM2DKNRXHA4TAMJSGM2DKNRXHA4TAMJSGM2DKNRXHA4TAMJSZE", &SEED[1..]] {
+    for seed in [
+        &b"SUAX"[..],
+        b"",
+        b"SAADAMJSGM2DKNRXHA4TAMJSGM2DKNRXHA4TAMJSGM2DKNRXHA4TAMJSZE",
+        &SEED[1..],
+    ] {
         assert!(nkey::Nkey::from_seed(seed).is_err());
     }
     assert!(nkey::credentials(b"-----BEGIN NATS USER JWT-----\nx\n").is_err());

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 /// The version of the semantic conventions that the resource follows.
-const SCHEMA: &str = "https://opentelemetry.io/schemas/1.37.0";
+const SCHEMA: &str = "https://opentelemetry.io/schemas/1.34.0";
 /// The path of an address without one.
 const TRACES: &str = "/v1/traces";
 

@@ -34,6 +34,13 @@ const RETRYING: [&str; 19] = [
 
 /// Cases that differ from Flux, with the reason.
 const DIFFERENT: &[(&str, &str, &str)] = &[
+    ("otel", "answer-400", IGNORED),
+    ("otel", "answer-401", IGNORED),
+    ("otel", "answer-404", IGNORED),
+    ("otel", "answer-429", IGNORED),
+    ("otel", "answer-500", IGNORED),
+    ("otel", "answer-501", IGNORED),
+    ("otel", "answer-503", IGNORED),
     ("sentry", "answer-400", IGNORED),
     ("sentry", "answer-401", IGNORED),
     ("sentry", "answer-404", IGNORED),
