@@ -12,7 +12,7 @@ pub(crate) struct CommitStatus {
     pub is_success: bool,
     /// The id of the status.
     pub id: String,
-    /// `kind/name`.
+    /// The kind and the name of the object: `kind/name`.
     pub name: String,
     /// The words of the reason.
     pub description: String,
@@ -20,7 +20,7 @@ pub(crate) struct CommitStatus {
 
 /// The host and the path of a repository.
 pub(crate) struct Repository {
-    /// `scheme://host`.
+    /// The scheme and the host: `scheme://host`.
     pub origin: String,
     pub host: String,
     /// The path without slashes before it and without `.git`.

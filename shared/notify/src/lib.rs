@@ -25,13 +25,13 @@ pub use providers::{is_commit_status, is_known, kinds};
 pub struct InvolvedObject {
     /// The API version, for example `kustomize.toolkit.fluxcd.io/v1`.
     pub api_version: String,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The namespace.
+    /// The namespace of the object.
     pub namespace: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
-    /// The uid.
+    /// The uid of the object.
     pub uid: String,
     /// The resource version, or an empty string.
     pub resource_version: String,
@@ -40,11 +40,11 @@ pub struct InvolvedObject {
 /// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// For debugging.
+    /// An event for debugging.
     Trace,
     /// The normal course of an object.
     Info,
-    /// A failure.
+    /// A failure of an object.
     Error,
 }
 
@@ -53,7 +53,7 @@ pub enum Severity {
 pub struct Event {
     /// The object that the event is about.
     pub involved_object: InvolvedObject,
-    /// The severity.
+    /// The severity of the event.
     pub severity: Severity,
     /// The time in RFC 3339 with seconds, in UTC.
     pub timestamp: String,
@@ -69,14 +69,14 @@ pub struct Event {
     pub reporting_instance: String,
 }
 
-/// What a notification needs of its Provider and of the Provider's Secret.
+/// The parts of a Provider and of its Secret that a notification needs.
 #[derive(Clone, Default)]
 pub struct Settings {
-    /// `spec.type`.
+    /// The type of the provider, `spec.type`.
     pub kind: String,
     /// The address: that of the Secret, else `spec.address`.
     pub address: String,
-    /// `spec.channel`.
+    /// The channel, `spec.channel`.
     pub channel: String,
     /// `spec.username`, or that of the Secret.
     pub username: String,
@@ -102,11 +102,11 @@ pub struct Settings {
 /// The Alert that selected an event; the type `otel` names it in its spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alert {
-    /// The namespace.
+    /// The namespace of the Alert.
     pub namespace: String,
-    /// The name.
+    /// The name of the Alert.
     pub name: String,
-    /// The uid.
+    /// The uid of the Alert.
     pub uid: String,
 }
 
@@ -165,13 +165,13 @@ pub trait Transport: Send + Sync {
 /// The login at a server of NATS.
 #[derive(Clone, PartialEq, Eq)]
 pub enum NatsLogin {
-    /// No login.
+    /// No login at the server.
     Anonymous,
     /// A name and a password.
     Password {
-        /// The name.
+        /// The name of the user.
         username: String,
-        /// The password.
+        /// The password of the user.
         password: String,
     },
     /// The seed of a user's NKey.

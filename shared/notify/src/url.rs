@@ -74,7 +74,7 @@ impl Url {
         })
     }
 
-    /// Returns `scheme://host`.
+    /// Returns the scheme and the host: `scheme://host`.
     pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme, self.host)
     }

@@ -17,7 +17,7 @@ struct Api<'n> {
     token: &'n str,
     /// The URL of the API.
     base: String,
-    /// `repos/OWNER/NAME`.
+    /// The path of the repository: `repos/OWNER/NAME`.
     repository: String,
 }
 

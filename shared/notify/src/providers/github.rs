@@ -1,5 +1,5 @@
-//! `github`, `githubdispatch` and `githubpullrequestcomment`: commit statuses, repository dispatches
-//! and comments by GitHub's REST API.
+//! `github`, `githubdispatch` and `githubpullrequestcomment`: commit statuses, repository
+//! dispatches and comments by GitHub's REST API.
 
 use super::Provider;
 use crate::Failure;
@@ -24,7 +24,7 @@ struct Api<'n> {
     token: &'n str,
     /// The URL of the API, with a slash at its end.
     base: String,
-    /// `repos/OWNER/NAME`.
+    /// The path of the repository: `repos/OWNER/NAME`.
     repository: String,
 }
 

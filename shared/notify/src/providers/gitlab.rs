@@ -17,7 +17,7 @@ struct Api<'n> {
     token: &'n str,
     /// The URL of the API.
     base: String,
-    /// `projects/ID`.
+    /// The path of the project: `projects/ID`.
     project: String,
 }
 
