@@ -12,6 +12,7 @@ mod login;
 mod notification;
 mod protobuf;
 mod providers;
+mod tokens;
 mod url;
 
 use async_trait::async_trait;
@@ -157,6 +158,18 @@ pub trait Transport: Send + Sync {
         let _ = (server, subject, login, payload);
         Err(TransportError {
             message: "this installation has no client for NATS".to_owned(),
+            is_retryable: false,
+        })
+    }
+
+    /// Signs a message by RSA with PKCS #1 v1.5 and SHA-256. The key is PEM, of PKCS #1 or PKCS #8.
+    ///
+    /// # Errors
+    /// The key is not valid. The default signs nothing.
+    async fn sign_rs256(&self, key: &[u8], message: &[u8]) -> Result<Vec<u8>, TransportError> {
+        let _ = (key, message);
+        Err(TransportError {
+            message: "this installation does not sign with keys of Secrets".to_owned(),
             is_retryable: false,
         })
     }

@@ -4,14 +4,17 @@ use crate::login::Login;
 use crate::url::Url;
 use crate::{Event, Failure, Settings, Transport};
 use driftless_manifest::yaml::{self, Dialect, Limits};
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The longest address that Flux accepts in a Secret, in bytes.
 const ADDRESS_LIMIT: usize = 2048;
+
+/// The shortest word of a header that is a login and not an ordinary word, in bytes.
+const SHORTEST_LOGIN: usize = 10;
 
 /// A notification that is sent.
 pub(crate) struct Notification<'a> {
@@ -93,6 +96,12 @@ impl<'a> Notification<'a> {
             login: Login::of(settings),
             headers,
         })
+    }
+
+    /// Returns a value of the Secret as a string.
+    pub fn secret_text(&self, key: &str) -> Option<String> {
+        let value = self.settings.secret.get(key)?;
+        Some(String::from_utf8_lossy(value).into_owned())
     }
 
     pub fn refusal(&self, reason: impl AsRef<str>) -> Failure {
@@ -222,9 +231,9 @@ impl<'a> Notification<'a> {
                 )
             })?;
             let mut value = HeaderValue::try_from(value).map_err(|_| {
-                self.refusal(format!(
-                    "the header '{name}' has a line break or a control character: check the Secret"
-                ))
+                self.refusal(
+                    "a header has a line break or a control character: check 'headers' and the login of the Secret",
+                )
             })?;
             value.set_sensitive(true);
             headers.insert(name, value);
@@ -237,9 +246,29 @@ impl<'a> Notification<'a> {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
+        let sent = sent_words(headers);
         let answer = self.transport.http(request).await;
-        answer.map_err(|error| self.settings.unreachable(&error))
+        let mut answer = answer.map_err(|error| self.settings.unreachable(&error))?;
+        // Messages quote such answers. One that repeats a login is left out.
+        let body = String::from_utf8_lossy(answer.body());
+        if !answer.status().is_success() && sent.iter().any(|word| body.contains(word)) {
+            answer.body_mut().clear();
+        }
+        Ok(answer)
     }
+}
+
+/// Returns the words of the headers that may be a login.
+fn sent_words(headers: &HeaderMap) -> Vec<String> {
+    let values = headers
+        .iter()
+        .filter(|(name, _)| ![CONTENT_TYPE, ACCEPT].contains(name));
+    let values = values.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()));
+    let words = values.flat_map(|value| {
+        let words = value.split([' ', ',', ';', '=', '.']).map(str::to_owned);
+        words.collect::<Vec<_>>()
+    });
+    words.filter(|word| word.len() >= SHORTEST_LOGIN).collect()
 }
 
 fn read_headers(yaml: &[u8]) -> Result<BTreeMap<String, String>, String> {

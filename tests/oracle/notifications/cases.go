@@ -214,6 +214,19 @@ func groups() []group {
 	nats := settings{Address: "nats://nats.example.com:4222", Channel: "flux.events"}
 	otel := settings{Address: "https://otel.example.com/v1/traces"}
 
+	app := func(s settings, pairs ...string) settings {
+		return with(s, func(s *settings) {
+			s.Secret = map[string]string{"githubAppID": "12", "githubAppPrivateKey": appKey}
+			for i := 0; i+1 < len(pairs); i += 2 {
+				s.Secret[pairs[i]] = pairs[i+1]
+			}
+		})
+	}
+	installation, appToken := []string{"githubAppInstallationID", "34"}, `{"token":"ghs_1","expires_at":"2030-01-01T00:00:00Z"}`
+	enterprise := func(s settings) settings {
+		return with(s, func(s *settings) { s.Address = "https://ghe.example.com/one/two" })
+	}
+
 	return []group{
 		{"generic", cases(hook, badAddress(hook), secretAddress(hook),
 			given{"headers", with(hook, func(s *settings) { s.Secret = map[string]string{"headers": headers, "token": "unused"} }), pick("info"), nil},
@@ -262,12 +275,21 @@ func groups() []group {
 		{"zulip", cases(settings{Address: "https://zulip.example.com/x", Channel: "flux/alerts/eu", Secret: basic},
 			given{"bad-channel", settings{Address: "https://zulip.example.com", Channel: "flux", Secret: basic}, pick("info"), nil},
 			given{"no-login", settings{Address: "https://zulip.example.com", Channel: "flux/a"}, pick("info"), nil})},
-		{"github", statuses(gitHub, list, gitHubStatus("success", "reconciliation succeeded", status), gitHubStatus("failure", "reconciliation succeeded", status))},
+		{"github", append(statuses(gitHub, list, gitHubStatus("success", "reconciliation succeeded", status), gitHubStatus("failure", "reconciliation succeeded", status)),
+			given{"app", app(gitHub, installation...), pick("info"), ok(appToken, "[]")},
+			given{"app-owner", app(gitHub, "githubAppInstallationOwner", "one"), pick("info"), ok(`{"id":56}`, appToken, "[]")},
+			given{"app-of-user", app(gitHub, "githubAppInstallationOwner", "one"), pick("info"), []answer{missing, {Status: 200, Body: `{"id":57}`}, {Status: 201, Body: appToken}, list, {Status: 201, Body: "{}"}}},
+			given{"app-without-installation", app(gitHub), pick("info"), nil},
+			given{"app-with-two-installations", app(gitHub, "githubAppInstallationOwner", "one", "githubAppInstallationID", "34"), pick("info"), nil},
+			given{"app-enterprise", app(enterprise(gitHub), append(installation, "githubAppBaseURL", "https://ghe.example.com/api/v3")...), pick("info"), ok(appToken, "[]")},
+			given{"app-refused", app(gitHub, installation...), pick("info"), []answer{{Status: 401, Body: "{}"}}},
+			given{"app-bad-id", with(app(gitHub, installation...), func(s *settings) { s.Secret["githubAppID"] = "x" }), pick("info"), nil})},
 		{"githubdispatch", cases(comment(gitHub),
 			given{"enterprise", with(gitHub, func(s *settings) { s.Address = "https://ghe.example.com/one/two" }), pick("special"), nil},
 			given{"enterprise-api", with(gitHub, func(s *settings) { s.Address = "https://api.ghe.example.com/one/two" }), pick("info"), nil},
 			given{"no-token", with(gitHub, func(s *settings) { s.Secret = nil }), pick("info"), nil})},
-		{"githubpullrequestcomment", comments(comment(gitHub), `{"login":"robot"}`, gitHubComments("robot", "flux-pr-comment-key"), gitHubComments("other", "flux-pr-comment-key"))},
+		{"githubpullrequestcomment", append(comments(comment(gitHub), `{"login":"robot"}`, gitHubComments("robot", "flux-pr-comment-key"), gitHubComments("other", "flux-pr-comment-key")),
+			given{"app", app(comment(gitHub), installation...), pick("change-request"), ok(`{"slug":"flux"}`, appToken, gitHubComments("flux[bot]", "flux-pr-comment-key"))})},
 		{"gitlab", statuses(gitLab, list, gitLabStatus("success", commit), gitLabStatus("failed", commit))},
 		{"gitlabmergerequestcomment", comments(comment(gitLab), `{"username":"robot"}`,
 			strings.NewReplacer(`"user":`, `"author":`, `"login":`, `"username":`).Replace(gitHubComments("robot", "flux-mr-comment-key")),

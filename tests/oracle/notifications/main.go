@@ -300,6 +300,9 @@ func build(ctx context.Context, kind string, given settings) (notifier.Interface
 	data := map[string][]byte{}
 	for name, value := range given.Secret {
 		data[name] = []byte(value)
+		if value == appKey {
+			data[name] = appPEM
+		}
 	}
 	address := given.Address
 	if len(data) > 0 {

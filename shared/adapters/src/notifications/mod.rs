@@ -6,8 +6,12 @@ mod nkey;
 
 use crate::tenant_http::{self, Clients};
 use async_trait::async_trait;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use driftless_core::ports::{Connection, ErrorKind, PortError};
 use driftless_notify::{NatsLogin, Transport, TransportError};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +74,15 @@ impl Transport for ProviderTransport {
         Ok(answer)
     }
 
+    async fn sign_rs256(&self, key: &[u8], message: &[u8]) -> Result<Vec<u8>, TransportError> {
+        sign(key, message).ok_or_else(|| {
+            let keys = "githubAppPrivateKey or the private_key of 'token'";
+            refused(format!(
+                "the key of the Secret ({keys}) is not an RSA key in PEM"
+            ))
+        })
+    }
+
     async fn nats_publish(
         &self,
         server: &str,
@@ -86,6 +99,19 @@ impl Transport for ProviderTransport {
             }),
         }
     }
+}
+
+fn sign(key: &[u8], message: &[u8]) -> Option<Vec<u8>> {
+    let pair = match PrivateKeyDer::from_pem_slice(key).ok()? {
+        PrivateKeyDer::Pkcs1(key) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
+        PrivateKeyDer::Pkcs8(key) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),
+        _ => return None,
+    };
+    let pair = pair.ok()?;
+    let mut signature = vec![0; pair.public_modulus_len()];
+    let random = SystemRandom::new();
+    let signed = pair.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature);
+    signed.ok().map(|()| signature)
 }
 
 /// Returns an error that no later attempt changes.

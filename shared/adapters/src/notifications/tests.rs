@@ -13,10 +13,14 @@ const SIGNATURE: &str =
     "451Q7TmIageFK_OJp2PEztZo44LdDEuM4RgIz5nvvT1ut8Bm6yMyAg-dVVoTh3_YJmoBESt668tvTecGJ5YPDA";
 
 fn transport(allow_local: bool) -> ProviderTransport {
-    Notifications::default().transport(Connection {
-        allow_local,
-        ..Connection::default()
-    })
+    ProviderTransport {
+        clients: Arc::default(),
+        connection: Connection {
+            allow_local,
+            timeout: TIMEOUT,
+            ..Connection::default()
+        },
+    }
 }
 
 /// Plays a server of NATS for one connection. Returns its address, and the lines that it reads.
@@ -157,4 +161,37 @@ fn seeds_of_other_kinds_are_refused() {
         assert!(nkey::Nkey::from_seed(seed).is_err());
     }
     assert!(nkey::credentials(b"-----BEGIN NATS USER JWT-----\nx\n").is_err());
+}
+
+#[tokio::test]
+async fn keys_of_both_forms_sign() {
+    use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+    use aws_lc_rs::rsa::{KeyPair, KeySize};
+    use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+    use base64::Engine;
+    let pair = KeyPair::generate(KeySize::Rsa2048).unwrap();
+    let der: Pkcs8V1Der<'_> = pair.as_der().unwrap();
+    let pem = |name: &str, der: &[u8]| {
+        let text = base64::engine::general_purpose::STANDARD.encode(der);
+        format!("-----BEGIN {name}-----\n{text}\n-----END {name}-----\n")
+    };
+    // PKCS #8 is a header of 26 bytes for keys of this size, and then PKCS #1.
+    let keys = [
+        pem("PRIVATE KEY", der.as_ref()),
+        pem("RSA PRIVATE KEY", &der.as_ref()[26..]),
+    ];
+    for key in keys {
+        let signature = transport(false)
+            .sign_rs256(key.as_bytes(), b"a.b")
+            .await
+            .unwrap();
+        let public =
+            UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, pair.public_key().as_ref());
+        public.verify(b"a.b", &signature).unwrap();
+    }
+    let error = transport(false)
+        .sign_rs256(b"s3cret", b"a.b")
+        .await
+        .unwrap_err();
+    assert!(!error.message.contains("s3cret"), "{error:?}");
 }

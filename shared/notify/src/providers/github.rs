@@ -4,6 +4,7 @@
 use super::Provider;
 use crate::Failure;
 use crate::notification::{Call, Notification};
+use crate::tokens::{AppToken, github_app};
 use crate::url::segment;
 use async_trait::async_trait;
 use http::Method;
@@ -21,7 +22,7 @@ pub(super) struct PullRequestComment;
 /// The REST API for one repository.
 struct Api<'n> {
     notification: &'n Notification<'n>,
-    token: &'n str,
+    token: AppToken,
     /// The URL of the API, with a slash at its end.
     base: String,
     /// The path of the repository: `repos/OWNER/NAME`.
@@ -29,24 +30,12 @@ struct Api<'n> {
 }
 
 impl<'n> Api<'n> {
-    /// Reads the token and the address.
+    /// Reads the address, and reads or requests the token.
     ///
     /// # Errors
     /// There is no token, or the address is not that of a repository.
-    fn new(notification: &'n Notification<'n>) -> Result<Self, Failure> {
-        let identity = notification
-            .settings
-            .identity
-            .as_deref()
-            .unwrap_or_default();
-        let token = match notification.login.token_or_password() {
-            "" => identity,
-            token => token,
-        };
-        let token = notification.required(
-            token,
-            "the token ('token' of the Secret, or the token of a GitHub App)",
-        )?;
+    async fn new(notification: &'n Notification<'n>, wants_slug: bool) -> Result<Self, Failure> {
+        let token = token(notification, wants_slug).await?;
         let (repository, [owner, name]) = notification.repository_of()?;
         let host = &repository.host;
         let base = match host.as_str() {
@@ -68,7 +57,7 @@ impl<'n> Api<'n> {
         Call::new(method, format!("{}{path}", self.base))
             .header("accept", JSON)
             .header("x-github-api-version", "2022-11-28")
-            .bearer(self.token)
+            .bearer(&self.token.token)
     }
 
     async fn get(&self, path: &str, action: &str) -> Result<Value, Failure> {
@@ -102,10 +91,31 @@ impl<'n> Api<'n> {
     }
 }
 
+/// Returns the token of the Secret, else that of the identity, else that of the GitHub App of the
+/// Secret.
+async fn token(notification: &Notification<'_>, wants_slug: bool) -> Result<AppToken, Failure> {
+    let settings = notification.settings;
+    let identity = settings.identity.as_deref().unwrap_or_default();
+    let (token, slug) = match notification.login.token_or_password() {
+        "" => (identity, settings.app_slug.as_str()),
+        token => (token, ""),
+    };
+    if !token.is_empty() {
+        let (token, slug) = (token.to_owned(), slug.to_owned());
+        return Ok(AppToken { token, slug });
+    }
+    let token = github_app(notification, wants_slug).await?;
+    token.ok_or_else(|| {
+        notification.refusal("the Secret has neither 'token' nor the key of a GitHub App")
+    })
+}
+
 #[async_trait]
 impl Provider for GitHub {
     async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
-        let api = Api::new(notification)?;
+        let id = &notification.settings.commit_status;
+        notification.required(id, "the id of the commit status")?;
+        let api = Api::new(notification, false).await?;
         let Some(status) = notification.commit_status()? else {
             return Ok(());
         };
@@ -132,7 +142,7 @@ impl Provider for GitHub {
 #[async_trait]
 impl Provider for Dispatch {
     async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
-        let api = Api::new(notification)?;
+        let api = Api::new(notification, false).await?;
         let object = &notification.event.involved_object;
         let kind = format!("{}/{}.{}", object.kind, object.name, object.namespace);
         let event = notification.event_json()?;
@@ -150,8 +160,8 @@ impl Provider for PullRequestComment {
     async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
         let settings = notification.settings;
         notification.required(&settings.provider_uid, "the uid of the Provider")?;
-        let api = Api::new(notification)?;
-        let user = match settings.app_slug.as_str() {
+        let api = Api::new(notification, true).await?;
+        let user = match api.token.slug.as_str() {
             "" => {
                 let user = api.get("user", "read the user of the token").await?;
                 user["login"].as_str().unwrap_or_default().to_owned()

@@ -3,6 +3,7 @@
 use super::Provider;
 use crate::Failure;
 use crate::notification::{Call, Notification};
+use crate::tokens::google_account;
 use crate::url::segment;
 use async_trait::async_trait;
 use base64::Engine;
@@ -17,11 +18,14 @@ impl Provider for GooglePubSub {
         let settings = notification.settings;
         let project = notification.required(&settings.address, "the address, a project id,")?;
         let topic = notification.required(&settings.channel, "spec.channel, a topic id,")?;
-        let token = settings.identity.as_deref().unwrap_or_default();
-        let token = notification.required(
-            token,
-            "an access token of Google Cloud (from 'token' of the Secret or the workload's identity)",
-        )?;
+        let token = match &settings.identity {
+            Some(token) => token.clone(),
+            None if notification.login.token.is_empty() => {
+                let reason = "the Secret has no 'token', and the workload has no identity";
+                return Err(notification.refusal(reason));
+            }
+            None => google_account(notification).await?,
+        };
         let mut message = json!({"data": STANDARD.encode(notification.event_json()?)});
         if !notification.headers.is_empty() {
             message["attributes"] = json!(notification.headers);
@@ -31,7 +35,7 @@ impl Provider for GooglePubSub {
         let path = format!("projects/{project}/topics/{topic}:publish");
         let call = Call::post(format!("https://pubsub.googleapis.com/v1/{path}"))
             .body("application/json", notification.json(&body)?)
-            .bearer(token);
+            .bearer(&token);
         notification.deliver(call, "publish the event").await
     }
 }

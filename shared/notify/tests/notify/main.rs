@@ -3,6 +3,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "tests read the corpus, and fail by panics"
@@ -11,4 +12,5 @@
 mod corpus;
 mod normal;
 mod recorder;
+mod rest;
 mod secrets;

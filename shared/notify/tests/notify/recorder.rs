@@ -64,6 +64,10 @@ impl Transport for Recorder {
         Ok(response.body(body.as_bytes().to_vec()).unwrap())
     }
 
+    async fn sign_rs256(&self, _key: &[u8], message: &[u8]) -> Result<Vec<u8>, TransportError> {
+        Ok(message.to_vec())
+    }
+
     async fn nats_publish(
         &self,
         server: &str,

@@ -31,6 +31,10 @@ impl Transport for Echo {
         Ok(response.body(error.into_bytes()).unwrap())
     }
 
+    async fn sign_rs256(&self, key: &[u8], _message: &[u8]) -> Result<Vec<u8>, TransportError> {
+        Ok(key.to_vec())
+    }
+
     async fn nats_publish(
         &self,
         _server: &str,
@@ -100,7 +104,8 @@ async fn failures_have_no_secrets() {
         format!("not a url {MARKER}"),
         format!("nats://{MARKER}@nats.example.com"),
     ];
-    let secrets: [&[(&str, String)]; 6] = [
+    let account = json!({"type": "service_account", "client_email": "a@b", "private_key": MARKER});
+    let secrets: [&[(&str, String)]; 8] = [
         &[("token", MARKER.to_owned())],
         &[("token", format!("user:{MARKER}"))],
         &[
@@ -115,6 +120,12 @@ async fn failures_have_no_secrets() {
             ("token", format!("{MARKER}\n")),
         ],
         &[("headers", format!("[{MARKER}"))],
+        &[("token", account.to_string())],
+        &[
+            ("githubAppID", "1".to_owned()),
+            ("githubAppInstallationID", "2".to_owned()),
+            ("githubAppPrivateKey", MARKER.to_owned()),
+        ],
         &[("creds", MARKER.to_owned()), ("nkey", MARKER.to_owned())],
     ];
     let mut failures = 0;
@@ -122,7 +133,10 @@ async fn failures_have_no_secrets() {
         for address in &addresses {
             for secret in secrets {
                 for status in [200, 302, 400, 401, 404, 429, 500] {
-                    let settings = settings(kind, address, secret);
+                    let mut settings = settings(kind, address, secret);
+                    if status == 404 {
+                        settings.identity = None;
+                    }
                     let result = send(&settings, &event(), &Echo(status), 1_772_600_800).await;
                     let Err(failure) = result else { continue };
                     failures += 1;
