@@ -46,7 +46,7 @@ impl Login {
         }
     }
 
-    /// Returns the token; the password if there is no token.
+    /// Returns the token; the password without a token.
     pub fn token_or_password(&self) -> &str {
         match self.token.is_empty() {
             true => &self.password,

@@ -25,7 +25,7 @@ impl<'n> Api<'n> {
     /// Reads the token and the address.
     ///
     /// # Errors
-    /// There is no token, or the address is not that of a repository.
+    /// The token is missing, or the address is not that of a repository.
     fn new(notification: &'n Notification<'n>) -> Result<Self, Failure> {
         let token = notification.login.token_or_password();
         let token = notification.required(token, "the token ('token' of the Secret)")?;

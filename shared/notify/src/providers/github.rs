@@ -33,7 +33,7 @@ impl<'n> Api<'n> {
     /// Reads the address, and reads or requests the token.
     ///
     /// # Errors
-    /// There is no token, or the address is not that of a repository.
+    /// The token is missing, or the address is not that of a repository.
     async fn new(notification: &'n Notification<'n>, wants_slug: bool) -> Result<Self, Failure> {
         let token = token(notification, wants_slug).await?;
         let (repository, [owner, name]) = notification.repository_of()?;

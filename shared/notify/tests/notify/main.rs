@@ -3,7 +3,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "tests read the corpus, and fail by panics"
