@@ -1,5 +1,5 @@
 //! Comments on pull requests and merge requests: one for each object and Provider, which is edited
-//! as long as it is in the first page.
+//! while the first page has it.
 
 use crate::Failure;
 use crate::body::CHANGE_REQUEST;

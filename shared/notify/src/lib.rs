@@ -12,6 +12,7 @@ mod login;
 mod notification;
 mod protobuf;
 mod providers;
+mod rest;
 mod tokens;
 mod url;
 

@@ -3,6 +3,7 @@
 
 use crate::Failure;
 use crate::notification::{Call, Notification};
+use crate::rest::Rest;
 use crate::url::{Url, form, segment};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,6 +18,8 @@ const APP_LIFE: i64 = 120;
 const ACCOUNT_LIFE: i64 = 3600;
 const GOOGLE_TOKENS: &str = "https://oauth2.googleapis.com/token";
 const GOOGLE_SCOPE: &str = "https://www.googleapis.com/auth/pubsub";
+/// The media type of answers of GitHub.
+pub(crate) const JSON: &str = "application/vnd.github.v3+json";
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// The token of an installation of a GitHub App.
@@ -26,27 +29,16 @@ pub(crate) struct AppToken {
     pub slug: String,
 }
 
-/// A GitHub App, and the REST API as this App.
-struct App<'n> {
-    notification: &'n Notification<'n>,
-    /// The URL of the API, with a slash at its end.
-    base: String,
-    jwt: String,
+/// Returns the headers of requests to GitHub.
+pub(crate) fn headers(token: &str) -> Vec<(&'static str, String)> {
+    vec![
+        ("accept", JSON.to_owned()),
+        ("x-github-api-version", "2022-11-28".to_owned()),
+        ("authorization", format!("Bearer {token}")),
+    ]
 }
 
-impl App<'_> {
-    async fn ask(&self, method: Method, path: &str, action: &str) -> Result<Value, Failure> {
-        let call = self.call(method, path);
-        self.notification.ask(call, action).await
-    }
-
-    fn call(&self, method: Method, path: &str) -> Call {
-        Call::new(method, format!("{}{path}", self.base))
-            .header("accept", "application/vnd.github.v3+json")
-            .header("x-github-api-version", "2022-11-28")
-            .bearer(&self.jwt)
-    }
-
+impl Rest<'_> {
     /// Returns the id of the installation of an owner, an organization or a user.
     async fn installation(&self, owner: &str) -> Result<Value, Failure> {
         let owner = segment(owner);
@@ -57,7 +49,7 @@ impl App<'_> {
             return self.notification.parse(&response, action);
         }
         let path = format!("users/{owner}/installation");
-        self.ask(Method::GET, &path, action).await
+        self.read(&path, action).await
     }
 }
 
@@ -98,14 +90,14 @@ pub(crate) async fn github_app(
     let claims = json!({"iss": id.to_string(), "iat": issued, "exp": issued + APP_LIFE});
     let key = value("githubAppPrivateKey").unwrap_or_default();
     let key = notification.required(&key, "the key of the GitHub App ('githubAppPrivateKey')")?;
-    let app = App {
+    let app = Rest {
         notification,
         base,
-        jwt: jwt(notification, &claims, key).await?,
+        headers: headers(&jwt(notification, &claims, key).await?),
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let slug = match wants_slug {
-        true => text(&app.ask(Method::GET, "app", "read the GitHub App").await?["slug"]),
+        true => text(&app.read("app", "read the GitHub App").await?["slug"]),
         false => String::new(),
     };
     let installation = match (installation, owner) {

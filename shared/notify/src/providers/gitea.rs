@@ -2,21 +2,19 @@
 
 use super::Provider;
 use crate::Failure;
-use crate::notification::{Call, Notification};
+use crate::notification::Notification;
+use crate::rest::Rest;
 use crate::url::segment;
 use async_trait::async_trait;
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(super) struct Gitea;
 pub(super) struct PullRequestComment;
 
 /// The REST API for one repository.
 struct Api<'n> {
-    notification: &'n Notification<'n>,
-    token: &'n str,
-    /// The URL of the API.
-    base: String,
+    rest: Rest<'n>,
     /// The path of the repository: `repos/OWNER/NAME`.
     repository: String,
 }
@@ -31,38 +29,13 @@ impl<'n> Api<'n> {
         let token = notification.required(token, "the token ('token' of the Secret)")?;
         let (repository, [owner, name]) = notification.repository_of()?;
         Ok(Self {
-            notification,
-            token,
-            base: format!("{}/api/v1", repository.origin),
+            rest: Rest {
+                notification,
+                base: format!("{}/api/v1/", repository.origin),
+                headers: vec![("authorization", format!("token {token}"))],
+            },
             repository: format!("repos/{}/{}", segment(&owner), segment(&name)),
         })
-    }
-
-    fn call(&self, method: Method, path: &str) -> Call {
-        Call::new(method, format!("{}/{path}", self.base))
-            .header("authorization", format!("token {}", self.token))
-    }
-
-    async fn get(&self, path: &str, action: &str) -> Result<Value, Failure> {
-        let call = self.call(Method::GET, path);
-        self.notification.ask(call, action).await
-    }
-
-    async fn list(&self, path: &str, action: &str) -> Result<Value, Failure> {
-        let call = self.call(Method::GET, path);
-        self.notification.list(call, action).await
-    }
-
-    async fn write(
-        &self,
-        method: Method,
-        path: &str,
-        body: &Value,
-        action: &str,
-    ) -> Result<(), Failure> {
-        let body = self.notification.json(body)?;
-        let call = self.call(method, path).body("application/json", body);
-        self.notification.deliver(call, action).await
     }
 }
 
@@ -74,6 +47,7 @@ impl Provider for Gitea {
             "the id of the commit status",
         )?;
         let api = Api::new(notification)?;
+        let rest = &api.rest;
         let status = notification.any_commit_status()?;
         let (repository, commit) = (&api.repository, &status.commit);
         let state = match status.is_success {
@@ -83,7 +57,7 @@ impl Provider for Gitea {
         };
         let path = format!("{repository}/commits/{commit}/statuses?limit=50&page=1");
         // Gitea's client sends a type of content with this list, without content.
-        let call = api.call(Method::GET, &path).body("application/json", "");
+        let call = rest.call(Method::GET, &path).body("application/json", "");
         let known = notification
             .list(call, "list the statuses of the commit")
             .await?;
@@ -95,7 +69,7 @@ impl Provider for Gitea {
             "state": state, "target_url": "", "description": status.description,
             "context": status.id,
         });
-        api.write(Method::POST, &path, &body, "create the commit status")
+        rest.write(Method::POST, &path, &body, "create the commit status")
             .await
     }
 }
@@ -106,24 +80,25 @@ impl Provider for PullRequestComment {
         let uid = &notification.settings.provider_uid;
         notification.required(uid, "the uid of the Provider")?;
         let api = Api::new(notification)?;
-        let user = api.get("user", "read the user of the token").await?;
+        let rest = &api.rest;
+        let user = rest.read("user", "read the user of the token").await?;
         let user = user["login"].as_str().unwrap_or_default();
         let comment = notification.comment("flux-pr-comment-key")?;
         let (repository, number) = (&api.repository, comment.number);
         let path = format!("{repository}/issues/{number}/comments");
         let page = format!("{path}?limit=100&page=1");
-        let known = api
+        let known = rest
             .list(&page, "list the comments of the pull request")
             .await?;
         let body = json!({"body": comment.body});
         match comment.find(&known, "/user/login", user) {
             Some(id) => {
                 let path = format!("{repository}/issues/comments/{id}");
-                api.write(Method::PATCH, &path, &body, "edit the comment")
+                rest.write(Method::PATCH, &path, &body, "edit the comment")
                     .await
             }
             None => {
-                api.write(Method::POST, &path, &body, "create the comment")
+                rest.write(Method::POST, &path, &body, "create the comment")
                     .await
             }
         }

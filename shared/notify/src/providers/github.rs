@@ -3,15 +3,14 @@
 
 use super::Provider;
 use crate::Failure;
-use crate::notification::{Call, Notification};
-use crate::tokens::{AppToken, github_app};
+use crate::notification::Notification;
+use crate::rest::Rest;
+use crate::tokens::{AppToken, JSON, github_app, headers};
 use crate::url::segment;
 use async_trait::async_trait;
 use http::Method;
 use serde_json::{Value, json};
 
-/// The media type of answers.
-const JSON: &str = "application/vnd.github.v3+json";
 /// The media type of comments, which GitHub's client asks for.
 const REACTIONS: &str = "application/vnd.github.squirrel-girl-preview";
 
@@ -21,12 +20,11 @@ pub(super) struct PullRequestComment;
 
 /// The REST API for one repository.
 struct Api<'n> {
-    notification: &'n Notification<'n>,
-    token: AppToken,
-    /// The URL of the API, with a slash at its end.
-    base: String,
+    rest: Rest<'n>,
     /// The path of the repository: `repos/OWNER/NAME`.
     repository: String,
+    /// The slug of the GitHub App, or an empty string.
+    slug: String,
 }
 
 impl<'n> Api<'n> {
@@ -46,48 +44,25 @@ impl<'n> Api<'n> {
             _ => format!("{}/api/v3/", repository.origin),
         };
         Ok(Self {
-            notification,
-            token,
-            base,
+            rest: Rest {
+                notification,
+                base,
+                headers: headers(&token.token),
+            },
+            slug: token.slug,
             repository: format!("repos/{}/{}", segment(&owner), segment(&name)),
         })
     }
 
-    fn call(&self, method: Method, path: &str) -> Call {
-        Call::new(method, format!("{}{path}", self.base))
-            .header("accept", JSON)
-            .header("x-github-api-version", "2022-11-28")
-            .bearer(&self.token.token)
-    }
-
-    async fn get(&self, path: &str, action: &str) -> Result<Value, Failure> {
-        let call = self.call(Method::GET, path);
-        self.notification.ask(call, action).await
-    }
-
+    /// Reads a list; GitHub's client reads an answer without a body as an empty one.
     async fn list(&self, path: &str, accept: &str, action: &str) -> Result<Value, Failure> {
-        let call = self.call(Method::GET, path).header("accept", accept);
-        let response = self.notification.succeed(call, action).await?;
-        // GitHub's client reads an answer without a body as an empty list.
-        if response.body().is_empty() {
-            return Ok(Value::Null);
+        let notification = self.rest.notification;
+        let call = self.rest.call(Method::GET, path).header("accept", accept);
+        let response = notification.succeed(call, action).await?;
+        match response.body().is_empty() {
+            true => Ok(Value::Null),
+            false => notification.parse_list(&response, action),
         }
-        self.notification.parse_list(&response, action)
-    }
-
-    async fn write<T>(
-        &self,
-        method: Method,
-        path: &str,
-        body: &T,
-        action: &str,
-    ) -> Result<(), Failure>
-    where
-        T: serde::Serialize + Sync,
-    {
-        let body = self.notification.json(body)?;
-        let call = self.call(method, path).body("application/json", body);
-        self.notification.deliver(call, action).await
     }
 }
 
@@ -113,12 +88,11 @@ async fn token(notification: &Notification<'_>, wants_slug: bool) -> Result<AppT
 #[async_trait]
 impl Provider for GitHub {
     async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
-        let id = &notification.settings.commit_status;
-        notification.required(id, "the id of the commit status")?;
-        let api = Api::new(notification, false).await?;
+        // Before the token of a GitHub App is requested.
         let Some(status) = notification.commit_status()? else {
             return Ok(());
         };
+        let api = Api::new(notification, false).await?;
         let (repository, commit) = (&api.repository, &status.commit);
         let state = if status.is_success {
             "success"
@@ -134,7 +108,8 @@ impl Provider for GitHub {
         }
         let path = format!("{repository}/statuses/{commit}");
         let body = json!({"state": state, "description": status.description, "context": status.id});
-        api.write(Method::POST, &path, &body, "create the commit status")
+        api.rest
+            .write(Method::POST, &path, &body, "create the commit status")
             .await
     }
 }
@@ -150,7 +125,8 @@ impl Provider for Dispatch {
             .map_err(|error| notification.refusal(format!("the event cannot be JSON: {error}")))?;
         let body = json!({"event_type": kind, "client_payload": event});
         let path = format!("{}/dispatches", api.repository);
-        api.write(Method::POST, &path, &body, "dispatch the event")
+        api.rest
+            .write(Method::POST, &path, &body, "dispatch the event")
             .await
     }
 }
@@ -161,9 +137,9 @@ impl Provider for PullRequestComment {
         let settings = notification.settings;
         notification.required(&settings.provider_uid, "the uid of the Provider")?;
         let api = Api::new(notification, true).await?;
-        let user = match api.token.slug.as_str() {
+        let user = match api.slug.as_str() {
             "" => {
-                let user = api.get("user", "read the user of the token").await?;
+                let user = api.rest.read("user", "read the user of the token").await?;
                 user["login"].as_str().unwrap_or_default().to_owned()
             }
             slug => format!("{slug}[bot]"),
@@ -179,11 +155,13 @@ impl Provider for PullRequestComment {
         match comment.find(&known, "/user/login", &user) {
             Some(id) => {
                 let path = format!("{repository}/issues/comments/{id}");
-                api.write(Method::PATCH, &path, &body, "edit the comment")
+                api.rest
+                    .write(Method::PATCH, &path, &body, "edit the comment")
                     .await
             }
             None => {
-                api.write(Method::POST, &path, &body, "create the comment")
+                api.rest
+                    .write(Method::POST, &path, &body, "create the comment")
                     .await
             }
         }

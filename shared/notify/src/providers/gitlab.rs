@@ -2,7 +2,8 @@
 
 use super::Provider;
 use crate::Failure;
-use crate::notification::{Call, Notification};
+use crate::notification::Notification;
+use crate::rest::Rest;
 use crate::url::{form, segment};
 use async_trait::async_trait;
 use http::Method;
@@ -13,11 +14,8 @@ pub(super) struct MergeRequestComment;
 
 /// The REST API for one project.
 struct Api<'n> {
-    notification: &'n Notification<'n>,
-    token: &'n str,
-    /// The URL of the API.
-    base: String,
-    /// The path of the project: `projects/ID`.
+    rest: Rest<'n>,
+    /// The path of the repository: `projects/ID`.
     project: String,
 }
 
@@ -33,39 +31,16 @@ impl<'n> Api<'n> {
         // GitLab's client escapes dots, because its proxies may read them as an extension.
         let id = segment(&repository.id).replace('.', "%2E");
         Ok(Self {
-            notification,
-            token,
-            base: format!("{}/api/v4", repository.origin),
+            rest: Rest {
+                notification,
+                base: format!("{}/api/v4/", repository.origin),
+                headers: vec![
+                    ("accept", "application/json".to_owned()),
+                    ("private-token", token.to_owned()),
+                ],
+            },
             project: format!("projects/{id}"),
         })
-    }
-
-    fn call(&self, method: Method, path: &str) -> Call {
-        Call::new(method, format!("{}/{path}", self.base))
-            .header("accept", "application/json")
-            .header("private-token", self.token)
-    }
-
-    async fn get(&self, path: &str, action: &str) -> Result<Value, Failure> {
-        let call = self.call(Method::GET, path);
-        self.notification.ask(call, action).await
-    }
-
-    async fn list(&self, path: &str, action: &str) -> Result<Value, Failure> {
-        let call = self.call(Method::GET, path);
-        self.notification.list(call, action).await
-    }
-
-    async fn write(
-        &self,
-        method: Method,
-        path: &str,
-        body: &Value,
-        action: &str,
-    ) -> Result<(), Failure> {
-        let body = self.notification.json(body)?;
-        let call = self.call(method, path).body("application/json", body);
-        self.notification.deliver(call, action).await
     }
 }
 
@@ -73,6 +48,7 @@ impl<'n> Api<'n> {
 impl Provider for GitLab {
     async fn send(&self, notification: &Notification<'_>) -> Result<(), Failure> {
         let api = Api::new(notification)?;
+        let rest = &api.rest;
         let Some(status) = notification.commit_status()? else {
             return Ok(());
         };
@@ -84,7 +60,7 @@ impl Provider for GitLab {
         };
         let query = form(&[("name", &status.id)]);
         let path = format!("{project}/repository/commits/{commit}/statuses?{query}");
-        let known = api.list(&path, "list the statuses of the commit").await?;
+        let known = rest.list(&path, "list the statuses of the commit").await?;
         let is_same = |known: &Value| {
             known["sha"] == **commit
                 && known["status"] == state
@@ -99,7 +75,7 @@ impl Provider for GitLab {
         }
         let path = format!("{project}/statuses/{commit}");
         let body = json!({"state": state, "name": status.id, "description": status.description});
-        api.write(Method::POST, &path, &body, "create the commit status")
+        rest.write(Method::POST, &path, &body, "create the commit status")
             .await
     }
 }
@@ -110,23 +86,24 @@ impl Provider for MergeRequestComment {
         let uid = &notification.settings.provider_uid;
         notification.required(uid, "the uid of the Provider")?;
         let api = Api::new(notification)?;
-        let user = api.get("user", "read the user of the token").await?;
+        let rest = &api.rest;
+        let user = rest.read("user", "read the user of the token").await?;
         let user = user["username"].as_str().unwrap_or_default();
         let comment = notification.comment("flux-mr-comment-key")?;
         let (project, number) = (&api.project, comment.number);
         let path = format!("{project}/merge_requests/{number}/notes");
         let page = format!("{path}?order_by=created_at&per_page=100&sort=asc");
-        let known = api
+        let known = rest
             .list(&page, "list the notes of the merge request")
             .await?;
         let body = json!({"body": comment.body});
         match comment.find(&known, "/author/username", user) {
             Some(id) => {
                 let path = format!("{path}/{id}");
-                api.write(Method::PUT, &path, &body, "edit the note").await
+                rest.write(Method::PUT, &path, &body, "edit the note").await
             }
             None => {
-                api.write(Method::POST, &path, &body, "create the note")
+                rest.write(Method::POST, &path, &body, "create the note")
                     .await
             }
         }
