@@ -129,7 +129,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	recorded := request{Method: r.Method, URL: scheme + "://" + r.Host + r.URL.RequestURI(), Header: map[string]string{}}
 	for name, values := range r.Header {
 		if !slices.Contains(ignored, name) {
-			recorded.Header[strings.ToLower(name)] = strings.Join(values, ", ")
+			recorded.Header[strings.ToLower(name)] = withoutSignature(strings.Join(values, ", "))
 		}
 	}
 	if utf8.Valid(body) {
@@ -152,6 +152,24 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(next.Status)
 	fmt.Fprint(w, next.Body)
+}
+
+// Replaces a JWT by its issuer and its life.
+func withoutSignature(value string) string {
+	jwt, found := strings.CutPrefix(value, "Bearer eyJ")
+	if !found || strings.Count(jwt, ".") != 2 {
+		return value
+	}
+	var claims struct {
+		Issuer  string `json:"iss"`
+		Issued  int64  `json:"iat"`
+		Expires int64  `json:"exp"`
+	}
+	payload := must(base64.RawURLEncoding.DecodeString(strings.Split(jwt, ".")[1]))
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf("JWT of %s for %d s", claims.Issuer, claims.Expires-claims.Issued)
 }
 
 // Removes from an envelope of Sentry what the SDK adds about the program and the machine, and random ids.

@@ -1,7 +1,7 @@
 //! NATS and HTTP of notifications against servers of this test.
 
 use super::*;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -28,40 +28,79 @@ async fn server(info: &'static str, answer: &'static str) -> (String, JoinHandle
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = format!("nats://{}", listener.local_addr().unwrap());
     let lines = tokio::spawn(async move {
-        let (socket, _) = listener.accept().await.unwrap();
-        let mut stream = BufReader::new(socket);
+        let (mut socket, _) = listener.accept().await.unwrap();
         let info = format!("INFO {info}\r\nPING\r\n");
-        stream.write_all(info.as_bytes()).await.unwrap();
-        let mut lines = Vec::new();
-        loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line).await.unwrap_or(0) == 0 {
-                return lines;
-            }
-            let line = line.trim().to_owned();
-            if let Some(size) = line
-                .strip_prefix("PUB ")
-                .and_then(|line| line.split(' ').nth(1))
-            {
-                let mut payload = vec![0; size.parse::<usize>().unwrap() + 2];
-                stream.read_exact(&mut payload).await.unwrap();
-                lines.push(line.clone());
-                lines.push(String::from_utf8_lossy(&payload).trim().to_owned());
-                continue;
-            }
-            if line == "PING" {
-                let is_connect = lines.len() == 1;
-                let answer = if is_connect { answer } else { "PONG" };
-                let sent = stream.write_all(format!("{answer}\r\n").as_bytes()).await;
-                sent.unwrap();
-                continue;
-            }
-            if line != "PONG" {
-                lines.push(line);
-            }
-        }
+        socket.write_all(info.as_bytes()).await.unwrap();
+        converse(socket, answer).await
     });
     (place, lines)
+}
+
+/// Reads lines until the end, and answers the first PING.
+async fn converse(socket: impl AsyncRead + AsyncWrite + Unpin, answer: &str) -> Vec<String> {
+    let mut stream = BufReader::new(socket);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.unwrap_or(0) == 0 {
+            return lines;
+        }
+        let line = line.trim().to_owned();
+        let message = line.strip_prefix("PUB ");
+        if let Some(size) = message.and_then(|line| line.split(' ').nth(1)) {
+            let mut payload = vec![0; size.parse::<usize>().unwrap() + 2];
+            stream.read_exact(&mut payload).await.unwrap();
+            lines.push(line.clone());
+            lines.push(String::from_utf8_lossy(&payload).trim().to_owned());
+        } else if line == "PING" {
+            let answer = if lines.len() == 1 { answer } else { "PONG" };
+            let sent = stream.write_all(format!("{answer}\r\n").as_bytes()).await;
+            sent.unwrap();
+        } else if line != "PONG" {
+            lines.push(line);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nats_by_tls() {
+    let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(own.signing_key.serialize_pem().as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    for is_trusted in [true, false] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let acceptor = acceptor.clone();
+        let lines = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            socket
+                .write_all(b"INFO {\"tls_required\":true}\r\n")
+                .await
+                .unwrap();
+            match acceptor.accept(socket).await {
+                Ok(socket) => converse(socket, "PONG").await,
+                Err(_) => Vec::new(),
+            }
+        });
+        let mut transport = transport(true);
+        if is_trusted {
+            transport.connection.certificate_authority = Some(own.cert.pem().into_bytes());
+        }
+        let place = format!("nats://localhost:{port}");
+        let sent = transport
+            .nats_publish(&place, "a", &NatsLogin::Anonymous, b"x")
+            .await;
+        assert_eq!(sent.is_ok(), is_trusted, "{sent:?}");
+        let lines = lines.await.unwrap();
+        assert_eq!(lines.len(), if is_trusted { 3 } else { 0 }, "{lines:?}");
+    }
 }
 
 #[tokio::test]

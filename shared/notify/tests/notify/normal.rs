@@ -48,7 +48,7 @@ pub fn normal(kind: &str, request: Recorded) -> Normal {
     }
 }
 
-/// Returns a header, without the name of Sentry's client, and of a JWT only the issuer.
+/// Returns a header, without the name of Sentry's client, and of a JWT the issuer and the life.
 fn header(name: &str, value: &str) -> String {
     if let Some(claims) = value
         .strip_prefix("Bearer eyJ")
@@ -56,12 +56,12 @@ fn header(name: &str, value: &str) -> String {
     {
         let claims: Value =
             serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
-        let life = claims["exp"].as_i64().zip(claims["iat"].as_i64());
-        return format!(
-            "{name}: JWT of {} for {:?}",
-            claims["iss"],
-            life.map(|(exp, iat)| exp - iat)
+        let seconds = |claim: &str| claims[claim].as_i64().unwrap();
+        let (issuer, life) = (
+            claims["iss"].as_str().unwrap(),
+            seconds("exp") - seconds("iat"),
         );
+        return format!("{name}: JWT of {issuer} for {life} s");
     }
     let parts = value.trim().split(", ");
     let parts = parts.filter(|part| !part.starts_with("sentry_client="));
