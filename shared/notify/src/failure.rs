@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 const EXCERPT: usize = 256;
 /// Parts of a secret with fewer bytes are ordinary words.
 const SHORTEST: usize = 3;
+/// The shortest word of an address that may be a key, in bytes.
+const SHORTEST_KEY: usize = 6;
 
 impl Settings {
     /// Returns a failure that no later attempt changes.
@@ -62,14 +64,31 @@ impl Settings {
             }
         }
         add(self.identity.as_deref().unwrap_or_default());
-        // The address and the channel may hold a key of a webhook.
-        let address = &self.address;
-        add(address.split_once("://").map_or(address, |(_, rest)| rest));
+        self.add_address(&mut parts);
         let basic = crate::login::Login::of(self).basic();
         parts.insert(basic);
         let is_word = |part: &String| part.len() >= SHORTEST && !part.contains('\u{fffd}');
         parts.retain(is_word);
         parts
+    }
+
+    /// Adds the parts of the address that may be the key of a webhook. Ordinary words, such as the
+    /// name of a repository, are in many answers.
+    fn add_address(&self, parts: &mut BTreeSet<String>) {
+        let address = &self.address;
+        let (_, rest) = address.split_once("://").unwrap_or(("", address));
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if let Some((login, _)) = authority.rsplit_once('@') {
+            parts.extend(login.split(':').map(str::to_owned));
+        }
+        let words = path.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
+        let is_key = |word: &&str| {
+            word.len() >= SHORTEST_KEY && word.bytes().any(|byte| byte.is_ascii_digit())
+        };
+        parts.extend(words.filter(is_key).map(str::to_owned));
+        if address.contains("SharedAccessKey") {
+            parts.extend(address.split([';', '=']).map(str::to_owned));
+        }
     }
 
     fn failure(&self, reason: &str, is_retryable: bool) -> Failure {

@@ -4,7 +4,7 @@ use crate::login::Login;
 use crate::url::Url;
 use crate::{Event, Failure, Settings, Transport};
 use driftless_manifest::yaml::{self, Dialect, Limits};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::header::{self, ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use serde::Serialize;
 use serde_json::Value;
@@ -15,6 +15,15 @@ const ADDRESS_LIMIT: usize = 2048;
 
 /// The shortest word of a header that is a login and not an ordinary word, in bytes.
 const SHORTEST_LOGIN: usize = 10;
+
+/// The headers that the connection sets. Go's client also ignores those of a caller.
+const CONNECTION: [HeaderName; 5] = [
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::HOST,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+];
 
 /// A notification that is sent.
 pub(crate) struct Notification<'a> {
@@ -236,7 +245,9 @@ impl<'a> Notification<'a> {
                 )
             })?;
             value.set_sensitive(true);
-            headers.insert(name, value);
+            if !CONNECTION.contains(&name) {
+                headers.insert(name, value);
+            }
         }
         if let (Some(userinfo), false) = (&url.userinfo, headers.contains_key(AUTHORIZATION)) {
             let basic = Login::of_userinfo(userinfo).basic();

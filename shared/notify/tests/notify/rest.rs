@@ -120,3 +120,13 @@ async fn azure_event_hubs_refuse_incomplete_settings() {
         assert!(recorder.requests.lock().unwrap().is_empty());
     }
 }
+
+#[tokio::test]
+async fn headers_of_the_connection_are_left_out() {
+    let (event, _) = events().remove(0);
+    let headers = "Host: internal\nContent-Length: 3\nTransfer-Encoding: chunked\nX-Team: a\n";
+    let case = json!({"address": "https://hooks.example.com/x", "secret": {"headers": headers}});
+    let requests = sent(&settings("generic", &case), &event, json!([])).await;
+    let names: Vec<&str> = requests[0].headers.keys().map(String::as_str).collect();
+    assert_eq!(names, ["content-type", "gotk-component", "x-team"]);
+}

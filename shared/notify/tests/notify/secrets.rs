@@ -169,6 +169,19 @@ async fn answers_are_quoted_without_secrets() {
     let expected = "send the message: the server answered 400 Bad Request: {\"message\": \"channel is archived\"}";
     assert!(failure.message.ends_with(expected), "{}", failure.message);
     assert!(!failure.is_retryable);
+    let answers = json!([{"status": 404, "body": "see https://docs.github.com/one/two"}]);
+    let token = [("token", "ghp_abc1".to_owned())];
+    let settings = self::settings("github", "https://github.com/one/two", &token);
+    let failure = send(&settings, &event(), &Recorder::new(&answers), 0)
+        .await
+        .unwrap_err();
+    assert!(
+        failure
+            .message
+            .ends_with("see https://docs.github.com/one/two"),
+        "{}",
+        failure.message
+    );
 }
 
 #[test]
