@@ -8,7 +8,6 @@ use clap_complete::Shell;
 use std::path::{Path, PathBuf};
 
 const COMPLETION: &str = "Examples:
-  source <(driftless completion bash)                                   # for this shell
   driftless completion bash >/etc/bash_completion.d/driftless
   driftless completion zsh >\"${fpath[1]}/_driftless\"
   driftless completion fish >~/.config/fish/completions/driftless.fish

@@ -83,7 +83,10 @@ impl<'a> Comparison<'a> {
             let mut error = Error::from(error);
             error.message = format!("{id} dry-run failed: {}", error.message);
             // The API server answers with an internal error.
-            match error.message.contains("failed to create typed patch object") {
+            match error
+                .message
+                .contains("failed to create typed patch object")
+            {
                 true => error.next("correct the field in the file that the object is in"),
                 false => error,
             }

@@ -45,7 +45,7 @@ Nothing is stored.
 
 Examples:
   driftless diff kustomization apps -n team-a --path ./apps
-  driftless diff kustomization apps --path ./apps --kustomization-file apps.yaml --kubeconfig edge.yaml
+  driftless diff ks agent --path ./edge --kustomization-file edge.yaml --context edge
 
 Exit codes: 0 no differences, 1 differences, 2 failed or wrong usage."
     )]

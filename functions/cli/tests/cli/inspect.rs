@@ -157,7 +157,7 @@ fn a_directory_is_compared_with_the_hub() {
     std::fs::write(&file, changed + more).expect("write");
     let build = local.join("base/kustomization.yaml");
     let text = std::fs::read_to_string(&build).expect("read");
-    let text = text.replace("greeting=hello", "greeting=bye");
+    let text = text.replace("greeting=hello", "greeting=hello\n      - more=yes");
     std::fs::write(&build, text).expect("write");
     let before = hub.run("get kustomizations apps -n team-a -o json").json();
     let done = hub.run(&line);
@@ -186,7 +186,11 @@ fn a_directory_is_compared_with_the_hub() {
     std::fs::write(&file, misspelt).expect("write");
     let refused = hub.run(&line);
     assert_eq!(refused.code, 2, "{}", refused.err);
-    for words in ["ConfigMap/team-a/motd dry-run failed", ".date: field not declared", "Next: correct the field"] {
+    for words in [
+        "ConfigMap/team-a/motd dry-run failed",
+        ".date: field not declared",
+        "Next: correct the field",
+    ] {
         assert!(refused.err.contains(words), "{words}: {}", refused.err);
     }
 

@@ -209,12 +209,21 @@ fn the_reference_is_equal_to_the_help_pages() {
     let groups = [
         "bootstrap",
         "create",
+        "delete",
+        "diff",
         "doctor",
+        "events",
+        "export",
         "get",
+        "history",
         "reconcile",
         "suspend",
         "resume",
         "serve",
+        "stats",
+        "trace",
+        "tree",
+        "version",
     ];
     assert_eq!(shared, groups.len());
 }
