@@ -8,7 +8,7 @@ use driftless_core::applier::{Applier, Strategy};
 use driftless_core::flux::FluxKind;
 use driftless_core::ports::Deleted;
 use driftless_manifest::Object;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 const EXAMPLES: &str = "Examples:
   driftless delete kustomization apps -n team-a
@@ -79,27 +79,22 @@ fn confirm(kind: FluxKind, object: &Object) -> Result<(), Error> {
     let (namespace, name) = (object.namespace(), object.name());
     if !std::io::stdin().is_terminal() {
         return Err(Error::new(format!(
-            "{noun} {name} in {namespace} namespace: not deleted: stdin is not a terminal, so there is no answer to the question"
+            "{noun} {name} in {namespace} namespace: not deleted: stdin is not a terminal that could answer the question"
         ))
         .next("give --silent to delete without a question"));
     }
     if let Some(effect) = effect(kind, object) {
         term::line(&effect);
     }
-    let failed = |error: std::io::Error| Error::new(format!("ask on the terminal: {error}"));
-    let mut out = std::io::stderr().lock();
-    write!(out, "Are you sure you want to delete this {noun}? [y/N] ").map_err(failed)?;
-    out.flush().map_err(failed)?;
-    drop(out);
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).map_err(failed)?;
-    match line.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Error::new("aborting: nothing was deleted").next("answer y, or give --silent")),
+    match term::confirm(&format!("Are you sure you want to delete this {noun}?"))? {
+        true => Ok(()),
+        false => {
+            Err(Error::new("aborting: nothing was deleted").next("answer y, or give --silent"))
+        }
     }
 }
 
-/// Returns what the deletion does to the objects that this one applied.
+/// Returns the effect of a deletion on the objects that were applied.
 fn effect(kind: FluxKind, object: &Object) -> Option<String> {
     let is_suspended = crate::ready::suspended(object);
     match kind {

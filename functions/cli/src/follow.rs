@@ -48,7 +48,7 @@ impl<'c> Follow<'c> {
         Ok(follow)
     }
 
-    /// Returns the objects as they are known now.
+    /// Returns the objects of the last LIST and the changes since.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.known.values()
     }

@@ -3,6 +3,7 @@
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
+use crate::kinds::human;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::ready::{is_static, ready, revision, suspended, text};
@@ -289,7 +290,7 @@ impl Wait<'_> {
             return Err(
                 Error::new(format!("{kind} {namespace}/{name} is suspended")).next(format!(
                     "driftless resume {} {name} -n {namespace}",
-                    singular(kind)
+                    human(kind)
                 )),
             );
         }
@@ -406,19 +407,6 @@ pub async fn patch(
             MANAGER,
         )
         .await?)
-}
-
-/// Returns the name of a kind on the command line of `reconcile`, `suspend` and `resume`.
-pub fn singular(kind: FluxKind) -> &'static str {
-    match kind {
-        FluxKind::GitRepository => "source git",
-        FluxKind::OCIRepository => "source oci",
-        FluxKind::HelmRepository => "source helm",
-        FluxKind::HelmChart => "source chart",
-        FluxKind::Bucket => "source bucket",
-        FluxKind::HelmRelease => "helmrelease",
-        _ => "kustomization",
-    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
+use crate::kinds::human;
 use crate::output::Output;
 use crate::ready::suspended;
-use crate::reconcile::{Wait, is_settled, patch, report_outcome, singular};
+use crate::reconcile::{Wait, is_settled, patch, report_outcome};
 use crate::term;
 use clap::Subcommand;
 use driftless_core::flux::{FluxKind, parse_duration};
@@ -189,7 +190,7 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
             hub::object(&hub, kind, namespace, &name).await?;
             term::action(&format!(
                 "suspending {} {name} in {namespace} namespace",
-                singular(kind)
+                human(kind)
             ));
             let object = patch(
                 &hub,
@@ -199,7 +200,7 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
                 json!({"spec": {"suspend": true}}),
             )
             .await?;
-            term::success(&format!("{} suspended", singular(kind)));
+            term::success(&format!("{} suspended", human(kind)));
             Ok(object)
         };
         objects.extend(failed.note(done.await));
@@ -225,7 +226,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
             hub::object(&hub, kind, namespace, &name).await?;
             term::action(&format!(
                 "resuming {} {name} in {namespace} namespace",
-                singular(kind)
+                human(kind)
             ));
             // As Flux does, remove the field instead of setting it to false.
             patch(
@@ -236,7 +237,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
                 json!({"spec": {"suspend": null}}),
             )
             .await?;
-            term::success(&format!("{} resumed", singular(kind)));
+            term::success(&format!("{} resumed", human(kind)));
             Ok(())
         };
         if failed.note(done.await).is_some() {
@@ -253,7 +254,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
                 .await?;
             if suspended(&object) {
                 return Err(Error::new(format!("{kind} {namespace}/{name} was suspended again by another writer"))
-                    .next(format!("find the cause, such as suspend: true in its manifest in Git; then run driftless resume {} {name}", singular(kind))));
+                    .next(format!("find the cause, such as suspend: true in its manifest in Git; then run driftless resume {} {name}", human(kind))));
             }
             term::success(&format!("{kind} reconciliation completed"));
             report_outcome(kind, &object)?;

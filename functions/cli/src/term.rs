@@ -24,7 +24,7 @@ pub fn colours_on_stdout() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Returns a text in a colour, if there is one.
+/// Returns a string in a colour, if one is given.
 pub fn painted(colour: Option<&str>, text: &str) -> String {
     match colour {
         Some(colour) => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
@@ -116,6 +116,20 @@ pub fn failure(text: &str) {
 /// Prints a line with a mark.
 pub fn marked(mark: Mark, text: &str) {
     note(&mark.coloured(colours()), text);
+}
+
+/// Asks a question on stderr, and returns whether the answer on stdin is yes.
+///
+/// # Errors
+/// The terminal cannot be written or read.
+pub fn confirm(question: &str) -> Result<bool, Error> {
+    let failed = |error: io::Error| Error::new(format!("ask on the terminal: {error}"));
+    let mut out = io::stderr().lock();
+    write!(out, "{question} [y/N] ").map_err(failed)?;
+    out.flush().map_err(failed)?;
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).map_err(failed)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 /// Prints a line without a mark, such as a command to copy.

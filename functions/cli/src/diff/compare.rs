@@ -1,6 +1,5 @@
 //! The comparison of a built object with the live one, by a server-side dry run.
 
-use super::cluster;
 use crate::error::Error;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_core::applier::{Applier, Strategy};
@@ -27,9 +26,9 @@ pub enum Outcome {
     Recreated,
     /// An apply would change the object.
     Drifted {
-        /// The object as it is.
+        /// The live object.
         live: Box<Object>,
-        /// The object as it would be.
+        /// The object that an apply would store.
         applied: Box<Object>,
     },
 }
@@ -41,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// What the comparisons of one build share.
+/// The common inputs of the comparisons of one build.
 pub struct Comparison<'a> {
     hub: &'a Hub,
     ignore: IgnoreRules,
@@ -92,7 +91,7 @@ impl<'a> Comparison<'a> {
             }
         };
         let gvk = desired.gvk();
-        let Some(resource) = cluster(self.hub).resource(&gvk).await.map_err(failed)? else {
+        let Some(resource) = self.hub.cluster.resource(&gvk).await.map_err(failed)? else {
             return match self.kinds.contains(&(gvk.group.clone(), gvk.kind.clone())) {
                 true => Ok(Outcome::Created),
                 false => Err(Error::new(format!(
@@ -103,7 +102,10 @@ impl<'a> Comparison<'a> {
                 .next("install the definition of the kind first")),
             };
         };
-        let live = cluster(self.hub).get(&resource, desired.namespace(), desired.name());
+        let live = self
+            .hub
+            .cluster
+            .get(&resource, desired.namespace(), desired.name());
         let live = live.await.map_err(failed)?;
         if Policy::of(desired).skip(live.as_ref()).is_some() {
             return Ok(Outcome::Skipped);
@@ -115,7 +117,7 @@ impl<'a> Comparison<'a> {
                 desired = ignoring;
             }
         }
-        let applier = Applier::new(cluster(self.hub), Strategy::KUSTOMIZE);
+        let applier = Applier::new(self.hub.cluster.as_ref(), Strategy::KUSTOMIZE);
         match (applier.dry_run(&resource, &desired).await, live) {
             (Ok(_), None) => Ok(Outcome::Created),
             (Ok(applied), Some(live)) => Ok(match is_same(&applied, &live) {

@@ -12,7 +12,6 @@ use crate::term;
 use clap::Subcommand;
 use compare::{Comparison, Outcome};
 use driftless_core::flux::{FluxKind, Kustomization, ObjectRef};
-use driftless_core::hub::Hub;
 use driftless_core::inventory::Inventory;
 use driftless_core::kustomization::live_objects::mark;
 use driftless_manifest::Object;
@@ -175,9 +174,4 @@ impl Outcome {
             }
         }
     }
-}
-
-/// Returns the hub of a comparison, for its parts.
-fn cluster(hub: &Hub) -> &dyn driftless_core::ports::Cluster {
-    hub.cluster.as_ref()
 }

@@ -19,7 +19,7 @@ const OTHER_KINDS: [&str; 4] = [
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     kind: String,
-    /// Every object of the kind if there is no name.
+    /// The object; every object of the kind without a name.
     name: Option<String>,
     /// Empty for all namespaces.
     namespace: String,
@@ -27,7 +27,7 @@ struct Wanted {
 
 /// The events to print.
 pub struct Selection {
-    /// Every kind of Flux, if there is none.
+    /// The objects; every object of Flux's kinds if the list is empty.
     wanted: Vec<Wanted>,
     /// The namespace of the command; empty for all.
     place: String,

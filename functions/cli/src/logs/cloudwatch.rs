@@ -1,7 +1,7 @@
 //! The log groups of an installation's functions in CloudWatch.
 
 use super::entry::Entry;
-use super::{Filter, Printer};
+use super::filter::{Filter, Printer};
 use crate::age;
 use crate::error::Error;
 use aws_sdk_cloudwatchlogs::Client;

@@ -1,6 +1,6 @@
-//! One line of the log: JSON, or the text that `serve` writes to a terminal.
+//! One line of the log: JSON, or the format that `serve` writes to a terminal.
 
-use super::Level;
+use super::level::Level;
 use crate::term;
 use driftless_core::flux::parse_rfc3339;
 use regex::Regex;
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct Entry {
     /// The time, RFC 3339; empty if the line has none.
     pub timestamp: String,
-    /// The level.
+    /// The level; `None` for an unknown one.
     pub level: Option<Level>,
     /// The hub; empty if the line is about none.
     pub hub: String,
@@ -23,14 +23,14 @@ pub struct Entry {
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// The message.
+    /// The message without the fields after it.
     pub message: String,
     /// The error, if it is not in the message.
     pub error: String,
 }
 
 impl Entry {
-    /// Parses a line; `None` if it is no line of a log.
+    /// Parses a line; `None` for the output of another program.
     pub fn parse(line: &str) -> Option<Self> {
         match line.trim_start().starts_with('{') {
             true => Self::json(line),

@@ -1,7 +1,7 @@
 //! The log of `serve` in a file or on stdin.
 
 use super::entry::Entry;
-use super::{Filter, Printer};
+use super::filter::{Filter, Printer};
 use crate::error::Error;
 use std::io::BufRead as _;
 use std::path::Path;
@@ -67,7 +67,7 @@ async fn read(file: &mut File, lines: &mut Lines) -> std::io::Result<u64> {
     }
 }
 
-/// Prints the entries of stdin as they come. Nothing else runs meanwhile.
+/// Prints each entry of stdin at once. Nothing else runs meanwhile.
 fn stdin(filter: &Filter, printer: &Printer) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::new(format!("read stdin: {error}"));
     let mut stdin = std::io::stdin().lock();

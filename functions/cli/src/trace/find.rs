@@ -1,6 +1,7 @@
 //! Objects by the names that kubectl accepts: `deployment my-app`, `po/web-0`, `ks/apps`,
 //! `deployments.apps/web`.
 
+use super::objects;
 use crate::concurrent;
 use crate::error::Error;
 use driftless_core::hub::Hub;
@@ -43,18 +44,18 @@ const SHORT: [(&str, &str); 29] = [
 
 /// An object that the command line names.
 pub struct Named {
-    /// Its resource.
+    /// The resource, in the form of the command line.
     pub resource: Resource,
-    /// Its name.
+    /// The name that the command line gives.
     pub name: String,
 }
 
-/// How the command line names a resource.
+/// A resource in the form that the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// By `--api-version` and `--kind`.
+    /// The kind of `--api-version` and `--kind`.
     Exact(Gvk),
-    /// By a word: a kind, a plural or a short name, with or without `.GROUP`.
+    /// A word: a kind, a plural or a short name, with or without `.GROUP`.
     Word(String),
 }
 
@@ -100,7 +101,7 @@ pub fn parse(words: &[String]) -> Result<Vec<Named>, Error> {
 ///
 /// # Errors
 /// A resource is not served, or an object does not exist.
-pub async fn objects(hub: &Hub, named: &[Named], namespace: &str) -> Result<Vec<Object>, Error> {
+pub async fn read_all(hub: &Hub, named: &[Named], namespace: &str) -> Result<Vec<Object>, Error> {
     let mut resources: Vec<(Resource, Served)> = Vec::new();
     let mut kinds = None;
     for one in named {
@@ -108,7 +109,7 @@ pub async fn objects(hub: &Hub, named: &[Named], namespace: &str) -> Result<Vec<
             continue;
         }
         let served = match &one.resource {
-            Resource::Exact(gvk) => super::resource(hub, gvk).await.map_err(|error| {
+            Resource::Exact(gvk) => objects::resource(hub, gvk).await.map_err(|error| {
                 error.next("give --api-version and --kind as kubectl api-resources lists them")
             })?,
             Resource::Word(word) => {
@@ -140,7 +141,7 @@ async fn read(hub: &Hub, served: &Served, namespace: &str, name: &str) -> Result
         let error = Error::new(format!("{resource} \"{name}\" not found"));
         match served.namespaced {
             true => error.next(format!(
-                "it was sought in the namespace {namespace}; give another one with -n NAMESPACE"
+                "give another namespace than {namespace} with -n NAMESPACE"
             )),
             false => error.next(format!("kubectl get {resource} lists the objects")),
         }
@@ -178,7 +179,7 @@ async fn by_word(hub: &Hub, word: &str, kinds: &[Gvk]) -> Result<Served, Error> 
     // Kubernetes' own groups come first, as in kubectl.
     like.sort_by_key(|gvk| gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io"));
     if let Some(gvk) = like.iter().find(|gvk| gvk.kind.to_lowercase() == name) {
-        return super::resource(hub, gvk).await;
+        return objects::resource(hub, gvk).await;
     }
     for gvk in like
         .iter()
@@ -191,7 +192,7 @@ async fn by_word(hub: &Hub, word: &str, kinds: &[Gvk]) -> Result<Served, Error> 
         }
     }
     if let Some(gvk) = by_short_name(hub, &name).await? {
-        return super::resource(hub, &gvk).await;
+        return objects::resource(hub, &gvk).await;
     }
     Err(Error::new(format!("the hub has no resource '{word}'"))
         .next("kubectl api-resources lists the resources; give the kind, its plural or its short name"))
@@ -206,7 +207,7 @@ fn may_be_plural(word: &str, kind: &str) -> bool {
 /// Returns the kind of the definition with a short name.
 async fn by_short_name(hub: &Hub, name: &str) -> Result<Option<Gvk>, Error> {
     let gvk = Gvk::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-    let resource = super::resource(hub, &gvk).await?;
+    let resource = objects::resource(hub, &gvk).await?;
     let definitions = match hub.cluster.list(&resource, "", "").await {
         Ok(definitions) => definitions,
         // Without the right to read definitions, their short names are unknown.

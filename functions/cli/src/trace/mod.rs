@@ -2,11 +2,12 @@
 //! its source, as `flux trace` prints them.
 
 mod find;
+mod objects;
 mod origin;
 mod report;
 
 use crate::error::{EXIT_CODES, Error};
-use crate::hub::{self, Scope};
+use crate::hub::Scope;
 use crate::{term, trace::find::Named};
 use driftless_manifest::Gvk;
 
@@ -52,7 +53,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         _ => find::parse(&args.objects)?,
     };
     let hub = args.scope.connection.connect().await?;
-    let objects = find::objects(&hub, &named, &args.scope.namespace).await?;
+    let objects = find::read_all(&hub, &named, &args.scope.namespace).await?;
     let mut failed = None;
     let many = objects.len();
     for (at, object) in objects.iter().enumerate() {
@@ -69,26 +70,4 @@ pub async fn run(args: Args) -> Result<(), Error> {
         }
     }
     failed.map_or(Ok(()), Err)
-}
-
-/// Returns `Kind/name in namespace`, for errors.
-fn name_of(object: &driftless_manifest::Object) -> String {
-    match object.namespace() {
-        "" => format!("{}/{}", object.kind(), object.name()),
-        namespace => format!("{}/{namespace}/{}", object.kind(), object.name()),
-    }
-}
-
-/// Returns the error of an object that no Flux object has applied.
-fn unmanaged(object: &driftless_manifest::Object) -> Error {
-    let next = "the labels kustomize.toolkit.fluxcd.io/name and helm.toolkit.fluxcd.io/name name the Flux object; trace the \
-                owner of the object, or see driftless tree kustomization NAME";
-    Error::new(format!("{}: object not managed by Flux", name_of(object))).next(next)
-}
-
-async fn resource(
-    hub: &driftless_core::hub::Hub,
-    gvk: &Gvk,
-) -> Result<driftless_core::ports::Resource, Error> {
-    hub::resource(hub.cluster.as_ref(), gvk).await
 }

@@ -1,5 +1,6 @@
 //! The Flux object that applied an object, and its source.
 
+use super::objects;
 use super::report::Report;
 use crate::error::Error;
 use crate::hub;
@@ -17,7 +18,7 @@ const WIDE: usize = 17;
 const HELM: usize = 16;
 /// The width of the labels of a GitRepository with a chart.
 const NARROW: usize = 15;
-/// What an OCI artifact says of its own origin, with the labels in the order of Flux.
+/// The annotations of an artifact with its origin, with their labels in the order of Flux.
 const ORIGINS: [(&str, &str); 2] = [
     ("Origin Revision", "org.opencontainers.image.revision"),
     ("Origin Source", "org.opencontainers.image.source"),
@@ -48,20 +49,20 @@ pub async fn trace(hub: &Hub, object: &Object) -> Result<String, Error> {
             let applied_by = hub::object(hub, kind, &namespace, &name).await?;
             kustomization(hub, object, &applied_by).await
         }
-        None => Err(super::unmanaged(object)),
+        None => Err(objects::unmanaged(object)),
     }
 }
 
 /// Returns the kind, namespace and name in Flux's labels of the first object that has them. The
 /// labels of a Kustomization come first, as with Flux.
-fn labels(objects: &[Object]) -> Option<(FluxKind, String, String)> {
+fn labels(owners: &[Object]) -> Option<(FluxKind, String, String)> {
     let kinds = [FluxKind::Kustomization, FluxKind::HelmRelease];
     kinds.into_iter().find_map(|kind| {
         let label = |object: &Object, part: &str| {
             let text = object.label(&format!("{}/{part}", kind.group()));
             text.map(str::to_owned).filter(|text| !text.is_empty())
         };
-        objects.iter().find_map(|object| {
+        owners.iter().find_map(|object| {
             let name = label(object, "name")?;
             Some((kind, label(object, "namespace").unwrap_or_default(), name))
         })
@@ -144,7 +145,7 @@ async fn helm(hub: &Hub, object: &Object, release: &Object) -> Result<String, Er
     Ok(report.finish())
 }
 
-/// Reads the Flux object of a reference; none if there is no reference.
+/// Reads the Flux object of a reference, if the field is set.
 async fn referenced(hub: &Hub, from: &Object, pointer: &str) -> Result<Option<Object>, Error> {
     let Some(reference) = from.pointer(pointer) else {
         return Ok(None);
@@ -154,7 +155,7 @@ async fn referenced(hub: &Hub, from: &Object, pointer: &str) -> Result<Option<Ob
     let Some(kind) = FluxKind::parse(kind) else {
         return Err(Error::new(format!(
             "{}: {}: '{kind}' is not a kind of source",
-            super::name_of(from),
+            objects::name_of(from),
             pointer.trim_start_matches('/').replace('/', ".")
         ))
         .next("correct the reference in the repository that the object comes from"));
@@ -173,7 +174,7 @@ fn add_source(
 ) -> Result<(), Error> {
     report.part(source, width);
     let field = |pointer: &str| text(source, pointer);
-    let mut says_failed = true;
+    let mut names_failures = true;
     match FluxKind::parse(source.kind()) {
         Some(FluxKind::GitRepository) => {
             report.line("URL", field("/spec/url").unwrap_or_default());
@@ -199,7 +200,7 @@ fn add_source(
             }
         }
         Some(FluxKind::HelmRepository) => {
-            says_failed = false;
+            names_failures = false;
             report.line("URL", field("/spec/url").unwrap_or_default());
         }
         Some(FluxKind::Bucket) => {
@@ -233,11 +234,11 @@ fn add_source(
             }
         }
     }
-    report.ready(source, says_failed);
+    report.ready(source, names_failures);
     Ok(())
 }
 
-/// Returns what an artifact of a registry says of itself.
+/// Returns the annotations of an artifact of a registry.
 fn metadata(source: &Object) -> Option<&serde_json::Map<String, Value>> {
     let kind = FluxKind::parse(source.kind())?;
     let has = matches!(kind, FluxKind::OCIRepository | FluxKind::ExternalArtifact);

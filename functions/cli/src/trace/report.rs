@@ -51,14 +51,15 @@ impl Report {
         self.line("Namespace", object.namespace());
     }
 
-    /// Adds the lines of the condition `Ready`. Flux says for sources alone that they failed.
-    pub fn ready(&mut self, object: &Object, says_failed: bool) {
+    /// Adds the lines of the condition `Ready`. `names_failures` is true for sources: Flux reports
+    /// only their failures as such.
+    pub fn ready(&mut self, object: &Object, names_failures: bool) {
         let conditions = Conditions::of(object);
         let Some(ready) = conditions.ready() else {
             return self.line("Status", "Unknown");
         };
         let is_failed = ready.status == ConditionStatus::False;
-        let done = match says_failed && is_failed {
+        let done = match names_failures && is_failed {
             true => "Last reconciliation failed at",
             false => "Last reconciled at",
         };
@@ -66,7 +67,7 @@ impl Report {
         self.line("Message", &ready.message);
     }
 
-    /// Returns the text.
+    /// Returns all lines.
     pub fn finish(self) -> String {
         self.text
     }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 /// An object with the objects that it has applied.
 pub struct Node {
-    /// The object.
+    /// The id of the object.
     pub id: ObjectId,
-    /// What it has applied.
+    /// The nodes of the objects that it has applied.
     pub children: Vec<Node>,
 }
 

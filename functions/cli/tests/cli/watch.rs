@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use vt100::Color;
 
-/// A running command whose lines are read as they come; it is ended on drop.
+/// A running command whose lines are read at once; it is ended on drop.
 struct Lines {
     child: Child,
     lines: Receiver<String>,

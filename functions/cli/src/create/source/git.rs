@@ -10,7 +10,6 @@ use crate::error::{EXIT_CODES, Error};
 use crate::term;
 use clap::ArgAction;
 use serde_json::{Map, Value};
-use std::io::Write as _;
 
 const EXAMPLES: &str = "Examples:
   driftless create source git fleet --url https://github.com/acme/fleet --branch main
@@ -196,19 +195,9 @@ impl Args {
 
 /// Asks the user whether the deploy key was added to the repository.
 fn confirm() -> Result<(), Error> {
-    let failed = |error: std::io::Error| Error::new(format!("ask on the terminal: {error}"));
-    let mut out = std::io::stderr().lock();
-    write!(
-        out,
-        "Have you added the deploy key to your repository? [y/N] "
-    )
-    .map_err(failed)?;
-    out.flush().map_err(failed)?;
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).map_err(failed)?;
-    match line.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Error::new("aborted: nothing was created")
+    match term::confirm("Have you added the deploy key to your repository?")? {
+        true => Ok(()),
+        false => Err(Error::new("aborted: nothing was created")
             .next("create the key with driftless create secret git, add it to the repository, and name the Secret with --secret-ref; or give --silent")),
     }
 }
