@@ -2,13 +2,13 @@
 
 use crate::build::BuildRoot;
 use crate::error::Error;
-use crate::fleet::encrypted;
 use driftless_adapters::git::DirectoryGit;
 use driftless_core::apply::normalize;
 use driftless_core::flux::{FluxKind, Kustomization};
 use driftless_core::hub::Hub;
 use driftless_core::kustomization::build::{self, BuildStop, Inputs};
 use driftless_core::kustomization::inputs;
+use driftless_fleet::hide_encrypted;
 use driftless_manifest::{FileTree, Object, TreePath, yaml};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -78,7 +78,7 @@ impl Place {
             .all()?
             .pop()
             .ok_or_else(|| Error::new(format!("{}: no files were read", self.root.display())))?;
-        encrypted::hide(&mut tree);
+        hide_encrypted(&mut tree);
         Ok(tree)
     }
 }
