@@ -1,6 +1,7 @@
 //! A push to a fleet repository is applied on management and remote clusters, all in this process
 //! and in virtual time. The tests in tests/acceptance/e2e do the same with the real parts.
 
+mod artifact_generators;
 mod bad_input;
 mod buckets;
 mod capsule;

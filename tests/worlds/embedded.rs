@@ -300,6 +300,14 @@ impl Embedded {
         listed.into_iter().map(|entry| entry.key).collect()
     }
 
+    /// Deletes the keys in the bucket that start with a prefix.
+    pub fn lose(&self, prefix: &str) {
+        for key in self.stored(prefix) {
+            let deleted = self.runtime.block_on(self.ports.blobs.delete(&key));
+            deleted.expect("the bucket");
+        }
+    }
+
     /// Queues an object of a hub, by its namespace and name, for a cause.
     pub fn request_by(&self, hub: &str, kind: &str, at: (&str, &str), cause: Cause) {
         let kind = FluxKind::parse(kind).expect("a kind of Flux");

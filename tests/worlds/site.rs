@@ -201,6 +201,11 @@ pub fn path(kind: &str, namespace: &str, name: &str) -> String {
         "OCIRepository" => ("source.toolkit.fluxcd.io", "v1", "ocirepositories"),
         "Bucket" => ("source.toolkit.fluxcd.io", "v1", "buckets"),
         "ExternalArtifact" => ("source.toolkit.fluxcd.io", "v1", "externalartifacts"),
+        "ArtifactGenerator" => (
+            "source.extensions.fluxcd.io",
+            "v1beta1",
+            "artifactgenerators",
+        ),
         "HelmRepository" => ("source.toolkit.fluxcd.io", "v1", "helmrepositories"),
         "HelmChart" => ("source.toolkit.fluxcd.io", "v1", "helmcharts"),
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),

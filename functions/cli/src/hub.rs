@@ -94,6 +94,7 @@ pub fn command(kind: FluxKind) -> &'static str {
         FluxKind::HelmRepository => "sources helm",
         FluxKind::HelmChart => "sources chart",
         FluxKind::ExternalArtifact => "sources external",
+        FluxKind::ArtifactGenerator => "artifact generators",
         _ => kind.plural(),
     }
 }

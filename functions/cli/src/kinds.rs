@@ -38,6 +38,23 @@ pub enum KindCommand<V: Verb> {
     /// Receivers of webhooks
     #[command(alias = "receivers", after_help = examples::<V>("receiver", "github -n team-a"))]
     Receiver(V),
+    /// Generators of artifacts
+    #[command(alias = "artifacts", after_help = examples::<V>("artifact generator", "apps -n team-a"))]
+    Artifact(ArtifactCommand<V>),
+}
+
+/// The kinds that generate artifacts.
+#[derive(clap::Args)]
+pub struct ArtifactCommand<V: Verb> {
+    #[command(subcommand)]
+    kind: ArtifactKind<V>,
+}
+
+#[derive(Subcommand)]
+enum ArtifactKind<V: Verb> {
+    /// ArtifactGenerators
+    #[command(alias = "generators", alias = "artifactgenerator", after_help = examples::<V>("artifact generator", "apps -n team-a"))]
+    Generator(V),
 }
 
 /// The kinds of sources.
@@ -78,6 +95,9 @@ impl<V: Verb> KindCommand<V> {
             Self::Alert(verb) => (FluxKind::Alert, verb),
             Self::AlertProvider(verb) => (FluxKind::Provider, verb),
             Self::Receiver(verb) => (FluxKind::Receiver, verb),
+            Self::Artifact(ArtifactCommand {
+                kind: ArtifactKind::Generator(verb),
+            }) => (FluxKind::ArtifactGenerator, verb),
             Self::Source(SourceCommand { kind }) => match kind {
                 SourceKind::Git(verb) => (FluxKind::GitRepository, verb),
                 SourceKind::Oci(verb) => (FluxKind::OCIRepository, verb),
@@ -100,6 +120,7 @@ pub fn human(kind: FluxKind) -> &'static str {
         FluxKind::HelmChart => "source chart",
         FluxKind::Bucket => "source bucket",
         FluxKind::ExternalArtifact => "source external",
+        FluxKind::ArtifactGenerator => "artifact generator",
         FluxKind::Kustomization => "kustomization",
         FluxKind::HelmRelease => "helmrelease",
         FluxKind::Receiver => "receiver",

@@ -73,6 +73,10 @@ enum ReconcileCommand {
   driftless reconcile source git flux-system"
     )]
     Source(Source),
+    /// A generator of artifacts
+    #[command(after_help = "Examples:
+  driftless reconcile artifact generator apps")]
+    Artifact(Artifact),
     // The kinds of sources without `source`.
     #[command(hide = true, alias = "gitrepository")]
     Git(ObjectName),
@@ -105,6 +109,22 @@ struct Release {
     reset: bool,
     #[command(flatten)]
     object: WithSource,
+}
+
+#[derive(clap::Args)]
+struct Artifact {
+    #[command(subcommand)]
+    kind: ArtifactKind,
+}
+
+#[derive(Subcommand)]
+enum ArtifactKind {
+    /// An ArtifactGenerator
+    #[command(
+        alias = "generators",
+        after_help = "Examples:\n  driftless reconcile artifact generator apps"
+    )]
+    Generator(ObjectName),
 }
 
 #[derive(clap::Args)]
@@ -175,6 +195,9 @@ impl From<ReconcileCommand> for ReconcileRequest {
                     .collect(),
                 ..sourced(FluxKind::HelmRelease, release.object)
             },
+            ReconcileCommand::Artifact(Artifact {
+                kind: ArtifactKind::Generator(one),
+            }) => plain(FluxKind::ArtifactGenerator, one),
             ReconcileCommand::Git(one)
             | ReconcileCommand::Source(Source { kind: Of::Git(one) }) => {
                 plain(FluxKind::GitRepository, one)
@@ -279,7 +302,10 @@ pub struct Wait<'a> {
 
 impl Wait<'_> {
     /// Requests a reconciliation, with these additional annotations, and waits for its end.
-    async fn reconcile(&self, id: &ObjectRef, more: &[&str]) -> Result<Object, Error> {
+    ///
+    /// # Errors
+    /// The object does not exist, is suspended or not ready, or the cluster's errors.
+    pub async fn reconcile(&self, id: &ObjectRef, more: &[&str]) -> Result<Object, Error> {
         let (kind, namespace, name) = (id.kind, id.namespace.as_str(), id.name.as_str());
         let object = hub::object(self.hub, kind, namespace, name).await?;
         if is_static(&object) {
@@ -381,6 +407,10 @@ pub fn report_outcome(kind: FluxKind, object: &Object) -> Result<(), Error> {
     }
     let verb = match kind {
         FluxKind::Kustomization | FluxKind::HelmRelease => "applied",
+        FluxKind::ArtifactGenerator => {
+            term::success(&message);
+            return Ok(());
+        }
         _ => "fetched",
     };
     term::success(&format!("{verb} revision {}", revision(object)));

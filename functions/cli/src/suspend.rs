@@ -8,9 +8,9 @@ use crate::ready::suspended;
 use crate::reconcile::{Wait, is_settled, patch, report_outcome};
 use crate::term;
 use clap::Subcommand;
-use driftless_core::flux::{FluxKind, parse_duration};
+use driftless_core::flux::{FluxKind, GENERATOR_RECONCILE, ObjectRef, parse_duration};
 use driftless_core::hub::Hub;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -78,6 +78,29 @@ enum SuspendCommand {
   driftless resume source git flux-system"
     )]
     Source(Source),
+    /// Generators of artifacts
+    #[command(after_help = "Examples:
+  driftless suspend artifact generator apps
+  driftless resume artifact generator apps")]
+    Artifact(Artifact),
+}
+
+#[derive(clap::Args)]
+struct Artifact {
+    #[command(subcommand)]
+    kind: ArtifactKind,
+}
+
+#[derive(Subcommand)]
+enum ArtifactKind {
+    /// ArtifactGenerators
+    #[command(
+        alias = "generators",
+        after_help = "Examples:
+  driftless suspend artifact generator apps
+  driftless resume artifact generator apps"
+    )]
+    Generator(ObjectNames),
 }
 
 #[derive(clap::Args)]
@@ -142,6 +165,9 @@ impl SuspendCommand {
         match self {
             Self::Kustomization(which) => (FluxKind::Kustomization, which),
             Self::Helmrelease(which) => (FluxKind::HelmRelease, which),
+            Self::Artifact(Artifact {
+                kind: ArtifactKind::Generator(which),
+            }) => (FluxKind::ArtifactGenerator, which),
             Self::Source(source) => match source.kind {
                 SourceKind::Git(which) => (FluxKind::GitRepository, which),
                 SourceKind::Oci(which) => (FluxKind::OCIRepository, which),
@@ -178,6 +204,16 @@ impl ObjectNames {
     }
 }
 
+/// Returns the patch that suspends or resumes an object. As Flux does, it removes the field instead
+/// of setting it to false. An ArtifactGenerator has an annotation in place of the field.
+fn suspension(kind: FluxKind, suspend: bool) -> Value {
+    if kind == FluxKind::ArtifactGenerator {
+        let value = suspend.then_some("disabled");
+        return json!({"metadata": {"annotations": {GENERATOR_RECONCILE: value}}});
+    }
+    json!({"spec": {"suspend": suspend.then_some(true)}})
+}
+
 /// Sets `spec.suspend` of each object.
 pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
     let (kind, which) = args.command.parts();
@@ -192,14 +228,7 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
                 "suspending {} {name} in {namespace} namespace",
                 human(kind)
             ));
-            let object = patch(
-                &hub,
-                kind,
-                namespace,
-                &name,
-                json!({"spec": {"suspend": true}}),
-            )
-            .await?;
+            let object = patch(&hub, kind, namespace, &name, suspension(kind, true)).await?;
             term::success(&format!("{} suspended", human(kind)));
             Ok(object)
         };
@@ -228,15 +257,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
                 "resuming {} {name} in {namespace} namespace",
                 human(kind)
             ));
-            // As Flux does, remove the field instead of setting it to false.
-            patch(
-                &hub,
-                kind,
-                namespace,
-                &name,
-                json!({"spec": {"suspend": null}}),
-            )
-            .await?;
+            patch(&hub, kind, namespace, &name, suspension(kind, false)).await?;
             term::success(&format!("{} resumed", human(kind)));
             Ok(())
         };
@@ -246,6 +267,11 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
     }
     for name in resumed {
         let done = async {
+            if kind == FluxKind::ArtifactGenerator {
+                // Its generation is the same, so only a request shows the end of a step.
+                let id = ObjectRef::new(kind, namespace, &name);
+                return wait.reconcile(&id, &[]).await;
+            }
             term::waiting(&format!("waiting for {kind} reconciliation"));
             let object = wait
                 .until(kind, namespace, &name, |object| {

@@ -7,7 +7,7 @@
 use crate::failure::Failure;
 use crate::flux::{
     Conditions, FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, REQUESTED_AT, SOURCE_CONTROLLER,
-    generation, parse_duration, reason,
+    SOURCE_WATCHER, generation, is_suspended, parse_duration, reason,
 };
 use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::ports::Cause;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// # Errors
 /// The errors of the cluster.
 pub(crate) async fn report(context: &Context<'_>, object: &Object) -> Result<Outcome, Failure> {
-    if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
+    if is_suspended(object) {
         return Ok(Outcome::done("suspended"));
     }
     let message = format!(
@@ -60,6 +60,7 @@ fn longest_retry(object: &Object) -> Duration {
 fn controller(kind: FluxKind) -> &'static str {
     match kind {
         FluxKind::HelmRelease => HELM_CONTROLLER,
+        FluxKind::ArtifactGenerator => SOURCE_WATCHER,
         kind if kind.group() == FluxKind::GitRepository.group() => SOURCE_CONTROLLER,
         _ => KUSTOMIZE_CONTROLLER,
     }

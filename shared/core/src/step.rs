@@ -15,8 +15,9 @@ use crate::kustomization::Kustomizations;
 use crate::ports::{Ports, Request, Result};
 use crate::receiver::{self, Receivers};
 use crate::schedule::{self, Lease, MessageDecision};
+use crate::source::artifact_generator::Generators;
 use crate::source::reconciler::Sources;
-use crate::source::{self, bucket, git, helm_chart, helm_repository, oci};
+use crate::source::{self, artifact_generator, bucket, git, helm_chart, helm_repository, oci};
 use crate::unsupported;
 use driftless_manifest::Object;
 use std::collections::BTreeMap;
@@ -150,10 +151,8 @@ pub(crate) async fn reconcile(
         FluxKind::Kustomization => drive::<Kustomizations>(context, object, lease).await,
         FluxKind::HelmRelease => drive::<HelmReleases>(context, object, lease).await,
         FluxKind::Receiver => drive::<Receivers>(context, object, lease).await,
-        FluxKind::ExternalArtifact => {
-            let message = "nothing to do: another controller writes the status";
-            Ok(Outcome::done(message))
-        }
+        FluxKind::ExternalArtifact => artifact_generator::step(context, &object).await,
+        FluxKind::ArtifactGenerator => drive::<Generators>(context, object, lease).await,
         _ => unsupported::step(context, object).await,
     }
 }

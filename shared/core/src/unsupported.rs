@@ -1,10 +1,9 @@
 //! Flux kinds that this version does not support: the status of each such object reports it.
 
 use crate::failure::Failure;
-use crate::flux::{KUSTOMIZE_CONTROLLER, reason};
+use crate::flux::{KUSTOMIZE_CONTROLLER, is_suspended, reason};
 use crate::kernel::{Context, Outcome};
 use driftless_manifest::Object;
-use serde_json::Value;
 
 /// Writes `Ready=False` with the reason `NotSupported`, and sends an event: not every client shows
 /// the status of such an object.
@@ -12,9 +11,7 @@ use serde_json::Value;
 /// # Errors
 /// The errors of the cluster.
 pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    if !object.meta("deletionTimestamp").is_empty()
-        || object.pointer("/spec/suspend") == Some(&Value::Bool(true))
-    {
+    if !object.meta("deletionTimestamp").is_empty() || is_suspended(&object) {
         return Ok(Outcome::done(
             "skipped: the object is suspended or being deleted",
         ));

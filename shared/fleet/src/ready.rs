@@ -25,10 +25,7 @@ pub fn is_static(object: &Object) -> bool {
 
 /// Returns whether the object is suspended.
 pub fn suspended(object: &Object) -> bool {
-    object
-        .pointer("/spec/suspend")
-        .and_then(serde_json::Value::as_bool)
-        .unwrap_or(false)
+    driftless_core::flux::is_suspended(object)
 }
 
 /// Returns the revision in the status, from the field of the kind; empty if there is none yet.

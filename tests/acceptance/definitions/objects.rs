@@ -104,7 +104,15 @@ fn sample(schema: &Value) -> Value {
                     .as_ref()
                     .is_none_or(|pattern| pattern.is_match(text))
             };
-            let known = ["a", "5m", "https://a.example/b", "oci://a.example/b"];
+            let known = [
+                "a",
+                "5m",
+                "https://a.example/b",
+                "oci://a.example/b",
+                "@a",
+                "@a/b",
+                "@artifact/b",
+            ];
             json!(
                 known
                     .iter()

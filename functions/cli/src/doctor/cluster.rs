@@ -6,11 +6,11 @@ use crate::error::Error;
 use crate::hub::apply;
 use crate::ready::ready;
 use driftless_core::bootstrap::{self, Definitions};
-use driftless_core::flux::{FluxKind, parse_rfc3339};
+use driftless_core::flux::{FluxKind, is_suspended, parse_rfc3339};
 use driftless_core::hub::Hub;
 use driftless_core::ports::Cluster;
 use driftless_manifest::Object;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -148,7 +148,7 @@ fn objects(all: &[Object], of: &str, report: &mut Report) {
     let mut open = BTreeSet::new();
     for object in all {
         let (status, message) = ready(object);
-        if status != "True" && object.pointer("/spec/suspend") != Some(&Value::Bool(true)) {
+        if status != "True" && !is_suspended(object) {
             open.insert(format!("{}: {message}", definitions::name_of(object)));
         }
     }

@@ -37,6 +37,30 @@ pub enum GetCommand {
   driftless get sources git flux-system"
     )]
     Sources(Sources),
+    /// Generators of artifacts
+    #[command(
+        alias = "artifacts",
+        after_help = "Examples:
+  driftless get artifact generators -A"
+    )]
+    Artifact(Artifact),
+}
+
+#[derive(clap::Args)]
+pub struct Artifact {
+    #[command(subcommand)]
+    kind: ArtifactKind,
+}
+
+#[derive(Subcommand)]
+enum ArtifactKind {
+    /// ArtifactGenerators
+    #[command(
+        alias = "generator",
+        after_help = "Examples:
+  driftless get artifact generators -A"
+    )]
+    Generators(Name),
 }
 
 #[derive(clap::Args)]
@@ -115,6 +139,7 @@ impl GetCommand {
                 .collect(),
             Self::Kustomizations(_) => vec![FluxKind::Kustomization],
             Self::Helmreleases(_) => vec![FluxKind::HelmRelease],
+            Self::Artifact(_) => vec![FluxKind::ArtifactGenerator],
             Self::Sources(Sources { kind }) => match kind {
                 SourceKind::All => SOURCES.to_vec(),
                 SourceKind::Git(_) => vec![FluxKind::GitRepository],
@@ -132,7 +157,11 @@ impl GetCommand {
         use SourceKind::{All, Bucket, Chart, External, Git, Helm, Oci};
         let name = match self {
             Self::All | Self::Sources(Sources { kind: All }) => return None,
-            Self::Kustomizations(name) | Self::Helmreleases(name) => name,
+            Self::Kustomizations(name)
+            | Self::Helmreleases(name)
+            | Self::Artifact(Artifact {
+                kind: ArtifactKind::Generators(name),
+            }) => name,
             Self::Sources(Sources {
                 kind:
                     Git(name) | Oci(name) | Helm(name) | Chart(name) | Bucket(name) | External(name),

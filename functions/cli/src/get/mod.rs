@@ -111,6 +111,7 @@ impl Args {
             kind: !self.command.is_one_kind(),
             header: !self.no_header,
             wide: self.output == Format::Wide,
+            revision: self.command.kinds() != [FluxKind::ArtifactGenerator],
         }
     }
 

@@ -17,11 +17,16 @@ pub struct Columns {
     pub header: bool,
     /// True for the source and the age, which Flux does not print.
     pub wide: bool,
+    /// True for the revision; ArtifactGenerators have none.
+    pub revision: bool,
 }
 
 impl Columns {
     fn names(self) -> Vec<&'static str> {
         let mut names = vec!["Name", "Revision", "Suspended", "Ready", "Message"];
+        if !self.revision {
+            names.remove(1);
+        }
         if self.namespace {
             names.insert(0, "Namespace");
         }
@@ -60,12 +65,11 @@ impl Columns {
             true => vec![object.namespace().to_owned()],
             false => Vec::new(),
         };
-        row.extend([
-            format!("{kind}{}", object.name()),
-            shorten(&revision(object)),
-            suspended.to_owned(),
-            status,
-        ]);
+        row.push(format!("{kind}{}", object.name()));
+        if self.revision {
+            row.push(shorten(&revision(object)));
+        }
+        row.extend([suspended.to_owned(), status]);
         if self.wide {
             let created = object.meta("creationTimestamp");
             row.extend([source(object), age::since(created, age::now())]);
@@ -139,6 +143,7 @@ mod tests {
         kind: false,
         header: true,
         wide: false,
+        revision: true,
     };
 
     #[test]

@@ -613,32 +613,24 @@ fn flux_operator_is_a_note_and_its_sync_is_the_root() {
         .is("Kustomization/flux-system/apps", "Ready");
 }
 
+/// Returns a Kustomization of the ExternalArtifact `apps`.
+fn of_artifact(name: &str) -> String {
+    kustomization(name, "").replace(
+        "kind: GitRepository\n    name: flux-system",
+        "kind: ExternalArtifact\n    name: apps",
+    )
+}
+
 #[test]
-fn generated_artifacts_are_not_checked() {
-    let generator = object(
-        "source.extensions.fluxcd.io/v1beta1",
-        "ArtifactGenerator",
-        "split",
-        "flux-system",
-    ) + "spec: {artifacts: []}\n";
-    let of_artifact = |name: &str| {
-        kustomization(name, "").replace(
-            "kind: GitRepository\n    name: flux-system",
-            "kind: ExternalArtifact\n    name: apps",
-        )
-    };
+fn artifacts_of_other_controllers_are_not_checked() {
     let own = [(
         "clusters/one/all.yaml",
-        join(&[generator, of_artifact("a"), of_artifact("b")]),
+        join(&[of_artifact("a"), of_artifact("b")]),
     )];
     let directory = files(&own, &last("a"));
-    let notes = [
-        ("ExternalArtifact", 2),
-        ("source.extensions.fluxcd.io/v1beta1 ArtifactGenerator", 1),
-    ];
     for gates in [&[][..], &["--feature-gates", "ExternalArtifact=true"]] {
         checked(directory.path(), gates)
-            .has_notes(&notes)
+            .has_notes(&[("ExternalArtifact", 2)])
             .says("ExternalArtifact", "another controller makes the artifact")
             .is("Kustomization/flux-system/b", "NotChecked")
             .is(LAST, "Ready");
@@ -650,6 +642,40 @@ fn generated_artifacts_are_not_checked() {
     assert_eq!(wrong.errors.len(), 2, "{:#?}", wrong.errors);
     let words = "can't access 'ExternalArtifact/flux-system/apps', ExternalArtifact feature gate is disabled";
     assert!(wrong.errors[0].contains(words), "{:#?}", wrong.errors);
+}
+
+#[test]
+fn generated_artifacts_are_checked() {
+    let generator = |from: &str| {
+        object(
+            "source.extensions.fluxcd.io/v1beta1",
+            "ArtifactGenerator",
+            "split",
+            "flux-system",
+        ) + &format!(
+            "spec:\n  sources: [{{alias: fleet, kind: GitRepository, name: flux-system}}]\n  artifacts:\n  - name: apps\n    \
+             copy: [{{from: '@fleet/{from}', to: '@artifact/'}}]\n"
+        )
+    };
+    let own = |from: &str| {
+        [
+            (
+                "clusters/one/all.yaml",
+                join(&[generator(from), of_artifact("a")]),
+            ),
+            ("a/config.yaml", config_map("a")),
+        ]
+    };
+    let directory = files(&own("a"), &last("a"));
+    checked(directory.path(), &[])
+        .is("ArtifactGenerator/flux-system/split", "Ready")
+        .is("Kustomization/flux-system/a", "Ready")
+        .is(LAST, "Ready");
+    let directory = files(&own("none"), &last("a"));
+    let wrong = checked(directory.path(), &[]);
+    let words = "apps build failed: failed to apply copy operations";
+    let is_named = wrong.errors.iter().any(|error| error.contains(words));
+    assert!(is_named, "{:#?}", wrong.errors);
 }
 
 #[test]

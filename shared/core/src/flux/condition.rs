@@ -37,6 +37,8 @@ pub mod reason {
     pub const READ_FAILED: &str = "ReadOperationFailed";
     pub const STORAGE_FAILED: &str = "ArchiveOperationFailed";
     pub const INDEXATION_FAILED: &str = "IndexationFailed";
+    pub const SOURCE_FETCH_FAILED: &str = "SourceFetchFailed";
+    pub const OWNERSHIP_CONFLICT: &str = "OwnershipConflict";
     pub const SOURCE_UNAVAILABLE: &str = "SourceUnavailable";
     pub const UNSUPPORTED_SOURCE: &str = "UnsupportedSourceKind";
     pub const NO_SOURCE_ARTIFACT: &str = "NoSourceArtifact";

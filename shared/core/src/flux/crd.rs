@@ -10,8 +10,8 @@ use super::external_artifact::ExternalArtifactSpec;
 use super::notification::{AlertSpec, ProviderSpec};
 use super::receiver::ReceiverSpec;
 use super::{
-    BucketSpec, FluxKind, GitRepositorySpec, HelmChartSpec, HelmReleaseSpec, HelmRepositorySpec,
-    KustomizationSpec, OCIRepositorySpec,
+    ArtifactGeneratorSpec, BucketSpec, FluxKind, GitRepositorySpec, HelmChartSpec, HelmReleaseSpec,
+    HelmRepositorySpec, KustomizationSpec, OCIRepositorySpec,
 };
 use driftless_manifest::Object;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
@@ -126,7 +126,10 @@ fn status_schema(kind: FluxKind) -> Value {
     let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     if !matches!(
         kind,
-        FluxKind::Alert | FluxKind::Provider | FluxKind::ExternalArtifact
+        FluxKind::Alert
+            | FluxKind::Provider
+            | FluxKind::ExternalArtifact
+            | FluxKind::ArtifactGenerator
     ) {
         schema["default"] = json!({"observedGeneration": -1});
     }
@@ -155,6 +158,7 @@ fn short_name(kind: FluxKind) -> Option<&'static str> {
         FluxKind::HelmRepository => Some("helmrepo"),
         FluxKind::HelmChart => Some("hc"),
         FluxKind::ExternalArtifact => Some("ea"),
+        FluxKind::ArtifactGenerator => Some("ag"),
         FluxKind::Kustomization => Some("ks"),
         FluxKind::HelmRelease => Some("hr"),
         FluxKind::Bucket | FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => None,
@@ -198,6 +202,7 @@ fn spec_schema(kind: FluxKind, newest: bool) -> Value {
         FluxKind::HelmRepository => schema_of::<HelmRepositorySpec>(),
         FluxKind::HelmChart => schema_of::<HelmChartSpec>(),
         FluxKind::ExternalArtifact => schema_of::<ExternalArtifactSpec>(),
+        FluxKind::ArtifactGenerator => schema_of::<ArtifactGeneratorSpec>(),
         FluxKind::Receiver => schema_of::<ReceiverSpec>(),
         FluxKind::Provider => schema_of::<ProviderSpec>(),
         FluxKind::Alert => schema_of::<AlertSpec>(),
@@ -395,6 +400,30 @@ mod tests {
             !path.contains(".patchesStrategicMerge") && !path.contains(".patchesJson6902")
         });
         assert_eq!(found, ["HelmRelease.values"]);
+    }
+
+    fn without_descriptions(schema: &mut Value) {
+        match schema {
+            Value::Object(map) => {
+                if map.get("description").is_some_and(Value::is_string) {
+                    map.remove("description");
+                }
+                map.values_mut().for_each(without_descriptions);
+            }
+            Value::Array(items) => items.iter_mut().for_each(without_descriptions),
+            _ => {}
+        }
+    }
+
+    /// `definition.json` is what controller-gen makes of the types of source-watcher 2.3.1.
+    #[test]
+    fn the_spec_of_artifact_generators_is_that_of_flux() {
+        let text = include_str!("../../../../tests/corpus/artifact-generator/definition.json");
+        let flux: Value = serde_json::from_str(text).unwrap();
+        let flux = flux.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec");
+        let mut ours = spec_schema(FluxKind::ArtifactGenerator, true);
+        without_descriptions(&mut ours);
+        assert_eq!(Some(&ours), flux);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The model of Flux's API: all served versions are parsed into one model, and the status is
 //! written in the version that the hub serves.
 
+mod artifact_generator;
 mod bucket;
 mod condition;
 mod crd;
@@ -18,6 +19,7 @@ mod source;
 mod time;
 mod verification;
 
+pub use artifact_generator::*;
 pub use bucket::{Bucket, BucketSpec, BucketSts};
 pub use condition::{
     Condition, ConditionStatus, Conditions, HEALTHY, READY, RECONCILING, STALLED, reason, shorten,
@@ -52,8 +54,12 @@ pub const HELM_CONTROLLER: &str = "helm-controller";
 pub const SOURCE_CONTROLLER: &str = "source-controller";
 /// The field manager and the event source of Receivers.
 pub const NOTIFICATION_CONTROLLER: &str = "notification-controller";
+/// The field manager and the event source of ArtifactGenerators.
+pub const SOURCE_WATCHER: &str = "source-watcher";
 /// The finalizer of Flux's controllers.
 pub const FINALIZER: &str = "finalizers.fluxcd.io";
+/// The finalizer of ArtifactGenerators.
+const GENERATOR_FINALIZER: &str = "source.extensions.fluxcd.io/finalizer";
 /// The annotation that requests a reconciliation now; its value is copied to
 /// `status.lastHandledReconcileAt`.
 pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
@@ -95,8 +101,10 @@ pub enum FluxKind {
     HelmRepository,
     /// A Helm chart of a repository or another source.
     HelmChart,
-    /// An artifact from a controller that is not part of Flux.
+    /// An artifact of an ArtifactGenerator, or from a controller that is not part of Flux.
     ExternalArtifact,
+    /// A generator of ExternalArtifacts.
+    ArtifactGenerator,
     /// A Kustomization, which applies the files of a source.
     Kustomization,
     /// A HelmRelease, which installs a Helm chart.
@@ -111,13 +119,14 @@ pub enum FluxKind {
 
 impl FluxKind {
     /// All kinds, the sources first.
-    pub const ALL: [FluxKind; 11] = [
+    pub const ALL: [FluxKind; 12] = [
         Self::GitRepository,
         Self::OCIRepository,
         Self::Bucket,
         Self::HelmRepository,
         Self::HelmChart,
         Self::ExternalArtifact,
+        Self::ArtifactGenerator,
         Self::Kustomization,
         Self::HelmRelease,
         Self::Receiver,
@@ -134,6 +143,7 @@ impl FluxKind {
             Self::HelmRepository => "HelmRepository",
             Self::HelmChart => "HelmChart",
             Self::ExternalArtifact => "ExternalArtifact",
+            Self::ArtifactGenerator => "ArtifactGenerator",
             Self::Kustomization => "Kustomization",
             Self::HelmRelease => "HelmRelease",
             Self::Receiver => "Receiver",
@@ -157,6 +167,7 @@ impl FluxKind {
             Self::HelmRepository => "helmrepositories",
             Self::HelmChart => "helmcharts",
             Self::ExternalArtifact => "externalartifacts",
+            Self::ArtifactGenerator => "artifactgenerators",
             Self::Kustomization => "kustomizations",
             Self::HelmRelease => "helmreleases",
             Self::Receiver => "receivers",
@@ -170,6 +181,7 @@ impl FluxKind {
         match self {
             Self::Kustomization => "kustomize.toolkit.fluxcd.io",
             Self::HelmRelease => "helm.toolkit.fluxcd.io",
+            Self::ArtifactGenerator => "source.extensions.fluxcd.io",
             Self::Receiver | Self::Provider | Self::Alert => "notification.toolkit.fluxcd.io",
             _ => "source.toolkit.fluxcd.io",
         }
@@ -185,9 +197,18 @@ impl FluxKind {
             | Self::Kustomization => &["v1", "v1beta2", "v1beta1"],
             Self::OCIRepository => &["v1", "v1beta2"],
             Self::ExternalArtifact => &["v1"],
+            Self::ArtifactGenerator => &["v1beta1"],
             Self::HelmRelease => &["v2", "v2beta2", "v2beta1"],
             Self::Receiver => &["v1", "v1beta3", "v1beta2", "v1beta1"],
             Self::Provider | Self::Alert => &["v1beta3", "v1beta2", "v1beta1"],
+        }
+    }
+
+    /// Returns the finalizer of the controller of the kind.
+    pub fn finalizer(self) -> &'static str {
+        match self {
+            Self::ArtifactGenerator => GENERATOR_FINALIZER,
+            _ => FINALIZER,
         }
     }
 
@@ -304,6 +325,17 @@ where
         None => Status::default(),
     };
     Ok((spec, status))
+}
+
+/// Returns whether the reconciliation of a live object is suspended: by its spec, or by the
+/// annotation of an ArtifactGenerator.
+pub fn is_suspended(object: &Object) -> bool {
+    match FluxKind::of(&object.gvk()) {
+        Some(FluxKind::ArtifactGenerator) => object
+            .annotation(GENERATOR_RECONCILE)
+            .is_some_and(|value| value.eq_ignore_ascii_case("disabled")),
+        _ => object.pointer("/spec/suspend") == Some(&Value::Bool(true)),
+    }
 }
 
 /// Returns `metadata.generation` of a live object; 0 if it is missing.

@@ -3,8 +3,8 @@
 
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    Condition, ConditionStatus, Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, READY, RECONCILING,
-    REQUESTED_AT, STALLED, generation, reason, rfc3339,
+    Condition, ConditionStatus, Conditions, FluxKind, KUSTOMIZE_CONTROLLER, ObjectRef, READY,
+    RECONCILING, REQUESTED_AT, STALLED, generation, reason, rfc3339,
 };
 use crate::kernel::Context;
 use crate::ports::{ErrorKind, Patch, PortError};
@@ -72,10 +72,24 @@ async fn patch(
     changes: &Value,
     manager: &str,
 ) -> Result<Object, PortError> {
+    patch_of(context, &context.id, object, changes, manager).await
+}
+
+/// Changes the status of any Flux object by a merge patch, over the version that was read.
+///
+/// # Errors
+/// The errors of the cluster; a conflict if the object was changed meanwhile.
+pub async fn patch_of(
+    context: &Context<'_>,
+    id: &ObjectRef,
+    object: &Object,
+    changes: &Value,
+    manager: &str,
+) -> Result<Object, PortError> {
     let patch =
         json!({"metadata": {"resourceVersion": object.meta("resourceVersion")}, "status": changes});
-    let resource = context.hub.resource(context.id.kind).await?;
-    let (namespace, name) = (&context.id.namespace, &context.id.name);
+    let resource = context.hub.resource(id.kind).await?;
+    let (namespace, name) = (&id.namespace, &id.name);
     context
         .hub
         .cluster
@@ -155,7 +169,7 @@ impl Context<'_> {
             .unwrap_or_default();
         let left: Vec<Value> = finalizers
             .iter()
-            .filter(|one| one.as_str() != Some(FINALIZER))
+            .filter(|one| one.as_str() != Some(self.id.kind.finalizer()))
             .cloned()
             .collect();
         if left.len() == finalizers.len() {
@@ -181,10 +195,11 @@ impl Context<'_> {
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
-        if finalizers.iter().any(|one| one.as_str() == Some(FINALIZER)) {
+        let ours = self.id.kind.finalizer();
+        if finalizers.iter().any(|one| one.as_str() == Some(ours)) {
             return Ok(None);
         }
-        finalizers.push(FINALIZER.into());
+        finalizers.push(ours.into());
         let patched = self.patch_metadata(object, json!({"finalizers": finalizers}), manager);
         Ok(Some(patched.await?))
     }
@@ -283,7 +298,8 @@ impl Context<'_> {
         );
         if let Value::Object(status) = &mut status {
             status.insert("conditions".to_owned(), to_value(&conditions)?);
-            if is_stalled {
+            // The status of an ArtifactGenerator does not have the field.
+            if is_stalled && self.id.kind != FluxKind::ArtifactGenerator {
                 status.insert("observedGeneration".to_owned(), generation.into());
             }
             if let Some(requested) = object.annotation(REQUESTED_AT) {

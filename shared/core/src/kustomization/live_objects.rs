@@ -5,7 +5,7 @@ use super::heirs::ApplyingUser;
 use crate::apply::annotations::Policy;
 use crate::apply::ignore_rules::IgnoreRules;
 use crate::failure::Failure;
-use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
+use crate::flux::{FluxKind, Kustomization, ObjectRef, SOURCE_WATCHER, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::ports::ErrorKind;
@@ -146,13 +146,17 @@ pub fn is_controllers_own(object: &Object, keep_controllers: bool, our_definitio
         return false;
     }
     match object.kind() {
-        "Deployment" => !keep_controllers && object.name().ends_with("-controller"),
+        "Deployment" => {
+            let name = object.name();
+            !keep_controllers && (name.ends_with("-controller") || name == SOURCE_WATCHER)
+        }
         "CustomResourceDefinition" => {
             let group = object
                 .pointer("/spec/group")
                 .and_then(Value::as_str)
                 .unwrap_or_default();
-            our_definitions && group.ends_with(".toolkit.fluxcd.io")
+            let generators = FluxKind::ArtifactGenerator.group();
+            our_definitions && (group.ends_with(".toolkit.fluxcd.io") || group == generators)
         }
         _ => false,
     }

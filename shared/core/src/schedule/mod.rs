@@ -63,6 +63,7 @@ pub struct Lease {
     version: Version,
     is_interrupted: bool,
     only_reports: bool,
+    is_remembered: bool,
     /// True if the step has changed the memory.
     pub has_new_memory: bool,
 }
@@ -99,6 +100,7 @@ impl Lease {
         self.record.memory = serde_json::to_value(memory).map_err(|error| {
             PortError::new(ErrorKind::Invalid, format!("{}: {error}", self.key))
         })?;
+        self.is_remembered = true;
         Ok(())
     }
 
@@ -124,13 +126,15 @@ impl Lease {
         Err(contended(&self.key))
     }
 
-    /// Reads the record that others wrote in between, and keeps the memory that was set here;
+    /// Reads the record that others wrote in between, and keeps the memory if it was set here;
     /// `false` if another worker has the object.
     async fn refresh(&mut self, ports: &Ports) -> Result<bool> {
         match state::read::<Record>(ports.blobs.as_ref(), &self.key).await? {
             Some((record, version)) if record.lease.nonce == self.nonce => {
                 let memory = std::mem::replace(&mut *self.record, record).memory;
-                self.record.memory = memory;
+                if self.is_remembered {
+                    self.record.memory = memory;
+                }
                 self.version = version;
                 Ok(true)
             }
@@ -193,6 +197,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<MessageDecision> 
                         nonce,
                         is_interrupted: record.interruptions > 0,
                         only_reports: record.is_isolated() && (was_open || !request.isolated),
+                        is_remembered: false,
                         record: record.into(),
                         version,
                         has_new_memory: false,
@@ -313,6 +318,34 @@ pub async fn read_record(ports: &Ports, hub: &str, object: &ObjectRef) -> Result
         Err(error) if error.kind == ErrorKind::Unreadable => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Stores the memory of another object, whose own steps set none.
+///
+/// # Errors
+/// The errors of the store; `Invalid` if the memory cannot be converted to JSON.
+pub(crate) async fn remember_of<M: Serialize>(
+    ports: &Ports,
+    hub: &str,
+    object: &ObjectRef,
+    memory: &M,
+) -> Result<()> {
+    let key = key(hub, object);
+    let memory = serde_json::to_value(memory)
+        .map_err(|error| PortError::new(ErrorKind::Invalid, format!("{key}: {error}")))?;
+    for tries in 0..TRIES {
+        pause(ports, tries).await;
+        let (mut record, when) = read(ports, &key).await?;
+        if record.memory == memory {
+            return Ok(());
+        }
+        record.memory.clone_from(&memory);
+        let is_ours = |found: &Record| found.memory == memory;
+        if write(ports, &key, &record, when, is_ours).await?.is_some() {
+            return Ok(());
+        }
+    }
+    Err(contended(&key))
 }
 
 /// Marks in the record of an object that another object waits for it.

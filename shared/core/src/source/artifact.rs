@@ -12,7 +12,7 @@ use crate::source::{archive, external};
 use crate::state;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, TreeIndex};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -187,10 +187,103 @@ pub async fn bytes(ports: &Ports, artifact: &ArtifactStatus) -> Result<Bytes> {
 }
 
 /// The part of a source's memory that names the artifact it stored last.
-#[derive(Default, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Origin {
     stored: String,
+    /// The artifact before, of an ExternalArtifact: its status still names it while the generator
+    /// writes the new one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    previous: String,
+}
+
+/// Notes in the record of an ExternalArtifact which artifact its generator stored for it, before
+/// the status names it.
+///
+/// # Errors
+/// The bucket's.
+pub(super) async fn note_generated(
+    context: &Context<'_>,
+    id: &ObjectRef,
+    digest: &str,
+) -> Result<()> {
+    let hub = &context.hub.settings.name;
+    let record = schedule::read_record(context.ports, hub, id).await?;
+    let known = record.map(|record| record.memory::<Origin>());
+    let stored = known.unwrap_or_default().stored;
+    if stored == digest {
+        return Ok(());
+    }
+    let origin = Origin {
+        stored: digest.to_owned(),
+        previous: stored,
+    };
+    schedule::remember_of(context.ports, hub, id, &origin).await
+}
+
+/// Forgets the artifacts that a generator stored for an ExternalArtifact.
+///
+/// # Errors
+/// The bucket's.
+pub(super) async fn forget_generated(context: &Context<'_>, id: &ObjectRef) -> Result<()> {
+    let hub = &context.hub.settings.name;
+    let origin = serde_json::Value::Null;
+    schedule::remember_of(context.ports, hub, id, &origin).await
+}
+
+/// Returns whether a generator has stored any artifact for an ExternalArtifact.
+///
+/// # Errors
+/// The bucket's.
+pub(super) async fn has_generator(context: &Context<'_>, id: &ObjectRef) -> Result<bool> {
+    let hub = &context.hub.settings.name;
+    let record = schedule::read_record(context.ports, hub, id).await?;
+    Ok(record.is_some_and(|record| !record.memory::<Origin>().stored.is_empty()))
+}
+
+/// Returns whether the step of a generator stored this artifact for an ExternalArtifact. Any other
+/// one is treated as that of another controller.
+///
+/// # Errors
+/// The bucket's.
+pub(super) async fn is_generated(
+    context: &Context<'_>,
+    id: &ObjectRef,
+    artifact: &ArtifactStatus,
+) -> Result<bool> {
+    if hash_of(artifact).is_err() {
+        return Ok(false);
+    }
+    let hub = &context.hub.settings.name;
+    let record = schedule::read_record(context.ports, hub, id).await?;
+    let origin = record.map(|record| record.memory::<Origin>());
+    Ok(origin.is_some_and(|origin| [origin.stored, origin.previous].contains(&artifact.digest)))
+}
+
+/// Returns whether an artifact is downloaded: that of an ExternalArtifact which no generator
+/// stored.
+async fn is_downloaded(
+    context: &Context<'_>,
+    source: &ObjectRef,
+    artifact: &ArtifactStatus,
+) -> Result<bool> {
+    Ok(source.kind == FluxKind::ExternalArtifact
+        && !is_generated(context, source, artifact).await?)
+}
+
+/// Downloads an artifact that no generator stored. If it has the form of a stored one, its record
+/// may be lost: then its generator stores it again.
+async fn download(
+    context: &Context<'_>,
+    source: &ObjectRef,
+    artifact: &ArtifactStatus,
+) -> Result<Bytes> {
+    let found = external::download(context, artifact).await;
+    if found.is_err() && hash_of(artifact).is_ok() {
+        let request = context.request(source.clone(), Cause::Changed);
+        context.ports.queue.send(vec![request]).await?;
+    }
+    found
 }
 
 /// Refuses an artifact that the steps of the source did not store. A user who can write the status
@@ -203,6 +296,10 @@ async fn check_origin(
     source: &ObjectRef,
     artifact: &ArtifactStatus,
 ) -> Result<()> {
+    if source.kind == FluxKind::ExternalArtifact {
+        // Its callers have checked the record.
+        return Ok(());
+    }
     let hub = &context.hub.settings.name;
     let record = schedule::read_record(context.ports, hub, source).await?;
     let origin = record.map(|record| record.memory::<Origin>());
@@ -224,7 +321,7 @@ pub async fn index_of(
     source: &ObjectRef,
     artifact: &ArtifactStatus,
 ) -> Result<TreeIndex> {
-    if source.kind == FluxKind::ExternalArtifact {
+    if is_downloaded(context, source, artifact).await? {
         let tree = load_of(context, source, artifact).await?;
         return Ok(tree.index().clone());
     }
@@ -236,7 +333,8 @@ pub async fn index_of(
 }
 
 /// Calls [`load`] for an object that follows a source. If the artifact is missing, the source is
-/// queued to store it again. The artifact of an ExternalArtifact is downloaded.
+/// queued to store it again. The artifact of an ExternalArtifact is downloaded, unless a generator
+/// stored it.
 ///
 /// # Errors
 /// The same as [`load`]; also `NotFound` for an artifact that the source did not store.
@@ -245,8 +343,8 @@ pub async fn load_of(
     source: &ObjectRef,
     artifact: &ArtifactStatus,
 ) -> Result<Arc<FileTree>> {
-    if source.kind == FluxKind::ExternalArtifact {
-        let packed = external::download(context, artifact).await?;
+    if is_downloaded(context, source, artifact).await? {
+        let packed = download(context, source, artifact).await?;
         let port = context.ports.compute.as_ref();
         let tree = archive::unpack_apart(port, packed, false, FetchLimits::default()).await?;
         return Ok(Arc::new(tree));
@@ -268,8 +366,8 @@ pub async fn bytes_of(
     source: &ObjectRef,
     artifact: &ArtifactStatus,
 ) -> Result<Bytes> {
-    if source.kind == FluxKind::ExternalArtifact {
-        return external::download(context, artifact).await;
+    if is_downloaded(context, source, artifact).await? {
+        return download(context, source, artifact).await;
     }
     let found = match check_origin(context, source, artifact).await {
         Ok(()) => bytes(context.ports, artifact).await,

@@ -1,7 +1,10 @@
 //! The objects that follow a source.
 
 use crate::failure::Failure;
-use crate::flux::{FluxKind, GitRepository, HelmChart, HelmRelease, Kustomization, ObjectRef};
+use crate::flux::{
+    ArtifactGenerator, FluxKind, FluxObject as _, GitRepository, HelmChart, HelmRelease,
+    Kustomization, ObjectRef,
+};
 use crate::kernel::Context;
 use crate::ports::{Cause, Request};
 use crate::source::include;
@@ -14,11 +17,26 @@ use std::time::Duration;
 /// # Errors
 /// The cluster's.
 pub async fn of(context: &Context<'_>) -> Result<Vec<(Request, Duration)>, Failure> {
+    of_sources(context, std::slice::from_ref(&context.id)).await
+}
+
+/// Returns a request for each object of the hub that follows one of these sources, which are of one
+/// kind, with one LIST for each possible kind.
+///
+/// # Errors
+/// The cluster's.
+pub async fn of_sources(
+    context: &Context<'_>,
+    sources: &[ObjectRef],
+) -> Result<Vec<(Request, Duration)>, Failure> {
     let mut next = Vec::new();
-    for kind in followers(context.id.kind) {
+    let Some(first) = sources.first() else {
+        return Ok(next);
+    };
+    for kind in followers(first.kind) {
         for object in context.hub.list(*kind).await? {
             if let Some(id) = ObjectRef::of(&object)
-                && sources_of(object).contains(&context.id)
+                && sources_of(object).iter().any(|one| sources.contains(one))
             {
                 next.push(context.request(id, Cause::Source));
             }
@@ -29,19 +47,28 @@ pub async fn of(context: &Context<'_>) -> Result<Vec<(Request, Duration)>, Failu
 
 /// Returns the kinds that may name a source of this kind.
 fn followers(kind: FluxKind) -> &'static [FluxKind] {
-    use FluxKind::{GitRepository, HelmChart, HelmRelease, Kustomization};
+    use FluxKind::{ArtifactGenerator, GitRepository, HelmChart, HelmRelease, Kustomization};
     match kind {
-        FluxKind::GitRepository => &[Kustomization, HelmChart, GitRepository],
-        FluxKind::Bucket => &[Kustomization, HelmChart],
-        FluxKind::OCIRepository | FluxKind::ExternalArtifact => &[Kustomization, HelmRelease],
+        FluxKind::GitRepository => &[Kustomization, HelmChart, GitRepository, ArtifactGenerator],
+        FluxKind::Bucket => &[Kustomization, HelmChart, ArtifactGenerator],
+        FluxKind::OCIRepository | FluxKind::ExternalArtifact => {
+            &[Kustomization, HelmRelease, ArtifactGenerator]
+        }
         FluxKind::HelmRepository => &[HelmChart],
-        FluxKind::HelmChart => &[HelmRelease],
+        FluxKind::HelmChart => &[HelmRelease, ArtifactGenerator],
         _ => &[],
     }
 }
 
-/// Returns the sources that an object follows: its own, or those that a GitRepository includes.
+/// Returns the sources that an object follows: its own, those of an ArtifactGenerator, or those
+/// that a GitRepository includes.
 pub fn sources_of(object: Object) -> Vec<ObjectRef> {
+    if FluxKind::of(&object.gvk()) == Some(FluxKind::ArtifactGenerator) {
+        let generator = ArtifactGenerator::from_object(object).ok();
+        let sources = generator.as_ref().and_then(|one| one.sources().ok());
+        let sources = sources.unwrap_or_default().into_iter();
+        return sources.map(|(_, id)| id).collect();
+    }
     if FluxKind::of(&object.gvk()) == Some(FluxKind::GitRepository) {
         let source = GitRepository::from_object(object).ok();
         return source

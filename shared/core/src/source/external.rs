@@ -1,16 +1,18 @@
-//! The artifacts of ExternalArtifacts, which controllers outside of Flux write: the status names an
-//! address and a digest.
+//! The artifacts of ExternalArtifacts, which generators and controllers outside of Flux write: the
+//! status names an address and a digest.
 //!
 //! Whoever writes the status chooses both, so an artifact is downloaded for each object that uses
 //! it, and never taken from the installation's bucket: a digest alone does not show who may read
-//! the content.
+//! the content. Only what the step of an ArtifactGenerator stored is taken from the bucket
+//! ([`crate::source::artifact`]).
 
 use crate::flux::ArtifactStatus;
 use crate::kernel::Context;
-use crate::ports::{
-    Connection, DownloadOutcome, ErrorKind, FetchLimits, PortError, Result, Validator,
-};
+use crate::ports::{Connection, DownloadOutcome, ErrorKind, FetchLimits, PortError, Validator};
+use crate::source::artifact;
+use crate::source::lookup::artifact_of;
 use bytes::Bytes;
+use driftless_manifest::Object;
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use std::time::Duration;
 
@@ -22,7 +24,10 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// # Errors
 /// The host's; `Invalid` for an address that may not be reached, a digest that is not supported, or
 /// content of another digest.
-pub(super) async fn download(context: &Context<'_>, artifact: &ArtifactStatus) -> Result<Bytes> {
+pub(super) async fn download(
+    context: &Context<'_>,
+    artifact: &ArtifactStatus,
+) -> Result<Bytes, PortError> {
     let invalid = |message: String| PortError::new(ErrorKind::Invalid, message);
     let allow_local = context.hub.settings.allow_local_clusters;
     let expected = digest(&artifact.digest).ok_or_else(|| {

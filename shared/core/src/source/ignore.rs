@@ -122,15 +122,31 @@ impl Patterns {
     }
 }
 
+/// Removes the files that are excluded by the defaults.
+///
+/// # Errors
+/// The same as [`Patterns::add`].
+pub fn apply_defaults(tree: &mut FileTree) -> Result<(), BadPattern> {
+    let patterns = defaults()?;
+    tree.retain(|path| !patterns.excludes(path));
+    Ok(())
+}
+
+fn defaults() -> Result<Patterns, BadPattern> {
+    let mut patterns = Patterns::default();
+    let lines = DEFAULTS.iter().copied();
+    patterns.add(&TreePath::root(), "defaults", lines)?;
+    Ok(patterns)
+}
+
 /// Removes the files that are excluded by the defaults, then every `.sourceignore` from the root
 /// down, then `spec.ignore`.
 ///
 /// # Errors
 /// The same as [`Patterns::add`].
 pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPattern> {
-    let mut patterns = Patterns::default();
+    let mut patterns = defaults()?;
     let root = TreePath::root();
-    patterns.add(&root, "defaults", DEFAULTS.iter().copied())?;
     let mut files: Vec<&TreePath> = tree
         .index()
         .iter()

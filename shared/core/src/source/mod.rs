@@ -3,6 +3,7 @@
 
 pub mod archive;
 pub mod artifact;
+pub(crate) mod artifact_generator;
 pub mod bucket;
 mod bucket_files;
 mod bucket_login;
@@ -13,6 +14,7 @@ mod cloud_login;
 pub mod connection;
 pub mod consumers;
 mod external;
+pub mod generated;
 pub mod git;
 mod git_login;
 pub mod helm_chart;

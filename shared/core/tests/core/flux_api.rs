@@ -210,7 +210,6 @@ fn kinds_that_are_not_read_are_named() {
         "ImageRepository",
         "ImagePolicy",
         "ImageUpdateAutomation",
-        "ArtifactGenerator",
         "FluxInstance",
         "ResourceSet",
     ] {

@@ -8,9 +8,12 @@ use crate::embedded::{Objects, Row, State, World, without_wait};
 use crate::error::Error;
 use driftless_adapters::git::BASE_NOT_FETCHED;
 use driftless_adapters::offline::BEHIND_THE_NETWORK;
-use driftless_core::flux::{FluxKind, ObjectRef, reason};
+use driftless_core::flux::{
+    ArtifactGenerator, FluxKind, FluxObject as _, GENERATOR_UID, ObjectRef, reason,
+};
 use driftless_core::ports::Patch;
 use driftless_core::repository;
+use driftless_core::source::consumers;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,6 +148,11 @@ impl AssumedReady {
     fn unreachable(&self, row: &Row, objects: &Objects) -> Option<Reason> {
         let artifact = FluxKind::ExternalArtifact;
         let source = row.source.as_ref();
+        let generator = source.and_then(|source| generator(&row.hub, source, objects));
+        if let Some(generator) = generator {
+            let is_assumed = self.contains(&row.hub, &generator);
+            return is_assumed.then_some(Reason::Source(generator));
+        }
         if source.is_some_and(|source| source.kind == artifact) {
             // Both existing ones and those that another controller would create.
             return (self.external_artifacts != Some(false))
@@ -152,6 +160,15 @@ impl AssumedReady {
         }
         if let Some(source) = source.filter(|source| self.contains(&row.hub, source)) {
             return Some(Reason::Source(source.clone()));
+        }
+        if row.id.kind == FluxKind::ArtifactGenerator {
+            let object = objects.get(&(row.hub.clone(), row.id.clone()));
+            let sources = object.map(|object| consumers::sources_of(object.clone()));
+            let mut sources = sources.unwrap_or_default().into_iter();
+            let source = sources.find(|source| self.contains(&row.hub, source));
+            if let Some(source) = source {
+                return Some(Reason::Source(source));
+            }
         }
         if row.reason == reason::TOKEN_NOT_FOUND {
             // Tokens are not part of a fleet repository.
@@ -320,6 +337,24 @@ fn refused_address(object: &Object) -> Option<String> {
 
 fn is_open(row: &Row) -> bool {
     !matches!(row.state, State::Ready | State::Suspended)
+}
+
+/// Returns the generator of the fleet that makes an ExternalArtifact.
+fn generator(hub: &str, source: &ObjectRef, objects: &Objects) -> Option<ObjectRef> {
+    let of_hub = objects.iter().filter(|((of, _), _)| of == hub);
+    let made = objects.get(&(hub.to_owned(), source.clone()));
+    let uid = made.and_then(|made| made.label(GENERATOR_UID));
+    let makes = |object: &Object| {
+        uid == Some(object.meta("uid"))
+            || ArtifactGenerator::from_object(object.clone())
+                .is_ok_and(|generator| generator.artifacts().contains(source))
+    };
+    let mut generators = of_hub.filter(|((_, id), object)| {
+        id.kind == FluxKind::ArtifactGenerator
+            && source.kind == FluxKind::ExternalArtifact
+            && makes(object)
+    });
+    generators.next().map(|((_, id), _)| id.clone())
 }
 
 fn external(kind: FluxKind) -> Diagnostic {

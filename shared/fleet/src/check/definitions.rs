@@ -226,10 +226,6 @@ fn diagnostic(group: &str, kind: &str, about: String) -> Diagnostic {
             about,
             format!("Flux Operator is not served: the objects that a {kind} creates are missing"),
         ),
-        "source.extensions.fluxcd.io" => Diagnostic::unchecked(
-            about,
-            format!("source-watcher is not served: the objects that a {kind} creates are missing"),
-        ),
         "image.toolkit.fluxcd.io" => Diagnostic::unserved(
             about,
             "Flux's image automation: a hub has no definition of the kind, so that a Kustomization with these objects is not applied",

@@ -6,8 +6,9 @@ mod tests;
 
 use crate::flux::generation;
 use crate::flux::{
-    Condition, ConditionStatus, Conditions, FINALIZER, FluxKind, HelmRepository, ObjectRef, READY,
-    REQUESTED_AT, STALLED, parse_duration, parse_rfc3339, reason,
+    ArtifactGenerator, ArtifactStatus, Condition, ConditionStatus, Conditions, FluxKind,
+    FluxObject as _, HelmRepository, ObjectRef, READY, REQUESTED_AT, STALLED, generator_interval,
+    is_suspended, parse_duration, parse_rfc3339, reason, sources_digest,
 };
 use crate::helmrelease;
 use crate::helmrelease::conditions::reasons;
@@ -101,6 +102,8 @@ impl Entry {
 /// The artifact of a source.
 pub struct Artifact {
     revision: String,
+    digest: String,
+    url: String,
     /// The time of its last update, since 1970.
     since: Duration,
     /// True if another controller made it.
@@ -120,6 +123,8 @@ pub fn artifacts(objects: &[(ObjectRef, Object)]) -> Artifacts {
         };
         Some(Artifact {
             revision: text("revision")?.to_owned(),
+            digest: text("digest").unwrap_or_default().to_owned(),
+            url: text("url").unwrap_or_default().to_owned(),
             since: text("lastUpdateTime")
                 .and_then(parse_rfc3339)
                 .unwrap_or_default(),
@@ -141,7 +146,8 @@ pub fn due(
     now: Duration,
 ) -> Option<Cause> {
     if id.kind == FluxKind::ExternalArtifact {
-        // Another controller writes its status; the objects that follow it notice the revision.
+        // Its generator or another controller writes its status; the objects that follow it notice
+        // the revision.
         return None;
     }
     let Some(known) = known else {
@@ -154,8 +160,8 @@ pub fn due(
         let finalizers = object
             .pointer("/metadata/finalizers")
             .and_then(Value::as_array);
-        let ours =
-            finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == Some(FINALIZER)));
+        let ours = Some(id.kind.finalizer());
+        let ours = finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == ours));
         // The deletion itself makes a new generation.
         return match ours {
             true if is_new => Some(Cause::Changed),
@@ -188,6 +194,15 @@ pub fn due(
     if is_prune_approved(object) {
         return Some(Cause::Changed);
     }
+    if id.kind == FluxKind::ArtifactGenerator {
+        let since = behind_generator(object, artifacts);
+        // A build that failed is retried by its own message until a source changes again.
+        let since = since.filter(|since| is_ready(object) || *since > known.at());
+        if let Some(since) = since {
+            return is_past(known.at().max(since), LOST_AFTER).then_some(Cause::Source);
+        }
+        return is_due(period(id, object));
+    }
     if let Some(artifact) = behind(id, object, artifacts) {
         // No step of a source queued the object: another controller wrote the artifact.
         if artifact.is_external && artifact.since.min(now) > known.at() {
@@ -211,7 +226,10 @@ fn period(id: &ObjectRef, object: &Object) -> Duration {
         FluxKind::HelmRepository => HELM_REPOSITORY,
         _ => FALLBACK,
     };
-    let interval = || duration("interval").unwrap_or(fallback);
+    let interval = || match id.kind {
+        FluxKind::ArtifactGenerator => generator_interval(object),
+        _ => duration("interval").unwrap_or(fallback),
+    };
     match ready(object) {
         Some(ready) if ready.status == ConditionStatus::True => interval(),
         Some(ready) if waits_for_others(&ready.reason) => LOST_AFTER,
@@ -290,10 +308,6 @@ fn is_just_applied(object: &Object, now: Duration) -> bool {
         && created.is_some_and(|created| now.saturating_sub(created) < LOST_AFTER)
 }
 
-fn is_suspended(object: &Object) -> bool {
-    object.pointer("/spec/suspend") == Some(&Value::Bool(true))
-}
-
 /// Returns whether a step has reconciled the current state of the object.
 fn is_observed(object: &Object) -> bool {
     let seen = ready(object).is_some_and(|ready| ready.observed_generation == generation(object));
@@ -322,6 +336,7 @@ fn waits_for_others(reason: &str) -> bool {
     [
         reason::DEPENDENCY_NOT_READY,
         reason::ARTIFACT_FAILED,
+        reason::SOURCE_FETCH_FAILED,
         reason::SOURCE_UNAVAILABLE,
         reason::NO_SOURCE_ARTIFACT,
         reasons::SOURCE_NOT_READY,
@@ -343,6 +358,27 @@ fn ready(object: &Object) -> Option<Condition> {
 
 fn is_ready(object: &Object) -> bool {
     Conditions::of(object).is_true(READY)
+}
+
+/// Returns the time of the newest artifact of a generator's sources, if the generator has made its
+/// artifacts from others; `None` if a source has no artifact.
+fn behind_generator(object: &Object, artifacts: &Artifacts) -> Option<Duration> {
+    let generator = ArtifactGenerator::from_object(object.clone()).ok()?;
+    let sources = generator.sources().ok()?;
+    let (mut found, mut newest) = (Vec::new(), Duration::ZERO);
+    for (alias, id) in &sources {
+        let artifact = artifacts.get(id)?;
+        newest = newest.max(artifact.since);
+        let status = ArtifactStatus {
+            revision: artifact.revision.clone(),
+            digest: artifact.digest.clone(),
+            url: artifact.url.clone(),
+            ..ArtifactStatus::default()
+        };
+        found.push((*alias, status));
+    }
+    let digest = sources_digest(found.iter().map(|(alias, status)| (*alias, status)));
+    (digest != generator.status.observed_sources_digest).then_some(newest)
 }
 
 /// Returns the artifact of the object's source, if the object has not tried that revision; of a

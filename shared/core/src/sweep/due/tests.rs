@@ -1,4 +1,5 @@
 use super::*;
+use crate::flux::FINALIZER;
 use serde_json::json;
 
 fn object(change: impl FnOnce(&mut Value)) -> (ObjectRef, Object) {
@@ -29,6 +30,8 @@ fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Ca
     };
     let artifact = Artifact {
         revision: "main@sha1:a".to_owned(),
+        digest: "sha256:1".to_owned(),
+        url: "s3://a".to_owned(),
         since: Duration::from_secs(1000 + since),
         is_external: false,
     };
@@ -263,4 +266,61 @@ fn a_full_step_is_due_once_a_day() {
     let early = early.count();
     assert!((1..uids.len()).contains(&early), "not all at once: {early}");
     assert!(!may_be_noop(&ready("a"), None, start), "never queued");
+}
+
+#[test]
+fn generators_follow_their_sources() {
+    let digest = sources_digest([(
+        "fleet",
+        &ArtifactStatus {
+            revision: "main@sha1:a".to_owned(),
+            digest: "sha256:1".to_owned(),
+            url: "s3://a".to_owned(),
+            ..ArtifactStatus::default()
+        },
+    )]);
+    let generator = |o: &mut Value| {
+        o["apiVersion"] = "source.extensions.fluxcd.io/v1beta1".into();
+        o["kind"] = "ArtifactGenerator".into();
+        o["spec"] = json!({"artifacts": [],
+            "sources": [{"alias": "fleet", "kind": "GitRepository", "name": "fleet"}]});
+        o["status"]["observedSourcesDigest"] = digest.as_str().into();
+    };
+    assert!(!after(3599, generator) && after(3600, generator));
+    let often = |o: &mut Value| {
+        generator(o);
+        o["metadata"]["annotations"] = json!({"source.extensions.fluxcd.io/reconcileEvery": "5m"});
+    };
+    assert!(!after(299, often) && after(300, often));
+    let suspended = |o: &mut Value| {
+        generator(o);
+        o["metadata"]["annotations"] = json!({"source.extensions.fluxcd.io/reconcile": "Disabled"});
+    };
+    assert!(!after(1_000_000, suspended));
+    let behind = |o: &mut Value| {
+        generator(o);
+        o["status"]["observedSourcesDigest"] = "sha256:0".into();
+    };
+    assert!(!after(49, behind) && after(50, behind));
+    assert_eq!(cause(50, 0, behind), Some(Cause::Source));
+    // A build that failed is not repeated with the same sources.
+    let failed = |o: &mut Value| {
+        behind(o);
+        o["status"]["conditions"][0] =
+            json!({"type": "Ready", "status": "False", "reason": "BuildFailed"});
+    };
+    assert!(!after(3599, failed) && after(3600, failed));
+    assert_eq!(cause(60, 10, failed), Some(Cause::Source));
+    let waiting = |o: &mut Value| {
+        generator(o);
+        o["status"]["conditions"][0] =
+            json!({"type": "Ready", "status": "False", "reason": "SourceFetchFailed"});
+    };
+    assert!(!after(49, waiting) && after(50, waiting));
+    let deleted = |o: &mut Value| {
+        generator(o);
+        o["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        o["metadata"]["finalizers"] = json!(["source.extensions.fluxcd.io/finalizer"]);
+    };
+    assert!(!after(49, deleted) && after(50, deleted));
 }
