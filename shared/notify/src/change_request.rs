@@ -4,7 +4,9 @@
 use crate::Failure;
 use crate::body::CHANGE_REQUEST;
 use crate::notification::Notification;
-use serde_json::Value;
+use crate::rest::Rest;
+use http::Method;
+use serde_json::{Value, json};
 
 /// The comment that an event becomes.
 pub(crate) struct Comment {
@@ -44,7 +46,38 @@ impl Notification<'_> {
     }
 }
 
+/// The paths of comments in a REST API.
+pub(crate) struct Place {
+    /// The path for a new comment.
+    pub create: String,
+    /// The path of comments, to which the id of one is added.
+    pub edit: String,
+    /// The method by which a comment is edited.
+    pub method: Method,
+}
+
 impl Comment {
+    /// Edits the own comment with this id; creates one without an id.
+    pub async fn write(
+        &self,
+        rest: &Rest<'_>,
+        place: Place,
+        own: Option<u64>,
+    ) -> Result<(), Failure> {
+        let body = json!({"body": self.body});
+        match own {
+            Some(id) => {
+                let path = format!("{}/{id}", place.edit);
+                let action = "edit the comment";
+                rest.write(place.method, &path, &body, action).await
+            }
+            None => {
+                let action = "create the comment";
+                rest.write(Method::POST, &place.create, &body, action).await
+            }
+        }
+    }
+
     /// Returns the id of the first comment of a list that the user wrote for this object. `author`
     /// is the pointer to the author's name.
     pub fn find(&self, comments: &Value, author: &str, user: &str) -> Option<u64> {

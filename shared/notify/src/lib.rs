@@ -205,7 +205,8 @@ impl fmt::Debug for NatsLogin {
     }
 }
 
-/// The reason why a notification was not sent. It never has a byte of a Secret.
+/// The reason why a notification was not sent. It never has a byte of a Secret, except the host of
+/// an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The message for people.

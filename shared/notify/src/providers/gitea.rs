@@ -2,6 +2,7 @@
 
 use super::Provider;
 use crate::Failure;
+use crate::change_request::Place;
 use crate::notification::Notification;
 use crate::rest::Rest;
 use crate::url::segment;
@@ -90,17 +91,12 @@ impl Provider for PullRequestComment {
         let known = rest
             .list(&page, "list the comments of the pull request")
             .await?;
-        let body = json!({"body": comment.body});
-        match comment.find(&known, "/user/login", user) {
-            Some(id) => {
-                let path = format!("{repository}/issues/comments/{id}");
-                rest.write(Method::PATCH, &path, &body, "edit the comment")
-                    .await
-            }
-            None => {
-                rest.write(Method::POST, &path, &body, "create the comment")
-                    .await
-            }
-        }
+        let place = Place {
+            create: path,
+            edit: format!("{repository}/issues/comments"),
+            method: Method::PATCH,
+        };
+        let own = comment.find(&known, "/user/login", user);
+        comment.write(rest, place, own).await
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Provider;
 use crate::Failure;
+use crate::change_request::Place;
 use crate::notification::Notification;
 use crate::rest::Rest;
 use crate::tokens::{AppToken, JSON, github_app, headers};
@@ -151,19 +152,12 @@ impl Provider for PullRequestComment {
         let known = api
             .list(&page, REACTIONS, "list the comments of the pull request")
             .await?;
-        let body = json!({"body": comment.body});
-        match comment.find(&known, "/user/login", &user) {
-            Some(id) => {
-                let path = format!("{repository}/issues/comments/{id}");
-                api.rest
-                    .write(Method::PATCH, &path, &body, "edit the comment")
-                    .await
-            }
-            None => {
-                api.rest
-                    .write(Method::POST, &path, &body, "create the comment")
-                    .await
-            }
-        }
+        let place = Place {
+            create: path,
+            edit: format!("{repository}/issues/comments"),
+            method: Method::PATCH,
+        };
+        let own = comment.find(&known, "/user/login", &user);
+        comment.write(&api.rest, place, own).await
     }
 }

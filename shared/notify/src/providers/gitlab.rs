@@ -2,6 +2,7 @@
 
 use super::Provider;
 use crate::Failure;
+use crate::change_request::Place;
 use crate::notification::Notification;
 use crate::rest::Rest;
 use crate::url::{form, segment};
@@ -96,16 +97,12 @@ impl Provider for MergeRequestComment {
         let known = rest
             .list(&page, "list the notes of the merge request")
             .await?;
-        let body = json!({"body": comment.body});
-        match comment.find(&known, "/author/username", user) {
-            Some(id) => {
-                let path = format!("{path}/{id}");
-                rest.write(Method::PUT, &path, &body, "edit the note").await
-            }
-            None => {
-                rest.write(Method::POST, &path, &body, "create the note")
-                    .await
-            }
-        }
+        let place = Place {
+            create: path.clone(),
+            edit: path,
+            method: Method::PUT,
+        };
+        let own = comment.find(&known, "/author/username", user);
+        comment.write(rest, place, own).await
     }
 }
