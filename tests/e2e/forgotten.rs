@@ -83,7 +83,7 @@ fn a_moved_source_no_longer_follows_its_old_repository() {
 }
 
 #[test]
-fn an_unsupported_object_gets_a_status_and_one_event() {
+fn an_alert_without_its_provider_gets_a_status_and_one_event() {
     let world = started();
     let hub = world.cluster("hub");
     let alerts = "/apis/notification.toolkit.fluxcd.io/v1beta3/namespaces/apps/alerts";
@@ -100,7 +100,7 @@ fn an_unsupported_object_gets_a_status_and_one_event() {
     let ready = ready.expect("a condition");
     assert_eq!(
         (&ready["status"], &ready["reason"]),
-        (&json!("False"), &json!("NotSupported"))
+        (&json!("False"), &json!("NotificationDispatchFailed"))
     );
     let events = hub.get("/api/v1/namespaces/apps/events");
     let items = events["items"].as_array().into_iter().flatten();
@@ -109,6 +109,10 @@ fn an_unsupported_object_gets_a_status_and_one_event() {
         .collect();
     assert_eq!(
         found,
-        [(&json!("Warning"), &json!("NotSupported"), &ready["message"])]
+        [(
+            &json!("Warning"),
+            &json!("NotificationDispatchFailed"),
+            &ready["message"]
+        )]
     );
 }

@@ -14,6 +14,7 @@ mod ignored_fields;
 mod includes;
 mod key_services;
 mod large_prune;
+mod notifications;
 mod provisioned;
 mod receivers;
 mod remote;

@@ -121,7 +121,7 @@ fn unused_blobs_expire() {
         let rule = of(prefix).expect("a rule");
         assert_eq!(rule["ExpirationInDays"], json!(90), "{prefix}");
     }
-    for prefix in ["waits/", "limits/"] {
+    for prefix in ["waits/", "limits/", "notifications/"] {
         let rule = of(prefix).expect("a rule");
         assert_eq!(rule["ExpirationInDays"], json!(1), "{prefix}");
     }

@@ -9,6 +9,7 @@ use driftless_adapters::aws::S3Buckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded as servers;
+use driftless_adapters::notifications::Notifications;
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Body, Request as ApiRequest, User};
 use driftless_core::bootstrap::{self, Root};
@@ -122,6 +123,7 @@ impl Embedded {
             secrets: Arc::new(MemorySecrets(keys)),
             clusters: Arc::new(Links::to(&servers)),
             clouds: Offline::clouds(),
+            notifiers: Arc::new(Notifications::default()),
             clock: clock.clone(),
             compute: Arc::new(Inline),
             unpacked: Arc::default(),

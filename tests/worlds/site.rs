@@ -210,6 +210,8 @@ pub fn path(kind: &str, namespace: &str, name: &str) -> String {
         "HelmChart" => ("source.toolkit.fluxcd.io", "v1", "helmcharts"),
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),
         "Receiver" => ("notification.toolkit.fluxcd.io", "v1", "receivers"),
+        "Alert" => ("notification.toolkit.fluxcd.io", "v1beta3", "alerts"),
+        "Provider" => ("notification.toolkit.fluxcd.io", "v1beta3", "providers"),
         "Deployment" => ("apps", "v1", "deployments"),
         "ConfigMap" => return core("configmaps", namespace, name),
         "Secret" => return core("secrets", namespace, name),

@@ -9,6 +9,7 @@ use crate::compute::Threads;
 use crate::git::{GitHub, GitRouter, GitServers, Hosts, LocalGit};
 use crate::key_services::HttpKeyServices;
 use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
+use crate::notifications::Notifications;
 use driftless_core::functions;
 use driftless_core::ports::{Clouds, Compute, Ports, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
@@ -163,6 +164,7 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
         secrets,
         clusters: Arc::new(KubeClusters::new()),
         clouds,
+        notifiers: Arc::new(Notifications::default()),
         clock: Arc::new(SystemClock),
         compute,
         unpacked: Arc::default(),
@@ -296,6 +298,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         secrets,
         clusters: Arc::new(KubeClusters::new()),
         clouds,
+        notifiers: Arc::new(Notifications::default()),
         clock: Arc::new(SystemClock),
         compute,
         unpacked: Arc::default(),

@@ -6,10 +6,11 @@ use driftless_core::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, AwsKey, Azure, AzureKey, Bucket, BucketAddress,
     Buckets, Charts, Clouds, ClusterEndpoint, Connection, DownloadOutcome, EcrRegistry, EksCluster,
     EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
-    KeyServices, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret, Token,
-    Validator, VaultKey,
+    KeyServices, Layer, Manifest, Notifiers, PortError, Referrer, RegistryLogin, Result, Secret,
+    Token, Validator, VaultKey,
 };
 use driftless_core::source::redact;
+use driftless_notify::{Transport, TransportError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,30 @@ pub const BEHIND_THE_NETWORK: &str = "is behind the network, which is not used h
 fn refused<T>(place: &str) -> Result<T> {
     let message = format!("'{place}' {BEHIND_THE_NETWORK}");
     Err(PortError::new(ErrorKind::Unsupported, message))
+}
+
+impl Notifiers for Offline {
+    fn is_used(&self) -> bool {
+        false
+    }
+
+    fn transport(&self, _: Connection) -> Arc<dyn Transport> {
+        Arc::new(Offline)
+    }
+}
+
+#[async_trait]
+impl Transport for Offline {
+    async fn http(
+        &self,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<http::Response<Vec<u8>>, TransportError> {
+        let host = request.uri().host().unwrap_or_default();
+        Err(TransportError {
+            message: format!("'{host}' {BEHIND_THE_NETWORK}"),
+            is_retryable: false,
+        })
+    }
 }
 
 #[async_trait]

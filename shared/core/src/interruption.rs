@@ -6,8 +6,9 @@
 
 use crate::failure::Failure;
 use crate::flux::{
-    Conditions, FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, REQUESTED_AT, SOURCE_CONTROLLER,
-    SOURCE_WATCHER, generation, is_suspended, parse_duration, reason,
+    Conditions, FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, NOTIFICATION_CONTROLLER,
+    REQUESTED_AT, SOURCE_CONTROLLER, SOURCE_WATCHER, generation, is_suspended, parse_duration,
+    reason,
 };
 use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::ports::Cause;
@@ -62,6 +63,7 @@ fn controller(kind: FluxKind) -> &'static str {
         FluxKind::HelmRelease => HELM_CONTROLLER,
         FluxKind::ArtifactGenerator => SOURCE_WATCHER,
         kind if kind.group() == FluxKind::GitRepository.group() => SOURCE_CONTROLLER,
+        kind if kind.group() == FluxKind::Receiver.group() => NOTIFICATION_CONTROLLER,
         _ => KUSTOMIZE_CONTROLLER,
     }
 }

@@ -7,7 +7,8 @@
 //!   decides which worker does, and when.
 //! - [`applier`] is the one writer of users' objects.
 //! - [`capsule`] gives owners of Capsule's Tenants their kubeconfigs.
-//! - [`receiver`] gives each Receiver the path of its webhook.
+//! - [`receiver`] gives each Receiver the path of its webhook. `notification` sends the events that
+//!   Alerts select to their Providers.
 //! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`]
 //!   decides the next action of a release.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
@@ -36,6 +37,7 @@ pub mod inventory;
 pub mod kernel;
 pub mod kubeconfig;
 pub mod kustomization;
+pub mod notification;
 pub mod ports;
 pub mod receiver;
 pub mod repository;
@@ -48,5 +50,4 @@ pub mod sweep;
 pub mod target;
 pub mod testing;
 pub mod tree_cache;
-pub mod unsupported;
 pub mod webhook;

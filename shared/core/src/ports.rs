@@ -7,6 +7,7 @@ mod charts;
 mod clouds;
 mod git;
 mod key_services;
+mod notifiers;
 mod throttle;
 mod tokens;
 mod watches;
@@ -25,6 +26,7 @@ pub use clouds::{
 };
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SignedObjects, SshKey};
 pub use key_services::{AwsKey, AzureKey, GoogleKey, GoogleLogin, KeyServices, VaultKey};
+pub use notifiers::Notifiers;
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
 pub use watches::{Values, WatchCache, WatchSnapshot};
@@ -675,6 +677,8 @@ pub struct Ports {
     pub clusters: Arc<dyn Clusters>,
     /// The ports to clouds.
     pub clouds: Clouds,
+    /// The port to the services that get events.
+    pub notifiers: Arc<dyn Notifiers>,
     /// The clock of the process.
     pub clock: Arc<dyn Clock>,
     /// The port that runs long computations.

@@ -6,19 +6,19 @@
 
 use crate::driver::drive;
 use crate::failure::Failure;
-use crate::flux::{FluxKind, HelmRepository, reason};
+use crate::flux::{AlertSpec, FluxKind, HelmRepository, ProviderSpec, reason};
 use crate::helmrelease::HelmReleases;
 use crate::hub;
 use crate::interruption;
 use crate::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
 use crate::kustomization::Kustomizations;
+use crate::notification::{self, Checked};
 use crate::ports::{Ports, Request, Result};
 use crate::receiver::{self, Receivers};
 use crate::schedule::{self, Lease, MessageDecision};
 use crate::source::artifact_generator::Generators;
 use crate::source::reconciler::Sources;
 use crate::source::{self, artifact_generator, bucket, git, helm_chart, helm_repository, oci};
-use crate::unsupported;
 use driftless_manifest::Object;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -118,14 +118,18 @@ async fn work(
     else {
         match context.id.kind {
             FluxKind::Receiver => receiver::forget(&context).await?,
+            FluxKind::Provider => notification::forget(&context).await?,
             _ => source::forget(&context).await?,
         }
         return Ok(Outcome::gone("gone"));
     };
-    if lease.only_reports_interruptions() {
-        return interruption::report(&context, &object).await;
-    }
-    reconcile(&context, object, lease).await
+    let outcome = match lease.only_reports_interruptions() {
+        true => interruption::report(&context, &object).await,
+        false => reconcile(&context, object, lease).await,
+    };
+    let mut outcome = outcome.unwrap_or_else(|failure| Outcome::failed(failure, LONGEST_RETRY));
+    outcome.enqueue.extend(context.events.take_requests());
+    Ok(outcome)
 }
 
 /// Runs the step of an object by the reconciler of its kind.
@@ -153,6 +157,7 @@ pub(crate) async fn reconcile(
         FluxKind::Receiver => drive::<Receivers>(context, object, lease).await,
         FluxKind::ExternalArtifact => artifact_generator::step(context, &object).await,
         FluxKind::ArtifactGenerator => drive::<Generators>(context, object, lease).await,
-        _ => unsupported::step(context, object).await,
+        FluxKind::Alert => drive::<Checked<AlertSpec>>(context, object, lease).await,
+        FluxKind::Provider => drive::<Checked<ProviderSpec>>(context, object, lease).await,
     }
 }

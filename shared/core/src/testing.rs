@@ -15,13 +15,14 @@ use crate::ports::{
     Bucket, BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterEndpoint, Clusters,
     Commit, Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, ErrorKind,
     FetchLimits, Git, GitAuth, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
-    Impersonation, Inline, KeyServices, Layer, Manifest, PortError, Ports, Precondition,
+    Impersonation, Inline, KeyServices, Layer, Manifest, Notifiers, PortError, Ports, Precondition,
     PutOutcome, Referrer, RegistryLogin, Result, Secret, SecretStore, Token, Validator, VaultKey,
     Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::FileTree;
+use driftless_notify::{Transport, TransportError};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -225,6 +226,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
             google: Arc::new(Absent),
             key_services: Arc::new(Absent),
         },
+        notifiers: Arc::new(Absent),
         clock,
         compute: Arc::new(Inline),
         unpacked: Arc::default(),
@@ -236,6 +238,25 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
 
 /// A port that fails each request.
 struct Absent;
+
+impl Notifiers for Absent {
+    fn transport(&self, _: Connection) -> Arc<dyn Transport> {
+        Arc::new(Absent)
+    }
+}
+
+#[async_trait]
+impl Transport for Absent {
+    async fn http(
+        &self,
+        _: http::Request<Vec<u8>>,
+    ) -> Result<http::Response<Vec<u8>>, TransportError> {
+        Err(TransportError {
+            message: "this port is absent in the test".to_owned(),
+            is_retryable: true,
+        })
+    }
+}
 
 fn absent<T>() -> Result<T> {
     Err(PortError::new(

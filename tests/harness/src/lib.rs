@@ -44,6 +44,7 @@ pub mod proxy;
 pub mod random;
 mod runtime;
 pub mod serve;
+pub mod service;
 pub mod skip;
 mod tls;
 pub mod tools;

@@ -139,7 +139,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         CreateCommand::Helmrelease(args) => common.finish(args.build(common)?).await,
         CreateCommand::Secret(args) => args.run(common).await,
         CreateCommand::Receiver(args) => common.finish(args.build(common)?).await,
-        CreateCommand::Alert(args) => common.export(&args.build(common)?).map(drop),
-        CreateCommand::AlertProvider(args) => common.export(&args.build(common)?).map(drop),
+        CreateCommand::Alert(args) => common.finish(args.build(common)?).await,
+        CreateCommand::AlertProvider(args) => common.finish(args.build(common)?).await,
     }
 }

@@ -28,12 +28,12 @@ const RECEIVER: &str = "Examples:
     --resource GitRepository/webapp";
 const ALERT: &str = "Examples:
   driftless create alert apps --event-severity info --event-source 'Kustomization/*' \\
-    --provider-ref slack --export";
+    --provider-ref slack";
 const PROVIDER: &str = "Examples:
   driftless create alert-provider slack --type slack --channel general \\
-    --address https://hooks.slack.com/services/T/B/X --export
+    --address https://hooks.slack.com/services/T/B/X
   driftless create alert-provider github --type github --address https://github.com/acme/fleet \\
-    --secret-ref github-token --export";
+    --secret-ref github-token";
 
 /// Create or update a Receiver of webhooks
 #[derive(clap::Args)]
@@ -55,7 +55,7 @@ pub struct Receiver {
     resource: Vec<List>,
 }
 
-/// Write an Alert with --export (driftless does not serve Alerts)
+/// Create an Alert, which sends events to a Provider
 #[derive(clap::Args)]
 #[command(after_help = format!("{ALERT}\n\n{EXIT_CODES}"))]
 pub struct Alert {
@@ -72,7 +72,7 @@ pub struct Alert {
     event_source: Vec<List>,
 }
 
-/// Write a Provider, to which alerts are sent, with --export (driftless does not serve Providers)
+/// Create a Provider, which gets the events of Alerts
 #[derive(clap::Args)]
 #[command(after_help = format!("{PROVIDER}\n\n{EXIT_CODES}"))]
 pub struct Provider {
@@ -94,6 +94,9 @@ pub struct Provider {
     #[arg(long, value_name = "NAME")]
     secret_ref: Option<String>,
 }
+
+/// The API version of Alerts and Providers.
+const BETA: &str = "notification.toolkit.fluxcd.io/v1beta3";
 
 /// Parses the objects that a flag names; `none` is the error for an empty list.
 fn objects(
@@ -153,7 +156,7 @@ impl Alert {
     ///
     /// # Errors
     /// Fails for flags that are not valid or missing.
-    pub fn build(&self, common: &Common) -> Result<Value, Error> {
+    pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
         let Some(provider) = flags::name_of(&self.provider_ref) else {
             return Err(Error::usage("provider ref is required").next("add --provider-ref NAME"));
         };
@@ -164,12 +167,11 @@ impl Alert {
         spec.set("providerRef", provider)
             .set("eventSeverity", self.event_severity.non_empty())
             .set("eventSources", sources);
-        Ok(object(
-            "notification.toolkit.fluxcd.io/v1beta3",
-            "Alert",
-            metadata,
-            spec,
-        ))
+        Ok(NewObject {
+            object: object(BETA, "Alert", metadata, spec),
+            noun: "Alert",
+            end: AwaitedState::Stored,
+        })
     }
 }
 
@@ -178,7 +180,7 @@ impl Provider {
     ///
     /// # Errors
     /// Fails for flags that are not valid or missing.
-    pub fn build(&self, common: &Common) -> Result<Value, Error> {
+    pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
         let Some(kind) = self.r#type.non_empty() else {
             return Err(
                 Error::usage("Provider type is required").next("add --type, such as --type slack")
@@ -191,11 +193,10 @@ impl Provider {
             .set("username", self.username.non_empty())
             .set("address", self.address.non_empty())
             .set("secretRef", flags::name_of(&self.secret_ref));
-        Ok(object(
-            "notification.toolkit.fluxcd.io/v1beta3",
-            "Provider",
-            metadata,
-            spec,
-        ))
+        Ok(NewObject {
+            object: object(BETA, "Provider", metadata, spec),
+            noun: "Provider",
+            end: AwaitedState::Stored,
+        })
     }
 }

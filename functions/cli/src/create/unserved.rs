@@ -13,10 +13,6 @@ pub fn unserved(object: &Value) -> Option<String> {
     let object = Object::new(object.clone()).ok()?;
     let id = ObjectRef::of(&object)?;
     let reason = match id.kind {
-        FluxKind::Provider | FluxKind::Alert => Some(
-            "the kind is not supported by this version of driftless: nothing is done for such an object"
-                .to_owned(),
-        ),
         FluxKind::GitRepository => read(object, |source: &GitRepository| {
             let place = repository::place(&source.spec.url);
             place.err().map(|error| error.message)

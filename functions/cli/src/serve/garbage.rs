@@ -77,7 +77,7 @@ impl Garbage {
                 removed += usize::from(self.store.expire(&key, UNUSED_FILE_TTL).await?);
             }
         }
-        for prefix in ["waits/", "limits/"] {
+        for prefix in ["waits/", "limits/", "notifications/"] {
             for BlobEntry { key, .. } in self.store.list(prefix).await? {
                 removed += usize::from(self.store.expire(&key, WAIT_NOTE_TTL).await?);
             }

@@ -131,11 +131,22 @@ fn source(kind: &str, name: &str, spec: &str) -> String {
 fn an_unsupported_field_is_an_error_of_check() {
     let url = "  url: https://github.com/acme/apps\n";
     let objects = [
-        source("GitRepository", "plain", "  url: http://git.acme.example/apps\n"),
-        source("GitRepository", "verified", &format!("{url}  verify:\n    secretRef:\n      name: keys\n")),
-        source("GitRepository", "cloud", "  url: https://dev.azure.com/acme/project/_git/apps\n  provider: azure\n"),
+        source(
+            "GitRepository",
+            "plain",
+            "  url: http://git.acme.example/apps\n",
+        ),
+        source(
+            "GitRepository",
+            "verified",
+            &format!("{url}  verify:\n    secretRef:\n      name: keys\n"),
+        ),
+        source(
+            "GitRepository",
+            "cloud",
+            "  url: https://dev.azure.com/acme/project/_git/apps\n  provider: azure\n",
+        ),
         source("GitRepository", "other", url),
-        "apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata:\n  name: hook\n  namespace: flux-system\nspec:\n  providerRef:\n    name: chat\n  eventSources:\n  - kind: GitRepository\n    name: flux-system\n".to_owned(),
     ];
     let directory = fleet(&[("clusters/one/all.yaml", objects.join("---\n"))]);
     let (errors, notes) = checked(directory.path(), &[]);
@@ -147,7 +158,6 @@ fn an_unsupported_field_is_an_error_of_check() {
                 "not served: spec.url: http:// is allowed only",
             ),
             ("clusters/one/all.yaml:30:", "not served: spec.provider"),
-            ("clusters/one/all.yaml:41:", "not served: nothing is done"),
         ],
     );
     // A source without a directory is not checked, and is not an error.

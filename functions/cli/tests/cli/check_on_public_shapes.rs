@@ -679,7 +679,7 @@ fn generated_artifacts_are_checked() {
 }
 
 #[test]
-fn kinds_that_are_not_served_are_one_error_each() {
+fn alerts_and_providers_are_checked_and_send_nothing() {
     let group = "notification.toolkit.fluxcd.io/v1beta3";
     let provider =
         |name: &str| object(group, "Provider", name, "flux-system") + "spec: {type: slack}\n";
@@ -692,18 +692,16 @@ fn kinds_that_are_not_served_are_one_error_each() {
         provider("b"),
         alert("a"),
         alert("b"),
-        alert("c"),
+        alert("c").replace("{name: a}", "{name: c}"),
     ]);
     let directory = files(&[("clusters/one/all.yaml", all)], &[]);
     let found = checked(directory.path(), &[]);
     assert_eq!(
         found.errors,
         [
-            "clusters/one/all.yaml:1: Provider: not served: nothing is done for objects of this kind",
-            "clusters/one/all.yaml:15: Alert: not served: nothing is done for objects of this kind",
+            "clusters/one/all.yaml:29: Alert/flux-system/c: failed to read provider: providers.notification.toolkit.fluxcd.io \"c\" not found",
         ]
     );
-    checked(directory.path(), &["--allow-not-served"]).has_notes(&[("Provider", 2), ("Alert", 3)]);
 }
 
 #[test]

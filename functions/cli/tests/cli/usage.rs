@@ -181,16 +181,10 @@ fn a_wrong_line_is_answered_with_the_next_step() {
 /// warning.
 #[test]
 fn unserved_objects_are_not_created() {
-    for (text, words) in [
-        (
-            "alert a --provider-ref p --event-source Kustomization/*",
-            "Alert/flux-system/a: the kind is not supported",
-        ),
-        (
-            "alert-provider p --type slack",
-            "Provider/flux-system/p: the kind is not supported",
-        ),
-    ] {
+    for (text, words) in [(
+        "source git a --url http://git.acme.example/apps --branch main",
+        "GitRepository/flux-system/a: spec.url: http:// is allowed only",
+    )] {
         let args: Vec<&str> = ["create"].into_iter().chain(text.split(' ')).collect();
         // The refusal needs no kubeconfig, and the test has none.
         run(&args).refused(2, &[words, "--export"]);

@@ -23,6 +23,8 @@ use std::time::Duration;
 const AKS: &str = "6dae42f8-4368-4678-94ff-3960e28e3630/.default";
 /// The scope of a token for Azure DevOps.
 const DEVOPS: &str = "499b84ac-1321-427f-aa17-267ca6975798/.default";
+/// The scope of a token for Azure Event Hubs.
+const EVENT_HUBS: &str = "https://eventhubs.azure.net//.default";
 const ACR: &str = "https://containerregistry.azure.net/.default";
 /// The user name for a login to a registry with a token.
 const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
@@ -190,6 +192,11 @@ impl Azure for AzureLogins {
 
     async fn git(&self, identity: &EntraIdentity, now: Duration) -> Result<Token> {
         self.0.token(self.0.cloud(), DEVOPS, identity, now).await
+    }
+
+    async fn event_hub(&self, identity: &EntraIdentity, now: Duration) -> Result<Token> {
+        let cloud = self.0.cloud();
+        self.0.token(cloud, EVENT_HUBS, identity, now).await
     }
 }
 

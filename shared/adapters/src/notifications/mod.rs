@@ -8,7 +8,7 @@ use crate::tenant_http::{self, Clients};
 use async_trait::async_trait;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
-use driftless_core::ports::{Connection, ErrorKind, PortError};
+use driftless_core::ports::{Connection, ErrorKind, Notifiers, PortError};
 use driftless_notify::{NatsLogin, Transport, TransportError};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
@@ -39,6 +39,12 @@ impl Notifications {
             clients: Arc::clone(&self.clients),
             connection,
         }
+    }
+}
+
+impl Notifiers for Notifications {
+    fn transport(&self, connection: Connection) -> Arc<dyn Transport> {
+        Arc::new(self.transport(connection))
     }
 }
 

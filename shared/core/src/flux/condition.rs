@@ -29,6 +29,8 @@ pub mod reason {
     pub const INVALID_COMMIT_SIGNATURE: &str = "InvalidCommitSignature";
     pub const URL_INVALID: &str = "URLInvalid";
     pub const NEW_ARTIFACT: &str = "NewArtifact";
+    pub const NOTIFICATION_FAILED: &str = "NotificationDispatchFailed";
+    pub const INVALID_CONFIG: &str = "InvalidConfig";
     pub const UNSUPPORTED: &str = "NotSupported";
     pub const PRUNE_HELD: &str = "PruneHeld";
     pub const STEP_INTERRUPTED: &str = "StepInterrupted";

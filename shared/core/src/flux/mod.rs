@@ -5,6 +5,7 @@ mod artifact_generator;
 mod bucket;
 mod condition;
 mod crd;
+mod event;
 mod external_artifact;
 mod git_repository;
 mod helm_chart;
@@ -25,6 +26,7 @@ pub use condition::{
     Condition, ConditionStatus, Conditions, HEALTHY, READY, RECONCILING, STALLED, reason, shorten,
 };
 pub use crd::{custom_resource_definitions, is_current, undeclared};
+pub use event::{COMMIT_STATUS_UPDATE, EVENT_GROUP, FluxEvent, InvolvedObject, Severity, meta_key};
 pub use external_artifact::{ExternalArtifactSpec, ExternalSourceRef};
 pub use git_repository::{
     GitInclude, GitReference, GitRepository, GitRepositorySpec, GitVerification,
@@ -152,10 +154,10 @@ impl FluxKind {
         }
     }
 
-    /// Returns whether objects of the kind are reconciled. The other kinds have only a
-    /// CustomResourceDefinition.
-    pub fn is_served(self) -> bool {
-        !matches!(self, Self::Provider | Self::Alert)
+    /// Returns whether objects of the kind have no interval: a step checks each generation of them
+    /// once.
+    pub fn is_static(self) -> bool {
+        matches!(self, Self::Provider | Self::Alert)
     }
 
     /// Returns the plural name in URLs and on the command line.

@@ -1,14 +1,170 @@
-//! The specs of Alerts and Providers (notification.toolkit.fluxcd.io), for their
-//! CustomResourceDefinitions. No code reads these objects yet.
+//! The kinds `Alert` and `Provider` of notification.toolkit.fluxcd.io.
 
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
+use super::{Conditions, FluxKind, FluxObject, ObjectRef, parse_duration, spec_and_status};
+use driftless_manifest::Object;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The time limit of a request to a Provider without `spec.timeout`.
+const TIMEOUT_OF_PROVIDER: Duration = Duration::from_secs(15);
+/// The name of an event source that stands for every object.
+const EVERY_NAME: &str = "*";
+/// The types of Providers that set the status of a commit.
+const COMMIT_STATUS_TYPES: [&str; 6] = [
+    "github",
+    "gitlab",
+    "gitea",
+    "bitbucketserver",
+    "bitbucket",
+    "azuredevops",
+];
+/// The types of Providers that comment on a change request.
+const CHANGE_REQUEST_TYPES: [&str; 3] = [
+    "githubpullrequestcomment",
+    "gitlabmergerequestcomment",
+    "giteapullrequestcomment",
+];
+
+/// An Alert object of any served version.
+pub type Alert = NotificationObject<AlertSpec>;
+/// A Provider object of any served version.
+pub type Provider = NotificationObject<ProviderSpec>;
+
+/// An object of notifications.
+#[derive(Clone, Debug)]
+pub struct NotificationObject<S> {
+    /// The reference of the object.
+    pub id: ObjectRef,
+    /// The live object that was read.
+    pub object: Object,
+    /// The desired state.
+    pub spec: S,
+    /// The status that was written last.
+    pub status: NotificationStatus,
+}
+
+/// The spec of an object of notifications.
+pub trait NotificationSpec: DeserializeOwned + Send + Sync {
+    /// The kind of the object.
+    const KIND: FluxKind;
+
+    /// Returns whether the object has no step while it is suspended.
+    fn is_suspended(&self) -> bool;
+}
+
+impl NotificationSpec for AlertSpec {
+    const KIND: FluxKind = FluxKind::Alert;
+
+    fn is_suspended(&self) -> bool {
+        self.suspend.unwrap_or_default()
+    }
+}
+
+impl NotificationSpec for ProviderSpec {
+    const KIND: FluxKind = FluxKind::Provider;
+
+    /// A suspended Provider has a step, which discards the events.
+    fn is_suspended(&self) -> bool {
+        false
+    }
+}
+
+/// The `status` of an Alert or a Provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NotificationStatus {
+    /// The generation that was reconciled last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The conditions of the object.
+    pub conditions: Conditions,
+    /// The value of `requestedAt` that was handled last.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_handled_reconcile_at: String,
+}
+
+impl<S: NotificationSpec> FluxObject for NotificationObject<S> {
+    type Status = NotificationStatus;
+
+    fn from_object(object: Object) -> Result<Self, String> {
+        let (spec, status) = spec_and_status(&object)?;
+        let id = ObjectRef::new(S::KIND, object.namespace(), object.name());
+        Ok(Self {
+            id,
+            object,
+            spec,
+            status,
+        })
+    }
+
+    fn object(&self) -> &Object {
+        &self.object
+    }
+
+    fn status(&self) -> &NotificationStatus {
+        &self.status
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.spec.is_suspended()
+    }
+}
+
+impl Alert {
+    /// Returns the reference of the Provider that gets the events.
+    pub fn provider(&self) -> ObjectRef {
+        let name = &self.spec.provider_ref.name;
+        ObjectRef::new(FluxKind::Provider, &self.id.namespace, name)
+    }
+}
+
+impl Provider {
+    /// Returns the time limit of a request.
+    ///
+    /// # Errors
+    /// `spec.timeout` is not a duration.
+    pub fn timeout(&self) -> Result<Duration, String> {
+        let timeout = self.spec.timeout.as_deref().map(parse_duration);
+        let timeout = timeout.unwrap_or(Ok(TIMEOUT_OF_PROVIDER));
+        timeout.map_err(|error| format!("spec.timeout: {error}"))
+    }
+
+    /// Returns the expression of the id of a commit status, if there is one.
+    pub fn commit_status_expr(&self) -> Option<&str> {
+        let text = self.spec.commit_status_expr.as_deref();
+        text.filter(|text| !text.is_empty())
+    }
+
+    /// Returns whether the Provider sets the status of a commit.
+    pub fn is_commit_status(&self) -> bool {
+        COMMIT_STATUS_TYPES.contains(&&*self.spec.kind)
+    }
+
+    /// Returns whether the Provider comments on a change request.
+    pub fn is_change_request(&self) -> bool {
+        CHANGE_REQUEST_TYPES.contains(&&*self.spec.kind)
+    }
+
+    /// Returns whether the Provider gets the events unchanged.
+    pub fn is_generic(&self) -> bool {
+        matches!(&*self.spec.kind, "generic" | "generic-hmac")
+    }
+}
+
+impl ObjectSelector {
+    /// Returns whether the name stands for every object.
+    pub fn is_every_name(&self) -> bool {
+        self.name == EVERY_NAME
+    }
+}
 
 /// The `spec` of an Alert.
-#[derive(JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertSpec {
     /// The Provider that gets the events.
@@ -52,7 +208,7 @@ pub struct ObjectSelector {
 }
 
 /// The `spec` of a Provider.
-#[derive(JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "self.type == 'github' || self.type == 'gitlab' || self.type == 'gitea' || self.type == 'bitbucketserver' || \

@@ -1,5 +1,5 @@
-//! The CEL expressions of `healthCheckExprs`, of `dependsOn[].readyExpr` and of the filters of a
-//! Receiver.
+//! The CEL expressions of `healthCheckExprs`, of `dependsOn[].readyExpr`, of the filters of a
+//! Receiver and of the `commitStatusExpr` of a Provider.
 
 use super::cel::{CelError, Expression};
 use super::{Assessment, Health, is_behind};
@@ -236,6 +236,48 @@ impl ResourceFilter {
     ) -> Result<bool, ExprError> {
         let variables = [("res", resource), ("req", request), ("claims", claims)];
         Ok(self.0.boolean(variables.into_iter())?)
+    }
+}
+
+/// A parsed `commitStatusExpr` of a Provider.
+#[derive(Debug)]
+pub struct CommitStatusExpr(Expression);
+
+impl CommitStatusExpr {
+    /// Parses the expression.
+    ///
+    /// # Errors
+    /// [`ExprError::Invalid`]: the expression does not parse, or uses a variable other than
+    /// `event`, `alert` and `provider`.
+    pub fn parse(text: &str) -> Result<Self, ExprError> {
+        let expression = Expression::parse(text)?;
+        match expression.unknown_variable(&["event", "alert", "provider"]) {
+            Some(name) => Err(expression
+                .refuse(format!(
+                    "undeclared reference to '{name}'; only 'event', 'alert' and 'provider' are declared"
+                ))
+                .into()),
+            None => Ok(Self(expression)),
+        }
+    }
+
+    /// Returns the id of the commit status of an event.
+    ///
+    /// # Errors
+    /// [`ExprError::NoResult`]: a field does not exist, or the result is not a string.
+    pub fn evaluate(
+        &self,
+        event: &Value,
+        alert: &Value,
+        provider: &Value,
+    ) -> Result<String, ExprError> {
+        let variables = [("event", event), ("alert", alert), ("provider", provider)];
+        match self.0.json(variables.into_iter())? {
+            Value::String(id) => Ok(id),
+            _ => Err(ExprError::NoResult(
+                "failed to evaluate CEL expression as string".to_owned(),
+            )),
+        }
     }
 }
 

@@ -12,7 +12,9 @@ mod fields;
 mod kinds;
 pub mod legacy;
 
-pub use expr::{ClaimsCheck, ExprError, HealthCheck, HealthExprs, ReadyExpr, ResourceFilter};
+pub use expr::{
+    ClaimsCheck, CommitStatusExpr, ExprError, HealthCheck, HealthExprs, ReadyExpr, ResourceFilter,
+};
 
 use driftless_manifest::Object;
 use fields::{conditions, integer, nested, text};

@@ -1,6 +1,6 @@
 //! The context that every step works with, and its outcome.
 
-mod events;
+pub mod events;
 pub mod status;
 
 pub use events::Recorder;

@@ -9,9 +9,9 @@ use crate::apply::plan::{Action, ChangeSet};
 use crate::driver;
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    ArtifactStatus, ConditionStatus, FluxKind, HEALTHY, KUSTOMIZE_CONTROLLER, Kustomization,
-    KustomizationStatus, ObjectRef, READY, RECONCILING, STALLED, duration_text, reason, rfc3339,
-    shorten,
+    ArtifactStatus, COMMIT_STATUS_UPDATE, ConditionStatus, FluxKind, HEALTHY, KUSTOMIZE_CONTROLLER,
+    Kustomization, KustomizationStatus, ObjectRef, READY, RECONCILING, STALLED, duration_text,
+    meta_key, reason, rfc3339, shorten,
 };
 use crate::inventory::Inventory;
 use crate::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// Maximum number of entries in `status.history`.
 const MAX_HISTORY: usize = 5;
+/// The metadata of an OCI artifact with the revision that it was made of.
+const ORIGIN_REVISION: &str = "org.opencontainers.image.revision";
 
 /// The stage that a step reached. It decides Flux's message for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub struct Progress<'a> {
     pub is_unconnected: bool,
     /// Flux objects of the hub that the apply changed or the prune deleted.
     changed_objects: Vec<ObjectRef>,
+    /// The revision that an OCI artifact was made of, or an empty string.
+    origin_revision: String,
     /// The start of the step, since 1970.
     pub start: Duration,
 }
@@ -79,6 +83,7 @@ impl<'a> Progress<'a> {
             is_unhealthy: false,
             is_unconnected: false,
             changed_objects: Vec::new(),
+            origin_revision: String::new(),
             start: context.ports.clock.now(),
         }
     }
@@ -88,6 +93,40 @@ impl<'a> Progress<'a> {
         self.new
             .last_attempted_revision
             .clone_from(&artifact.revision);
+        let origin = artifact.metadata.get(ORIGIN_REVISION).cloned();
+        self.origin_revision = origin.unwrap_or_default();
+    }
+
+    /// Records an event about a revision. An empty commit status is left out.
+    fn event(
+        &self,
+        context: &Context<'_>,
+        (is_warning, reason): (bool, &str),
+        message: &str,
+        (revision, commit_status): (&str, &str),
+    ) {
+        let metadata = [
+            (meta_key::REVISION, revision),
+            (meta_key::ORIGIN_REVISION, &*self.origin_revision),
+            (meta_key::COMMIT_STATUS, commit_status),
+        ];
+        let events = &context.events;
+        events.record_annotated(is_warning, reason, message, &metadata);
+    }
+
+    /// Records the event that gives the commit of a new revision its status.
+    fn report_finished(&self, context: &Context<'_>) {
+        let before = &self.owner.status;
+        let revision = &self.new.last_attempted_revision;
+        if before.last_applied_revision == *revision && before.conditions.is_true(READY) {
+            return;
+        }
+        let took = context.ports.clock.now().saturating_sub(self.start);
+        let next = self.owner.interval().unwrap_or_default();
+        let (took, next) = (duration_text(took), duration_text(next));
+        let message = format!("Reconciliation finished in {took}, next run in {next}");
+        let kind = (false, reason::SUCCEEDED);
+        self.event(context, kind, &message, (revision, COMMIT_STATUS_UPDATE));
     }
 
     /// Returns the time from which the timeout of the health check counts: the apply of this
@@ -222,8 +261,8 @@ impl<'a> Progress<'a> {
         for changes in [&self.changes.changed(), &self.pruned] {
             if !changes.is_empty() {
                 let message = changes.to_string();
-                let reason = reason::PROGRESSING;
-                context.events.record(false, reason, &message, revision);
+                let kind = (false, reason::PROGRESSING);
+                self.event(context, kind, &message, (revision, ""));
             }
         }
     }
@@ -278,6 +317,8 @@ impl<'a> Progress<'a> {
                 let message = format!("Applied revision: {revision}");
                 self.new.observed_generation = Some(generation);
                 self.new.last_applied_revision.clone_from(&revision);
+                let origin = &self.origin_revision;
+                self.new.last_applied_origin_revision.clone_from(origin);
                 for kind in [RECONCILING, STALLED] {
                     self.new.conditions.remove(kind);
                 }
@@ -290,10 +331,11 @@ impl<'a> Progress<'a> {
                     &now,
                 );
                 if let Some(passed) = self.set_healthy(context, is_checked, generation, &now) {
-                    let reason = reason::PROGRESSING;
-                    context.events.record(false, reason, &passed, &revision);
+                    let kind = (false, reason::PROGRESSING);
+                    self.event(context, kind, &passed, (&revision, ""));
                 }
                 self.add_history(context, reason::SUCCEEDED);
+                self.report_finished(context);
                 outcome.notifies = true;
                 match &prune {
                     PruneState::Finished => {}
@@ -391,7 +433,7 @@ impl<'a> Progress<'a> {
                 true => format!("failed to build kube client: {message}"),
                 false => message,
             };
-            context.events.record(warning, reason, &message, &revision);
+            self.event(context, (warning, reason), &message, (&revision, ""));
         }
         let retry = self.owner.retry_interval().unwrap_or(LONGEST_RETRY);
         self.report(driver::StepEnd::Failed(failure, retry))

@@ -338,6 +338,12 @@ pub trait Azure: Send + Sync {
     async fn git(&self, _: &EntraIdentity, _: Duration) -> Result<Token> {
         no_git()
     }
+
+    /// Returns a token for Azure Event Hubs.
+    async fn event_hub(&self, _: &EntraIdentity, _: Duration) -> Result<Token> {
+        let message = "this client has no logins for Azure Event Hubs";
+        Err(PortError::new(ErrorKind::Unsupported, message))
+    }
 }
 
 /// A principal of a workload identity pool of Google Cloud that trusts the issuer of a service

@@ -246,7 +246,7 @@ fn denied(message: String) -> Failure {
 }
 
 /// Returns the proxy of a `proxySecretRef`, if there is one.
-pub(super) async fn proxy(
+pub(crate) async fn proxy(
     context: &Context<'_>,
     namespace: &str,
     reference: Option<&LocalRef>,

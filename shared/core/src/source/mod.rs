@@ -25,7 +25,7 @@ pub mod index;
 pub mod lookup;
 pub mod oci;
 pub(crate) mod reconciler;
-mod secret;
+pub(crate) mod secret;
 pub mod verify;
 
 use crate::failure::Failure;

@@ -19,7 +19,7 @@ const PROXY_SCHEMES: [&str; 3] = ["http", "https", "socks5"];
 const MAX_PROXY_BYTES: usize = 2048;
 
 /// A Secret, and its name for messages.
-pub(super) struct SourceSecret {
+pub(crate) struct SourceSecret {
     /// The name for messages, `NAMESPACE/NAME`.
     name: String,
     secret: Object,
@@ -187,7 +187,7 @@ impl SourceSecret {
 }
 
 /// Sets the certificates of a `certSecretRef`, if there is one.
-pub(super) async fn certificates(
+pub(crate) async fn certificates(
     context: &Context<'_>,
     namespace: &str,
     reference: Option<&LocalRef>,

@@ -16,6 +16,7 @@ use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, ObjectRef, reason};
 use crate::hub::{self, Hub};
+use crate::kernel::events::pending;
 use crate::ports::{
     Cause, Clock, PortError, Ports, Precondition, PutOutcome, Request, Version, in_time,
 };
@@ -197,7 +198,9 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Due
         .collect();
 
     let (mut requests, mut rehearsed, mut quiet) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let senders = senders(ports, name, &listed.objects, &records, schedule.now).await;
     for ((id, object), cause) in listed.objects.iter().zip(causes) {
+        let cause = cause.or_else(|| senders.contains(id).then_some(Cause::Timer));
         let known = old.get(&id.key());
         let is_rehearsed =
             cause == Some(Cause::Timer) && due::may_be_noop(object, known, schedule.now);
@@ -231,6 +234,32 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Due
         rehearsed,
         quiet,
     })
+}
+
+/// Returns the Providers with events to send whose message was lost. Without the answer of the
+/// bucket, they wait for the next sweep.
+async fn senders(
+    ports: &Ports,
+    hub: &str,
+    objects: &[(ObjectRef, Object)],
+    records: &Records,
+    now: Duration,
+) -> BTreeSet<ObjectRef> {
+    let is_provider = |(id, _): &(ObjectRef, Object)| id.kind == FluxKind::Provider;
+    if !objects.iter().any(is_provider) {
+        return BTreeSet::new();
+    }
+    let waiting = pending::providers(ports, hub).await;
+    let mut waiting = waiting.unwrap_or_else(|error| {
+        tracing::warn!(hub, %error, "the events that wait to be sent are not known");
+        BTreeSet::new()
+    });
+    let is_busy = |id: &ObjectRef| {
+        let record = records.of(hub, id);
+        record.is_some_and(|record| record.is_busy(now))
+    };
+    waiting.retain(|id| !is_busy(id));
+    waiting
 }
 
 /// A result about objects that are not queued yet.

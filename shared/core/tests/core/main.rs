@@ -10,6 +10,7 @@
     reason = "tests read their cases and print how many hold"
 )]
 
+mod alerts;
 mod drift_oracle;
 mod flux_api;
 mod health;

@@ -188,9 +188,6 @@ impl AssumedReady {
                     "the base is not fetched (give --allow-remote-bases, or --source URL=DIR)";
                 Diagnostic::unchecked(base, message)
             }
-            FluxKind::Provider | FluxKind::Alert => {
-                Diagnostic::unserved(row.id.kind, "nothing is done for objects of this kind")
-            }
             FluxKind::GitRepository if row.message.contains(NO_DIRECTORY) => {
                 let object = objects.get(&(row.hub.clone(), row.id.clone()));
                 match object.and_then(refused_address) {

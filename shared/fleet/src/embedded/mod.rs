@@ -122,6 +122,7 @@ impl World {
                 google: described.clone(),
                 key_services: Arc::new(Offline),
             },
+            notifiers: Arc::new(Offline),
             clock,
             compute: Arc::new(Inline),
             unpacked: Arc::default(),

@@ -1,12 +1,15 @@
 //! Kubernetes events in the API of the hub, in the form in which Flux's recorder writes them.
 
-use super::{Event, Sink};
-use crate::flux::{ObjectRef, rfc3339};
+use super::Sink;
+use crate::flux::{FluxEvent, Severity, shorten};
 use crate::kernel::Context;
-use crate::ports::PortError;
+use crate::ports::{PortError, Resource};
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
-use serde_json::{Map, Value, json};
+use serde_json::json;
+
+/// The longest message of an event, in bytes; the API server refuses a longer one.
+const MAX_MESSAGE: usize = 1024;
 
 /// The sink that creates `v1` Events in the object's namespace.
 pub struct Events;
@@ -16,37 +19,51 @@ impl Sink for Events {
     async fn send(
         &self,
         context: &Context<'_>,
-        object: &Object,
-        source: &str,
-        event: &Event,
+        _: &Object,
+        events: &[FluxEvent],
     ) -> Result<(), PortError> {
-        let cluster = &context.hub.cluster;
-        let now = rfc3339(context.ports.clock.now());
-        let ObjectRef {
-            namespace, name, ..
-        } = &context.id;
-        let unique = hex::encode(&context.ports.clock.nonce()[..8]);
-        let group = context.id.kind.group();
-        let annotations: Map<String, Value> = event
-            .metadata
-            .iter()
-            .map(|(key, value)| (format!("{group}/{key}"), value.as_str().into()))
-            .collect();
-        let event = json!({
-            "apiVersion": "v1", "kind": "Event",
-            "metadata": {"name": format!("{name}.{unique}"), "namespace": namespace, "annotations": annotations},
-            "involvedObject": {"apiVersion": object.api_version(), "kind": object.kind(), "namespace": namespace,
-                "name": name, "uid": object.meta("uid"), "resourceVersion": object.meta("resourceVersion")},
-            "reason": event.reason, "message": event.message,
-            "type": if event.is_warning { "Warning" } else { "Normal" },
-            "firstTimestamp": now, "lastTimestamp": now, "count": 1,
-            "source": {"component": source}, "reportingComponent": source,
-        });
-        let resource = cluster.resource(&Gvk::new("v1", "Event")).await?;
-        let (Some(resource), Ok(event)) = (resource, Object::new(event)) else {
+        let kind = Gvk::new("v1", "Event");
+        let Some(resource) = context.hub.cluster.resource(&kind).await? else {
             return Ok(());
         };
-        cluster.create(&resource, &event, source).await?;
-        Ok(())
+        let mut written = Ok(());
+        for event in events
+            .iter()
+            .filter(|event| !event.is_commit_status_update())
+        {
+            if let Err(error) = create(context, &resource, event).await {
+                written = Err(error);
+            }
+        }
+        written
     }
+}
+
+async fn create(
+    context: &Context<'_>,
+    resource: &Resource,
+    event: &FluxEvent,
+) -> Result<(), PortError> {
+    let unique = hex::encode(&context.ports.clock.nonce()[..8]);
+    let (involved, now) = (&event.involved_object, &event.timestamp);
+    let (name, source) = (&involved.name, &event.reporting_controller);
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event",
+        "metadata": {"name": format!("{name}.{unique}"), "namespace": involved.namespace,
+            "annotations": event.metadata},
+        "involvedObject": {"apiVersion": involved.api_version, "kind": involved.kind,
+            "namespace": involved.namespace, "name": name, "uid": involved.uid,
+            "resourceVersion": involved.resource_version},
+        "reason": event.reason, "message": shorten(&event.message, MAX_MESSAGE),
+        "type": match event.severity {
+            Severity::Error => "Warning",
+            Severity::Info => "Normal",
+        },
+        "firstTimestamp": now, "lastTimestamp": now, "count": 1,
+        "source": {"component": source}, "reportingComponent": source,
+    });
+    if let Ok(event) = Object::new(event) {
+        context.hub.cluster.create(resource, &event, source).await?;
+    }
+    Ok(())
 }

@@ -1,45 +1,60 @@
 //! Events about the object of a step: each [`Sink`] receives every event of a reconciler.
 
 mod kubernetes;
+mod matching;
+mod notifications;
+pub mod pending;
+
+pub use matching::{MAX_PATTERNS, is_foreign, pattern, selects};
 
 use super::Context;
-use crate::flux::shorten;
-use crate::ports::PortError;
+use crate::flux::{EVENT_GROUP, FluxEvent, InvolvedObject, Severity, rfc3339, shorten};
+use crate::ports::{PortError, Request};
 use async_trait::async_trait;
 use driftless_manifest::Object;
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// The longest message of an event, in bytes; the API server refuses a longer one.
-const MAX_MESSAGE: usize = 1024;
+/// The longest message of an event, in bytes, as in Flux's API of events.
+const MAX_MESSAGE: usize = 39_000;
+/// The most bytes of the annotations of an object that its events carry.
+const MAX_ANNOTATIONS: usize = 16 << 10;
 
 /// The sinks that receive every event.
-const SINKS: [&dyn Sink; 1] = [&kubernetes::Events];
+const SINKS: [&dyn Sink; 2] = [&kubernetes::Events, &notifications::Alerts];
 
 /// A receiver of events.
 #[async_trait]
 trait Sink: Sync {
-    /// Sends an event about the object of the step; `source` is Flux's controller for its kind.
+    /// Sends the events about the object of the step, in order.
     ///
     /// # Errors
-    /// The errors of the port: the event is lost.
+    /// The errors of the port: at least one event is lost.
     async fn send(
         &self,
         context: &Context<'_>,
         object: &Object,
-        source: &str,
-        event: &Event,
+        events: &[FluxEvent],
     ) -> Result<(), PortError>;
 }
 
 /// The events of a step, which are sent at its end.
 #[derive(Default)]
-pub struct Recorder(Mutex<Vec<Event>>);
+pub struct Recorder {
+    events: Mutex<Vec<Event>>,
+    requests: Mutex<Vec<(Request, Duration)>>,
+}
 
 struct Event {
     is_warning: bool,
     reason: String,
     message: String,
     metadata: Vec<(String, String)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Recorder {
@@ -58,33 +73,104 @@ impl Recorder {
         metadata: &[(&str, &str)],
     ) {
         let known = metadata.iter().filter(|(_, value)| !value.is_empty());
-        let event = Event {
+        lock(&self.events).push(Event {
             is_warning,
             reason: reason.to_owned(),
             message: shorten(message, MAX_MESSAGE),
             metadata: known
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
                 .collect(),
-        };
-        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        events.push(event);
+        });
+    }
+
+    /// Removes and returns the requests for the Providers that have events of this step to send.
+    pub fn take_requests(&self) -> Vec<(Request, Duration)> {
+        std::mem::take(&mut *lock(&self.requests))
     }
 
     fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.events))
     }
 }
 
 impl Context<'_> {
     /// Sends the events of the step to every sink, in order. A lost event is logged, and is not an
-    /// error.
+    /// error. `source` is Flux's controller of the object's kind.
     pub async fn send_events(&self, object: &Object, source: &str) {
-        for event in self.events.take() {
-            for sink in SINKS {
-                if let Err(error) = sink.send(self, object, source, &event).await {
-                    tracing::warn!(object = %self.id, reason = event.reason, %error, "event not written");
-                }
+        let events = self.events.take();
+        if events.is_empty() {
+            return;
+        }
+        let annotations = annotations(object);
+        let event = |event| self.event(object, source, &annotations, event);
+        let events: Vec<FluxEvent> = events.into_iter().map(event).collect();
+        for sink in SINKS {
+            if let Err(error) = sink.send(self, object, &events).await {
+                tracing::warn!(object = %self.id, %error, "event not written");
             }
         }
     }
+
+    /// Returns an event in Flux's form.
+    fn event(
+        &self,
+        object: &Object,
+        source: &str,
+        annotations: &BTreeMap<String, String>,
+        event: Event,
+    ) -> FluxEvent {
+        let group = self.id.kind.group();
+        let own = event.metadata.into_iter();
+        let own = own.map(|(key, value)| (format!("{group}/{key}"), value));
+        FluxEvent {
+            involved_object: InvolvedObject {
+                kind: object.kind().to_owned(),
+                namespace: self.id.namespace.clone(),
+                name: self.id.name.clone(),
+                uid: object.meta("uid").to_owned(),
+                api_version: object.api_version().to_owned(),
+                resource_version: object.meta("resourceVersion").to_owned(),
+            },
+            severity: match event.is_warning {
+                true => Severity::Error,
+                false => Severity::Info,
+            },
+            timestamp: rfc3339(self.ports.clock.now()),
+            message: event.message,
+            reason: event.reason,
+            metadata: own.chain(annotations.clone()).collect(),
+            reporting_controller: source.to_owned(),
+            reporting_instance: "driftless".to_owned(),
+        }
+    }
+}
+
+/// Returns the annotations of an object that its events carry. The ones above the limit are left
+/// out.
+fn annotations(object: &Object) -> BTreeMap<String, String> {
+    let found = object.pointer("/metadata/annotations");
+    let found = found.and_then(serde_json::Value::as_object);
+    let of_events = |key: &str| {
+        key.strip_prefix(EVENT_GROUP)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    let mut bytes = 0;
+    let mut carried = BTreeMap::new();
+    for (key, value) in found.into_iter().flatten() {
+        let Some(value) = value.as_str().filter(|_| of_events(key)) else {
+            continue;
+        };
+        bytes += key.len() + value.len();
+        if bytes > MAX_ANNOTATIONS {
+            let name = object.name();
+            tracing::warn!(
+                name,
+                limit = MAX_ANNOTATIONS,
+                "the annotations {EVENT_GROUP}/* are too long: events carry only the first ones"
+            );
+            break;
+        }
+        carried.insert(key.clone(), value.to_owned());
+    }
+    carried
 }

@@ -184,11 +184,11 @@ pub fn due(
         let is_lost = || is_past(known.at(), LOST_AFTER);
         return (requested != known.requested || is_lost()).then_some(Cause::Changed);
     }
-    if !id.kind.is_served() {
-        // The step writes the status once for each generation.
+    if id.kind.is_static() {
+        // The step writes the status once for each generation. An earlier version refused the kind.
         return match ready(object) {
-            None => is_due(LOST_AFTER),
-            Some(_) => None,
+            Some(ready) if ready.reason != reason::UNSUPPORTED => None,
+            _ => is_due(LOST_AFTER),
         };
     }
     if is_prune_approved(object) {

@@ -140,7 +140,7 @@ pub(super) async fn request(
                 Ok(None) => {}
                 Ok(Some(object)) => {
                     count += 1;
-                    let id = ObjectRef::of(&object).filter(|id| id.kind.is_served());
+                    let id = ObjectRef::of(&object).filter(|id| !id.kind.is_static());
                     let request = id.map(|id| Request::new(&hub.settings.name, id, Cause::Changed));
                     requests.extend(request.map(|one| (one, Duration::ZERO)));
                 }

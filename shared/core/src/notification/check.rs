@@ -1,0 +1,95 @@
+//! The checks of Alerts and Providers.
+
+use super::connection;
+use super::sending::{self, Done};
+use crate::failure::Failure;
+use crate::flux::{
+    Alert, AlertSpec, NotificationObject, NotificationSpec, Provider, ProviderSpec, reason,
+};
+use crate::health::CommitStatusExpr;
+use crate::kernel::Context;
+use crate::kernel::events::{MAX_PATTERNS, is_foreign, pattern};
+
+/// A spec with a step.
+pub(crate) trait Check: NotificationSpec {
+    /// Checks the object, and does its work.
+    async fn run(context: &Context<'_>, object: &NotificationObject<Self>)
+    -> Result<Done, Failure>;
+
+    /// Removes what is stored for a deleted object.
+    async fn forget(context: &Context<'_>) -> Result<(), Failure>;
+}
+
+impl Check for AlertSpec {
+    async fn run(context: &Context<'_>, alert: &Alert) -> Result<Done, Failure> {
+        let spec = &alert.spec;
+        for (field, list) in [
+            ("inclusion", &spec.inclusion_list),
+            ("exclusion", &spec.exclusion_list),
+        ] {
+            let list = list.as_deref().unwrap_or_default();
+            if list.len() > MAX_PATTERNS {
+                let message = format!(
+                    "spec.{field}List has more than {MAX_PATTERNS} expressions: join some with '|'"
+                );
+                return Err(invalid(message));
+            }
+            for text in list {
+                pattern(text).map_err(|error| {
+                    invalid(format!("failed to compile {field} regex: {text}: {error}"))
+                })?;
+            }
+        }
+        let settings = &context.hub.settings;
+        let foreign = spec.event_sources.iter();
+        let mut foreign = foreign.filter(|source| is_foreign(alert, source));
+        if settings.no_cross_namespace_refs
+            && let Some(source) = foreign.next()
+        {
+            let namespace = source.namespace.as_deref().unwrap_or_default();
+            let message = format!(
+                "alert '{}/{}' can't process event from '{}/{namespace}/{}', cross-namespace references have been blocked",
+                alert.id.namespace, alert.id.name, source.kind, source.name
+            );
+            return Err(Failure::terminal(reason::ACCESS_DENIED, message));
+        }
+        match context.hub.get(&alert.provider()).await? {
+            Some(_) => Ok(Done::default()),
+            None => {
+                let message = format!("failed to read provider: {}", alert.provider().not_found());
+                Err(Failure::retry(reason::NOTIFICATION_FAILED, message))
+            }
+        }
+    }
+
+    async fn forget(_: &Context<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl Check for ProviderSpec {
+    async fn run(context: &Context<'_>, provider: &Provider) -> Result<Done, Failure> {
+        if provider.spec.suspend == Some(true) {
+            sending::discard(context).await?;
+            return Ok(Done {
+                keeps_status: true,
+                ..Done::default()
+            });
+        }
+        provider.timeout().map_err(invalid)?;
+        if let Some(text) = provider.commit_status_expr() {
+            CommitStatusExpr::parse(text)
+                .map_err(|error| Failure::terminal(reason::INVALID_CEL, error))?;
+        }
+        connection::check(provider)?;
+        sending::send(context, provider).await
+    }
+
+    async fn forget(context: &Context<'_>) -> Result<(), Failure> {
+        sending::discard(context).await
+    }
+}
+
+fn invalid(message: String) -> Failure {
+    Failure::terminal(reason::INVALID_CONFIG, message)
+}

@@ -1,0 +1,151 @@
+//! The steps of Alerts and Providers. That of an Alert checks its fields. That of a Provider sends
+//! the events that wait for it: the Alerts of the hub selected them at the end of another object's
+//! step ([`crate::kernel::events`]).
+
+mod check;
+mod connection;
+mod content;
+mod sending;
+
+pub use content::{combined, commit_status, is_for};
+pub(crate) use sending::forget;
+
+use crate::driver::{Memory, Reconciler, Report, StepEnd};
+use crate::failure::{Class, Failure};
+use crate::flux::{
+    ConditionStatus, NOTIFICATION_CONTROLLER, NotificationObject, NotificationStatus, READY,
+    RECONCILING, STALLED, generation, reason, rfc3339,
+};
+use crate::kernel::{Context, LONGEST_RETRY, Outcome};
+use check::Check;
+use sending::Done;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+/// The reconciler of Alerts or Providers.
+pub(crate) struct Checked<S>(PhantomData<S>);
+
+impl<S: Check> Reconciler for Checked<S> {
+    type Object = NotificationObject<S>;
+    type Memory = ();
+
+    const CONTROLLER: &'static str = NOTIFICATION_CONTROLLER;
+    const INVALID: &'static str = reason::VALIDATION_FAILED;
+    const ADDS_FINALIZER: bool = false;
+    const NOTIFIES_FAILURES: bool = false;
+
+    async fn reconcile(
+        context: &Context<'_>,
+        object: Self::Object,
+        _: &mut Memory<()>,
+    ) -> Report<Self::Object> {
+        let mut status = object.status.clone();
+        let end = match S::run(context, &object).await {
+            Ok(done) => succeeded(context, &object, &mut status, done),
+            Err(failure) => failed(context, &object, &mut status, failure),
+        };
+        report(object, status, end)
+    }
+
+    async fn finalize(
+        context: &Context<'_>,
+        object: Self::Object,
+        _: &mut Memory<()>,
+    ) -> Report<Self::Object> {
+        let end = match S::forget(context).await {
+            Ok(()) => StepEnd::Released,
+            Err(failure) => StepEnd::Failed(failure, LONGEST_RETRY),
+        };
+        let status = object.status.clone();
+        report(object, status, end)
+    }
+}
+
+fn report<S>(
+    object: NotificationObject<S>,
+    status: NotificationStatus,
+    end: StepEnd,
+) -> Report<NotificationObject<S>>
+where
+    S: Check,
+{
+    Report {
+        object,
+        status,
+        changed: Vec::new(),
+        end,
+    }
+}
+
+fn succeeded<S>(
+    context: &Context<'_>,
+    object: &NotificationObject<S>,
+    status: &mut NotificationStatus,
+    done: Done,
+) -> StepEnd {
+    let generation = generation(&object.object);
+    let now = rfc3339(context.ports.clock.now());
+    let message = match done.sent {
+        0 => "Initialized",
+        _ => "Notifications are sent",
+    };
+    let conditions = &mut status.conditions;
+    let is_ready = |status: &NotificationStatus| {
+        let ready = status.conditions.get(READY);
+        ready.is_some_and(|ready| {
+            ready.status == ConditionStatus::True && ready.observed_generation == generation
+        })
+    };
+    if !done.keeps_status && !is_ready(&object.status) {
+        let ready = ConditionStatus::True;
+        conditions.set(
+            READY,
+            ready,
+            reason::META_SUCCEEDED,
+            message,
+            generation,
+            &now,
+        );
+        conditions.remove(STALLED);
+        conditions.remove(RECONCILING);
+        status.observed_generation = Some(generation);
+    }
+    let mut outcome = Outcome::done(match done.sent {
+        0 => message.to_owned(),
+        sent => format!("sent {sent} notifications"),
+    });
+    if done.has_more {
+        outcome.requeue_after = Some(Duration::ZERO);
+    }
+    StepEnd::Done(outcome)
+}
+
+fn failed<S>(
+    context: &Context<'_>,
+    object: &NotificationObject<S>,
+    status: &mut NotificationStatus,
+    failure: Failure,
+) -> StepEnd {
+    let generation = generation(&object.object);
+    let now = rfc3339(context.ports.clock.now());
+    let conditions = &mut status.conditions;
+    let mut set = |kind: &str, value, reason: &str, message: &str| {
+        conditions.set(kind, value, reason, message, generation, &now);
+    };
+    let (reason, message) = (failure.reason, failure.message.as_str());
+    set(READY, ConditionStatus::False, reason, message);
+    if failure.class == Class::Terminal {
+        set(STALLED, ConditionStatus::True, reason, message);
+        conditions.remove(RECONCILING);
+        status.observed_generation = Some(generation);
+    } else {
+        let retry = reason::PROGRESSING_WITH_RETRY;
+        set(RECONCILING, ConditionStatus::True, retry, message);
+        conditions.remove(STALLED);
+    }
+    let before = object.status.conditions.get(READY);
+    if before.map(|ready| (&*ready.reason, &*ready.message)) != Some((reason, message)) {
+        context.events.record(true, reason, message, "");
+    }
+    StepEnd::Failed(failure, LONGEST_RETRY)
+}
