@@ -548,7 +548,8 @@ fn another_namespace_needs_a_service_account_with_rights() {
     assert!(world.artifact("web-chart").is_none());
 }
 
-/// A tenant who writes a label must not make the generator of another one delete an object, or fail.
+/// A tenant who writes a label must not make the generator of another one delete an object, or
+/// fail.
 #[test]
 fn a_forged_label_changes_nothing() {
     let world = World::start();

@@ -4,15 +4,12 @@
 //! Whoever writes the status chooses both, so an artifact is downloaded for each object that uses
 //! it, and never taken from the installation's bucket: a digest alone does not show who may read
 //! the content. Only what the step of an ArtifactGenerator stored is taken from the bucket
-//! ([`crate::source::artifact`]).
+//! (`source::artifact`).
 
 use crate::flux::ArtifactStatus;
 use crate::kernel::Context;
 use crate::ports::{Connection, DownloadOutcome, ErrorKind, FetchLimits, PortError, Validator};
-use crate::source::artifact;
-use crate::source::lookup::artifact_of;
 use bytes::Bytes;
-use driftless_manifest::Object;
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use std::time::Duration;
 
