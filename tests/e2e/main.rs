@@ -12,6 +12,7 @@ mod forgotten;
 mod git_logins;
 mod ignored_fields;
 mod includes;
+mod journal;
 mod key_services;
 mod large_prune;
 mod notifications;

@@ -17,6 +17,7 @@ use driftless_core::capsule;
 use driftless_core::flux::GitReference;
 use driftless_core::flux::{FLUX_SYSTEM, FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
+use driftless_core::journal::{self, Journal};
 use driftless_core::ports::{
     Access, Aws, Azure, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git,
     GitAuth, Impersonation, Inline, KeyServices, Login, PortError, Ports, Queue as _,
@@ -308,6 +309,12 @@ impl Embedded {
             let deleted = self.runtime.block_on(self.ports.blobs.delete(&key));
             deleted.expect("the bucket");
         }
+    }
+
+    /// Returns what the last steps of an object changed.
+    pub fn journal(&self, hub: &str, object: &ObjectRef) -> Journal {
+        let read = journal::read(&self.ports, hub, object);
+        self.runtime.block_on(read).expect("the bucket")
     }
 
     /// Queues an object of a hub, by its namespace and name, for a cause.

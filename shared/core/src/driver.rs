@@ -5,15 +5,16 @@
 //! the report into the object's status, sends the events, keeps the memory, and decides when the
 //! object is reconciled again.
 
-use crate::failure::Failure;
-use crate::flux::{FluxObject, ObjectRef, REQUESTED_AT, reason};
+use crate::failure::{Class, Failure};
+use crate::flux::{FluxKind, FluxObject, ObjectRef, READY, REQUESTED_AT, reason};
+use crate::journal::{self, End, StepResult};
 use crate::kernel::{Context, Outcome, status};
 use crate::ports::{Cause, Ports};
 use crate::schedule::Lease;
 use driftless_manifest::Object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
@@ -117,6 +118,7 @@ pub(crate) async fn drive<R: Reconciler>(
     object: Object,
     lease: &mut Lease,
 ) -> Result<Outcome, Failure> {
+    let started = context.ports.clock.now();
     let mut object = object;
     let is_deleted = !object.meta("deletionTimestamp").is_empty();
     let mut parsed = R::Object::from_object(object.clone());
@@ -146,6 +148,7 @@ pub(crate) async fn drive<R: Reconciler>(
             });
         }
     };
+    let first_status = status::to_value(owner.status())?;
     let before = lease.memory::<R::Memory>();
     let mut memory = Memory {
         own: before.clone(),
@@ -158,7 +161,12 @@ pub(crate) async fn drive<R: Reconciler>(
     *lease = memory.lease;
     lease.remember(&memory.own)?;
     lease.has_new_memory = memory.own != before;
-    finish::<R>(context, report, is_deleted).await
+    let now = status::to_value(&report.status)?;
+    let outcome = finish::<R>(context, report, is_deleted).await?;
+    if !outcome.is_gone && !context.is_rehearsal {
+        write_journal(context, started, &outcome, &first_status, &now).await;
+    }
+    Ok(outcome)
 }
 
 /// Writes the status of an object before the end of its step, for a change that the next step must
@@ -233,4 +241,81 @@ async fn finish<R: Reconciler>(
         .map(|id| context.request(id, Cause::Changed));
     outcome.enqueue.extend(requests);
     Ok(outcome)
+}
+
+/// Writes the entry of a step into the object's journal, if the step changed something that people
+/// look for: an object, the revision of a source, or the state.
+async fn write_journal(
+    context: &Context<'_>,
+    started: Duration,
+    outcome: &Outcome,
+    before: &Value,
+    now: &Value,
+) {
+    let Some(result) = news(context, outcome, before, now) else {
+        return;
+    };
+    let revision = ["/artifact/revision", "/lastAttemptedRevision"];
+    let revision = revision
+        .iter()
+        .find_map(|place| now.pointer(place)?.as_str());
+    let ready = condition(now);
+    let text = |field: &str| ready[field].as_str().unwrap_or_default();
+    let entry = context.events.changes.entry(End {
+        started,
+        ended: context.ports.clock.now(),
+        cause: context.cause.clone(),
+        revision: revision.unwrap_or_default(),
+        result,
+        ready: (text("reason"), text("message")),
+    });
+    journal::append(
+        context.ports,
+        &context.hub.settings.name,
+        &context.id,
+        entry,
+    )
+    .await;
+}
+
+/// Returns the result of a step that belongs into the journal.
+fn news(
+    context: &Context<'_>,
+    outcome: &Outcome,
+    before: &Value,
+    now: &Value,
+) -> Option<StepResult> {
+    let artifact = |status: &Value| status.pointer("/artifact/revision").cloned();
+    if artifact(now).is_some() && artifact(now) != artifact(before) {
+        return Some(StepResult::NewRevision);
+    }
+    let (old, new) = (condition(before), condition(now));
+    let result = match new["status"].as_str() {
+        Some("True") => StepResult::Ready,
+        Some("False") => StepResult::Failed,
+        _ => StepResult::Progressing,
+    };
+    let is_said = |fields: &[&str]| fields.iter().all(|field| old[*field] == new[*field]);
+    let waits = |failure: &Failure| failure.class == Class::Waiting;
+    let is_news = match result {
+        StepResult::Failed => {
+            !outcome.failure.as_ref().is_some_and(waits)
+                && !is_said(&["status", "reason", "message"])
+        }
+        // Each message of a release is that of an action.
+        StepResult::Ready if context.id.kind == FluxKind::HelmRelease => {
+            !is_said(&["status", "reason", "message"])
+        }
+        StepResult::Ready => !is_said(&["status"]),
+        _ => false,
+    };
+    (is_news || context.events.changes.has_changes()).then_some(result)
+}
+
+/// Returns the condition `Ready` of a status; `null` if the status does not have it.
+fn condition(status: &Value) -> Value {
+    let conditions = status["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.find(|condition| condition["type"] == READY);
+    ready.cloned().unwrap_or_default()
 }

@@ -11,6 +11,7 @@
 //!   Alerts select to their Providers.
 //! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`]
 //!   decides the next action of a release.
+//! - [`journal`] records what steps changed, for people.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
 //! ARCHITECTURE.md in this crate has the overview and the invariants, and its directory `docs` the
@@ -34,6 +35,7 @@ pub mod helmrelease;
 pub mod hub;
 mod interruption;
 pub mod inventory;
+pub mod journal;
 pub mod kernel;
 pub mod kubeconfig;
 pub mod kustomization;

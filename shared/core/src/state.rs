@@ -19,6 +19,13 @@ pub fn key_part(text: &str) -> String {
     part
 }
 
+/// Returns the key of a document about an object. Anyone may choose the object's name: no part of
+/// it leads elsewhere.
+pub fn object_key(prefix: &str, hub: &str, kind: &str, namespace: &str, name: &str) -> String {
+    let [hub, namespace, name] = [hub, namespace, name].map(key_part);
+    format!("{prefix}/{hub}/{kind}/{namespace}/{name}.json")
+}
+
 /// Decodes a part of a key that [`key_part`] encoded; `None` for a part that it cannot have
 /// encoded.
 pub fn decode_key_part(part: &str) -> Option<String> {

@@ -10,6 +10,7 @@ use crate::flux::{AlertSpec, FluxKind, HelmRepository, ProviderSpec, reason};
 use crate::helmrelease::HelmReleases;
 use crate::hub;
 use crate::interruption;
+use crate::journal;
 use crate::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
 use crate::kustomization::Kustomizations;
 use crate::notification::{self, Checked};
@@ -56,6 +57,9 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
     }
     // The notes last: a dependent that is not queued yet must keep waiting.
     schedule::forget(ports, &outcome.notified).await?;
+    if outcome.is_gone {
+        journal::delete(ports, &request.hub, &request.object).await;
+    }
     log(request, &outcome);
     ended.map(|()| outcome)
 }

@@ -476,6 +476,14 @@ impl super::FluxObject for Kustomization {
 }
 
 impl Kustomization {
+    /// Returns whether values of what it renders may come from a Secret: it decrypts files, or
+    /// substitutes variables of one.
+    pub fn may_have_secret_values(&self) -> bool {
+        let substituted = self.spec.post_build.iter();
+        let mut substituted = substituted.flat_map(|build| &build.substitute_from);
+        self.spec.decryption.is_some() || substituted.any(|from| from.kind == "Secret")
+    }
+
     /// Parses a live object of any served version.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ pub struct Context<'a> {
     pub cause: Cause,
     /// The time that the step may wait for other objects before it requeues itself.
     pub wait_budget: Duration,
-    /// The events of the step, sent at its end.
+    /// The events and the changes of the step, sent and written at its end.
     pub events: Recorder,
     /// True if the sweep rehearses the step, to find whether it would do anything. The sweep itself
     /// compares the applied objects with their fingerprints.

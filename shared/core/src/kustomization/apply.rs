@@ -79,7 +79,7 @@ pub async fn apply(
                 .iter()
                 .map(|item| apply_one(context, target, owner, item, &live, ignore).boxed());
             for (object, result) in concurrent::run(CONCURRENCY, work.collect()).await {
-                report.add(context, owner, object, result);
+                report.add(context, owner, object, result, &live);
             }
             if report.failure.is_some() {
                 break;
@@ -120,9 +120,15 @@ impl Report {
         owner: &Kustomization,
         object: &Object,
         result: Result<(Action, Option<Object>), NotApplied>,
+        before: &LiveObjects,
     ) {
         match result {
             Ok((action, live)) => {
+                let versions = before.get(object).zip(live.as_ref());
+                context
+                    .events
+                    .changes
+                    .change(&object.id(), action, versions);
                 let id = object.id().inventory_id();
                 self.changes.push(object.id(), action);
                 let applied = AppliedState::new(object, live.as_ref(), KUSTOMIZE_CONTROLLER);

@@ -322,6 +322,9 @@ async fn apply_and_prune(
     gate.before_apply(&objects).await?;
 
     progress.stage = Stage::Applying;
+    if owner.may_have_secret_values() {
+        context.events.changes.withhold_values();
+    }
     // Write ahead: an object that is about to exist is in the inventory before it exists.
     let union = old.union(&new);
     progress.write_ahead(context, &old, &union).await?;
@@ -372,6 +375,12 @@ async fn apply_and_prune(
         start: progress.start,
     };
     let pruned = prune.run(&mut progress.owner, &gate.stale).await;
+    for change in pruned.changes.iter() {
+        context
+            .events
+            .changes
+            .change(&change.id, change.action, None);
+    }
     progress.pruned(pruned.changes, target.remote);
     let kept = new.union(&pruned.left);
     progress.inventory(kept.clone());

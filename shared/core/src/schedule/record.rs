@@ -3,7 +3,7 @@
 use crate::flux::ObjectRef;
 use crate::kernel::{self, Outcome};
 use crate::ports::{Cause, Request};
-use crate::state::key_part;
+use crate::state::{key_part, object_key};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -118,9 +118,8 @@ pub(super) enum Decision {
 /// Returns the key of an object's record. A tenant may choose the object's name: no part of it may
 /// lead elsewhere.
 pub(super) fn key(hub: &str, object: &ObjectRef) -> String {
-    let (directory, kind) = (directory(hub), object.kind.plural());
-    let (namespace, name) = (key_part(&object.namespace), key_part(&object.name));
-    format!("{directory}{kind}/{namespace}/{name}.json")
+    let kind = object.kind.plural();
+    object_key("objects", hub, kind, &object.namespace, &object.name)
 }
 
 /// Returns the prefix of the keys of the records of a hub's objects.

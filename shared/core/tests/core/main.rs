@@ -15,5 +15,6 @@ mod drift_oracle;
 mod flux_api;
 mod health;
 mod helm_digests;
+mod journal;
 mod schedule;
 mod substitute;

@@ -9,6 +9,7 @@ pub use matching::{MAX_PATTERNS, is_foreign, pattern, selects};
 
 use super::Context;
 use crate::flux::{EVENT_GROUP, FluxEvent, InvolvedObject, Severity, rfc3339, shorten};
+use crate::journal;
 use crate::ports::{PortError, Request};
 use async_trait::async_trait;
 use driftless_manifest::Object;
@@ -39,11 +40,14 @@ trait Sink: Sync {
     ) -> Result<(), PortError>;
 }
 
-/// The events of a step, which are sent at its end.
+/// The records of a step for people: events, which are sent at its end, and the objects that it
+/// changed, for the journal.
 #[derive(Default)]
 pub struct Recorder {
     events: Mutex<Vec<Event>>,
     requests: Mutex<Vec<(Request, Duration)>>,
+    /// The changes of the step.
+    pub changes: journal::Recorder,
 }
 
 struct Event {
