@@ -117,7 +117,7 @@ fn unused_blobs_expire() {
     let rules = &template["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"];
     let rules = rules.as_array().expect("rules");
     let of = |prefix: &str| rules.iter().find(|rule| rule["Prefix"] == prefix);
-    for prefix in ["artifacts/", "commits/", "charts/", "objects/"] {
+    for prefix in ["artifacts/", "commits/", "charts/", "objects/", "journal/"] {
         let rule = of(prefix).expect("a rule");
         assert_eq!(rule["ExpirationInDays"], json!(90), "{prefix}");
     }

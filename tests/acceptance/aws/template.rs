@@ -193,7 +193,13 @@ fn only_the_reconcile_function_takes_messages_and_keeps_artifacts() {
 /// S3 also compares the prefix with the key of a GetObject, if the object does not exist.
 #[test]
 fn each_role_lists_only_what_it_reads() {
-    for role in ["WebhookRole", "ReconcileRole", "DriftRole", "CapsuleRole"] {
+    for role in [
+        "WebhookRole",
+        "ReconcileRole",
+        "DriftRole",
+        "CapsuleRole",
+        "DashboardRole",
+    ] {
         let policies = list(&properties(role)["Policies"]);
         let statements = policies
             .iter()
@@ -261,6 +267,16 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
         &[("hubs", read), ("versions/capsule.json", write)],
     );
     expect(
+        "DashboardRole",
+        &[
+            ("hubs", read),
+            ("journal", read),
+            ("artifacts", read),
+            ("objects", read),
+            ("versions/dashboard.json", write),
+        ],
+    );
+    expect(
         "ReconcileRole",
         &[
             ("hubs", read),
@@ -270,6 +286,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
             ("index", all),
             ("receivers", all),
             ("objects", all),
+            ("journal", all),
             ("limits", keep),
             ("waits", &["PutObject", "DeleteObject"]),
             ("versions/reconcile.json", write),
@@ -335,7 +352,10 @@ fn functions_are_in_the_vpc_of_the_parameters() {
         "SecurityGroupIds": {"Ref": "SecurityGroupIds"},
     });
     let vpc = json!({"Fn::If": ["InVpc", vpc, {"Ref": "AWS::NoValue"}]});
-    for function in FUNCTIONS.into_iter().chain(["CapsuleFunction"]) {
+    for function in FUNCTIONS
+        .into_iter()
+        .chain(["CapsuleFunction", "DashboardFunction"])
+    {
         assert_eq!(properties(function)["VpcConfig"], vpc, "{function}");
     }
     let endpoints = of_type("AWS::EC2::VPCEndpoint");

@@ -27,6 +27,7 @@
 //! ```
 
 pub mod aws;
+pub mod browser;
 pub mod capsule;
 pub mod charts;
 pub mod cluster;

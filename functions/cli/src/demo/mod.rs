@@ -1,6 +1,7 @@
 //! The command `driftless demo`: runs a hub, its remote clusters and a fleet in this process, and
 //! shows their state.
 
+mod dashboard;
 mod kubeconfigs;
 mod line;
 mod region;
@@ -117,7 +118,12 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     let workers = worker::workers(&shared, WORKERS);
     let names: Vec<&str> = world.hubs.iter().map(|hub| hub.name.as_str()).collect();
     let timer = worker::timer(&shared, &names, SWEEP);
+    let dashboard = match args.once {
+        true => None,
+        false => Some(dashboard::serve(world.ports.clone()).await?),
+    };
     let show = DemoOutput {
+        dashboard: dashboard.as_ref().map(|served| served.url.clone()),
         args,
         directory: &directory,
         world: &world,
@@ -165,6 +171,8 @@ struct DemoOutput<'a> {
     stand_ins: Option<StandIns>,
     queue: LocalQueue,
     watch: Watch<'a>,
+    /// The address of the dashboard.
+    dashboard: Option<String>,
     screen: Screen,
 }
 
@@ -235,6 +243,7 @@ impl DemoOutput<'_> {
         });
         let lines = [
             format!("{}; ctrl-c ends it", sync_summary(rows, took)),
+            format!("dashboard: {}", self.dashboard.as_deref().unwrap_or("off")),
             "in a second terminal:".to_owned(),
             format!("export KUBECONFIG={}", kubeconfig.display()),
             "kubectl get kustomizations -A".to_owned(),

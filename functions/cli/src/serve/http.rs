@@ -3,6 +3,7 @@
 
 use super::body::{BodyError, BodyMemory, discard};
 use super::connections::Caller;
+use super::dashboard::Dashboard;
 use super::local;
 use super::startup::webhook_variable;
 use super::worker::ServerState;
@@ -34,16 +35,18 @@ struct Site {
     shared: Arc<ServerState>,
     hub: String,
     room: BodyMemory,
+    dashboard: Arc<Dashboard>,
 }
 
 type SiteState = State<Arc<Site>>;
 
 /// Returns the routes. Requests must carry a [`Caller`].
-pub fn router(shared: Arc<ServerState>, hub: String) -> Router {
+pub fn router(shared: Arc<ServerState>, hub: String, dashboard: Arc<Dashboard>) -> Router {
     let site = Arc::new(Site {
         shared,
         hub,
         room: BodyMemory::default(),
+        dashboard,
     });
     Router::new()
         .route("/webhook", post(webhook))
@@ -52,6 +55,7 @@ pub fn router(shared: Arc<ServerState>, hub: String) -> Router {
         .route("/metrics", get(metrics))
         .route("/api/objects", get(objects))
         .route("/sweep", post(sweep))
+        .fallback(pages)
         .with_state(site)
 }
 
@@ -243,6 +247,19 @@ fn summary(object: &Object) -> Value {
         "revision": crate::ready::revision(object), "suspended": crate::ready::suspended(object),
         "observed": number("/status/observedGeneration").is_some_and(|seen| Some(seen) >= number("/metadata/generation")),
     })
+}
+
+async fn pages(
+    State(site): SiteState,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let answer = site
+        .dashboard
+        .answer(&site.room, &caller, parts, body)
+        .await;
+    site.counted("/", answer)
 }
 
 async fn sweep(

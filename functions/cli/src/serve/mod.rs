@@ -2,9 +2,10 @@
 
 mod body;
 mod changes;
-mod connections;
+pub mod connections;
 #[cfg(test)]
 mod damaged_state_tests;
+pub mod dashboard;
 mod data_directory;
 mod garbage;
 mod http;
@@ -20,7 +21,7 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
 use crate::term;
 use driftless_core::flux::{FLUX_SYSTEM, parse_duration};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,8 @@ A hub at a loopback address, such as one of kind or k3d, may have remote cluster
 --allow-local-clusters. Changes on the hub are detected within two seconds.
 
 POST /webhook receives the deliveries of Git hosts, and POST /hook/... those of Receivers; GET /healthz and GET /metrics are for \
-all clients; GET /api/objects and POST /sweep are only for this machine.";
+all clients; the dashboard (GET / in a browser, GET /api/v1/openapi.json for its JSON), GET /api/objects and POST /sweep are only \
+for this machine.";
 
 /// The time that running steps have to finish after a signal.
 const GRACE: Duration = Duration::from_secs(10);
@@ -132,7 +134,9 @@ async fn serve(args: &Args) -> Result<(), Error> {
     let workers = worker::workers(&shared, usize::from(args.workers));
     let timer = worker::timer(&shared, &[&args.name], args.sweep_interval);
     let garbage = garbage::timer(shared.ports.clone(), installation.store, args.name.clone());
-    let site = http::router(shared.clone(), args.name.clone());
+    let dashboard = dashboard::Dashboard::new(shared.ports.clone()).map_err(Error::new)?;
+    dashboard.warm_up();
+    let site = http::router(shared.clone(), args.name.clone(), dashboard.clone());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let metrics = shared.clone();
     let count: connections::Count =
@@ -159,6 +163,7 @@ async fn serve(args: &Args) -> Result<(), Error> {
     timer.abort();
     garbage.abort();
     shared.queue.close();
+    dashboard.stop();
     drop(stop);
     let rest = futures::future::join(server, futures::future::join_all(workers));
     tokio::select! {
@@ -182,6 +187,7 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
     term::success(&format!(
         "webhook: http://{address}/webhook (content type application/json, the push event)"
     ));
+    term::success(&format!("dashboard: http://{}/", local_address(address)));
     if let Some(variable) = startup::unused_login(args) {
         term::failure(&format!(
             "{variable} is set, but no repository is read with it: give --repository, or \
@@ -194,6 +200,14 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
             startup::WEBHOOK_SECRET,
             args.sweep_interval.as_secs()
         ));
+    }
+}
+
+/// Returns the address at which a browser on this machine reaches a server.
+pub fn local_address(address: SocketAddr) -> SocketAddr {
+    match address.ip().is_unspecified() {
+        true => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
+        false => address,
     }
 }
 

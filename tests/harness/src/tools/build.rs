@@ -125,7 +125,7 @@ pub(super) fn python(requirements: &str, directory: &Path) {
 
 /// Downloads packages of the machine's Debian and unpacks them in the tool's directory. The lists
 /// of packages are read again, because a machine may have none.
-pub(super) fn debian(packages: &[&str], directory: &Path) {
+pub(super) fn debian(packages: &[&str], with_dependencies: bool, directory: &Path) {
     need(Command::new("apt-get").arg("--version"), "apt-get", "apt");
     let state = directory.join("apt");
     for name in ["lists/partial", "cache/archives/partial"] {
@@ -143,7 +143,23 @@ pub(super) fn debian(packages: &[&str], directory: &Path) {
         apt
     };
     run(apt().arg("update"));
-    run(apt().arg("download").args(packages));
+    let mut all: Vec<String> = packages.iter().map(|one| (*one).to_owned()).collect();
+    if with_dependencies {
+        let install = ["install", "--simulate", "--no-install-recommends"];
+        let output = apt().args(install).args(packages).output();
+        let output = output.expect("simulate the installation");
+        assert!(
+            output.status.success(),
+            "apt-get install --simulate {packages:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lacking = text.lines().filter_map(|line| line.strip_prefix("Inst "));
+        let lacking = lacking.filter_map(|line| line.split(' ').next());
+        all = lacking.map(str::to_owned).collect();
+        assert!(!all.is_empty(), "{packages:?} are installed already");
+    }
+    run(apt().arg("download").args(all));
     for entry in std::fs::read_dir(directory).expect("list the packages") {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "deb") {

@@ -65,6 +65,11 @@ enum Recipe {
         packages: &'static [&'static str],
         program: &'static str,
     },
+    /// A Debian package and all of its dependencies that the machine lacks, unpacked as above.
+    DebianWithDependencies {
+        package: &'static str,
+        program: &'static str,
+    },
 }
 
 /// The real Kubernetes API server.
@@ -364,8 +369,30 @@ pub static SSHD: Tool = Tool {
     },
 };
 
+/// A browser without a window, in the version of the machine's Debian.
+pub static CHROMIUM: Tool = Tool {
+    name: "chromium",
+    version: "debian",
+    takes: "under 1 minute",
+    recipe: Recipe::DebianWithDependencies {
+        package: "chromium-headless-shell",
+        program: "usr/lib/chromium/chromium-headless-shell",
+    },
+};
+
+/// axe-core 4.12, the script that checks a page's accessibility, from a package that contains it.
+pub static AXE: Tool = Tool {
+    name: "axe",
+    version: "0.1.8",
+    takes: "a few seconds",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../../requirements/axe.txt"),
+        program: "python",
+    },
+};
+
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 26] = [
+pub static ALL: [&Tool; 28] = [
     &KUBE_APISERVER,
     &CLUSTER_ROLES,
     &ETCD,
@@ -387,6 +414,8 @@ pub static ALL: [&Tool; 26] = [
     &FLUX,
     &SSH,
     &SSHD,
+    &CHROMIUM,
+    &AXE,
     &SIGN,
     &CLOUDS,
     &CARGO_DENY,
@@ -409,7 +438,9 @@ impl Tool {
         let directory = self.directory();
         let program = match self.recipe {
             Recipe::Python { program, .. } => directory.join("bin").join(program),
-            Recipe::Debian { program, .. } => directory.join(program),
+            Recipe::Debian { program, .. } | Recipe::DebianWithDependencies { program, .. } => {
+                directory.join(program)
+            }
             Recipe::GoInstall { package } => directory.join(installed(package)),
             _ => directory.join(self.name),
         };
@@ -480,7 +511,10 @@ impl Tool {
                 build::definitions(modules, &directory.join(self.name));
             }
             Recipe::Python { requirements, .. } => build::python(requirements, directory),
-            Recipe::Debian { packages, .. } => build::debian(packages, directory),
+            Recipe::Debian { packages, .. } => build::debian(packages, false, directory),
+            Recipe::DebianWithDependencies { package, .. } => {
+                build::debian(&[package], true, directory);
+            }
         }
         eprintln!("built {} in {} s", self.name, start.elapsed().as_secs());
     }
@@ -521,6 +555,7 @@ impl Tool {
             Recipe::Definitions { modules } => modules.iter().for_each(|one| hash.update(one)),
             Recipe::Python { requirements, .. } => hash.update(requirements),
             Recipe::Debian { packages, .. } => packages.iter().for_each(|one| hash.update(one)),
+            Recipe::DebianWithDependencies { package, .. } => hash.update(package),
         }
         let hash = hex::encode(hash.finalize());
         cache().join(format!("{}-{}-{}", self.name, self.version, &hash[..8]))

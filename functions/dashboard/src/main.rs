@@ -1,0 +1,17 @@
+//! The dashboard function: pages and JSON for users who log in.
+
+mod config;
+mod handler;
+mod web;
+
+use lambda_http::{Error, run, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    driftless_adapters::log::init_lambda();
+    let ports = driftless_adapters::config::function_ports("dashboard").await?;
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let settings = config::read(&ports, &variable).await?;
+    let function = handler::Function::new(ports, settings)?;
+    run(service_fn(|request| function.handle(request))).await
+}

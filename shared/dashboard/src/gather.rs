@@ -1,0 +1,323 @@
+//! Reads the state of the fleets over the ports of the core.
+
+use crate::actions::Action;
+use crate::data::{Data, DataError};
+use crate::model::{Hub, Journals, Place, Row, Snapshot, State};
+use crate::place;
+use async_trait::async_trait;
+use driftless_core::flux::{
+    ConditionStatus, Conditions, FLUX_SYSTEM, FluxKind, HelmRepository, ObjectRef, generation,
+    parse_rfc3339, reason,
+};
+use driftless_core::hub;
+use driftless_core::journal::{self, Journal};
+use driftless_core::kustomization::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
+use driftless_core::ports::{Patch, Ports, in_time};
+use driftless_manifest::Object;
+use futures::FutureExt as _;
+use futures::future::join_all;
+use futures::lock::Mutex;
+use serde_json::Value;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// The field manager of actions.
+const MANAGER: &str = "driftless-dashboard";
+/// The time for the reading of one hub.
+const HUB_TIMEOUT: Duration = Duration::from_secs(8);
+/// The age up to which a reading is shown at once by a page that follows changes.
+const RECENT: Duration = Duration::from_secs(600);
+
+/// The state of the fleets, read over ports and kept for a short time.
+pub struct PortsData {
+    ports: Ports,
+    ttl: Duration,
+    /// The last reading and its time.
+    kept: std::sync::Mutex<Option<(Duration, Arc<Snapshot>)>>,
+    /// Held while the hubs are read: requests that come meanwhile share the result.
+    reading: Mutex<()>,
+}
+
+impl PortsData {
+    /// Reads over these ports; what was read is shown again for `ttl`.
+    pub fn new(ports: Ports, ttl: Duration) -> Self {
+        Self {
+            ports,
+            ttl,
+            kept: std::sync::Mutex::default(),
+            reading: Mutex::default(),
+        }
+    }
+
+    /// Returns the last reading if it is younger than this.
+    fn newest(&self, age: Duration) -> Option<Arc<Snapshot>> {
+        let now = self.ports.clock.now();
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, snapshot) = kept.as_ref()?;
+        (now.saturating_sub(*at) < age).then(|| snapshot.clone())
+    }
+
+    fn keep(&self, snapshot: Option<Arc<Snapshot>>) {
+        let kept = snapshot.map(|snapshot| (self.ports.clock.now(), snapshot));
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+}
+
+#[async_trait]
+impl Data for PortsData {
+    async fn snapshot(&self) -> Result<Arc<Snapshot>, DataError> {
+        let _reading = self.reading.lock().await;
+        if let Some(snapshot) = self.newest(self.ttl) {
+            return Ok(snapshot);
+        }
+        let snapshot = Arc::new(read(&self.ports).await?);
+        self.keep(Some(snapshot.clone()));
+        Ok(snapshot)
+    }
+
+    async fn recent(&self) -> Result<Arc<Snapshot>, DataError> {
+        match self.newest(RECENT) {
+            Some(snapshot) => Ok(snapshot),
+            None => self.snapshot().await,
+        }
+    }
+
+    async fn journal(&self, hub: &str, object: &ObjectRef) -> Result<Journal, DataError> {
+        Ok(journal::read(&self.ports, hub, object).await?)
+    }
+
+    async fn journals(&self, hub: &str) -> Result<Arc<Journals>, DataError> {
+        Ok(Arc::new(journal::read_all(&self.ports, hub).await?))
+    }
+
+    async fn place(&self, row: &Row, snapshot: &Snapshot) -> Option<Place> {
+        place::find(&self.ports, row, snapshot).await
+    }
+
+    async fn act(&self, hub: &str, object: &ObjectRef, action: &Action) -> Result<(), DataError> {
+        let hub = hub::connect(&self.ports, hub).await?;
+        let resource = hub.resource(object.kind).await?;
+        let patch = Patch::Merge(action.patch());
+        let (namespace, name) = (&object.namespace, &object.name);
+        let patched = hub
+            .cluster
+            .patch(&resource, namespace, name, None, &patch, MANAGER);
+        patched.await?;
+        self.keep(None);
+        Ok(())
+    }
+}
+
+/// Reads all hubs concurrently.
+async fn read(ports: &Ports) -> Result<Snapshot, DataError> {
+    let mut names = hub::names(ports).await?;
+    names.sort();
+    let reads: Vec<_> = names
+        .iter()
+        .map(|name| read_in_time(ports, name).boxed())
+        .collect();
+    let hubs = join_all(reads).await;
+    let mut snapshot = Snapshot {
+        taken: millis(ports.clock.now()),
+        ..Snapshot::default()
+    };
+    for (hub, rows) in hubs {
+        snapshot.hubs.push(hub);
+        snapshot.objects.extend(rows);
+    }
+    Ok(snapshot)
+}
+
+/// Reads a hub; one that does not answer in time must not keep back the others.
+async fn read_in_time(ports: &Ports, name: &str) -> (Hub, Vec<Row>) {
+    let work = read_hub(ports, name).boxed();
+    let read = in_time(ports.clock.as_ref(), HUB_TIMEOUT, work).await;
+    read.unwrap_or_else(|| {
+        let seconds = HUB_TIMEOUT.as_secs();
+        let hub = Hub {
+            name: name.to_owned(),
+            error: Some(format!("the hub did not answer within {seconds} s")),
+            ..Hub::default()
+        };
+        (hub, Vec::new())
+    })
+}
+
+async fn read_hub(ports: &Ports, name: &str) -> (Hub, Vec<Row>) {
+    let mut hub = Hub {
+        name: name.to_owned(),
+        ..Hub::default()
+    };
+    let connected = match hub::connect(ports, name).await {
+        Ok(connected) => connected,
+        Err(failure) => {
+            hub.error = Some(failure.message);
+            return (hub, Vec::new());
+        }
+    };
+    let roots = connected.settings.roots();
+    hub.fleet = roots
+        .values()
+        .next()
+        .copied()
+        .unwrap_or_default()
+        .to_owned();
+    let lists = FluxKind::ALL.into_iter().map(|kind| connected.list(kind));
+    let mut rows = Vec::new();
+    for (kind, list) in FluxKind::ALL.into_iter().zip(join_all(lists).await) {
+        match list {
+            Ok(objects) => rows.extend(objects.iter().filter_map(|object| row(name, object))),
+            Err(error) => hub.error = Some(format!("{kind}: {}", error.message)),
+        }
+    }
+    rows.sort_by(|a, b| order(a).cmp(&order(b)));
+    if hub.fleet.is_empty() {
+        // A hub that is served without a registered root: the address of its root is used.
+        let is_root = |row: &&Row| row.id.namespace == FLUX_SYSTEM && row.id.name == FLUX_SYSTEM;
+        let mut sources = rows.iter().filter(|row| row.id.kind.is_source());
+        let root = sources.find(is_root);
+        hub.fleet = root.map(|row| row.url.clone()).unwrap_or_default();
+    }
+    (hub, rows)
+}
+
+fn order(row: &Row) -> (&str, &str, &str) {
+    (&row.id.namespace, row.id.kind.as_str(), &row.id.name)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns a string of an object; empty if it is missing.
+fn text<'o>(object: &'o Object, pointer: &str) -> &'o str {
+    let value = object.pointer(pointer).and_then(Value::as_str);
+    value.unwrap_or_default()
+}
+
+/// Returns the row of a Flux object.
+pub(crate) fn row(hub: &str, object: &Object) -> Option<Row> {
+    let id = ObjectRef::of(object)?;
+    let conditions = Conditions::of(object);
+    let ready = conditions.ready();
+    let time = |text: &str| parse_rfc3339(text).map_or(0, millis);
+    let applied = object.pointer("/status/inventory/entries");
+    let mut row = Row {
+        hub: hub.to_owned(),
+        cluster: cluster(hub, object),
+        owner: owner(object, &id),
+        source: source(object),
+        depends_on: depends_on(object),
+        state: state(object, &conditions),
+        is_suspended: object.pointer("/spec/suspend") == Some(&Value::Bool(true)),
+        reason: ready.map(|ready| ready.reason.clone()).unwrap_or_default(),
+        message: ready.map(|ready| ready.message.clone()).unwrap_or_default(),
+        revision: String::new(),
+        attempted: text(object, "/status/lastAttemptedRevision").to_owned(),
+        since: ready.map_or(0, |ready| time(&ready.last_transition_time)),
+        created: time(object.meta("creationTimestamp")),
+        applied: applied.and_then(Value::as_array).map_or(0, Vec::len),
+        path: text(object, "/spec/path").to_owned(),
+        url: text(object, "/spec/url").to_owned(),
+        drift: conditions
+            .get("Drifted")
+            .filter(|drifted| drifted.status == ConditionStatus::True)
+            .map(|drifted| drifted.message.clone()),
+        id,
+    };
+    row.revision = match row.id.kind {
+        FluxKind::Kustomization => text(object, "/status/lastAppliedRevision"),
+        FluxKind::HelmRelease => text(object, "/status/history/0/chartVersion"),
+        _ => text(object, "/status/artifact/revision"),
+    }
+    .to_owned();
+    if row.attempted == row.revision {
+        row.attempted.clear();
+    }
+    if is_static(object) {
+        "Helm repository is Ready".clone_into(&mut row.message);
+    }
+    Some(row)
+}
+
+/// Returns whether an object has no status: a HelmRepository that is a registry, and the objects
+/// that are only configuration.
+fn is_static(object: &Object) -> bool {
+    FluxKind::of(&object.gvk()) == Some(FluxKind::HelmRepository)
+        && HelmRepository::is_static(object)
+}
+
+/// Returns the cluster that an object acts on. One that a kubeconfig leads to is named after it.
+fn cluster(hub: &str, object: &Object) -> String {
+    let places = ["secretRef", "configMapRef"];
+    let named = places.iter().find_map(|field| {
+        let pointer = format!("/spec/kubeConfig/{field}/name");
+        object.pointer(&pointer)?.as_str()
+    });
+    named.unwrap_or(hub).to_owned()
+}
+
+/// Returns the Kustomization that applied an object; a root may apply itself.
+fn owner(object: &Object, id: &ObjectRef) -> Option<ObjectRef> {
+    let labels = object.label(OWNER_NAMESPACE).zip(object.label(OWNER_NAME));
+    let (namespace, name) = labels?;
+    let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
+    (owner != *id).then_some(owner)
+}
+
+/// Returns the source of an object. The source of a release is its chart.
+fn source(object: &Object) -> Option<ObjectRef> {
+    if let Some((namespace, name)) = text(object, "/status/helmChart").split_once('/') {
+        return Some(ObjectRef::new(FluxKind::HelmChart, namespace, name));
+    }
+    let places = ["sourceRef", "chartRef", "chart/spec/sourceRef"];
+    places.iter().find_map(|place| {
+        let text = |field: &str| text(object, &format!("/spec/{place}/{field}"));
+        let namespace = match text("namespace") {
+            "" => object.namespace(),
+            namespace => namespace,
+        };
+        let kind = FluxKind::parse(text("kind"))?;
+        (!text("name").is_empty()).then(|| ObjectRef::new(kind, namespace, text("name")))
+    })
+}
+
+/// Returns the objects of the same kind that an object depends on.
+fn depends_on(object: &Object) -> Vec<ObjectRef> {
+    let Some(kind) = FluxKind::of(&object.gvk()) else {
+        return Vec::new();
+    };
+    let entries = object.pointer("/spec/dependsOn").and_then(Value::as_array);
+    let entries = entries.into_iter().flatten();
+    let named = entries.filter_map(|entry| {
+        let namespace = entry["namespace"].as_str().unwrap_or(object.namespace());
+        Some(ObjectRef::new(kind, namespace, entry["name"].as_str()?))
+    });
+    named.collect()
+}
+
+fn state(object: &Object, conditions: &Conditions) -> State {
+    if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
+        return State::Suspended;
+    }
+    let is_configuration = FluxKind::of(&object.gvk()).is_some_and(|kind| !kind.is_served());
+    let Some(ready) = conditions.ready() else {
+        return match is_static(object) || is_configuration {
+            true => State::Ready,
+            false => State::Progressing,
+        };
+    };
+    let waits = matches!(
+        ready.reason.as_str(),
+        reason::DEPENDENCY_NOT_READY | reason::NO_SOURCE_ARTIFACT
+    ) || ready.reason == reason::ARTIFACT_FAILED
+        && ready.message.starts_with("Source artifact");
+    let is_current =
+        ready.observed_generation == 0 || ready.observed_generation == generation(object);
+    match ready.status {
+        ConditionStatus::False if waits => State::Waiting,
+        ConditionStatus::False => State::Failed,
+        ConditionStatus::True if is_current => State::Ready,
+        ConditionStatus::True | ConditionStatus::Unknown => State::Progressing,
+    }
+}
