@@ -72,10 +72,7 @@ const CIRCLES: &[(&str, &[&[&str]])] = &[
         "functions/cli",
         &[
             &["bootstrap", "serve", "serve::startup"],
-            &["check::definitions", "check::kind_names"],
-            &["check::formats", "check::report"],
             &["create::apply", "create::secret"],
-            &["fleet::build_files", "fleet::locate"],
             &["layout::environment", "layout::tenant"],
         ],
     ),
@@ -115,6 +112,13 @@ const CIRCLES: &[(&str, &[&[&str]])] = &[
                 "target::eks",
                 "target::gke",
             ],
+        ],
+    ),
+    (
+        "shared/fleet",
+        &[
+            &["check::definitions", "check::kind_names"],
+            &["fleet::build_files", "fleet::locate"],
         ],
     ),
     ("shared/git", &[&["fetch", "submodules"]]),
