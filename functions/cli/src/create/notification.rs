@@ -55,7 +55,7 @@ pub struct Receiver {
     resource: Vec<List>,
 }
 
-/// Create an Alert, which sends events to a Provider
+/// Create or update an Alert, which sends events to a Provider
 #[derive(clap::Args)]
 #[command(after_help = format!("{ALERT}\n\n{EXIT_CODES}"))]
 pub struct Alert {
@@ -72,7 +72,7 @@ pub struct Alert {
     event_source: Vec<List>,
 }
 
-/// Create a Provider, which gets the events of Alerts
+/// Create or update a Provider, which gets the events of Alerts
 #[derive(clap::Args)]
 #[command(after_help = format!("{PROVIDER}\n\n{EXIT_CODES}"))]
 pub struct Provider {
