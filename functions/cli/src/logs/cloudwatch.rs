@@ -7,7 +7,6 @@ use crate::error::Error;
 use aws_sdk_cloudwatchlogs::Client;
 use aws_sdk_cloudwatchlogs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use driftless_adapters::aws;
-use driftless_core::flux::{rfc3339, timestamp};
 use futures::future::try_join_all;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -152,10 +151,8 @@ impl Groups {
 
 /// Returns a time of CloudWatch, in milliseconds since 1970, as RFC 3339.
 fn millis_text(millis: i64) -> String {
-    match u64::try_from(millis) {
-        Ok(millis) => format!("{:.3}", timestamp(Duration::from_millis(millis))),
-        Err(_) => rfc3339(Duration::ZERO),
-    }
+    let time = jiff::Timestamp::from_millisecond(millis);
+    time.map_or_else(|_| String::new(), |time| format!("{time:.3}"))
 }
 
 /// Returns the error of a request, with the next step.
