@@ -331,6 +331,7 @@ impl World {
             secrets: self.keys.clone(),
             clusters: self.clusters.clone(),
             clouds: Offline::clouds(),
+            notifiers: Arc::new(Offline),
             clock: Arc::new(self.clock.skewed(skew)),
             compute: Arc::new(driftless_core::ports::Inline),
             unpacked: Arc::default(),

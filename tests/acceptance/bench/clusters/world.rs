@@ -56,6 +56,7 @@ impl World {
             secrets: Arc::new(LocalSecrets::new(secrets.into(), None)),
             clusters: known.clone(),
             clouds: Offline::clouds(),
+            notifiers: Arc::new(Offline),
             clock,
             compute: Arc::new(Inline),
             unpacked: Arc::default(),
