@@ -8,9 +8,8 @@ use crate::ready::suspended;
 use crate::reconcile::{Wait, is_settled, patch, report_outcome};
 use crate::term;
 use clap::Subcommand;
-use driftless_core::flux::{FluxKind, GENERATOR_RECONCILE, ObjectRef, parse_duration};
+use driftless_core::flux::{FluxKind, ObjectRef, parse_duration, suspension};
 use driftless_core::hub::Hub;
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -202,16 +201,6 @@ impl ObjectNames {
             .map(|object| object.name().to_owned())
             .collect())
     }
-}
-
-/// Returns the patch that suspends or resumes an object. As Flux does, it removes the field instead
-/// of setting it to false. An ArtifactGenerator has an annotation in place of the field.
-fn suspension(kind: FluxKind, suspend: bool) -> Value {
-    if kind == FluxKind::ArtifactGenerator {
-        let value = suspend.then_some("disabled");
-        return json!({"metadata": {"annotations": {GENERATOR_RECONCILE: value}}});
-    }
-    json!({"spec": {"suspend": suspend.then_some(true)}})
 }
 
 /// Sets `spec.suspend` of each object.

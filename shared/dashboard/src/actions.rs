@@ -1,6 +1,6 @@
 //! The actions on objects.
 
-use driftless_core::flux::{FluxKind, ObjectRef, REQUESTED_AT};
+use driftless_core::flux::{FluxKind, ObjectRef, REQUESTED_AT, suspension};
 use driftless_core::inventory::PRUNE_APPROVED;
 use serde_json::{Value, json};
 
@@ -55,14 +55,14 @@ impl Action {
         }
     }
 
-    /// Returns the merge patch that does it, as Flux's command line does.
-    pub fn patch(&self) -> Value {
+    /// Returns the merge patch that does it to an object of a kind, as Flux's command line does.
+    pub fn patch(&self, kind: FluxKind) -> Value {
         match self {
             Self::Reconcile { requested_at } => {
                 json!({"metadata": {"annotations": {REQUESTED_AT: requested_at}}})
             }
-            Self::Suspend => json!({"spec": {"suspend": true}}),
-            Self::Resume => json!({"spec": {"suspend": null}}),
+            Self::Suspend => suspension(kind, true),
+            Self::Resume => suspension(kind, false),
             Self::ApprovePrune { revision } => {
                 json!({"metadata": {"annotations": {PRUNE_APPROVED: revision}}})
             }
@@ -80,5 +80,5 @@ impl Action {
 
 /// Returns whether objects of a kind can be reconciled and suspended.
 pub fn has_actions(kind: FluxKind) -> bool {
-    kind.is_served() && kind != FluxKind::ExternalArtifact
+    kind != FluxKind::ExternalArtifact
 }

@@ -7,7 +7,7 @@ use crate::place;
 use async_trait::async_trait;
 use driftless_core::flux::{
     ConditionStatus, Conditions, FLUX_SYSTEM, FluxKind, HelmRepository, ObjectRef, generation,
-    parse_rfc3339, reason,
+    is_suspended, parse_rfc3339, reason,
 };
 use driftless_core::hub;
 use driftless_core::journal::{self, Journal};
@@ -97,7 +97,7 @@ impl Data for PortsData {
     async fn act(&self, hub: &str, object: &ObjectRef, action: &Action) -> Result<(), DataError> {
         let hub = hub::connect(&self.ports, hub).await?;
         let resource = hub.resource(object.kind).await?;
-        let patch = Patch::Merge(action.patch());
+        let patch = Patch::Merge(action.patch(object.kind));
         let (namespace, name) = (&object.namespace, &object.name);
         let patched = hub
             .cluster
@@ -209,7 +209,7 @@ pub(crate) fn row(hub: &str, object: &Object) -> Option<Row> {
         source: source(object),
         depends_on: depends_on(object),
         state: state(object, &conditions),
-        is_suspended: object.pointer("/spec/suspend") == Some(&Value::Bool(true)),
+        is_suspended: is_suspended(object),
         reason: ready.map(|ready| ready.reason.clone()).unwrap_or_default(),
         message: ready.map(|ready| ready.message.clone()).unwrap_or_default(),
         revision: String::new(),
@@ -297,10 +297,13 @@ fn depends_on(object: &Object) -> Vec<ObjectRef> {
 }
 
 fn state(object: &Object, conditions: &Conditions) -> State {
-    if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
+    if is_suspended(object) {
         return State::Suspended;
     }
-    let is_configuration = FluxKind::of(&object.gvk()).is_some_and(|kind| !kind.is_served());
+    let is_configuration = matches!(
+        FluxKind::of(&object.gvk()),
+        Some(FluxKind::Alert | FluxKind::Provider)
+    );
     let Some(ready) = conditions.ready() else {
         return match is_static(object) || is_configuration {
             true => State::Ready,

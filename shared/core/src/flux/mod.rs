@@ -45,7 +45,7 @@ pub use verification::{OidcIdentity, Verification};
 use driftless_manifest::{Gvk, Object};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 
 /// The field manager and the event source of Kustomizations.
@@ -338,6 +338,17 @@ pub fn is_suspended(object: &Object) -> bool {
             .is_some_and(|value| value.eq_ignore_ascii_case("disabled")),
         _ => object.pointer("/spec/suspend") == Some(&Value::Bool(true)),
     }
+}
+
+/// Returns the merge patch that suspends or resumes an object. As Flux's command line does, it
+/// removes the field instead of setting it to false. An ArtifactGenerator has an annotation in
+/// place of the field.
+pub fn suspension(kind: FluxKind, suspend: bool) -> Value {
+    if kind == FluxKind::ArtifactGenerator {
+        let value = suspend.then_some("disabled");
+        return json!({"metadata": {"annotations": {GENERATOR_RECONCILE: value}}});
+    }
+    json!({"spec": {"suspend": suspend.then_some(true)}})
 }
 
 /// Returns `metadata.generation` of a live object; 0 if it is missing.
