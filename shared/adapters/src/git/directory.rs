@@ -39,6 +39,8 @@ struct Directory {
     reference: Option<String>,
     path: PathBuf,
     change: Option<fn(&mut FileTree)>,
+    /// The files in place of those on the disk, such as those of a commit.
+    fixed: Option<Arc<FileTree>>,
     snapshot: Mutex<Option<Snapshot>>,
 }
 
@@ -85,11 +87,7 @@ impl DirectoryGit {
     /// # Errors
     /// Fails if the URL is not one of a repository, or if the directory does not exist.
     pub fn with(mut self, url: &str, reference: Option<&str>, path: &Path) -> Result<Self> {
-        let repository = repository(url).ok_or_else(|| {
-            let message =
-                format!("'{url}' is not the URL of a repository, such as https://HOST/OWNER/NAME");
-            PortError::new(ErrorKind::Invalid, message)
-        })?;
+        let repository = repository(url).ok_or_else(|| not_a_repository(url))?;
         let path = path.canonicalize().map_err(|error| {
             PortError::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
         })?;
@@ -102,7 +100,46 @@ impl DirectoryGit {
             reference: reference.map(str::to_owned),
             path,
             change: self.change,
+            fixed: None,
             snapshot: Mutex::default(),
+        }));
+        Ok(self)
+    }
+
+    /// Adds files in memory that replace the repository at `url`, such as those of a commit. The
+    /// directory is the one that they are a state of: messages name its paths, and it is not read.
+    ///
+    /// # Errors
+    /// Fails if the URL is not one of a repository.
+    pub fn with_files(
+        mut self,
+        url: &str,
+        reference: Option<&str>,
+        path: &Path,
+        files: Arc<FileTree>,
+    ) -> Result<Self> {
+        let repository = repository(url).ok_or_else(|| not_a_repository(url))?;
+        let sha = git_tree_id(files.index());
+        let tree = match self.change {
+            Some(change) => {
+                let mut tree = FileTree::clone(&files);
+                change(&mut tree);
+                Arc::new(tree)
+            }
+            None => files.clone(),
+        };
+        let snapshot = Snapshot {
+            state: DirectoryState(BTreeMap::new()),
+            sha,
+            tree,
+        };
+        self.directories.push(Arc::new(Directory {
+            repository,
+            reference: reference.map(str::to_owned),
+            path: path.to_owned(),
+            change: self.change,
+            fixed: Some(files),
+            snapshot: Mutex::new(Some(snapshot)),
         }));
         Ok(self)
     }
@@ -135,6 +172,9 @@ impl DirectoryGit {
     /// Fails if a directory cannot be read.
     pub fn all(&self) -> Result<Vec<(PathBuf, FileTree)>> {
         let read = |directory: &Arc<Directory>| {
+            if let Some(files) = &directory.fixed {
+                return Ok((directory.path.clone(), FileTree::clone(files)));
+            }
             let tree = read(
                 &directory.path,
                 &DirectoryState::at(&directory.path)?,
@@ -193,6 +233,11 @@ impl DirectoryGit {
     /// Waits until a directory no longer changes and reads it, unless it is unchanged since the
     /// last read. Returns the revision.
     async fn take(&self, directory: &Arc<Directory>, limits: FetchLimits) -> Result<String> {
+        let fixed = directory.fixed.as_ref();
+        if let Some(known) = fixed.and_then(|_| directory.lock().as_ref().map(|of| of.sha.clone()))
+        {
+            return Ok(known);
+        }
         for _ in 0..TRIES {
             let (of, quiet) = (directory.clone(), self.quiet);
             let state = run(move || DirectoryState::at(&of.path)).await?;
@@ -215,6 +260,12 @@ impl DirectoryGit {
         );
         Err(PortError::new(ErrorKind::Unavailable, message))
     }
+}
+
+fn not_a_repository(url: &str) -> PortError {
+    let message =
+        format!("'{url}' is not the URL of a repository, such as https://HOST/OWNER/NAME");
+    PortError::new(ErrorKind::Invalid, message)
 }
 
 /// Returns the repository of a URL, as [`index::repository`] names it; the URL of a chart
@@ -319,6 +370,9 @@ impl Directory {
     /// Returns whether the directory has changed since the last read. The snapshot of an unreadable
     /// directory is dropped.
     fn is_changed(&self) -> bool {
+        if self.fixed.is_some() {
+            return false;
+        }
         let state = DirectoryState::at(&self.path);
         let mut snapshot = self.lock();
         let Some(known) = snapshot.as_ref() else {

@@ -228,7 +228,8 @@ fn commit<'a>(repository: &'a Repository, sha: &str) -> Result<gix::Commit<'a>> 
     repository.find_commit(id).map_err(|_| missing())
 }
 
-fn fetch(repository: &Repository, sha: &str, limits: FetchLimits) -> Result<FileTree> {
+/// Reads the files of a commit.
+pub(super) fn fetch(repository: &Repository, sha: &str, limits: FetchLimits) -> Result<FileTree> {
     let root = commit(repository, sha)?
         .tree_id()
         .map_err(unreadable)?
@@ -304,7 +305,7 @@ fn refused(reason: String) -> PortError {
     )
 }
 
-fn unreadable(error: impl std::fmt::Display) -> PortError {
+pub(super) fn unreadable(error: impl std::fmt::Display) -> PortError {
     PortError::new(
         ErrorKind::Unreadable,
         format!("the Git repository cannot be read: {error}"),

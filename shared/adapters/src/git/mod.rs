@@ -2,6 +2,7 @@
 //! this machine, and plain directories that replace repositories.
 
 mod administration;
+mod checkout;
 mod directory;
 mod github;
 mod local;
@@ -12,6 +13,7 @@ mod versions;
 pub use administration::{
     GitLabRepository, GiteaRepository, NewRepository, RepositoryAdministration, Visibility,
 };
+pub use checkout::{Checkout, CommitId};
 pub use directory::{BASE_NOT_FETCHED, DirectoryGit};
 pub use github::{GitHub, Hosts, NewFile, Outcome, RepositorySetup};
 pub use local::LocalGit;
