@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use driftless_fleet::{Fleet, Options, Source};
+use driftless_manifest::FileTree;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,14 +58,25 @@ impl FleetOptions {
     /// # Errors
     /// The directory does not exist, a key cannot be read, or no hub was found.
     pub async fn open(&self, dir: &Path, quiet: Duration) -> Result<Fleet, Error> {
-        let options = Options {
+        Ok(self.options().open(dir, quiet).await?)
+    }
+
+    /// Opens files in memory as [`Options::open_files`] does.
+    ///
+    /// # Errors
+    /// A key cannot be read, or no hub was found.
+    pub fn open_files(&self, dir: &Path, files: FileTree) -> Result<Fleet, Error> {
+        Ok(self.options().open_files(dir, files)?)
+    }
+
+    fn options(&self) -> Options {
+        Options {
             paths: self.paths.clone(),
             url: self.url.clone(),
             sources: self.sources.clone(),
             sops_key: self.sops_key.clone(),
             default_service_account: self.default_service_account.clone(),
             no_cross_namespace_refs: self.no_cross_namespace_refs,
-        };
-        Ok(options.open(dir, quiet).await?)
+        }
     }
 }

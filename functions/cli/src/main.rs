@@ -5,6 +5,7 @@ mod age;
 mod bootstrap;
 mod build;
 mod check;
+mod cluster_options;
 mod completion;
 mod concurrent;
 mod create;
@@ -28,6 +29,7 @@ mod kustomize;
 mod layout;
 mod logs;
 mod output;
+mod plan;
 mod progress;
 mod reconcile;
 mod serve;
@@ -98,6 +100,7 @@ enum Command {
     GotemplateVectors(gotemplate_vectors::Args),
     Logs(logs::Args),
     Man(completion::ManArgs),
+    Plan(plan::Args),
     Reconcile(reconcile::Args),
     Suspend(suspend::SuspendArgs),
     Resume(suspend::ResumeArgs),
@@ -155,6 +158,7 @@ fn main() -> ExitCode {
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),
         Command::Logs(args) => block_on(logs::run(args)),
         Command::Man(args) => completion::man(&args, Cli::command()),
+        Command::Plan(args) => block_on(plan::run(args)),
         Command::Reconcile(args) => block_on(reconcile::run(args)),
         Command::Suspend(args) => block_on(suspend::suspend(args)),
         Command::Resume(args) => block_on(suspend::resume(args)),

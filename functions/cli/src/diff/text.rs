@@ -1,25 +1,10 @@
 //! The printed differences.
 
 use crate::term;
+use driftless_fleet::plan::{bare, mask};
 use driftless_manifest::{Object, ObjectId, yaml};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use similar::TextDiff;
-
-/// The annotation of kubectl, which repeats the whole object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The fields of `metadata` that the server sets.
-const OF_SERVER: [&str; 6] = [
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
-/// The values of a Secret in place of the real ones.
-const SAME: &str = "*****";
-const BEFORE: &str = "***** (before)";
-const AFTER: &str = "***** (after)";
 
 /// Returns the line of an object.
 pub fn line(id: &ObjectId, what: &str, colour: Option<&str>) -> String {
@@ -54,49 +39,12 @@ pub fn changes(live: &Object, applied: &Object) -> String {
     text.lines().map(paint).collect::<String>() + "\n"
 }
 
-/// Returns the fields that a user writes.
-fn bare(object: &Object) -> Map<String, Value> {
-    let mut fields = object.as_map().clone();
-    fields.remove("status");
-    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-        metadata.retain(|field, _| !OF_SERVER.contains(&field.as_str()));
-        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            annotations.remove(LAST_APPLIED);
-        }
-    }
-    fields
-}
-
-/// Replaces the values of a field of Secrets; only whether they differ stays.
-fn mask(before: &mut Map<String, Value>, after: &mut Map<String, Value>, field: &str) {
-    let values = |of: &Map<String, Value>| {
-        let values = of.get(field).and_then(Value::as_object);
-        values.cloned().unwrap_or_default()
-    };
-    let (old, new) = (values(before), values(after));
-    let masked = |of: &Map<String, Value>, other: &Map<String, Value>, mark: &str| {
-        let one = |(key, value): (&String, &Value)| {
-            let text = match other.get(key) {
-                Some(same) if same == value => SAME,
-                Some(_) => mark,
-                None => SAME,
-            };
-            (key.clone(), Value::from(text))
-        };
-        of.iter().map(one).collect::<Map<String, Value>>()
-    };
-    if before.contains_key(field) {
-        before.insert(field.to_owned(), masked(&old, &new, BEFORE).into());
-    }
-    if after.contains_key(field) {
-        after.insert(field.to_owned(), masked(&new, &old, AFTER).into());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
     #[test]
     fn values_of_secrets_are_not_printed() {

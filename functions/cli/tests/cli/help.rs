@@ -20,7 +20,7 @@ pub fn is_snapshot(name: &str, text: &str) {
 
 #[test]
 fn help_of_every_command_of_a_hub() {
-    let commands: [&[&str]; 37] = [
+    let commands: [&[&str]; 38] = [
         &["app"],
         &["completion"],
         &["delete"],
@@ -51,6 +51,7 @@ fn help_of_every_command_of_a_hub() {
         &["get"],
         &["get", "kustomizations"],
         &["get", "sources"],
+        &["plan"],
         &["reconcile"],
         &["release-env"],
         &["tenant"],

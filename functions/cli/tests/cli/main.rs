@@ -34,6 +34,7 @@ mod login;
 mod logs;
 mod names;
 mod picture;
+mod plan;
 mod reference;
 mod refusals;
 mod remote;

@@ -2,6 +2,7 @@
 
 use crate::embedded::World;
 use crate::error::Error;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::Object;
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use serde_json::{Map, Value, json};
@@ -18,7 +19,7 @@ const KINDS: [(&str, &str); 3] = [
 const NAMESPACE: &str = "flux-system";
 
 /// The objects of the files, and the clusters that already have them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct GivenObjects {
     objects: Vec<Object>,
     has: BTreeSet<String>,
@@ -49,6 +50,12 @@ impl GivenObjects {
         })
     }
 
+    /// Returns the values of the Secrets, decoded, with the names of their entries.
+    pub fn secret_values(&self) -> Vec<(String, String)> {
+        let secrets = self.objects.iter().filter(|one| one.kind() == "Secret");
+        secrets.flat_map(values_of_secret).collect()
+    }
+
     /// Applies the objects to every cluster that does not have them yet: definitions everywhere,
     /// the others on hubs.
     ///
@@ -76,6 +83,22 @@ impl GivenObjects {
         }
         Ok(())
     }
+}
+
+fn values_of_secret(secret: &Object) -> Vec<(String, String)> {
+    let entries = |field: &str| {
+        let entries = secret.as_map().get(field).and_then(Value::as_object);
+        entries.cloned().unwrap_or_default()
+    };
+    let text = |(key, value): (String, Value)| Some((key, value.as_str()?.to_owned()));
+    let decoded = |(key, value): (String, String)| {
+        let bytes = STANDARD.decode(value.trim()).ok()?;
+        Some((key, String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let data = entries("data").into_iter().filter_map(text);
+    let data = data.filter_map(decoded);
+    let plain = entries("stringData").into_iter().filter_map(text);
+    data.chain(plain).collect()
 }
 
 /// Returns the file, or every manifest in the directory and its subdirectories.

@@ -22,7 +22,7 @@ mod stand_ins;
 mod steps;
 mod values;
 
-use crate::embedded::{Rendered, World};
+use crate::embedded::{Places, Rendered, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use apiserver::{ApiServer, Setting};
@@ -45,7 +45,7 @@ pub use stand_ins::StandIns;
 pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 /// Options of a check. By default nothing is downloaded, and every deviation is an error.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Options {
     /// Objects that the clusters have and Git has not.
     pub given_objects: GivenObjects,
@@ -69,6 +69,8 @@ pub struct Checked {
     pub report: Report,
     /// The objects that the clusters have in the end.
     pub inventory: Vec<Rendered>,
+    /// The files that they are made from.
+    pub places: Places,
 }
 
 /// Applies a fleet to API servers in this process until nothing changes any more.

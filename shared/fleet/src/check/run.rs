@@ -296,7 +296,12 @@ impl<'a> CheckRun<'a> {
         report.note_low_coverage(self.world, &rows, &mut diagnostics);
         report.notes = diagnostics;
         let inventory = self.world.rendered(&rows).await?;
-        Ok(Checked { report, inventory })
+        let places = self.world.places(&rows).await?;
+        Ok(Checked {
+            report,
+            inventory,
+            places,
+        })
     }
 
     /// Locates a message that replaces the one in an object's status.

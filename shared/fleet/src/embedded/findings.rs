@@ -135,7 +135,11 @@ impl World {
     }
 
     /// Returns the files of a Kustomization's source, and the directory that it builds.
-    async fn files(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<(Arc<Files>, Build)>, Error> {
+    pub(super) async fn files(
+        &self,
+        hub: &Hub,
+        id: &ObjectRef,
+    ) -> Result<Option<(Arc<Files>, Build)>, Error> {
         if id.kind != FluxKind::Kustomization {
             return Ok(None);
         }
@@ -299,7 +303,8 @@ fn field_of(row: &Row) -> Option<&'static str> {
     })
 }
 
-fn id_of(id: &ObjectRef) -> ObjectId {
+/// Returns the id of a Flux object.
+pub(super) fn id_of(id: &ObjectRef) -> ObjectId {
     ObjectId {
         kind: id.kind.as_str().to_owned(),
         group: id.kind.group().to_owned(),

@@ -5,6 +5,7 @@ mod capsule;
 mod config_map_clusters;
 mod findings;
 pub mod needs;
+mod places;
 mod snapshot;
 mod stand_in;
 
@@ -34,6 +35,7 @@ use config_map_clusters::DescribedClusters;
 
 pub use capsule::OwnerFinding;
 pub use findings::{Finding, object_of, without_wait};
+pub use places::Places;
 pub use snapshot::{AppliedObject, Objects, Rendered, Row, State};
 pub use stand_in::{MANAGED_BY, MANAGER, StandIn, StandInKind};
 

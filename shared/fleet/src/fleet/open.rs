@@ -12,6 +12,7 @@ use driftless_manifest::{FileTree, TreePath};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The URL of a repository whose URL is not known.
@@ -92,6 +93,7 @@ impl Options {
         let files = files(dir).await?;
         let documents = Documents::of(&files);
         let found = documents.find();
+        let place = Place { dir, files: None };
         let has_hub = match self.paths.is_empty() {
             true => !found.hubs.is_empty(),
             false => self.paths.iter().all(|path| is_directory(path, &files)),
@@ -110,19 +112,40 @@ impl Options {
             let files = self::files(&workspace.fleet).await?;
             let documents = Documents::of(&files);
             let found = documents.find();
-            return self.fleet(&workspace.fleet, quiet, &documents, found, Some(&workspace));
+            let place = Place {
+                dir: &workspace.fleet,
+                files: None,
+            };
+            return self.fleet(&place, quiet, &documents, found, Some(&workspace));
         }
-        self.fleet(dir, quiet, &documents, found, None)
+        self.fleet(&place, quiet, &documents, found, None)
+    }
+
+    /// Opens a fleet repository whose files are in memory, such as those of a commit. `dir` is the
+    /// directory that they are a state of.
+    ///
+    /// # Errors
+    /// A key cannot be read, or no hub was found.
+    pub fn open_files(&self, dir: &Path, files: FileTree) -> Result<Fleet, Error> {
+        let files = Arc::new(files);
+        let documents = Documents::of(&files);
+        let found = documents.find();
+        let place = Place {
+            dir,
+            files: Some(files.clone()),
+        };
+        self.fleet(&place, Duration::ZERO, &documents, found, None)
     }
 
     fn fleet(
         &self,
-        dir: &Path,
+        place: &Place<'_>,
         quiet: Duration,
         documents: &Documents<'_>,
         found: FleetFacts,
         workspace: Option<&Workspace>,
     ) -> Result<Fleet, Error> {
+        let dir = place.dir;
         let hubs = self.hubs(dir, documents, found.hubs)?;
         let sops_key = self
             .sops_key
@@ -143,7 +166,7 @@ impl Options {
             (None, None, None) => (PLACEHOLDER_URL.to_owned(), None),
         };
         if let Some(artifact) = &found.artifact {
-            git = git.with(artifact, None, dir)?;
+            git = place.add(git, artifact, None)?;
         }
         for source in &self.sources {
             git = git.with(&source.url, source.reference.as_deref(), &source.directory)?;
@@ -174,11 +197,11 @@ impl Options {
             }
         }
         // This comes last: --source may name another directory for a branch of it.
-        git = git.with(&url, branch.as_deref(), dir)?;
+        git = place.add(git, &url, branch.as_deref())?;
         if let Some(cloned) =
             cloned.filter(|cloned| index::repository(cloned) != index::repository(&url))
         {
-            git = git.with(&cloned, None, dir)?;
+            git = place.add(git, &cloned, None)?;
         }
         Ok(Fleet {
             is_stated: documents.has_source(&url),
@@ -252,6 +275,27 @@ impl Options {
             fleet: dir.join(fleet),
             others: others.map(|name| (name.clone(), dir.join(name))).collect(),
             sops_key: keys.map(|(name, _)| dir.join(name)),
+        })
+    }
+}
+
+/// A fleet repository: a directory, or a state of it in memory.
+struct Place<'a> {
+    dir: &'a Path,
+    files: Option<Arc<FileTree>>,
+}
+
+impl Place<'_> {
+    /// Adds the repository in place of the one at a URL.
+    fn add(
+        &self,
+        git: DirectoryGit,
+        url: &str,
+        reference: Option<&str>,
+    ) -> Result<DirectoryGit, Error> {
+        Ok(match &self.files {
+            Some(files) => git.with_files(url, reference, self.dir, files.clone())?,
+            None => git.with(url, reference, self.dir)?,
         })
     }
 }

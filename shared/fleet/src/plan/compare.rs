@@ -1,0 +1,282 @@
+//! The objects of two states, compared one by one.
+
+use super::diff::{changes, stated};
+use super::immutable;
+use super::model::{Action, Change, ClusterPlan, Notice};
+use super::redact::Redactor;
+use crate::check::Checked;
+use crate::embedded::{Rendered, State};
+use driftless_core::apply::annotations::Policy;
+use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_manifest::{Object, ObjectId};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The annotation that lets an object survive its Helm release.
+const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+
+/// The number of Kustomizations that may apply each other.
+const MAX_DEPTH: usize = 32;
+
+/// An object of a state: its hub, its cluster and its id.
+type Key = (String, String, ObjectId);
+
+/// The Kustomizations and HelmReleases whose objects are not known, by hub, name and state, each
+/// with the number of objects.
+type Gaps<'a> = BTreeMap<(String, String, &'a str), usize>;
+
+/// The objects of a state.
+pub struct Side<'a> {
+    checked: &'a Checked,
+    objects: BTreeMap<Key, &'a Rendered>,
+}
+
+impl<'a> Side<'a> {
+    /// Indexes the objects of a check.
+    pub fn of(checked: &'a Checked) -> Self {
+        let key = |one: &Rendered| (one.hub.clone(), one.cluster.clone(), one.object.id());
+        let objects = checked.inventory.iter().map(|one| (key(one), one));
+        Self {
+            checked,
+            objects: objects.collect(),
+        }
+    }
+
+    /// Returns the objects.
+    pub fn objects(&self) -> impl Iterator<Item = (&Key, &&'a Rendered)> {
+        self.objects.iter()
+    }
+
+    /// Returns whether the state has the object.
+    pub fn has(&self, key: &Key) -> bool {
+        self.objects.contains_key(key)
+    }
+
+    /// Returns a Flux object of a hub, if another one applies it.
+    pub fn flux(&self, hub: &str, id: &ObjectRef) -> Option<&'a Object> {
+        self.rendered(hub, id).map(|one| &one.object)
+    }
+
+    fn rendered(&self, hub: &str, id: &ObjectRef) -> Option<&'a Rendered> {
+        let mut all = self.checked.inventory.iter();
+        all.find(|one| {
+            one.hub == hub && one.cluster == hub && ObjectRef::of(&one.object).as_ref() == Some(id)
+        })
+    }
+
+    /// Returns why the objects of a Kustomization or HelmRelease are not known in this state: it is
+    /// not ready, or it is missing because one that applies it in the other state is not ready.
+    pub fn gap(&self, other: &Self, hub: &str, owner: &ObjectRef) -> Option<&'a str> {
+        let mut owner = owner;
+        for _ in 0..MAX_DEPTH {
+            if let Some(state) = state_of(self.checked, hub, &owner.to_string()) {
+                return (state != State::Ready.as_str()).then_some(state);
+            }
+            owner = &other.rendered(hub, owner)?.owner;
+        }
+        None
+    }
+
+    /// Returns whether the hub has the Flux object.
+    pub fn has_flux(&self, hub: &str, owner: &ObjectRef) -> bool {
+        state_of(self.checked, hub, &owner.to_string()).is_some()
+    }
+}
+
+/// Compares the objects of every cluster.
+pub fn compare(
+    before: &Checked,
+    after: &Checked,
+    redactor: &Redactor,
+) -> (Vec<ClusterPlan>, Vec<Notice>) {
+    let (old, new) = (Side::of(before), Side::of(after));
+    let mut clusters: BTreeMap<(String, String), Vec<Change>> = BTreeMap::new();
+    let mut gaps: Gaps<'_> = BTreeMap::new();
+    let mut unknown: Gaps<'_> = BTreeMap::new();
+    let all: BTreeSet<&Key> = old.objects.keys().chain(new.objects.keys()).collect();
+    for key in all {
+        let (was, is) = (old.objects.get(key), new.objects.get(key));
+        let change = match (was, is) {
+            (None, Some(is)) => {
+                if let Some(state) = old.gap(&new, &is.hub, &is.owner) {
+                    let owner = (is.hub.clone(), is.owner.to_string(), state);
+                    *unknown.entry(owner).or_default() += 1;
+                }
+                Some(created(is, after, redactor))
+            }
+            (Some(was), Some(is)) => changed(was, is, &new, redactor),
+            (Some(was), None) => match new.gap(&old, &was.hub, &was.owner) {
+                Some(state) => {
+                    let owner = (was.hub.clone(), was.owner.to_string(), state);
+                    *gaps.entry(owner).or_default() += 1;
+                    None
+                }
+                None => Some(deleted(was, &old, &new)),
+            },
+            (None, None) => None,
+        };
+        let cluster = (key.0.clone(), key.1.clone());
+        if let Some(change) = change {
+            clusters.entry(cluster).or_default().push(change);
+        }
+    }
+    let clusters = clusters
+        .into_iter()
+        .map(|((hub, cluster), changes)| ClusterPlan {
+            hub,
+            cluster,
+            changes,
+        });
+    let mut notices = notices(gaps, |state, count| {
+        format!(
+            "its state is {state} after the change: {count} objects that only the base has are not compared and stay in the cluster"
+        )
+    });
+    notices.extend(self::notices(unknown, |state, count| {
+        format!(
+            "its state is {state} before the change: {count} objects that count as created may exist already"
+        )
+    }));
+    (clusters.collect(), notices)
+}
+
+fn notices(gaps: Gaps<'_>, message: impl Fn(&str, usize) -> String) -> Vec<Notice> {
+    let notice = |((hub, owner, state), count)| Notice {
+        place: None,
+        about: format!("{hub}: {owner}"),
+        message: message(state, count),
+    };
+    gaps.into_iter().map(notice).collect()
+}
+
+fn created(is: &Rendered, after: &Checked, redactor: &Redactor) -> Change {
+    let id = is.object.id();
+    Change {
+        action: Action::Create,
+        owner: is.owner.to_string(),
+        place: after.places.of(&is.hub, &is.owner, &id),
+        diff: changes(None, Some(&stated(&is.object)), redactor),
+        warnings: Vec::new(),
+        id,
+    }
+}
+
+fn changed(was: &Rendered, is: &Rendered, new: &Side<'_>, redactor: &Redactor) -> Option<Change> {
+    let (before, after) = (stated(&was.object), stated(&is.object));
+    if before == after {
+        return None;
+    }
+    let id = is.object.id();
+    let mut warnings = Vec::new();
+    for field in immutable::changed(&was.object, &is.object, &before, &after) {
+        let recreates = Policy::of(&is.object).recreates(Some(&was.object))
+            || new.flux(&is.hub, &is.owner).is_some_and(is_forced);
+        warnings.push(match recreates {
+            true => format!("{field} is immutable: the object is deleted and created again"),
+            false => format!(
+                "{field} is immutable: the API server refuses the change; rename the object, or set spec.force or the annotation \
+                 kustomize.toolkit.fluxcd.io/force: Enabled to recreate it"
+            ),
+        });
+    }
+    warnings.extend(immutable::definition(&was.object, &is.object));
+    if was.owner != is.owner {
+        warnings.push(format!(
+            "{} hands the object over to {}",
+            was.owner, is.owner
+        ));
+    }
+    let mut diff = changes(Some(&before), Some(&after), redactor);
+    if diff.is_empty() {
+        diff = "the change is in values that are not printed\n".to_owned();
+    }
+    Some(Change {
+        action: Action::Change,
+        owner: is.owner.to_string(),
+        place: new.checked.places.of(&is.hub, &is.owner, &id),
+        diff,
+        warnings,
+        id,
+    })
+}
+
+fn is_forced(owner: &Object) -> bool {
+    owner.pointer("/spec/force") == Some(&Value::Bool(true))
+        || owner.pointer("/spec/upgrade/force") == Some(&Value::Bool(true))
+}
+
+fn deleted(was: &Rendered, old: &Side<'_>, new: &Side<'_>) -> Change {
+    let id = was.object.id();
+    let reason = reason_to_stay(was, old, new);
+    let mut warnings: Vec<String> = reason
+        .iter()
+        .map(|reason| format!("the object stays in the cluster: {reason}"))
+        .collect();
+    if reason.is_none() {
+        warnings.extend(lost_with(&was.object).map(str::to_owned));
+    }
+    Change {
+        action: match reason {
+            Some(_) => Action::Keep,
+            None => Action::Delete,
+        },
+        owner: was.owner.to_string(),
+        place: old.checked.places.of(&was.hub, &was.owner, &id),
+        diff: String::new(),
+        warnings,
+        id,
+    }
+}
+
+/// Returns what is lost with a deleted object.
+fn lost_with(object: &Object) -> Option<&'static str> {
+    match (object.group(), object.kind()) {
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            Some("every object of the definition's kind is deleted with it")
+        }
+        ("", "Namespace") => Some("every object in the namespace is deleted with it"),
+        ("", "PersistentVolumeClaim") => {
+            Some("the volume and its data are deleted with it, unless the reclaim policy is Retain")
+        }
+        _ => None,
+    }
+}
+
+/// Returns why an object that is no longer rendered stays in the cluster.
+pub fn reason_to_stay(was: &Rendered, old: &Side<'_>, new: &Side<'_>) -> Option<&'static str> {
+    if Policy::of(&was.object).keeps() {
+        return Some("a label or annotation excludes it from pruning");
+    }
+    let policy = was.object.annotation(RESOURCE_POLICY);
+    let is_release = was.owner.kind == FluxKind::HelmRelease;
+    if is_release && policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")) {
+        return Some("its annotation helm.sh/resource-policy is keep");
+    }
+    if is_release {
+        return None;
+    }
+    let is_gone = !new.has_flux(&was.hub, &was.owner);
+    let owner = match is_gone {
+        true => old.flux(&was.hub, &was.owner),
+        false => new.flux(&was.hub, &was.owner),
+    }?;
+    let text = |field: &str| owner.pointer(field).and_then(Value::as_str);
+    // The field has no default in the API: it is required.
+    let prunes = owner.pointer("/spec/prune") == Some(&Value::Bool(true));
+    match (
+        is_gone,
+        text("/spec/deletionPolicy").unwrap_or("MirrorPrune"),
+    ) {
+        (true, "Orphan") => Some("spec.deletionPolicy of its deleted Kustomization is Orphan"),
+        (true, "Delete" | "WaitForTermination") => None,
+        (_, _) if !prunes => Some("spec.prune of its Kustomization is not true"),
+        _ => None,
+    }
+}
+
+/// Returns the final state of a Flux object in a check, such as `Ready`.
+fn state_of<'a>(checked: &'a Checked, hub: &str, object: &str) -> Option<&'a str> {
+    let mut all = checked.report.objects.iter();
+    all.find(|one| one.hub == hub && one.object == object)
+        .map(|one| one.state)
+}
