@@ -13,10 +13,10 @@ use driftless_manifest::{FileTree, TreePath};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "Examples:
-  driftless plan                                   # the working tree, compared with where HEAD left origin's default branch
+  driftless plan                                   # the working tree, against its merge base
   driftless plan --base HEAD                       # only what is not committed yet
   driftless plan --base main --head feature fleet
-  driftless plan --base origin/main -o markdown    # for a comment of a pull request or a job summary
+  driftless plan --base origin/main -o markdown    # for a pull request
   driftless plan --sops-key age.agekey --detailed-exitcode
 
 Both states are applied to API servers in this process, one for each hub and remote cluster, as driftless check does: no \

@@ -64,7 +64,7 @@ impl From<Failure> for Error {
     }
 }
 
-/// Returns the next step after a failed request; `None` if the message says all.
+/// Returns the next step after a failed request; `None` if the message is sufficient.
 pub fn next_step(error: &PortError) -> Option<&'static str> {
     match error.kind {
         ErrorKind::Denied => Some("check the credentials, and the roles of their user"),

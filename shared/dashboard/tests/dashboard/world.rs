@@ -171,7 +171,11 @@ impl Data for Fleets {
     }
 
     async fn act(&self, hub: &str, object: &ObjectRef, action: &Action) -> Result<(), DataError> {
-        let line = format!("{} {hub} {object} {}", action.name(), action.patch(object.kind));
+        let line = format!(
+            "{} {hub} {object} {}",
+            action.name(),
+            action.patch(object.kind)
+        );
         self.acted.lock().unwrap().push(line);
         Ok(())
     }

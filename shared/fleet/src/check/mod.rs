@@ -73,7 +73,7 @@ pub struct Checked {
     pub places: Places,
 }
 
-/// Applies a fleet to API servers in this process until nothing changes any more.
+/// Applies a fleet to API servers in this process until their state no longer changes.
 ///
 /// # Errors
 /// The repository cannot be read, or an API server of this process fails. What is wrong with the

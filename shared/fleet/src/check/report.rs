@@ -16,7 +16,7 @@ const MIN_KUSTOMIZATIONS: usize = 3;
 pub struct Report {
     /// The notes: they do not fail the check.
     pub notes: Diagnostics,
-    /// The hubs.
+    /// The hubs of the repository, each with its directories.
     pub hubs: Vec<CheckedHub>,
     /// The Flux objects.
     pub objects: Vec<CheckedObject>,

@@ -88,7 +88,7 @@ pub struct Rendered {
     pub cluster: String,
     /// The Kustomization or HelmRelease that applied it.
     pub owner: ObjectRef,
-    /// The object.
+    /// The object, with the defaults and the managed fields of that server.
     pub object: Object,
 }
 

@@ -21,7 +21,7 @@ const PLACEHOLDER_URL: &str = "https://fleet.internal/this/repository";
 /// Options about the fleet repository and what replaces external services.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The directories of hubs in the repository. If there are none, hubs are the directories with
+    /// The directories of hubs in the repository. Without one, hubs are the directories with
     /// a `gotk-sync.yaml`, those that a FluxInstance synchronises, those of `clusters/`, or the one
     /// from which all other Kustomizations are reached.
     pub paths: Vec<String>,
