@@ -121,7 +121,10 @@ pub async fn run(args: Args) -> Result<(), Error> {
     };
     print(&found, &header)?;
     let mut printed: BTreeSet<(String, String)> = found.iter().map(version).collect();
-    while args.watch {
+    if !args.watch {
+        return Ok(());
+    }
+    loop {
         let steps = follows.iter_mut().map(Follow::next);
         let changes = futures::future::try_join_all(steps).await?;
         let written = changes
@@ -139,7 +142,6 @@ pub async fn run(args: Args) -> Result<(), Error> {
             print(&new, &[])?;
         }
     }
-    Ok(())
 }
 
 /// Returns what distinguishes an event, and each of its repetitions.

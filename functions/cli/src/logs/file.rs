@@ -34,7 +34,10 @@ pub async fn run(path: &Path, filter: &Filter, printer: &Printer) -> Result<(), 
     let mut lines = Lines::default();
     let mut position = read(&mut file, &mut lines).await.map_err(failed)?;
     printer.first(&lines.entries(filter, !printer.follows))?;
-    while printer.follows {
+    if !printer.follows {
+        return Ok(());
+    }
+    loop {
         tokio::time::sleep(POLL).await;
         // A rotated file is another one at the same path.
         let mut now = match File::open(path).await {
@@ -51,7 +54,6 @@ pub async fn run(path: &Path, filter: &Filter, printer: &Printer) -> Result<(), 
         position += read(&mut now, &mut lines).await.map_err(failed)?;
         printer.more(&lines.entries(filter, false))?;
     }
-    Ok(())
 }
 
 async fn read(file: &mut File, lines: &mut Lines) -> std::io::Result<u64> {

@@ -55,6 +55,7 @@ const OWN_WORDS: &[&str] = &[
 /// Archives that Flux unpacks and driftless refuses.
 const REFUSED: &[&str] = &["extract: a hard link", "extract: a duplicate name"];
 
+#[expect(clippy::disallowed_methods, reason = "the tests read recorded answers")]
 fn corpus(file: &str) -> String {
     let root = env!("CARGO_MANIFEST_DIR");
     let path = format!("{root}/../../tests/corpus/artifact-generator/{file}");
