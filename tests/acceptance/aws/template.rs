@@ -217,6 +217,8 @@ fn each_role_lists_only_what_it_reads() {
         let mut expected: BTreeSet<String> = read.collect();
         // The notes of waiting objects have no content.
         expected.extend((role == "ReconcileRole").then(|| "waits/*".to_owned()));
+        // The sweep queues the Providers that have events to send.
+        expected.extend((role == "DriftRole").then(|| "notifications/*".to_owned()));
         assert_eq!(prefixes, expected, "{role}");
     }
 }
@@ -287,6 +289,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
             ("receivers", all),
             ("objects", all),
             ("journal", all),
+            ("notifications", all),
             ("limits", keep),
             ("waits", &["PutObject", "DeleteObject"]),
             ("versions/reconcile.json", write),
@@ -502,9 +505,11 @@ fn the_webhook_is_public_and_the_timer_runs_each_minute() {
         .into_iter()
         .filter(|(_, permission)| permission["Properties"]["Principal"] == "*")
         .map(|(_, permission)| {
-            assert_eq!(
-                permission["Properties"]["FunctionName"],
-                json!({"Ref": "WebhookFunction"})
+            let function = &permission["Properties"]["FunctionName"];
+            let public = ["WebhookFunction", "DashboardFunction"];
+            assert!(
+                public.iter().any(|name| *function == json!({"Ref": name})),
+                "{function}"
             );
             let properties = &permission["Properties"];
             let by_url = properties["FunctionUrlAuthType"] == "NONE"
@@ -581,7 +586,9 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
                 "artifacts/",
                 "commits/",
                 "charts/",
+                "journal/",
                 "limits/",
+                "notifications/",
                 "objects/",
                 "waits/"
             ]
