@@ -1,5 +1,5 @@
 //! The connections of notifications: HTTP and NATS to addresses that tenants name, with the checks
-//! of [`tenant_http`](crate::tenant_http).
+//! of `tenant_http`.
 
 mod nats;
 mod nkey;

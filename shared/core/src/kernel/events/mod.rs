@@ -1,4 +1,4 @@
-//! Events about the object of a step: each [`Sink`] receives every event of a reconciler.
+//! Events about the object of a step: each `Sink` receives every event of a reconciler.
 
 mod kubernetes;
 mod matching;

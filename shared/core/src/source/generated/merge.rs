@@ -20,7 +20,7 @@ pub fn merge(base: (&str, &[u8]), over: (&str, &[u8])) -> Result<String, String>
 /// Reads the documents of a file into one map.
 ///
 /// # Errors
-/// Those of [`merge`].
+/// Those of `merge`.
 pub fn load(file: &str, content: &[u8]) -> Result<Map<String, Value>, String> {
     let mut merged = Map::new();
     for document in documents(file, content)? {
