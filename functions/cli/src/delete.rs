@@ -5,7 +5,7 @@ use crate::hub::{self, Scope};
 use crate::kinds::{KindCommand, Verb, human};
 use crate::term;
 use driftless_core::applier::{Applier, Strategy};
-use driftless_core::flux::FluxKind;
+use driftless_core::flux::{FluxKind, is_suspended};
 use driftless_core::ports::Deleted;
 use driftless_manifest::Object;
 use std::io::IsTerminal as _;
@@ -96,7 +96,7 @@ fn confirm(kind: FluxKind, object: &Object) -> Result<(), Error> {
 
 /// Returns the effect of a deletion on the objects that were applied.
 fn effect(kind: FluxKind, object: &Object) -> Option<String> {
-    let is_suspended = crate::ready::suspended(object);
+    let is_suspended = is_suspended(object);
     match kind {
         FluxKind::Kustomization if !is_suspended => {
             let prunes = object.pointer("/spec/prune") == Some(&true.into());

@@ -6,12 +6,12 @@ use crate::hub::{self, Scope};
 use crate::kinds::human;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::ready::{is_static, ready, revision, suspended, text};
+use crate::ready::{ready, revision, text};
 use crate::term;
 use clap::Subcommand;
 use driftless_core::flux::{
-    ConditionStatus, Conditions, FORCE_AT, FluxKind, ObjectRef, RECONCILING, REQUESTED_AT,
-    RESET_AT, parse_duration, reason,
+    ConditionStatus, Conditions, FORCE_AT, FluxKind, HelmRepository, ObjectRef, RECONCILING,
+    REQUESTED_AT, RESET_AT, is_suspended, parse_duration, reason,
 };
 use driftless_core::hub::Hub;
 use driftless_core::ports::Patch;
@@ -308,11 +308,11 @@ impl Wait<'_> {
     pub async fn reconcile(&self, id: &ObjectRef, more: &[&str]) -> Result<Object, Error> {
         let (kind, namespace, name) = (id.kind, id.namespace.as_str(), id.name.as_str());
         let object = hub::object(self.hub, kind, namespace, name).await?;
-        if is_static(&object) {
+        if HelmRepository::is_static(&object) {
             term::success("a registry has no index to fetch: the HelmCharts read it directly");
             return Ok(object);
         }
-        if suspended(&object) {
+        if is_suspended(&object) {
             return Err(
                 Error::new(format!("{kind} {namespace}/{name} is suspended")).next(format!(
                     "driftless resume {} {name} -n {namespace}",

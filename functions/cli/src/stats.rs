@@ -4,10 +4,9 @@
 use crate::concurrent;
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Scope;
-use crate::ready::suspended;
 use crate::{output, table, term};
 use clap::ValueEnum;
-use driftless_core::flux::{ConditionStatus, Conditions, READY};
+use driftless_core::flux::{ConditionStatus, Conditions, READY, is_suspended};
 use driftless_core::hub::Hub;
 use driftless_core::ports::ErrorKind;
 use driftless_manifest::{Gvk, Object};
@@ -137,7 +136,7 @@ async fn list(hub: &Hub, gvk: Gvk, namespace: &str) -> Result<Vec<Object>, Error
 impl Counts {
     fn of(objects: &[Object]) -> Self {
         let count = |passes: fn(&Object) -> bool| objects.iter().filter(|one| passes(one)).count();
-        let suspended = count(suspended);
+        let suspended = count(is_suspended);
         let bytes = objects.iter().filter_map(|object| {
             object
                 .pointer("/status/artifact/size")

@@ -4,11 +4,10 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
 use crate::kinds::human;
 use crate::output::Output;
-use crate::ready::suspended;
 use crate::reconcile::{Wait, is_settled, patch, report_outcome};
 use crate::term;
 use clap::Subcommand;
-use driftless_core::flux::{FluxKind, ObjectRef, parse_duration, suspension};
+use driftless_core::flux::{FluxKind, ObjectRef, is_suspended, parse_duration, suspension};
 use driftless_core::hub::Hub;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -264,10 +263,10 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
             term::waiting(&format!("waiting for {kind} reconciliation"));
             let object = wait
                 .until(kind, namespace, &name, |object| {
-                    suspended(object) || is_settled(object)
+                    is_suspended(object) || is_settled(object)
                 })
                 .await?;
-            if suspended(&object) {
+            if is_suspended(&object) {
                 return Err(Error::new(format!("{kind} {namespace}/{name} was suspended again by another writer"))
                     .next(format!("find the cause, such as suspend: true in its manifest in Git; then run driftless resume {} {name}", human(kind))));
             }

@@ -161,8 +161,8 @@ pub(crate) async fn drive<R: Reconciler>(
     *lease = memory.lease;
     lease.remember(&memory.own)?;
     lease.has_new_memory = memory.own != before;
-    let now = status::to_value(&report.status)?;
-    let outcome = finish::<R>(context, report, is_deleted).await?;
+    let mut now = status::to_value(&report.status)?;
+    let outcome = finish::<R>(context, report, &mut now, is_deleted).await?;
     if !outcome.is_gone && !context.is_rehearsal {
         write_journal(context, started, &outcome, &first_status, &now).await;
     }
@@ -197,17 +197,19 @@ pub(crate) async fn clear_status(
     Ok(status::write(context, object, &json!({}), controller).await?)
 }
 
-/// Writes a report into the object's status, sends the events, and returns what is queued next.
+/// Writes the status `now` of a report into the object, sends the events, and returns what is queued
+/// next.
 async fn finish<R: Reconciler>(
     context: &Context<'_>,
     report: Report<R::Object>,
+    now: &mut Value,
     is_deleted: bool,
 ) -> Result<Outcome, Failure> {
     let Report {
         object: owner,
-        status,
         changed,
         end,
+        ..
     } = report;
     let object = owner.object();
     let mut outcome = match end {
@@ -224,16 +226,13 @@ async fn finish<R: Reconciler>(
     if outcome.is_gone {
         context.remove_finalizer(object, R::CONTROLLER).await?;
     } else {
-        let (mut now, before) = (
-            status::to_value(&status)?,
-            status::to_value(owner.status())?,
-        );
+        let before = status::to_value(owner.status())?;
         if let Some(requested) = object.annotation(REQUESTED_AT)
             && !is_deleted
         {
             now["lastHandledReconcileAt"] = json!(requested);
         }
-        status::update(context, object, &now, &before, R::CONTROLLER).await?;
+        status::update(context, object, now, &before, R::CONTROLLER).await?;
     }
     context.send_events(object, R::CONTROLLER).await;
     let requests = changed

@@ -7,11 +7,11 @@ use crate::place;
 use async_trait::async_trait;
 use driftless_core::flux::{
     ConditionStatus, Conditions, FLUX_SYSTEM, FluxKind, HelmRepository, ObjectRef, generation,
-    is_suspended, parse_rfc3339, reason,
+    is_suspended, parse_rfc3339, source_of,
 };
 use driftless_core::hub;
 use driftless_core::journal::{self, Journal};
-use driftless_core::kustomization::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
+use driftless_core::kustomization::live_objects;
 use driftless_core::ports::{Patch, Ports, in_time};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
@@ -205,8 +205,8 @@ pub(crate) fn row(hub: &str, object: &Object) -> Option<Row> {
     let mut row = Row {
         hub: hub.to_owned(),
         cluster: cluster(hub, object),
-        owner: owner(object, &id),
-        source: source(object),
+        owner: live_objects::owner(object),
+        source: source_of(object),
         depends_on: depends_on(object),
         state: state(object, &conditions),
         is_suspended: is_suspended(object),
@@ -234,17 +234,10 @@ pub(crate) fn row(hub: &str, object: &Object) -> Option<Row> {
     if row.attempted == row.revision {
         row.attempted.clear();
     }
-    if is_static(object) {
+    if HelmRepository::is_static(object) {
         "Helm repository is Ready".clone_into(&mut row.message);
     }
     Some(row)
-}
-
-/// Returns whether an object has no status: a HelmRepository that is a registry, and the objects
-/// that are only configuration.
-fn is_static(object: &Object) -> bool {
-    FluxKind::of(&object.gvk()) == Some(FluxKind::HelmRepository)
-        && HelmRepository::is_static(object)
 }
 
 /// Returns the cluster that an object acts on. One that a kubeconfig leads to is named after it.
@@ -255,31 +248,6 @@ fn cluster(hub: &str, object: &Object) -> String {
         object.pointer(&pointer)?.as_str()
     });
     named.unwrap_or(hub).to_owned()
-}
-
-/// Returns the Kustomization that applied an object; a root may apply itself.
-fn owner(object: &Object, id: &ObjectRef) -> Option<ObjectRef> {
-    let labels = object.label(OWNER_NAMESPACE).zip(object.label(OWNER_NAME));
-    let (namespace, name) = labels?;
-    let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
-    (owner != *id).then_some(owner)
-}
-
-/// Returns the source of an object. The source of a release is its chart.
-fn source(object: &Object) -> Option<ObjectRef> {
-    if let Some((namespace, name)) = text(object, "/status/helmChart").split_once('/') {
-        return Some(ObjectRef::new(FluxKind::HelmChart, namespace, name));
-    }
-    let places = ["sourceRef", "chartRef", "chart/spec/sourceRef"];
-    places.iter().find_map(|place| {
-        let text = |field: &str| text(object, &format!("/spec/{place}/{field}"));
-        let namespace = match text("namespace") {
-            "" => object.namespace(),
-            namespace => namespace,
-        };
-        let kind = FluxKind::parse(text("kind"))?;
-        (!text("name").is_empty()).then(|| ObjectRef::new(kind, namespace, text("name")))
-    })
 }
 
 /// Returns the objects of the same kind that an object depends on.
@@ -305,20 +273,15 @@ fn state(object: &Object, conditions: &Conditions) -> State {
         Some(FluxKind::Alert | FluxKind::Provider)
     );
     let Some(ready) = conditions.ready() else {
-        return match is_static(object) || is_configuration {
+        return match HelmRepository::is_static(object) || is_configuration {
             true => State::Ready,
             false => State::Progressing,
         };
     };
-    let waits = matches!(
-        ready.reason.as_str(),
-        reason::DEPENDENCY_NOT_READY | reason::NO_SOURCE_ARTIFACT
-    ) || ready.reason == reason::ARTIFACT_FAILED
-        && ready.message.starts_with("Source artifact");
     let is_current =
         ready.observed_generation == 0 || ready.observed_generation == generation(object);
     match ready.status {
-        ConditionStatus::False if waits => State::Waiting,
+        ConditionStatus::False if ready.is_waiting() => State::Waiting,
         ConditionStatus::False => State::Failed,
         ConditionStatus::True if is_current => State::Ready,
         ConditionStatus::True | ConditionStatus::Unknown => State::Progressing,

@@ -1,8 +1,8 @@
 //! Short forms of times and revisions, and encoded parts of addresses.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use regex::Regex;
-use std::sync::LazyLock;
+
+pub use driftless_core::flux::short_hashes;
 
 /// The characters that are encoded in a part of a path and in a value of a query.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -44,17 +44,6 @@ pub fn time(at: u64) -> String {
         0 => String::new(),
         at => driftless_core::flux::rfc3339(std::time::Duration::from_millis(at)),
     }
-}
-
-/// Shortens every hash of 40 to 128 digits to 8, as Flux's command line does.
-pub fn short_hashes(text: &str) -> String {
-    static HASH: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"\b[a-f0-9]{40,128}\b").ok());
-    let Some(hash) = HASH.as_ref() else {
-        return text.to_owned();
-    };
-    let short = |found: &regex::Captures<'_>| found[0].chars().take(8).collect::<String>();
-    hash.replace_all(text, short).into_owned()
 }
 
 /// Returns a revision in its short form: `main@6f2c1a9e` for `main@sha1:6f2c1a9e...`.

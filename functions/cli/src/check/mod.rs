@@ -80,11 +80,11 @@ pub async fn run(args: Args) -> Result<(), Error> {
     fleet.messages.iter().for_each(|line| term::action(line));
     let line = Progress::new("checking");
     let say = |step: &str| line.say(format!("checking: {step}"));
-    let checked = check::check(&fleet, options, &say).await?;
+    let report = check::check(&fleet, options, &say).await?;
     drop(line);
     let options = PrintOptions {
         strict: args.strict,
         verbose: args.verbose,
     };
-    print::print(&checked.report, args.output, &options, start.elapsed())
+    print::print(&report, args.output, &options, start.elapsed())
 }

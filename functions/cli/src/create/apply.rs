@@ -6,11 +6,11 @@ use super::secret::Secret;
 use crate::error::Error;
 use crate::hub::{MANAGER, apply_as, resource};
 use crate::progress::Progress;
-use crate::ready::{ready, revision, suspended, text};
+use crate::ready::{ready, revision, text};
 use crate::reconcile::is_settled;
 use crate::term;
 use driftless_core::applier::{Applier, Strategy};
-use driftless_core::flux::{Conditions, STALLED};
+use driftless_core::flux::{Conditions, STALLED, is_suspended};
 use driftless_core::hub;
 use driftless_core::ports::Resource;
 use driftless_manifest::{Gvk, Object};
@@ -109,7 +109,7 @@ impl Hub {
         let live = cluster
             .get(&resource, object.namespace(), object.name())
             .await?;
-        if live.as_ref().is_some_and(suspended)
+        if live.as_ref().is_some_and(is_suspended)
             && let Some(Value::Object(spec)) = object.as_map_mut().get_mut("spec")
         {
             spec.insert("suspend".to_owned(), json!(false));

@@ -1,9 +1,9 @@
 //! The tables of `get`, in the columns of `flux get`.
 
 use crate::age;
-use crate::ready::{ready, revision, shorten, suspended, text};
+use crate::ready::{ready, revision, shorten, text};
 use crate::{table, term};
-use driftless_core::flux::FluxKind;
+use driftless_core::flux::{FluxKind, is_suspended};
 use driftless_manifest::Object;
 
 /// The columns of a table.
@@ -60,7 +60,11 @@ impl Columns {
             true => format!("{}/", object.kind().to_lowercase()),
             false => String::new(),
         };
-        let suspended = if suspended(object) { "True" } else { "False" };
+        let suspended = if is_suspended(object) {
+            "True"
+        } else {
+            "False"
+        };
         let mut row = match self.namespace {
             true => vec![object.namespace().to_owned()],
             false => Vec::new(),

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use driftless_core::flux::{Conditions, FluxKind};
+use driftless_core::flux::{Conditions, FluxKind, is_suspended};
 use driftless_core::hub;
 use driftless_core::sweep::Report;
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
@@ -244,7 +244,7 @@ fn summary(object: &Object) -> Value {
         "kind": object.kind(), "namespace": object.namespace(), "name": object.name(),
         "ready": ready.map_or("Unknown", |ready| ready.status.as_str()),
         "reason": ready.map(|ready| &ready.reason), "message": ready.map(|ready| &ready.message),
-        "revision": crate::ready::revision(object), "suspended": crate::ready::suspended(object),
+        "revision": crate::ready::revision(object), "suspended": is_suspended(object),
         "observed": number("/status/observedGeneration").is_some_and(|seen| Some(seen) >= number("/metadata/generation")),
     })
 }

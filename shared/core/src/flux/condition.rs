@@ -123,6 +123,18 @@ pub struct Condition {
     pub message: String,
 }
 
+impl Condition {
+    /// Returns whether a condition `Ready` is false because the object waits for another one: for a
+    /// dependency, or for the artifact of a source. A source or directory that does not exist is a
+    /// failure.
+    pub fn is_waiting(&self) -> bool {
+        let no_artifact =
+            self.reason == reason::ARTIFACT_FAILED && self.message.starts_with("Source artifact");
+        let waits = [reason::DEPENDENCY_NOT_READY, reason::NO_SOURCE_ARTIFACT];
+        self.status == ConditionStatus::False && (waits.contains(&&*self.reason) || no_artifact)
+    }
+}
+
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde's skip_serializing_if passes a reference"

@@ -74,9 +74,11 @@ impl HelmRepository {
         self.spec.kind.as_deref() == Some("oci")
     }
 
-    /// Returns whether a live object is a registry, which has no index and therefore no status.
+    /// Returns whether a live object of any kind is a HelmRepository that is a registry, which has
+    /// no index and therefore no status.
     pub fn is_static(object: &Object) -> bool {
-        object.pointer("/spec/type").and_then(Value::as_str) == Some("oci")
+        FluxKind::of(&object.gvk()) == Some(FluxKind::HelmRepository)
+            && object.pointer("/spec/type").and_then(Value::as_str) == Some("oci")
     }
 
     /// Returns the cloud whose identity is used; as in Flux, only for a registry without a Secret.

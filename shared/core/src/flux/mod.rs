@@ -17,6 +17,7 @@ mod oci_repository;
 mod receiver;
 mod schema;
 mod source;
+mod text;
 mod time;
 mod verification;
 
@@ -38,7 +39,10 @@ pub use kustomization::*;
 pub use notification::*;
 pub use oci_repository::{LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec};
 pub use receiver::*;
-pub use source::{AccessFrom, ArtifactStatus, NamespaceSelector, Source, SourceSpec, SourceStatus};
+pub use source::{
+    AccessFrom, ArtifactStatus, NamespaceSelector, Source, SourceSpec, SourceStatus, source_of,
+};
+pub use text::short_hashes;
 pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
 pub use verification::{OidcIdentity, Verification};
 

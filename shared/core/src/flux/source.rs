@@ -5,6 +5,7 @@ use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -167,4 +168,30 @@ impl<S: SourceSpec> Source<S> {
     pub fn interval(&self) -> Result<Duration, String> {
         parse_duration(self.spec.interval()).map_err(|error| format!("spec.interval: {error}"))
     }
+}
+
+/// Returns the source of a Kustomization or chart. The source of a release is its chart.
+pub fn source_of(object: &Object) -> Option<ObjectRef> {
+    let chart = object.pointer("/status/helmChart").and_then(Value::as_str);
+    if let Some((namespace, name)) = chart.and_then(|chart| chart.split_once('/')) {
+        return Some(ObjectRef::new(FluxKind::HelmChart, namespace, name));
+    }
+    let places = [
+        "/spec/sourceRef",
+        "/spec/chartRef",
+        "/spec/chart/spec/sourceRef",
+    ];
+    let reference = places.iter().find_map(|place| object.pointer(place))?;
+    let text = |field: &str| {
+        reference
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let namespace = text("namespace").unwrap_or(object.namespace());
+    Some(ObjectRef::new(
+        FluxKind::parse(text("kind")?)?,
+        namespace,
+        text("name")?,
+    ))
 }

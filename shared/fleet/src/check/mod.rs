@@ -22,7 +22,7 @@ mod stand_ins;
 mod steps;
 mod values;
 
-use crate::embedded::{Places, Rendered, World};
+use crate::embedded::{Places, Rendered, Row, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use apiserver::{ApiServer, Setting};
@@ -63,7 +63,7 @@ pub struct Options {
     pub allow_unserved: bool,
 }
 
-/// The outcome of a check.
+/// The outcome of a check, with what the clusters then have.
 pub struct Checked {
     /// The errors and the notes.
     pub report: Report,
@@ -73,7 +73,15 @@ pub struct Checked {
     pub places: Places,
 }
 
-/// Applies a fleet to API servers in this process until their state no longer changes.
+/// The end of a run: its API servers, the final states, and the report.
+struct Applied {
+    world: World,
+    rows: Vec<Row>,
+    report: Report,
+}
+
+/// Applies a fleet to API servers in this process until their state no longer changes, and reports
+/// the errors and notes.
 ///
 /// # Errors
 /// The repository cannot be read, or an API server of this process fails. What is wrong with the
@@ -82,7 +90,28 @@ pub async fn check(
     fleet: &Fleet,
     options: Options,
     progress: Progress<'_>,
+) -> Result<Report, Error> {
+    Ok(apply(fleet, options, progress).await?.report)
+}
+
+/// Does the same as [`check`], and also returns the objects that the clusters have in the end.
+///
+/// # Errors
+/// Those of [`check`].
+pub async fn check_and_render(
+    fleet: &Fleet,
+    options: Options,
+    progress: Progress<'_>,
 ) -> Result<Checked, Error> {
+    let applied = apply(fleet, options, progress).await?;
+    Ok(Checked {
+        inventory: applied.world.rendered(&applied.rows).await?,
+        places: applied.world.places(&applied.rows).await?,
+        report: applied.report,
+    })
+}
+
+async fn apply(fleet: &Fleet, options: Options, progress: Progress<'_>) -> Result<Applied, Error> {
     let queue = Arc::new(MemoryQueue::default());
     let clock = Arc::new(TestClock::default());
     let stand_ins = FileStandIns::default();
@@ -119,5 +148,10 @@ pub async fn check(
     };
     let mut run = CheckRun::new(&world, plan, queue, clock);
     run.run().await?;
-    run.report().await
+    let (report, rows) = run.report().await?;
+    Ok(Applied {
+        world,
+        rows,
+        report,
+    })
 }

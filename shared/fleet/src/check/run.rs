@@ -1,6 +1,7 @@
 //! Runs every step until the state of the fleet no longer changes. The clock is simulated, so that
 //! waiting takes no time.
 
+use super::Progress;
 use super::assumed::{ASSUMED, AssumedReady};
 use super::diagnostic::{Diagnostic, Diagnostics, Occurrences, UNSERVED};
 use super::endless_waits::Dependencies;
@@ -11,7 +12,6 @@ use super::missing_objects::MadeUp;
 use super::policies;
 use super::report::Report;
 use super::steps::Steps;
-use super::{Checked, Progress};
 use crate::embedded::{Finding, Objects, Row, State, World};
 use crate::error::Error;
 use crate::fleet::{Files, Fleet, Location, encrypted};
@@ -228,11 +228,11 @@ impl<'a> CheckRun<'a> {
         }
     }
 
-    /// Reports the results of the run.
+    /// Reports the results of the run, and returns the final state of each Flux object.
     ///
     /// # Errors
     /// A server of the world refuses a request.
-    pub async fn report(self) -> Result<Checked, Error> {
+    pub async fn report(self) -> Result<(Report, Vec<Row>), Error> {
         let objects = self.world.objects().await?;
         let rows = self.world.rows(&objects);
         let mut report = Report::new(&rows, self.world, self.fleet, self.steps.count());
@@ -295,13 +295,7 @@ impl<'a> CheckRun<'a> {
         self.note_encrypted_files(&mut diagnostics, &mut report)?;
         report.note_low_coverage(self.world, &rows, &mut diagnostics);
         report.notes = diagnostics;
-        let inventory = self.world.rendered(&rows).await?;
-        let places = self.world.places(&rows).await?;
-        Ok(Checked {
-            report,
-            inventory,
-            places,
-        })
+        Ok((report, rows))
     }
 
     /// Locates a message that replaces the one in an object's status.

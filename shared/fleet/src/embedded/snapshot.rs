@@ -2,18 +2,18 @@
 
 use super::{Finding, World};
 use crate::error::Error;
-use crate::ready::{is_static, revision, suspended};
+use crate::ready::revision;
 use driftless_core::flux::{
-    ConditionStatus, Conditions, FluxKind, HelmRelease, Kustomization, ObjectRef, timestamp,
+    ConditionStatus, Conditions, FluxKind, HelmRelease, HelmRepository, Kustomization, ObjectRef,
+    generation, is_suspended, source_of, timestamp,
 };
 use driftless_core::health::{self, Health};
 use driftless_core::hub::Hub;
 use driftless_core::inventory::Inventory;
-use driftless_core::kustomization::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
+use driftless_core::kustomization::live_objects;
 use driftless_core::ports::Cluster as _;
 use driftless_core::target::{self, Target};
 use driftless_manifest::{Gvk, Object, ObjectId};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A Flux object of a hub.
@@ -162,8 +162,8 @@ impl World {
         let ready = conditions.ready();
         Some(Row {
             hub: name,
-            owner: owner(object),
-            source: source(object),
+            owner: live_objects::owner(object),
+            source: source_of(object),
             cluster,
             state: state(object),
             reason: ready.map(|ready| ready.reason.clone()).unwrap_or_default(),
@@ -278,66 +278,20 @@ impl World {
     }
 }
 
-/// Returns the Kustomization whose labels an object has, except the object itself: a root may apply
-/// itself.
-fn owner(object: &Object) -> Option<ObjectRef> {
-    let (name, namespace) = (object.label(OWNER_NAME)?, object.label(OWNER_NAMESPACE)?);
-    let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
-    (ObjectRef::of(object).as_ref() != Some(&owner)).then_some(owner)
-}
-
-/// Returns the source of a Kustomization or chart. The source of a release is its chart.
-fn source(object: &Object) -> Option<ObjectRef> {
-    let chart = object.pointer("/status/helmChart").and_then(Value::as_str);
-    if let Some((namespace, name)) = chart.and_then(|chart| chart.split_once('/')) {
-        return Some(ObjectRef::new(FluxKind::HelmChart, namespace, name));
-    }
-    let places = [
-        "/spec/sourceRef",
-        "/spec/chartRef",
-        "/spec/chart/spec/sourceRef",
-    ];
-    let reference = places.iter().find_map(|place| object.pointer(place))?;
-    let text = |field: &str| {
-        reference
-            .get(field)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
-    let namespace = text("namespace").unwrap_or(object.namespace());
-    Some(ObjectRef::new(
-        FluxKind::parse(text("kind")?)?,
-        namespace,
-        text("name")?,
-    ))
-}
-
 fn state(object: &Object) -> State {
-    use driftless_core::flux::reason;
-    if suspended(object) {
+    if is_suspended(object) {
         return State::Suspended;
     }
-    if is_static(object) {
+    if HelmRepository::is_static(object) {
         return State::Ready;
     }
     let conditions = Conditions::of(object);
     let Some(ready) = conditions.ready() else {
         return State::Progressing;
     };
-    // A source without an artifact: wait for it. A source or directory that does not exist is a
-    // failure.
-    let no_artifact =
-        ready.reason == reason::ARTIFACT_FAILED && ready.message.starts_with("Source artifact");
-    let waits = [reason::DEPENDENCY_NOT_READY, reason::NO_SOURCE_ARTIFACT]
-        .contains(&&*ready.reason)
-        || no_artifact;
     match ready.status {
-        ConditionStatus::True
-            if ready.observed_generation == driftless_core::flux::generation(object) =>
-        {
-            State::Ready
-        }
-        ConditionStatus::False if waits => State::Waiting,
+        ConditionStatus::True if ready.observed_generation == generation(object) => State::Ready,
+        ConditionStatus::False if ready.is_waiting() => State::Waiting,
         ConditionStatus::False => State::Failed,
         ConditionStatus::True | ConditionStatus::Unknown => State::Progressing,
     }

@@ -27,8 +27,13 @@ type Gaps<'a> = BTreeMap<(String, String, &'a str), usize>;
 
 /// The objects of a state.
 pub struct Side<'a> {
-    checked: &'a Checked,
+    /// The check that rendered them.
+    pub checked: &'a Checked,
     objects: BTreeMap<Key, &'a Rendered>,
+    /// The Flux objects that another one applies to its own hub, by hub.
+    flux: BTreeMap<(&'a str, ObjectRef), &'a Rendered>,
+    /// The final states of the Flux objects, such as `Ready`, by hub and name.
+    states: BTreeMap<(&'a str, &'a str), &'a str>,
 }
 
 impl<'a> Side<'a> {
@@ -36,9 +41,23 @@ impl<'a> Side<'a> {
     pub fn of(checked: &'a Checked) -> Self {
         let key = |one: &Rendered| (one.hub.clone(), one.cluster.clone(), one.object.id());
         let objects = checked.inventory.iter().map(|one| (key(one), one));
+        let mut flux = BTreeMap::new();
+        for one in checked
+            .inventory
+            .iter()
+            .filter(|one| one.cluster == one.hub)
+        {
+            if let Some(id) = ObjectRef::of(&one.object) {
+                flux.entry((&*one.hub, id)).or_insert(one);
+            }
+        }
+        let states = checked.report.objects.iter();
+        let states = states.map(|one| ((&*one.hub, &*one.object), one.state));
         Self {
             checked,
             objects: objects.collect(),
+            flux,
+            states: states.collect(),
         }
     }
 
@@ -58,10 +77,11 @@ impl<'a> Side<'a> {
     }
 
     fn rendered(&self, hub: &str, id: &ObjectRef) -> Option<&'a Rendered> {
-        let mut all = self.checked.inventory.iter();
-        all.find(|one| {
-            one.hub == hub && one.cluster == hub && ObjectRef::of(&one.object).as_ref() == Some(id)
-        })
+        self.flux.get(&(hub, id.clone())).copied()
+    }
+
+    fn state(&self, hub: &str, owner: &ObjectRef) -> Option<&'a str> {
+        self.states.get(&(hub, &*owner.to_string())).copied()
     }
 
     /// Returns why the objects of a Kustomization or HelmRelease are not known in this state: it is
@@ -69,7 +89,7 @@ impl<'a> Side<'a> {
     pub fn gap(&self, other: &Self, hub: &str, owner: &ObjectRef) -> Option<&'a str> {
         let mut owner = owner;
         for _ in 0..MAX_DEPTH {
-            if let Some(state) = state_of(self.checked, hub, &owner.to_string()) {
+            if let Some(state) = self.state(hub, owner) {
                 return (state != State::Ready.as_str()).then_some(state);
             }
             owner = &other.rendered(hub, owner)?.owner;
@@ -79,17 +99,16 @@ impl<'a> Side<'a> {
 
     /// Returns whether the hub has the Flux object.
     pub fn has_flux(&self, hub: &str, owner: &ObjectRef) -> bool {
-        state_of(self.checked, hub, &owner.to_string()).is_some()
+        self.state(hub, owner).is_some()
     }
 }
 
 /// Compares the objects of every cluster.
 pub fn compare(
-    before: &Checked,
-    after: &Checked,
+    old: &Side<'_>,
+    new: &Side<'_>,
     redactor: &Redactor,
 ) -> (Vec<ClusterPlan>, Vec<Notice>) {
-    let (old, new) = (Side::of(before), Side::of(after));
     let mut clusters: BTreeMap<(String, String), Vec<Change>> = BTreeMap::new();
     let mut gaps: Gaps<'_> = BTreeMap::new();
     let mut unknown: Gaps<'_> = BTreeMap::new();
@@ -98,20 +117,20 @@ pub fn compare(
         let (was, is) = (old.objects.get(key), new.objects.get(key));
         let change = match (was, is) {
             (None, Some(is)) => {
-                if let Some(state) = old.gap(&new, &is.hub, &is.owner) {
+                if let Some(state) = old.gap(new, &is.hub, &is.owner) {
                     let owner = (is.hub.clone(), is.owner.to_string(), state);
                     *unknown.entry(owner).or_default() += 1;
                 }
-                Some(created(is, after, redactor))
+                Some(created(is, new.checked, redactor))
             }
-            (Some(was), Some(is)) => changed(was, is, &new, redactor),
-            (Some(was), None) => match new.gap(&old, &was.hub, &was.owner) {
+            (Some(was), Some(is)) => changed(was, is, new, redactor),
+            (Some(was), None) => match new.gap(old, &was.hub, &was.owner) {
                 Some(state) => {
                     let owner = (was.hub.clone(), was.owner.to_string(), state);
                     *gaps.entry(owner).or_default() += 1;
                     None
                 }
-                None => Some(deleted(was, &old, &new)),
+                None => Some(deleted(was, old, new)),
             },
             (None, None) => None,
         };
@@ -272,11 +291,4 @@ pub fn reason_to_stay(was: &Rendered, old: &Side<'_>, new: &Side<'_>) -> Option<
         (_, _) if !prunes => Some("spec.prune of its Kustomization is not true"),
         _ => None,
     }
-}
-
-/// Returns the final state of a Flux object in a check, such as `Ready`.
-fn state_of<'a>(checked: &'a Checked, hub: &str, object: &str) -> Option<&'a str> {
-    let mut all = checked.report.objects.iter();
-    all.find(|one| one.hub == hub && one.object == object)
-        .map(|one| one.state)
 }

@@ -15,6 +15,7 @@ mod text;
 use crate::check::{self, Checked, Diagnostic, Diagnostics, Progress};
 use crate::error::Error;
 use crate::fleet::Fleet;
+use compare::Side;
 use redact::Redactor;
 use std::collections::BTreeSet;
 
@@ -43,10 +44,11 @@ pub async fn plan(
     progress: Progress<'_>,
 ) -> Result<Plan, Error> {
     let redactor = Redactor::new(&[base.fleet, head.fleet], &options.given_objects)?;
-    let before = check::check(base.fleet, options.clone(), progress).await?;
-    let after = check::check(head.fleet, options.clone(), progress).await?;
-    let (clusters, mut warnings) = compare::compare(&before, &after, &redactor);
-    warnings.extend(prunes::blocked(&before, &after));
+    let before = check::check_and_render(base.fleet, options.clone(), progress).await?;
+    let after = check::check_and_render(head.fleet, options.clone(), progress).await?;
+    let (old, new) = (Side::of(&before), Side::of(&after));
+    let (clusters, mut warnings) = compare::compare(&old, &new, &redactor);
+    warnings.extend(prunes::blocked(&old, &new));
     warnings.extend(not_rendered(&after));
     let is_known = |error: &Diagnostic| {
         let mut known = before.report.errors.keys();

@@ -2,7 +2,6 @@
 
 use super::compare::{Side, reason_to_stay};
 use super::model::Notice;
-use crate::check::Checked;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::inventory::{IndirectDeletions, Inventory, PRUNE_APPROVED, guard};
 use driftless_manifest::{Object, ObjectId};
@@ -12,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Owner = (String, ObjectRef);
 
 /// Returns a notice for each Kustomization whose prune the guard would hold.
-pub fn blocked(before: &Checked, after: &Checked) -> Vec<Notice> {
-    let (old, new) = (Side::of(before), Side::of(after));
+pub fn blocked(old: &Side<'_>, new: &Side<'_>) -> Vec<Notice> {
     // The objects by owner, and those of them that the change deletes.
     let mut had: BTreeMap<Owner, Vec<Object>> = BTreeMap::new();
     let mut deleted: BTreeMap<Owner, BTreeSet<ObjectId>> = BTreeMap::new();
@@ -22,8 +20,8 @@ pub fn blocked(before: &Checked, after: &Checked) -> Vec<Notice> {
         had.entry(owner.clone())
             .or_default()
             .push(was.object.clone());
-        let is_known = new.gap(&old, &was.hub, &was.owner).is_none();
-        if is_known && !new.has(key) && reason_to_stay(was, &old, &new).is_none() {
+        let is_known = new.gap(old, &was.hub, &was.owner).is_none();
+        if is_known && !new.has(key) && reason_to_stay(was, old, new).is_none() {
             deleted.entry(owner).or_default().insert(was.object.id());
         }
     }
@@ -52,7 +50,7 @@ pub fn blocked(before: &Checked, after: &Checked) -> Vec<Notice> {
         );
         if let Err(stopped) = guard(&inventory, &left, &below) {
             notices.push(Notice {
-                place: before.places.of(hub, id, &flux_id(id)),
+                place: old.checked.places.of(hub, id, &flux_id(id)),
                 about: format!("{hub}: {id}"),
                 message: format!(
                     "{stopped}; after the merge, annotate the Kustomization with {PRUNE_APPROVED} and the revision to let it pass"

@@ -175,7 +175,7 @@ pub fn due(
     if is_suspended(object) {
         return None;
     }
-    if id.kind == FluxKind::HelmRepository && HelmRepository::is_static(object) {
+    if HelmRepository::is_static(object) {
         return None;
     }
     let requested = object.annotation(REQUESTED_AT).unwrap_or_default();
