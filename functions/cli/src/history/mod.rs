@@ -163,31 +163,31 @@ async fn of_flux_object(
 /// Prints the steps that changed an applied object, of all Flux objects of the hub.
 async fn of_applied(word: &str, options: &Options, scope: &Scope) -> Result<(), Error> {
     let named = find::parse(&[word.to_owned()])?;
+    let Some(named) = named.first() else {
+        return Err(Error::usage("no object").next("give KIND/NAME"));
+    };
     let hub = scope.connection.connect().await?;
     let Some(journals) = journals(options, &hub).await? else {
         return Err(Error::new("the changes of an object are in the journal, and none was found").next(
             "give --data DIR of driftless serve, or set DRIFTLESS_BUCKET and the other variables of an installation",
         ));
     };
-    let mut steps = Vec::new();
-    for one in &named {
-        let served = find::served(&hub, &one.resource).await?;
-        let id = ObjectId {
-            group: served.gvk.group.clone(),
-            kind: served.gvk.kind.clone(),
-            namespace: match served.namespaced {
-                true => scope.namespace.clone(),
-                false => String::new(),
-            },
-            name: one.name.clone(),
-        };
-        steps.extend(changes::of_applied(&journals, &id).await?);
-        if steps.is_empty() && options.output != Format::Json {
-            term::failure(&format!(
-                "{id}: no step changed it since the journal began; driftless trace names what applies it"
-            ));
-            return Ok(());
-        }
+    let served = find::served(&hub, &named.resource).await?;
+    let id = ObjectId {
+        group: served.gvk.group.clone(),
+        kind: served.gvk.kind.clone(),
+        namespace: match served.namespaced {
+            true => scope.namespace.clone(),
+            false => String::new(),
+        },
+        name: named.name.clone(),
+    };
+    let steps = changes::of_applied(&journals, &id).await?;
+    if steps.is_empty() && options.output != Format::Json {
+        term::failure(&format!(
+            "{id}: no step changed it since the journal began; driftless trace names what applies it"
+        ));
+        return Ok(());
     }
     if options.output == Format::Json {
         return print_json(std::iter::empty(), &steps);
