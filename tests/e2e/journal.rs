@@ -306,7 +306,7 @@ fn no_value_of_a_release_is_recorded_if_it_may_come_from_a_secret() {
         let about = format!("apiVersion: v2\nname: web\nversion: {version}\n");
         let service = format!(
             "apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\nspec:\n  selector: {{app: web}}\n  \
-             ports: [{{name: http, port: {port}}}]\n"
+             ports: [{{name: http, port: {port}, targetPort: 8000}}]\n"
         );
         driftless_manifest::FileTree::from_files([
             ("web/Chart.yaml", about.as_str()),

@@ -22,8 +22,8 @@ pub struct Journals {
 
 impl Journals {
     /// Finds the journals: in the directory `data`, else in the bucket of the installation that the
-    /// environment configures, else in the directory that `serve` uses by default for the cluster at
-    /// `server`. Returns `None` if there is none of them.
+    /// environment configures, else in the directory that `serve` uses by default for the cluster
+    /// at `server`. Returns `None` if there is none of them.
     ///
     /// # Errors
     /// The directory does not exist, the bucket cannot be read, or it has several hubs and `named`

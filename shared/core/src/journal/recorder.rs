@@ -52,8 +52,8 @@ impl Recorder {
         self.lock().withholds_values = true;
     }
 
-    /// Sets the time at which the webhook received the delivery that the step is for, in milliseconds
-    /// since 1970.
+    /// Sets the time at which the webhook received the delivery that the step is for, in
+    /// milliseconds since 1970.
     pub fn set_received(&self, received: Option<u64>) {
         self.lock().received = received;
     }

@@ -13,11 +13,11 @@ const GUESS_FROM: usize = 3;
 pub struct Difference {
     /// The keys, the names of list entries and the positions that lead to the place.
     pub path: Vec<String>,
-    /// What differs.
+    /// The differences, in dyff's order.
     pub details: Vec<Detail>,
 }
 
-/// A difference.
+/// A difference at one place.
 #[derive(Debug)]
 pub enum Detail {
     /// A value is another one.
@@ -270,7 +270,7 @@ fn only(list: &[Node], prints: &[String], others: &[String]) -> (Vec<Node>, Vec<
         counts
     };
     let (own, other) = (count(prints), count(others));
-    let mut told = BTreeSet::new();
+    let mut counted = BTreeSet::new();
     let (mut more, mut common) = (Vec::new(), Vec::new());
     for (at, (entry, print)) in list.iter().zip(prints).enumerate() {
         let (here, there) = (own.get(print).copied(), other.get(print).copied());
@@ -278,7 +278,7 @@ fn only(list: &[Node], prints: &[String], others: &[String]) -> (Vec<Node>, Vec<
             (_, None) => more.push(entry.clone()),
             (here, Some(there)) => {
                 common.push(at);
-                if here > there && told.insert(print) {
+                if here > there && counted.insert(print) {
                     more.extend(std::iter::repeat_n(entry.clone(), here - there));
                 }
             }

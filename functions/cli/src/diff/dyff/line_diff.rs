@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// The most comparisons of lines. What is left then counts as replaced; dyff stops after a second.
 const MAX_WORK: usize = 20_000_000;
 
-/// What happened to lines.
+/// The origin of lines: one of the texts, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Both texts have them.
@@ -17,11 +17,11 @@ pub enum Kind {
     Delete,
 }
 
-/// Consecutive lines.
+/// Consecutive lines of the same origin.
 pub struct Part {
-    /// What happened to them.
+    /// The origin of the lines.
     pub kind: Kind,
-    /// The lines.
+    /// The lines, with their line ends.
     pub text: String,
 }
 
@@ -154,7 +154,8 @@ fn replaced(old: &[usize], new: &[usize]) -> Vec<Edit> {
     vec![edit(Kind::Delete, old), edit(Kind::Insert, new)]
 }
 
-/// A common part that is at least half as long as the longer text, with what is before and after it.
+/// A common part that is at least half as long as the longer text, with the parts before and after
+/// it.
 struct Half<'l> {
     long: (&'l [usize], &'l [usize]),
     short: (&'l [usize], &'l [usize]),

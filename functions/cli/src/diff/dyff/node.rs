@@ -9,24 +9,24 @@ use serde_json::{Map, Value};
 pub enum Node {
     /// A map, in the order of the document.
     Map(Vec<(String, Node)>),
-    /// A list.
+    /// A list of nodes.
     List(Vec<Node>),
-    /// A value.
+    /// A value, with its text.
     Scalar(Tag, String),
 }
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// Text.
+    /// A text, quoted or not.
     String,
     /// A whole number.
     Int,
-    /// Another number.
+    /// A number with a fraction.
     Float,
     /// `true` or `false`.
     Bool,
-    /// `null`.
+    /// The missing value, `null`.
     Null,
 }
 
@@ -106,7 +106,8 @@ impl Node {
         }
     }
 
-    /// Returns a text that is the same for nodes with the same content; types of values do not count.
+    /// Returns a text that is the same for nodes with the same content; types of values do not
+    /// count.
     pub fn fingerprint(&self) -> String {
         let mut text = String::new();
         self.write_fingerprint(&mut text);
