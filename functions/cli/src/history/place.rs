@@ -23,11 +23,11 @@ pub struct Journals {
 impl Journals {
     /// Finds the journals: in the directory `data`, else in the bucket of the installation that the
     /// environment configures, else in the directory that `serve` uses by default for the cluster
-    /// at `server`. Returns `None` if there is none of them.
+    /// at `server`. Returns `None` if it finds no place.
     ///
     /// # Errors
     /// The directory does not exist, the bucket cannot be read, or it has several hubs and `named`
-    /// is none of them.
+    /// is not one of them.
     pub async fn find(
         data: Option<&Path>,
         named: Option<&str>,

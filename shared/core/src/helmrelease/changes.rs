@@ -43,7 +43,7 @@ fn is_same_version(before: &Object, applied: &Object) -> bool {
         && before.meta("resourceVersion") == applied.meta("resourceVersion")
 }
 
-/// Returns whether nobody has written an object since it was created.
+/// Returns whether no client has written an object since it was created.
 fn is_new(applied: &Object) -> bool {
     let created = applied.meta("creationTimestamp");
     let writes = applied.pointer("/metadata/managedFields");

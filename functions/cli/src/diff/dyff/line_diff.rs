@@ -46,7 +46,7 @@ struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Returns the number of each line of a text.
+    /// Returns the number of each line of a string.
     fn numbers(&mut self, text: &'t str) -> Vec<usize> {
         let number = |line| {
             *self.known.entry(line).or_insert_with(|| {
@@ -312,7 +312,7 @@ fn split(old: &[usize], new: &[usize], at: (isize, isize), work: &mut usize) -> 
 }
 
 /// Merges edits of the same kind, moves common starts and ends of replacements into the equal parts
-/// beside them, and shifts single edits over an equal part that they can absorb.
+/// next to them, and shifts single edits over an equal part that they can absorb.
 fn merge(mut edits: Vec<Edit>) -> Vec<Edit> {
     loop {
         edits = joined(edits);

@@ -21,7 +21,7 @@ use compare::compare;
 use node::Node;
 use serde_json::Value;
 
-/// Returns the text of the differences of two objects for an output of this width, in columns.
+/// Returns the differences of two objects as a report for an output of this width, in columns.
 pub fn report(before: &Value, after: &Value, width: usize) -> String {
     let differences = compare(&Node::from(before), &Node::from(after));
     print::print(&differences, width)

@@ -1,4 +1,4 @@
-//! A document as a tree of nodes with the order of keys and the text of values that the YAML of
+//! A document as a tree of nodes with the order of keys and the form of values that the YAML of
 //! Kubernetes' libraries has.
 
 use driftless_manifest::yaml;
@@ -18,7 +18,7 @@ pub enum Node {
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// A text, quoted or not.
+    /// A string, quoted or not.
     String,
     /// A whole number.
     Int,
@@ -76,7 +76,7 @@ impl Node {
         found.next().map(|(_, value)| value)
     }
 
-    /// Returns the text of a value; empty for a map or a list.
+    /// Returns a value as a string; empty for a map or a list.
     pub fn text(&self) -> &str {
         match self {
             Self::Scalar(_, text) => text,
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// Returns a text that is the same for nodes with the same content; types of values do not
+    /// Returns a string that is the same for nodes with the same content; types of values do not
     /// count.
     pub fn fingerprint(&self) -> String {
         let mut text = String::new();

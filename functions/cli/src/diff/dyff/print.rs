@@ -8,7 +8,7 @@ use super::yaml;
 /// The space between the columns of a table.
 const GAP: &str = "   ";
 
-/// Returns the text of differences for an output of this width, in columns.
+/// Returns the report of differences for an output of this width, in columns.
 pub fn print(differences: &[Difference], width: usize) -> String {
     let mut text = String::new();
     for Difference { path, details } in differences {
@@ -121,7 +121,7 @@ fn reordered(from: &[Node], to: &[Node], width: usize) -> String {
     head + &table(" ", 2, &[from.join("\n"), to.join("\n")])
 }
 
-/// Returns a text with a prefix before its first line, and spaces before the others.
+/// Returns a string with a prefix before its first line, and spaces before the others.
 fn hanging(prefix: &str, text: &str) -> String {
     let indent = " ".repeat(columns(prefix));
     let lines = text.split('\n').enumerate();
@@ -132,7 +132,7 @@ fn hanging(prefix: &str, text: &str) -> String {
     lines.collect()
 }
 
-/// Returns a text with a prefix before each line.
+/// Returns a string with a prefix before each line.
 fn prefixed(prefix: &str, text: &str) -> String {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let lines = text.split('\n');
@@ -147,7 +147,7 @@ fn widest(block: &str) -> usize {
     block.split('\n').map(columns).max().unwrap_or(0)
 }
 
-/// Returns blocks beside each other, or below each other if they are too wide for that.
+/// Returns blocks side by side, or below each other if they are too wide for that.
 fn blocks(indent: usize, blocks: &[String], width: usize) -> String {
     let gaps = blocks.len().saturating_sub(1) * columns(GAP);
     let all: usize = blocks.iter().map(|block| widest(block)).sum();

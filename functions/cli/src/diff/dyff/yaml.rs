@@ -167,7 +167,7 @@ fn needs_quotes(text: &str) -> bool {
         || text.contains([' ', '*', '&', ':', ','])
 }
 
-/// Returns a text in the quotes of Go's `%q`.
+/// Returns a string in the quotes of Go's `%q`.
 fn quoted(text: &str) -> String {
     let mut out = "\"".to_owned();
     for one in text.chars() {
