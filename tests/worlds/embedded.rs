@@ -313,7 +313,7 @@ impl Embedded {
 
     /// Returns what the last steps of an object changed.
     pub fn journal(&self, hub: &str, object: &ObjectRef) -> Journal {
-        let read = journal::read(&self.ports, hub, object);
+        let read = journal::read(self.ports.blobs.as_ref(), hub, object);
         self.runtime.block_on(read).expect("the bucket")
     }
 

@@ -24,6 +24,14 @@ pub fn colours_on_stdout() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
+/// Returns the width of stdout in columns: 80 if it is not a terminal.
+pub fn width_of_stdout() -> usize {
+    match io::stdout().is_terminal() {
+        true => usize::from(console::Term::stdout().size().1),
+        false => 80,
+    }
+}
+
 /// Returns a string in a colour, if one is given.
 pub fn painted(colour: Option<&str>, text: &str) -> String {
     match colour {

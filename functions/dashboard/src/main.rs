@@ -2,6 +2,8 @@
 
 mod config;
 mod handler;
+#[cfg(test)]
+mod logged_in_tests;
 mod web;
 
 use lambda_http::{Error, run, service_fn};

@@ -197,8 +197,8 @@ pub(crate) async fn clear_status(
     Ok(status::write(context, object, &json!({}), controller).await?)
 }
 
-/// Writes the status `now` of a report into the object, sends the events, and returns what is queued
-/// next.
+/// Writes the status `now` of a report into the object, sends the events, and returns what is
+/// queued next.
 async fn finish<R: Reconciler>(
     context: &Context<'_>,
     report: Report<R::Object>,

@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use crate::flux::{FLUX_SYSTEM, FluxKind, ObjectRef, reason};
 use crate::kubeconfig;
 use crate::ports::{
-    Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, PutOutcome, Resource, Result,
+    Blobs, Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, PutOutcome, Resource,
+    Result,
 };
 use crate::repository::{Grant, Location, Repository, place};
 use crate::state;
@@ -247,7 +248,15 @@ pub async fn with_registered_roots(ports: &Ports, settings: &Settings) -> Result
 /// # Errors
 /// The bucket's.
 pub async fn names(ports: &Ports) -> Result<Vec<String>> {
-    let found = ports.blobs.list(PREFIX).await?;
+    names_in(ports.blobs.as_ref()).await
+}
+
+/// Returns the names of all hubs that are registered in a store, as [`names`] does.
+///
+/// # Errors
+/// The store's.
+pub async fn names_in(blobs: &dyn Blobs) -> Result<Vec<String>> {
+    let found = blobs.list(PREFIX).await?;
     let names = found.iter().filter_map(|entry| name_of(&entry.key));
     Ok(names.collect())
 }

@@ -213,6 +213,19 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Returns the cause in words, as in `the step ran after a push`.
+    pub fn in_words(&self) -> &'static str {
+        match self {
+            Self::Push => "after a push",
+            Self::Timer => "by the timer",
+            Self::Drift => "after drift",
+            Self::Source => "after a new artifact",
+            Self::Dependency => "after a dependency",
+            Self::Changed => "after a change",
+            Self::Requeue => "continued",
+        }
+    }
+
     /// Returns whether the step reads the live objects even if no file has changed.
     pub fn reads_cluster(&self) -> bool {
         match self {
@@ -248,6 +261,10 @@ pub struct Request {
     /// True if the step runs apart from those of other objects, in a process with more memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub isolated: bool,
+    /// The time at which the webhook received the delivery that the request is for, in milliseconds
+    /// since 1970. Absent in other requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
 }
 
 impl Request {
@@ -259,7 +276,25 @@ impl Request {
             cause,
             token: None,
             isolated: false,
+            received: None,
         }
+    }
+
+    /// Returns the request of a delivery that was received at a time since 1970.
+    #[must_use]
+    pub fn received_at(self, time: Duration) -> Self {
+        Self {
+            received: u64::try_from(time.as_millis()).ok(),
+            ..self
+        }
+    }
+
+    /// Merges another request for the same object into this one: the cause that makes the step do
+    /// more, and the earlier of two deliveries.
+    pub fn merge(&mut self, other: &Self) {
+        self.cause = self.cause.clone().stronger(&other.cause);
+        let received = [self.received, other.received];
+        self.received = received.into_iter().flatten().min();
     }
 }
 

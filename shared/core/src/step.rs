@@ -76,7 +76,7 @@ fn merge(requests: Vec<(Request, Duration)>) -> Vec<(Request, Duration)> {
         let place = *places.entry(request.object.clone()).or_insert(merged.len());
         match merged.get_mut(place) {
             Some((known, sooner)) => {
-                known.cause = known.cause.clone().stronger(&request.cause);
+                known.merge(&request);
                 *sooner = after.min(*sooner);
             }
             None => merged.push((request, after)),
@@ -114,6 +114,7 @@ async fn work(
         events: Recorder::default(),
         is_rehearsal: false,
     };
+    context.events.changes.set_received(request.received);
     let Some(object) = context
         .hub
         .get(&context.id)

@@ -83,7 +83,7 @@ impl Data for PortsData {
     }
 
     async fn journal(&self, hub: &str, object: &ObjectRef) -> Result<Journal, DataError> {
-        Ok(journal::read(&self.ports, hub, object).await?)
+        Ok(journal::read(self.ports.blobs.as_ref(), hub, object).await?)
     }
 
     async fn journals(&self, hub: &str) -> Result<Arc<Journals>, DataError> {

@@ -2,6 +2,7 @@
 //! reports it.
 
 mod compare;
+mod dyff;
 mod local;
 mod text;
 
@@ -9,7 +10,7 @@ use crate::concurrent;
 use crate::error::Error;
 use crate::hub::Scope;
 use crate::term;
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use compare::{Comparison, Outcome};
 use driftless_core::flux::{FluxKind, Kustomization, ObjectRef};
 use driftless_core::inventory::Inventory;
@@ -64,6 +65,16 @@ struct One {
     /// Fail if a variable has no value and no default
     #[arg(long)]
     strict_substitute: bool,
+    /// The format of the differences: that of `flux diff`, or changed lines of YAML
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Flux)]
+    format: Format,
+}
+
+/// The format of the differences of an object.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Flux,
+    Yaml,
 }
 
 /// Builds, compares and prints.
@@ -123,7 +134,7 @@ async fn compare(args: Args) -> Result<usize, Error> {
         match outcome {
             Ok(outcome) => {
                 count += usize::from(outcome.is_difference());
-                text.push_str(&outcome.print(object));
+                text.push_str(&outcome.print(object, one.format));
             }
             Err(error) => {
                 if failed.is_none() {
@@ -158,7 +169,7 @@ fn stale(owner: &Kustomization, objects: &[Object]) -> Vec<driftless_manifest::O
 }
 
 impl Outcome {
-    fn print(&self, object: &Object) -> String {
+    fn print(&self, object: &Object, format: Format) -> String {
         let id = object.id();
         match self {
             Self::Unchanged => String::new(),
@@ -170,7 +181,11 @@ impl Outcome {
                 Some("33"),
             ),
             Self::Drifted { live, applied } => {
-                text::line(&id, "drifted", None) + &text::changes(live, applied)
+                let body = match format {
+                    Format::Flux => text::report(live, applied),
+                    Format::Yaml => text::changes(live, applied),
+                };
+                text::line(&id, "drifted", None) + &body
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The printed differences.
 
+use super::dyff;
 use crate::term;
 use driftless_fleet::plan::{bare, mask};
 use driftless_manifest::{Object, ObjectId, yaml};
@@ -11,6 +12,48 @@ pub fn line(id: &ObjectId, what: &str, colour: Option<&str>) -> String {
     let text = format!("► {} {what}", term::plain(&id.to_string()));
     let colour = colour.filter(|_| term::colours_on_stdout());
     term::painted(colour, &text) + "\n"
+}
+
+/// The annotation in which `kubectl apply` keeps the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Returns the differences of an object as `flux diff kustomization` prints them. The values of
+/// Secrets are masked, and what `kubectl apply` kept of a Secret is left out.
+pub fn report(live: &Object, applied: &Object) -> String {
+    let (mut before, mut after) = (live.as_map().clone(), applied.as_map().clone());
+    let is_secret = live.kind() == "Secret";
+    for fields in [&mut before, &mut after] {
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            metadata.remove("managedFields");
+            if let Some(Value::Object(annotations)) = metadata.get_mut("annotations")
+                && is_secret
+            {
+                annotations.remove(LAST_APPLIED);
+            }
+        }
+    }
+    if is_secret {
+        for field in ["data", "stringData"] {
+            mask(&mut before, &mut after, field);
+        }
+    }
+    let (before, after) = (Value::Object(before), Value::Object(after));
+    let text = dyff::report(&before, &after, term::width_of_stdout());
+    let text = term::plain(&text);
+    if !term::colours_on_stdout() {
+        return text.into_owned();
+    }
+    let paint = |line: &str| {
+        let colour = match line.chars().next() {
+            Some('+') => Some("32"),
+            Some('-') => Some("31"),
+            Some('±' | '⇆') => Some("33"),
+            _ => None,
+        };
+        term::painted(colour, line)
+    };
+    let lines: Vec<String> = text.split('\n').map(paint).collect();
+    lines.join("\n")
 }
 
 /// Returns the changed lines of an object as YAML, with the lines around them.
@@ -44,8 +87,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
     #[test]
     fn values_of_secrets_are_not_printed() {
         let secret = |data: Value| {
@@ -64,6 +105,17 @@ mod tests {
             "-  gone: '*****'",
             "+  new: '*****'",
             "   same: '*****'",
+        ] {
+            assert!(text.contains(want), "{want}: {text}");
+        }
+        assert!(!text.contains("Y2FuYXJ5"), "{text}");
+        let text = report(
+            &secret(json!({"a": "Y2FuYXJ5", "gone": "Y2FuYXJ5", "same": "Y2FuYXJ5"})),
+            &secret(json!({"a": "Y2FuYXJ5Mg==", "new": "Y2FuYXJ5", "same": "Y2FuYXJ5"})),
+        );
+        for want in [
+            "data.a\n± value change\n- ***** (before)\n+ ***** (after)\n",
+            "- one map entry removed:   + one map entry added:\ngone: \"*****\"                new: \"*****\"\n",
         ] {
             assert!(text.contains(want), "{want}: {text}");
         }

@@ -22,12 +22,9 @@ pub struct Data {
 /// directory. The path has the hub's name and its server, because the state of one cluster is not
 /// valid for another.
 pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Error> {
-    let directory = match (given, state()) {
+    let directory = match (given, default(name, server)) {
         (Some(given), _) => given.to_owned(),
-        (None, Some(state)) => state
-            .join("driftless")
-            .join(key_part(name))
-            .join(key_part(server.trim_start_matches("https://"))),
+        (None, Some(directory)) => directory,
         (None, None) => env::temp_dir().join(format!("driftless-{}", std::process::id())),
     };
     let shown = directory.display();
@@ -51,6 +48,12 @@ pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Erro
         directory,
         _lock: lock,
     })
+}
+
+/// Returns the directory of a hub in the user's state directory; `None` if the user has none.
+pub fn default(name: &str, server: &str) -> Option<PathBuf> {
+    let server = key_part(server.trim_start_matches("https://"));
+    Some(state()?.join("driftless").join(key_part(name)).join(server))
 }
 
 /// Returns the user's directory for state.

@@ -20,6 +20,7 @@ pub mod worker;
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
 use crate::term;
+pub use data_directory::default as default_data_directory;
 use driftless_core::flux::{FLUX_SYSTEM, parse_duration};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -49,6 +50,8 @@ POST /webhook receives the deliveries of Git hosts, and POST /hook/... those of 
 all clients; the dashboard (GET / in a browser, GET /api/v1/openapi.json for its JSON), GET /api/objects and POST /sweep are only \
 for this machine.";
 
+/// The hub's name, if none is given.
+pub const DEFAULT_NAME: &str = "default";
 /// The time that running steps have to finish after a signal.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -80,7 +83,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     github_api: Option<String>,
     /// The hub's name
-    #[arg(long, default_value = "default")]
+    #[arg(long, default_value = DEFAULT_NAME)]
     name: String,
     /// The directory for artifacts and state
     #[arg(long, value_name = "DIR")]

@@ -108,17 +108,7 @@ pub async fn read_all(hub: &Hub, named: &[Named], namespace: &str) -> Result<Vec
         if resources.iter().any(|(known, _)| *known == one.resource) {
             continue;
         }
-        let served = match &one.resource {
-            Resource::Exact(gvk) => objects::resource(hub, gvk).await.map_err(|error| {
-                error.next("give --api-version and --kind as kubectl api-resources lists them")
-            })?,
-            Resource::Word(word) => {
-                if kinds.is_none() {
-                    kinds = Some(self::kinds(hub).await?);
-                }
-                by_word(hub, word, kinds.as_deref().unwrap_or_default()).await?
-            }
-        };
+        let served = served_among(hub, &one.resource, &mut kinds).await?;
         resources.push((one.resource.clone(), served));
     }
     let reads = named.iter().filter_map(|one| {
@@ -127,6 +117,33 @@ pub async fn read_all(hub: &Hub, named: &[Named], namespace: &str) -> Result<Vec
     });
     let read = concurrent::run(reads).await;
     read.into_iter().collect()
+}
+
+/// Returns the API resource that the hub serves for a resource of the command line.
+///
+/// # Errors
+/// The hub does not serve it.
+pub async fn served(hub: &Hub, resource: &Resource) -> Result<Served, Error> {
+    served_among(hub, resource, &mut None).await
+}
+
+/// Returns the API resource; `kinds` has those of the hub once they are read.
+async fn served_among(
+    hub: &Hub,
+    resource: &Resource,
+    kinds: &mut Option<Vec<Gvk>>,
+) -> Result<Served, Error> {
+    match resource {
+        Resource::Exact(gvk) => objects::resource(hub, gvk).await.map_err(|error| {
+            error.next("give --api-version and --kind as kubectl api-resources lists them")
+        }),
+        Resource::Word(word) => {
+            if kinds.is_none() {
+                *kinds = Some(self::kinds(hub).await?);
+            }
+            by_word(hub, word, kinds.as_deref().unwrap_or_default()).await
+        }
+    }
 }
 
 async fn read(hub: &Hub, served: &Served, namespace: &str, name: &str) -> Result<Object, Error> {

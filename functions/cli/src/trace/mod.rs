@@ -1,7 +1,7 @@
 //! `driftless trace`: from an object to the Kustomization or HelmRelease that applied it, and to
 //! its source, as `flux trace` prints them.
 
-mod find;
+pub mod find;
 mod objects;
 mod origin;
 mod report;

@@ -164,7 +164,7 @@ fn a_directory_is_compared_with_the_hub() {
     assert_eq!(done.code, 1, "{}", done.err);
     for words in [
         "► ConfigMap/team-a/motd drifted\n",
-        "+  canary: changed\n",
+        "\ndata\n+ one map entry added:\n  canary: changed\n",
         "► ConfigMap/team-a/added created\n",
         "► ConfigMap/team-a/settings-",
         "► ConfigMap/team-a/settings-c6hbd9c85t deleted\n",
@@ -173,6 +173,8 @@ fn a_directory_is_compared_with_the_hub() {
         assert!(done.out.contains(words), "{words}: {}", done.out);
     }
     assert!(done.err.contains("5 objects differ"), "{}", done.err);
+    let yaml = hub.run(&format!("{line} --format yaml"));
+    assert!(yaml.out.contains("+  canary: changed\n"), "{}", yaml.out);
     // Nothing was stored.
     let after = hub.run("get kustomizations apps -n team-a -o json").json();
     assert_eq!(

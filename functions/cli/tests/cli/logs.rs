@@ -5,9 +5,12 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use driftless_harness::command::{Done, driftless, run, run_in};
+use driftless_harness::process::PATIENCE;
 use serde_json::{Value, json};
-use std::io::Write as _;
-use std::process::Stdio;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
@@ -83,6 +86,83 @@ fn bad_input_has_a_next_step() {
     ] {
         logs(line).refused(2, words);
     }
+}
+
+/// A running `logs --follow`, which is ended on drop.
+struct Follower {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Follower {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("start");
+        let out = child.stdout.take().expect("stdout");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Waits for the next line.
+    fn next(&self) -> String {
+        let line = self.lines.recv_timeout(PATIENCE);
+        line.expect("another line")
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_followed_file_prints_what_is_appended() {
+    let home = tempfile::tempdir().expect("a home");
+    let path = home.path().join("serve.log");
+    std::fs::write(&path, LOG).expect("write");
+    let append = |text: &str| {
+        let mut file = File::options().append(true).open(&path).expect("open");
+        file.write_all(text.as_bytes()).expect("write");
+    };
+    let line = |message: &str| {
+        let line = json!({"timestamp": "2026-01-01T00:04:00Z", "level": "INFO", "message": message,
+            "hub": "hub", "object": "Kustomization/team-a/apps", "target": "step"});
+        format!("{line}\n")
+    };
+    let mut command = driftless(home.path());
+    let command = command.current_dir(home.path()).args([
+        "logs",
+        "--file",
+        "serve.log",
+        "-n",
+        "team-a",
+        "--follow",
+    ]);
+    let follower = Follower::start(command);
+    assert!(follower.next().ends_with("- applied 3 objects"));
+    append(&line("second"));
+    assert!(follower.next().ends_with("- second"));
+    // A line that is written in two parts, after one that does not fit.
+    let third = line("third");
+    let (start, end) = third.split_at(20);
+    append(&line("other").replace("team-a", "team-b"));
+    append(start);
+    append(end);
+    assert!(follower.next().ends_with("- third"));
+    // The file is rotated: a new one has fewer bytes.
+    std::fs::rename(&path, home.path().join("serve.log.1")).expect("rename");
+    std::fs::write(&path, line("fourth")).expect("write");
+    assert!(follower.next().ends_with("- fourth"));
+    append(&line("fifth"));
+    assert!(follower.next().ends_with("- fifth"));
 }
 
 /// A stub of CloudWatch with two groups; the second page of the first one has the last event.
@@ -166,6 +246,63 @@ fn groups_of_a_stack_are_merged() {
     assert!(starts >= 2, "{starts}");
     run("logs --stack other -A").refused(1, &["no log group's name begins with 'other-'", "Next:"]);
     run("logs --log-group missing -A").refused(1, &["log group missing", "--stack NAME finds"]);
+}
+
+/// A group to which an event is added with each read; the last page is always the same.
+async fn growing(State(reads): State<Arc<Mutex<Vec<Value>>>>, body: Bytes) -> (StatusCode, String) {
+    let body: Value = serde_json::from_slice(&body).expect("JSON");
+    let event = |id: usize| {
+        let line = json!({"level": "INFO", "message": format!("event {id}"), "target": "step"});
+        json!({"eventId": id.to_string(), "timestamp": 1_767_225_600_000_u64 + id as u64,
+            "message": line.to_string(), "logStreamName": "s"})
+    };
+    let answer = match body["nextToken"].as_str() {
+        None => {
+            let mut reads = reads.lock().expect("the lock");
+            reads.push(body);
+            json!({"nextToken": "more", "events": [event(0), event(reads.len() * 2 - 1)]})
+        }
+        Some(_) => {
+            let reads = reads.lock().expect("the lock");
+            json!({ "events": [event(reads.len() * 2)] })
+        }
+    };
+    (StatusCode::OK, answer.to_string())
+}
+
+#[test]
+fn a_followed_group_prints_each_event_once() {
+    let runtime = Runtime::new().expect("a runtime");
+    let reads = Arc::new(Mutex::new(Vec::new()));
+    let app = Router::new().fallback(growing).with_state(reads.clone());
+    let listener = runtime
+        .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+        .expect("listen");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    runtime.spawn(async move { axum::serve(listener, app).await });
+    let home = tempfile::tempdir().expect("a home");
+    let mut command = driftless(home.path());
+    command.envs([
+        ("AWS_ENDPOINT_URL", url.as_str()),
+        ("AWS_REGION", "eu-west-1"),
+        ("AWS_ACCESS_KEY_ID", "id"),
+        ("AWS_SECRET_ACCESS_KEY", "canary"),
+    ]);
+    command.args(["logs", "--log-group", "g", "-A", "--follow"]);
+    command.args(["--since-time", "2026-01-01T00:00:00Z"]);
+    let follower = Follower::start(&mut command);
+    for id in 0..=6 {
+        let line = follower.next();
+        assert!(line.ends_with(&format!("- event {id}")), "{line}");
+    }
+    // The first read begins at the given time, the later ones shortly before the last read.
+    let reads = reads.lock().expect("the lock");
+    let starts: Vec<i64> = reads
+        .iter()
+        .filter_map(|body| body["startTime"].as_i64())
+        .collect();
+    assert_eq!(starts[0], 1_767_225_600_000);
+    assert!(starts[1] > starts[0] && starts.is_sorted(), "{starts:?}");
 }
 
 #[test]

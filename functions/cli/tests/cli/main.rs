@@ -24,6 +24,7 @@ mod demo_on_a_terminal;
 mod doctor;
 mod embedded;
 mod help;
+mod history;
 mod hostile;
 mod inspect;
 mod inspect_refusals;

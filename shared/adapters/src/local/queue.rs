@@ -76,7 +76,10 @@ impl State {
         let known = self.waiting.get(&key(&request));
         if let Some((place_of_known, known)) = known.and_then(|known| self.due.remove_entry(known))
         {
-            request.cause = known.cause.stronger(&request.cause);
+            let mut merged = known;
+            merged.merge(&request);
+            request.cause = merged.cause;
+            request.received = merged.received;
             place = place.min(place_of_known);
         }
         self.waiting.insert(key(&request), place);

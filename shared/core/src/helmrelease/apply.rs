@@ -20,7 +20,7 @@ use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -79,6 +79,7 @@ impl Attempt<'_> {
             let replaced = applier.create_or_patch(&resource, &object, Change::Replace);
             replaced.await?
         };
+        self.record_applied(live.as_ref(), &made);
         Ok(Some(made))
     }
 
@@ -106,7 +107,8 @@ impl Attempt<'_> {
         let live = self.target.cluster.get(&resource, "", name).await?;
         if live.is_none() {
             let applier = self.target.applier(Strategy::HELM);
-            applier.apply(&resource, &object).await?;
+            let made = applier.apply(&resource, &object).await?;
+            self.record_applied(None, &made);
         }
         Ok(Step::Done)
     }
@@ -126,9 +128,16 @@ impl Attempt<'_> {
             Some(before) => objects::known_items(&self.target, before).await?.0,
             None => Vec::new(),
         };
+        let live = self.live_before(&wanted).await;
         let applied = match record.is_server_side() {
-            true => self.apply_server_side(&wanted, before.as_ref()).await?,
-            false => self.apply_client_side(operation, &wanted, &old).await?,
+            true => {
+                let applied = self.apply_server_side(&wanted, before.as_ref(), &live);
+                applied.await?
+            }
+            false => {
+                let applied = self.apply_client_side(operation, &wanted, &old, &live);
+                applied.await?
+            }
         };
         applied.iter().for_each(|object| self.note_changed(object));
         if let Some(before) = before {
@@ -150,6 +159,7 @@ impl Attempt<'_> {
         &self,
         wanted: &[Item],
         before: Option<&Release>,
+        live: &BTreeMap<ObjectId, Object>,
     ) -> Result<Vec<Object>, PhaseError> {
         if let Some(before) = before.filter(|before| !before.is_server_side()) {
             self.take_client_side_fields(before, wanted).await?;
@@ -159,7 +169,10 @@ impl Attempt<'_> {
             let work = group
                 .iter()
                 .map(|item| apply_one(&self.target, item).boxed());
-            for applied in concurrent::run(CONCURRENCY, work.collect()).await {
+            let results = concurrent::run(CONCURRENCY, work.collect()).await;
+            let applied = results.iter().flatten();
+            applied.for_each(|object| self.record_applied(live.get(&object.id()), object));
+            for applied in results {
                 all.push(applied?);
             }
         }
@@ -248,6 +261,9 @@ impl Attempt<'_> {
                     let applier = target.applier(Strategy::HELM);
                     let deletion = applier.delete(&item.resource, live, propagation, is_ours);
                     let deleted = deletion.await.map(|_| true).map_err(PhaseError::from);
+                    if deleted.is_ok() {
+                        self.record_deleted(live);
+                    }
                     if let Err(PhaseError::Transient(_)) = deleted {
                         is_cut.store(true, Ordering::Relaxed);
                     }

@@ -176,6 +176,11 @@ impl Attempt<'_> {
     pub async fn drive(&mut self) -> Result<AttemptEnd, Failure> {
         if let Some(running) = &self.memory.running {
             self.done.clone_from(&running.done);
+            // The step that rendered the release may have looked up a Secret.
+            self.context.events.changes.withhold_values();
+        }
+        if self.release.may_have_secret_values() {
+            self.context.events.changes.withhold_values();
         }
         loop {
             if self.memory.running.is_none()

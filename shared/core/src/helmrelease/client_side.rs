@@ -33,7 +33,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Applies the objects of a release; `before` has the objects of the release that it replaces.
+    /// Applies the objects of a release; `before` has the objects of the release that it replaces,
+    /// `live` the live objects, for the journal.
     ///
     /// # Errors
     /// The errors of all objects that could not be changed.
@@ -42,6 +43,7 @@ impl Attempt<'_> {
         operation: &Operation,
         wanted: &[Item],
         before: &[Item],
+        live: &BTreeMap<ObjectId, Object>,
     ) -> Result<Vec<Object>, PhaseError> {
         let (force, is_install) = match operation {
             Operation::Act(Action::Upgrade) => (self.release.upgrade().force, false),
@@ -72,7 +74,10 @@ impl Attempt<'_> {
             });
             for result in concurrent::run(CONCURRENCY, work.collect()).await {
                 match result {
-                    Ok(object) => applied.push(object),
+                    Ok(object) => {
+                        self.record_applied(live.get(&object.id()), &object);
+                        applied.push(object);
+                    }
                     Err(PhaseError::Failed(message)) => errors.push(message),
                     Err(transient) => return Err(transient),
                 }

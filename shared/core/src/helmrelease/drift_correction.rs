@@ -23,6 +23,8 @@ pub struct DriftedObject {
     item: Item,
     /// The JSON patch of the live object; `None` if the object is gone.
     patch: Option<Vec<Value>>,
+    /// The live object, before the correction.
+    live: Option<Object>,
 }
 
 /// The result of a drift check.
@@ -75,7 +77,8 @@ impl Attempt<'_> {
                     _ => None,
                 };
                 all_drifted.push(drifted);
-                report.drifted.push(DriftedObject { item, patch });
+                let live = live.cloned();
+                report.drifted.push(DriftedObject { item, patch, live });
             }
         }
         // If some drift was found, correct it; the next step finds the rest.
@@ -157,7 +160,7 @@ impl Attempt<'_> {
     }
 
     async fn correct_one(&self, drifted: DriftedObject) -> Result<(), PortError> {
-        let DriftedObject { item, patch } = drifted;
+        let DriftedObject { item, patch, live } = drifted;
         let (object, resource) = (&item.object, &item.resource);
         let applier = self.target.applier(Strategy::HELM);
         if let Some(patch) = patch {
@@ -165,9 +168,14 @@ impl Attempt<'_> {
             match applier.patch(resource, object, &patch).await {
                 // The object was deleted since the check: apply it.
                 Err(error) if error.kind == ErrorKind::NotFound => {}
-                other => return other.map(drop),
+                patched => {
+                    self.record_applied(live.as_ref(), &patched?);
+                    return Ok(());
+                }
             }
         }
-        applier.apply(resource, object).await.map(drop)
+        let applied = applier.apply(resource, object).await?;
+        self.record_applied(None, &applied);
+        Ok(())
     }
 }

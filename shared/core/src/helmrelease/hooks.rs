@@ -92,6 +92,7 @@ impl Attempt<'_> {
                     let applier = self.target.applier(Strategy::HELM);
                     let deletion = applier.delete(resource, &live, "Background", &|_| true);
                     deletion.await?;
+                    self.record_deleted(&live);
                 }
                 if self
                     .target
@@ -133,6 +134,9 @@ impl Attempt<'_> {
                 true => applier.apply(&item.resource, &item.object).await,
                 false => applier.create(&item.resource, &item.object).await,
             };
+            if let Ok(created) = &created {
+                self.record_applied(None, created);
+            }
             if let Err(error) = created {
                 // A previous step may have created the object before it crashed.
                 if was_started && error.kind == ErrorKind::Conflict {

@@ -10,6 +10,7 @@
 pub mod action;
 mod apply;
 mod attempt;
+mod changes;
 mod chart;
 mod client_side;
 pub mod conditions;

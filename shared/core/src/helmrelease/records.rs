@@ -151,6 +151,10 @@ impl Attempt<'_> {
         };
         let ports = self.context.ports;
         let rendered = render::render(ports, &self.target, &self.release, &request).await?;
+        if rendered.reads_secrets {
+            self.context.events.changes.withhold_values();
+        }
+        let rendered = rendered.release;
         let first = match is_upgrade {
             true => self.replaced()?.info.first_deployed,
             false => None,

@@ -33,6 +33,14 @@ pub struct RenderRequest {
     pub check_schema: bool,
 }
 
+/// A rendered release.
+pub struct RenderedRelease {
+    /// The manifest, the hooks and the notes.
+    pub release: Rendered,
+    /// True if the chart looked up Secrets of the cluster.
+    pub reads_secrets: bool,
+}
+
 /// Renders a release as Helm 4 does.
 ///
 /// # Errors
@@ -42,7 +50,7 @@ pub async fn render(
     target: &Target,
     release: &HelmRelease,
     request: &RenderRequest,
-) -> Result<Rendered, PhaseError> {
+) -> Result<RenderedRelease, PhaseError> {
     let cluster = target.cluster.as_ref();
     let now = ports.clock.now();
     let mut entropy = [0; 32];
@@ -70,7 +78,12 @@ pub async fn render(
         let (release, request, settings) = (release.clone(), request.clone(), options.clone());
         let render = move || render_once(&release, &request, &settings);
         match ports.compute(render).await?? {
-            Outcome::Done(rendered) => return Ok(*rendered),
+            Outcome::Done(rendered) => {
+                return Ok(RenderedRelease {
+                    release: *rendered,
+                    reads_secrets: found.keys().any(|need: &Lookup| need.kind == "Secret"),
+                });
+            }
             Outcome::Needs(needs) => {
                 for need in needs {
                     let value = look_up(cluster, &need).await?;

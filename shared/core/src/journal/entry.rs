@@ -21,6 +21,10 @@ pub struct Journal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
+    /// The time at which the webhook received the delivery that the step was for, in milliseconds
+    /// since 1970; `None` if it was not for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
     /// The start of the step, in milliseconds since 1970.
     pub started: u64,
     /// The end of the step, in milliseconds since 1970.
@@ -44,6 +48,18 @@ pub struct Entry {
     /// The number of further changed objects, which are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: usize,
+    /// True if the values of the step, or those of the earlier one that it replaced, may come from
+    /// a Secret, so that `changes` has none of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub withheld: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[expect(
@@ -85,11 +101,25 @@ impl Entry {
     pub fn changed(&self) -> usize {
         self.changes.len() + self.omitted
     }
+
+    /// Leaves the earlier values out of an entry that follows one whose values were left out. The
+    /// values of that one may be live until a step has ended well.
+    fn follow_withheld(&mut self) {
+        let fields = self
+            .changes
+            .iter_mut()
+            .flat_map(|change| &mut change.fields);
+        fields.for_each(|field| field.from = None);
+        self.withheld |= self.result != StepResult::Ready;
+    }
 }
 
 impl Journal {
     /// Adds an entry, and drops the oldest ones that are too many.
-    pub(super) fn add(&mut self, entry: Entry) {
+    pub(super) fn add(&mut self, mut entry: Entry) {
+        if self.entries.first().is_some_and(|newest| newest.withheld) {
+            entry.follow_withheld();
+        }
         self.entries.insert(0, entry);
         self.entries.truncate(MAX_ENTRIES);
         let size = |entry: &Entry| serde_json::to_vec(entry).map_or(0, |bytes| bytes.len() + 1);

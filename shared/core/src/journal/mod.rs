@@ -17,4 +17,4 @@ pub use entry::{Entry, Journal, ObjectChange, StepResult};
 pub use fields::FieldChange;
 pub use pushes::{Landing, Push, pushes};
 pub use recorder::{End, Recorder};
-pub use store::{append, delete, key, read, read_all};
+pub use store::{append, delete, key, read, read_all, read_once};

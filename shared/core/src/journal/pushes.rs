@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 pub struct Push {
     /// The revision, such as `main@sha1:...`.
     pub revision: String,
-    /// The time at which the first source began to read it, in milliseconds since 1970.
+    /// The time at which the webhook received its delivery, in milliseconds since 1970; without a
+    /// delivery that at which the first source began to read it.
     pub received: u64,
     /// The sources that received it, by hub.
     pub sources: Vec<(String, ObjectRef)>,
@@ -57,12 +58,12 @@ pub fn pushes<'j>(
         for entry in received.filter(|entry| entry.result == StepResult::NewRevision) {
             let push = pushes.entry(&entry.revision).or_insert_with(|| Push {
                 revision: entry.revision.clone(),
-                received: entry.started,
+                received: entry.received.unwrap_or(entry.started),
                 sources: Vec::new(),
                 message: entry.message.clone(),
                 landings: Vec::new(),
             });
-            push.received = push.received.min(entry.started);
+            push.received = push.received.min(entry.received.unwrap_or(entry.started));
             push.sources.push((hub.to_owned(), object.clone()));
         }
     }

@@ -26,6 +26,7 @@ struct Collected {
     omitted: usize,
     fields: usize,
     withholds_values: bool,
+    received: Option<u64>,
 }
 
 /// The end of a step.
@@ -49,6 +50,12 @@ impl Recorder {
     /// files, or substitutes variables of a Secret.
     pub fn withhold_values(&self) {
         self.lock().withholds_values = true;
+    }
+
+    /// Sets the time at which the webhook received the delivery that the step is for, in
+    /// milliseconds since 1970.
+    pub fn set_received(&self, received: Option<u64>) {
+        self.lock().received = received;
     }
 
     /// Records what happened to an object; `versions` are the object before and after it was
@@ -86,6 +93,7 @@ impl Recorder {
         let collected = std::mem::take(&mut *self.lock());
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Entry {
+            received: collected.received,
             started: millis(end.started),
             ended: millis(end.ended),
             cause: end.cause,
@@ -95,6 +103,7 @@ impl Recorder {
             message: shorten(end.ready.1, MAX_MESSAGE),
             changes: collected.changes,
             omitted: collected.omitted,
+            withheld: collected.withholds_values,
         }
     }
 

@@ -1,13 +1,18 @@
 //! Journals in the bucket.
 
 use super::entry::{Entry, Journal};
+use crate::concurrent;
 use crate::flux::{FluxKind, ObjectRef};
-use crate::ports::{Ports, Result};
+use crate::ports::{Blobs, Ports, Result};
 use crate::state;
+use futures::FutureExt as _;
 use std::collections::BTreeMap;
 
 /// The prefix of the keys of journals.
 const PREFIX: &str = "journal";
+/// The journals that are read concurrently.
+const CONCURRENCY: usize = 16;
+
 /// Returns the key of an object's journal.
 pub fn key(hub: &str, object: &ObjectRef) -> String {
     state::object_key(
@@ -62,9 +67,31 @@ async fn try_append(ports: &Ports, key: &str, entry: Entry) -> Result<()> {
 ///
 /// # Errors
 /// The store cannot be reached.
-pub async fn read(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Journal> {
-    let (journal, _) = state::load(ports.blobs.as_ref(), &key(hub, object)).await?;
+pub async fn read(blobs: &dyn Blobs, hub: &str, object: &ObjectRef) -> Result<Journal> {
+    let (journal, _) = state::load(blobs, &key(hub, object)).await?;
     Ok(journal)
+}
+
+/// Returns the journals of all objects of a hub from a store, for a command that runs once. One
+/// that is damaged is left out.
+///
+/// # Errors
+/// The store cannot be reached.
+pub async fn read_once(blobs: &dyn Blobs, hub: &str) -> Result<BTreeMap<ObjectRef, Journal>> {
+    let directory = directory(hub);
+    let listed = blobs.list(&directory).await?;
+    let reads = listed.iter().map(|entry| {
+        let read = async move { (entry.key.as_str(), blobs.get(&entry.key).await) };
+        read.boxed()
+    });
+    let mut journals = BTreeMap::new();
+    for (key, read) in concurrent::run(CONCURRENCY, reads.collect()).await {
+        // A journal may be deleted meanwhile.
+        if let Some((bytes, _)) = read? {
+            journals.extend(parse(&directory, key, &bytes));
+        }
+    }
+    Ok(journals)
 }
 
 /// Returns the journals of all objects of a hub. Only those that changed since this process read
@@ -75,13 +102,17 @@ pub async fn read(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Journa
 pub async fn read_all(ports: &Ports, hub: &str) -> Result<BTreeMap<ObjectRef, Journal>> {
     let directory = directory(hub);
     let blobs = ports.read_all(&directory).await?;
-    let parsed = blobs.iter().filter_map(|(key, bytes)| {
-        let object = object_of(&directory, key)?;
-        let journal = serde_json::from_slice(bytes)
-            .inspect_err(|error| tracing::warn!(key, %error, "the journal is damaged"));
-        Some((object, journal.ok()?))
-    });
+    let blobs = blobs.iter();
+    let parsed = blobs.filter_map(|(key, bytes)| parse(&directory, key, bytes));
     Ok(parsed.collect())
+}
+
+/// Parses the blob of a key in the directory of a hub's journals; a damaged one is logged.
+fn parse(directory: &str, key: &str, bytes: &[u8]) -> Option<(ObjectRef, Journal)> {
+    let object = object_of(directory, key)?;
+    let journal = serde_json::from_slice(bytes)
+        .inspect_err(|error| tracing::warn!(key, %error, "the journal is damaged"));
+    Some((object, journal.ok()?))
 }
 
 /// Deletes the journal of an object that is gone. A failure is logged.

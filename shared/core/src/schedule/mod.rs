@@ -278,6 +278,7 @@ fn own(request: &Request, cause: Cause, token: String, isolated: bool) -> Reques
         cause,
         token: Some(token),
         isolated,
+        received: None,
         ..request.clone()
     }
 }

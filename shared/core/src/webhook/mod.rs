@@ -358,9 +358,10 @@ async fn push(
         let message = format!("no source follows {references} of {}", first.name());
         return Ok(DeliveryResult::Ignored(message));
     }
+    let received = ports.clock.now();
     let requests: Vec<Request> = found
         .into_iter()
-        .map(|(hub, object)| Request::new(&hub, object, Cause::Push))
+        .map(|(hub, object)| Request::new(&hub, object, Cause::Push).received_at(received))
         .collect();
     let now = requests.iter().cloned().map(|one| (one, Duration::ZERO));
     ports.queue.send(now.collect()).await?;

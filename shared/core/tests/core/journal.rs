@@ -5,7 +5,7 @@ use driftless_core::apply::plan::Action;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::journal::{
     End, Entry, FieldChange, Journal, Recorder, StepResult, append, delete, key, pushes, read,
-    read_all,
+    read_all, read_once,
 };
 use driftless_core::ports::{Blobs as _, Cause, Precondition};
 use driftless_core::testing::{self, MemoryBlobs};
@@ -91,6 +91,48 @@ fn no_value_of_a_secret_is_recorded() {
 }
 
 #[test]
+fn an_entry_after_one_without_values_has_no_earlier_values() {
+    let ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+    let apps = ObjectRef::new(FluxKind::Kustomization, "team", "apps");
+    let version = |port: u64| object("Service", json!({"spec": {"port": port}}));
+    let step = |from: u64, to: u64, withhold: bool, result: StepResult| {
+        let recorder = Recorder::default();
+        if withhold {
+            recorder.withhold_values();
+        }
+        let (before, after) = (version(from), version(to));
+        recorder.change(&after.id(), Action::Configured, Some((&before, &after)));
+        recorder.entry(end(10, "r", result))
+    };
+    let run = async {
+        for entry in [
+            step(1, 2, true, StepResult::Ready),
+            step(2, 3, false, StepResult::Failed),
+            step(2, 3, false, StepResult::Ready),
+            step(3, 4, false, StepResult::Ready),
+        ] {
+            append(&ports, "eu", &apps, entry).await;
+        }
+        let journal = read(ports.blobs.as_ref(), "eu", &apps).await.unwrap();
+        let fields = journal.entries.iter().map(|entry| {
+            let field = &entry.changes[0].fields[0];
+            (field.from.clone(), field.to.clone())
+        });
+        let text = |value: &str| Some(value.to_owned());
+        assert_eq!(
+            fields.collect::<Vec<_>>(),
+            [
+                (text("3"), text("4")),
+                (None, text("3")),
+                (None, text("3")),
+                (None, None)
+            ]
+        );
+    };
+    run.now_or_never().unwrap();
+}
+
+#[test]
 fn an_entry_has_a_bounded_size() {
     let recorder = Recorder::default();
     let wide = |value: u64| {
@@ -119,7 +161,7 @@ fn an_entry_has_a_bounded_size() {
         for _ in 0..100 {
             append(&ports, "eu", &apps, entry.clone()).await;
         }
-        let journal = read(&ports, "eu", &apps).await.unwrap();
+        let journal = read(ports.blobs.as_ref(), "eu", &apps).await.unwrap();
         let bytes = serde_json::to_vec(&journal).unwrap().len();
         assert!(bytes < TOO_LARGE, "{bytes} bytes");
         assert!(!journal.entries.is_empty());
@@ -142,17 +184,28 @@ fn journals_are_appended_read_and_deleted() {
             .put(&key, Bytes::from("{"), Precondition::None)
             .await
             .unwrap();
-        let journal = read(&ports, "eu", &apps).await.unwrap();
+        let journal = read(ports.blobs.as_ref(), "eu", &apps).await.unwrap();
         let all = read_all(&ports, "eu").await.unwrap();
         assert_eq!(all.keys().collect::<Vec<_>>(), [&apps]);
         assert_eq!(all[&apps], journal);
+        assert_eq!(read_once(blobs.as_ref(), "eu").await.unwrap(), all);
         let ended: Vec<u64> = journal.entries.iter().map(|entry| entry.ended).collect();
         assert_eq!((ended.len(), ended[0], ended[29]), (30, 49, 20));
         // The damaged one is set aside by the next step that changes something.
         append(&ports, "eu", &damaged, entry(9, "r", StepResult::Failed)).await;
-        assert_eq!(read(&ports, "eu", &damaged).await.unwrap().entries.len(), 1);
+        assert_eq!(
+            read(ports.blobs.as_ref(), "eu", &damaged)
+                .await
+                .unwrap()
+                .entries
+                .len(),
+            1
+        );
         delete(&ports, "eu", &apps).await;
-        assert_eq!(read(&ports, "eu", &apps).await.unwrap(), Journal::default());
+        assert_eq!(
+            read(ports.blobs.as_ref(), "eu", &apps).await.unwrap(),
+            Journal::default()
+        );
     };
     run.now_or_never().unwrap();
 }

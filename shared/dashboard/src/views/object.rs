@@ -142,7 +142,7 @@ fn step(now: u64, entry: &Entry) -> Markup {
                 (parts::mark(state)) b { (title) }
                 (parts::revision(&entry.revision))
                 @if entry.changed() > 0 { span { (text::count(entry.changed())) " changed" } }
-                span.muted { "in " (text::duration(entry.ended.saturating_sub(entry.started))) " · " (cause(entry)) }
+                span.muted { "in " (text::duration(entry.ended.saturating_sub(entry.started))) " · " (entry.cause.in_words()) }
                 span.push-age { (parts::age(now, entry.ended)) " ago" }
             }
             @if !entry.message.is_empty() { p.message { (text::short_hashes(&entry.message)) } }
@@ -154,20 +154,6 @@ fn step(now: u64, entry: &Entry) -> Markup {
                 }
             }
         }
-    }
-}
-
-/// Returns the cause of a step, in a few words.
-fn cause(entry: &Entry) -> &'static str {
-    use driftless_core::ports::Cause;
-    match entry.cause {
-        Cause::Push => "after a push",
-        Cause::Timer => "by the timer",
-        Cause::Drift => "after drift",
-        Cause::Source => "after a new artifact",
-        Cause::Dependency => "after a dependency",
-        Cause::Changed => "after a change",
-        Cause::Requeue => "continued",
     }
 }
 

@@ -52,6 +52,7 @@ pub fn row(hub: &str, id: ObjectRef, state: State) -> Row {
 
 fn entry(cause: Cause, result: StepResult, ended: u64, revision: &str, object: &str) -> Entry {
     Entry {
+        received: None,
         started: ended - 400,
         ended,
         cause,
@@ -65,6 +66,7 @@ fn entry(cause: Cause, result: StepResult, ended: u64, revision: &str, object: &
             fields: Vec::new(),
         }],
         omitted: 0,
+        withheld: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The commands that inspect a hub, compared with the real `flux` on one hub: the same objects, the
 //! same command lines.
 
+mod diff;
 mod hub;
 
 use driftless_harness::command::{Done, driftless, words};

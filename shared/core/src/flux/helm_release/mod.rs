@@ -86,6 +86,12 @@ impl HelmRelease {
         })
     }
 
+    /// Returns whether values of the release may come from a Secret.
+    pub fn may_have_secret_values(&self) -> bool {
+        let mut references = self.spec.values_from.iter();
+        references.any(|reference| reference.kind == "Secret")
+    }
+
     /// Returns `metadata.generation` of the object.
     pub fn generation(&self) -> i64 {
         crate::flux::generation(&self.object)

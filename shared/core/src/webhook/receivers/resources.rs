@@ -117,6 +117,7 @@ pub(super) async fn request(
     filters: Filters,
 ) -> (Requests, usize, Vec<String>) {
     let (mut requests, mut count, mut problems) = (Requests::new(), 0, Vec::new());
+    let received = ports.clock.now();
     for (at, wanted) in receiver.spec.resources.iter().enumerate() {
         let (resource, objects) = match find(hub, receiver, wanted).await {
             Ok(found) => found,
@@ -141,7 +142,10 @@ pub(super) async fn request(
                 Ok(Some(object)) => {
                     count += 1;
                     let id = ObjectRef::of(&object).filter(|id| !id.kind.is_static());
-                    let request = id.map(|id| Request::new(&hub.settings.name, id, Cause::Changed));
+                    let request = id.map(|id| {
+                        let request = Request::new(&hub.settings.name, id, Cause::Changed);
+                        request.received_at(received)
+                    });
                     requests.extend(request.map(|one| (one, Duration::ZERO)));
                 }
                 Err(problem) => problems.push(format!("resources[{at}]: {problem}")),

@@ -1,58 +1,35 @@
-//! `driftless history`: what an object applied or fetched, when, how long it took, and the result.
+//! The history that the status of an object and its events have.
 
-use crate::error::{EXIT_CODES, Error};
-use crate::hub::{self, Scope};
-use crate::kinds::{KindCommand, Verb, human};
-use crate::ready::{ready, shorten, text};
-use crate::{output, table, term};
-use clap::ValueEnum;
+use crate::error::Error;
+use crate::hub;
+use crate::ready::{shorten, text};
+use crate::term;
 use driftless_core::flux::{FluxKind, parse_rfc3339, rfc3339};
 use driftless_core::hub::Hub;
 use driftless_core::ports::ErrorKind;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 
-const EXAMPLES: &str = "Examples:
-  driftless history kustomization apps -n team-a
-  driftless history helmrelease podinfo -n team-a -o json
-  driftless history source git flux-system
+/// The header of the table of entries.
+pub const HEADER: [&str; 7] = [
+    "Revision", "First", "Last", "Took", "Count", "Result", "Detail",
+];
 
-A Kustomization keeps its last five results, a HelmRelease the revisions of spec.maxHistory, in their status. Sources keep only the \
-current artifact; older ones are in the events, which Kubernetes deletes after an hour. Times are in UTC.";
-
-/// Print what an object applied or fetched, when, and with which result
-#[derive(clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
-pub struct Args {
-    #[command(subcommand)]
-    command: KindCommand<Which>,
-    #[command(flatten)]
-    scope: Scope,
+/// Returns the entries of an object, the newest first.
+///
+/// # Errors
+/// The events of a source cannot be read.
+pub async fn entries(hub: &Hub, kind: FluxKind, object: &Object) -> Result<Vec<Entry>, Error> {
+    Ok(match kind {
+        FluxKind::Kustomization => kustomization(object),
+        FluxKind::HelmRelease => release(object),
+        _ => source(object, &events(hub, object).await?),
+    })
 }
 
-#[derive(clap::Args)]
-struct Which {
-    /// The object's name
-    name: String,
-    /// The output format
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    output: Format,
-}
-
-impl Verb for Which {
-    const NAME: &'static str = "history";
-    const FLAGS: &'static str = "NAME -o json";
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Table,
-    Json,
-}
-
-/// One entry, the newest first.
+/// One entry of the history.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+pub struct Entry {
     revision: String,
     first: String,
     last: String,
@@ -62,49 +39,9 @@ struct Entry {
     detail: String,
 }
 
-/// Reads and prints the history.
-///
-/// # Errors
-/// The object does not exist, or its kind has no history.
-pub async fn run(args: Args) -> Result<(), Error> {
-    let (kind, which) = args.command.parts();
-    if matches!(
-        kind,
-        FluxKind::Alert | FluxKind::Provider | FluxKind::Receiver
-    ) {
-        return Err(Error::usage(format!("a {kind} has no history"))
-            .next(format!("driftless events --for {kind}/{}", which.name)));
-    }
-    let hub = args.scope.connection.connect().await?;
-    let namespace = &args.scope.namespace;
-    let object = hub::object(&hub, kind, namespace, &which.name).await?;
-    let entries = match kind {
-        FluxKind::Kustomization => kustomization(&object),
-        FluxKind::HelmRelease => release(&object),
-        _ => source(&object, &events(&hub, &object).await?),
-    };
-    if which.output == Format::Json {
-        return output::print_json(&entries.iter().map(Entry::document).collect());
-    }
-    if entries.is_empty() {
-        let (status, message) = ready(&object);
-        term::failure(&format!(
-            "{} {} has no history yet: Ready is {status}: {}",
-            human(kind),
-            which.name,
-            shorten(&message)
-        ));
-        return Ok(());
-    }
-    let rows: Vec<Vec<String>> = entries.iter().map(Entry::row).collect();
-    let header = [
-        "Revision", "First", "Last", "Took", "Count", "Result", "Detail",
-    ];
-    term::result(&term::plain(&table::render(&header, &rows)))
-}
-
 impl Entry {
-    fn row(&self) -> Vec<String> {
+    /// Returns the row of a table with the header [`HEADER`].
+    pub fn row(&self) -> Vec<String> {
         let count = match self.count {
             0 => String::new(),
             count => count.to_string(),
@@ -123,7 +60,8 @@ impl Entry {
         ]
     }
 
-    fn document(&self) -> Value {
+    /// Returns the entry as a document.
+    pub fn document(&self) -> Value {
         let fields = [
             ("revision", &self.revision),
             ("first", &self.first),

@@ -1,0 +1,71 @@
+//! The differences of two objects in the format that `flux diff kustomization` prints: dyff's
+//! report for people (dyff 1.10 as flux 2.9 calls it).
+//!
+//! [`compare`] finds the differences, [`print`] writes them. `tests/corpus/dyff` has recorded
+//! answers. The text differs from dyff's in these shapes only:
+//!
+//! - Certificates in PEM are compared as text, and not by their fields.
+//! - In a list of more than three maps without a usual identifier (`name`, `key`, `id`, `manager`),
+//!   dyff takes any field whose values differ in all entries, another one in each run; here it is
+//!   the first of them.
+//! - Maps of more than twelve keys among which is a usual identifier may have their keys in another
+//!   order.
+
+mod compare;
+mod line_diff;
+mod node;
+mod print;
+mod yaml;
+
+use compare::compare;
+use node::Node;
+use serde_json::Value;
+
+/// Returns the differences of two objects as a report for an output of this width, in columns.
+pub fn report(before: &Value, after: &Value, width: usize) -> String {
+    let differences = compare(&Node::from(before), &Node::from(after));
+    print::print(&differences, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn recorded_answers_of_dyff_are_met() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/dyff");
+        let read = |file: &str| std::fs::read_to_string(corpus.join(file)).unwrap();
+        let cases: Vec<Value> = serde_json::from_str(&read("cases.json")).unwrap();
+        let answers = read("answers.jsonl");
+        let answers: Vec<Value> = answers
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(cases.len(), answers.len());
+        let mut wrong = Vec::new();
+        for (case, answer) in cases.iter().zip(&answers) {
+            assert_eq!(case["name"], answer["name"]);
+            let text = report(&case["live"], &case["applied"], 80);
+            if answer["text"] != *text {
+                let name = &case["name"];
+                let want = answer["text"].as_str().unwrap();
+                wrong.push(format!("{name}\nwant:\n{want}\ngot:\n{text}"));
+            }
+        }
+        let matched = cases.len() - wrong.len();
+        println!("{matched} / {} cases", cases.len());
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn large_texts_are_compared_in_bounded_time() {
+        let text = |step: usize| -> String {
+            let line = |at: usize| format!("{}\n", (at * step) % 7919);
+            (0..60_000).map(line).collect()
+        };
+        let object = |text: String| serde_json::json!({ "data": { "a": text } });
+        let report = report(&object(text(7)), &object(text(11)), 80);
+        assert!(report.contains("value change in multiline text"));
+    }
+}
