@@ -113,6 +113,41 @@ fn an_event_reaches_the_service_once() {
 }
 
 #[test]
+fn an_alert_that_sets_keys_of_others_has_an_event() {
+    let (world, service) = (world(), Service::start());
+    provider(&world, "service", &service);
+    let metadata = json!({"eventMetadata": {"revision": "mine", "summary": "one", "env": "test"},
+        "summary": "two"});
+    alert(&world, "service", metadata);
+    let sha = push(&world, "2");
+    let sent = &service.take()[0]["metadata"];
+    assert_eq!(sent["summary"], "two");
+    assert_eq!(sent["revision"], format!("main@sha1:{sha}"));
+    let list = world
+        .cluster("hub")
+        .get(&format!("/api/v1/namespaces/{SPACE}/events"));
+    let all = list["items"].as_array().cloned().unwrap_or_default();
+    let about = all.iter();
+    let about = about.filter(|event| event["reason"] == "MetadataAppendFailed");
+    let [event] = about.collect::<Vec<_>>()[..] else {
+        panic!("one event: {all:#?}");
+    };
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["involvedObject"]["kind"], "Alert");
+    assert_eq!(event["source"]["component"], "notification-controller");
+    assert_eq!(
+        event["message"],
+        "metadata key conflicts detected (please refer to the Alert API docs and Flux RFC 0008 for more information)"
+    );
+    assert_eq!(
+        event["metadata"]["annotations"],
+        json!({
+            "revision": "Alert object .spec.eventMetadata, involved object controller metadata",
+            "summary": "Alert object .spec.eventMetadata, Alert object .spec.summary"})
+    );
+}
+
+#[test]
 fn a_failing_service_affects_only_its_provider() {
     let (world, service, other) = (world(), Service::start(), Service::start());
     for (name, service) in [("down", &service), ("up", &other)] {

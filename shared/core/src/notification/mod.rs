@@ -7,7 +7,7 @@ mod connection;
 mod content;
 mod sending;
 
-pub use content::{combined, commit_status, is_for};
+pub use content::{combined, commit_status, conflicts, is_for};
 pub(crate) use sending::forget;
 
 use crate::driver::{Memory, Reconciler, Report, StepEnd};

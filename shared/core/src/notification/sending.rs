@@ -4,7 +4,8 @@ use super::connection::{Link, link};
 use super::content;
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    Alert, FluxEvent, FluxKind, FluxObject as _, ObjectRef, Provider, Severity, reason,
+    Alert, FluxEvent, FluxKind, FluxObject as _, NOTIFICATION_CONTROLLER, ObjectRef, Provider,
+    Severity, reason,
 };
 use crate::kernel::Context;
 use crate::kernel::events::pending::{self, Pending};
@@ -58,6 +59,7 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
         provider,
         link: None,
         alerts: BTreeMap::new(),
+        conflicts: BTreeMap::new(),
     };
     let start = ports.clock.now();
     let (mut refused, mut failed) = (None, Vec::new());
@@ -83,6 +85,7 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
             break;
         }
     }
+    sender.report_conflicts().await;
     match failed.into_iter().next().or(refused) {
         Some(failure) => Err(failure),
         None => Ok(done),
@@ -130,6 +133,8 @@ struct Sender<'s, 'c> {
     provider: &'s Provider,
     link: Option<Arc<Link>>,
     alerts: BTreeMap<String, Option<Arc<Alert>>>,
+    /// The keys that several sources of the metadata of an event have, by the name of the Alert.
+    conflicts: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Sender<'_, '_> {
@@ -147,6 +152,7 @@ impl Sender<'_, '_> {
             pending::remove(ports, hub, &provider.id, waiting).await?;
             return Ok(false);
         }
+        let conflicts = content::conflicts(&alert, &waiting.event);
         let event = content::combined(&alert, &waiting.event);
         let commit_status = content::commit_status(provider, &alert, &event);
         let commit_status = commit_status.map_err(|error| {
@@ -164,7 +170,28 @@ impl Sender<'_, '_> {
             Some(Err(error)) => return Err(failure(&error.message, error.is_retryable)),
             None => return Err(failure("the service did not answer in time", true)),
         }
+        if !conflicts.is_empty() {
+            let known = self.conflicts.entry(waiting.alert.clone()).or_default();
+            known.extend(conflicts);
+        }
         Ok(true)
+    }
+
+    /// Writes an event about each Alert with keys of metadata that another source has too: one for
+    /// all notifications of the step.
+    async fn report_conflicts(&self) {
+        for (name, conflicts) in &self.conflicts {
+            let Some(Some(alert)) = self.alerts.get(name) else {
+                continue;
+            };
+            let (reason, message) = (content::CONFLICT_REASON, content::CONFLICT_MESSAGE);
+            let source = NOTIFICATION_CONTROLLER;
+            let about = &alert.object;
+            let written =
+                self.context
+                    .warn_about(about, source, reason, message, conflicts.clone());
+            written.await;
+        }
     }
 
     /// Returns an Alert; `None` if it is gone, suspended, or has another Provider now.
@@ -212,7 +239,7 @@ fn notification(event: FluxEvent) -> notify::Event {
             resource_version: involved.resource_version,
         },
         severity: match event.severity {
-            Severity::Info => notify::Severity::Info,
+            Severity::Trace | Severity::Info => notify::Severity::Info,
             Severity::Error => notify::Severity::Error,
         },
         timestamp: event.timestamp,

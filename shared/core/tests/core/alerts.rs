@@ -3,7 +3,7 @@
 
 use driftless_core::flux::{Alert, FluxEvent, FluxObject as _, Provider};
 use driftless_core::kernel::events::selects;
-use driftless_core::notification::{combined, commit_status, is_for};
+use driftless_core::notification::{combined, commit_status, conflicts, is_for};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 
@@ -33,16 +33,18 @@ fn decided(case: &Value) -> Value {
     let involved = Object::new(involved).expect("an object");
     let locked = case["noCrossNamespaceRefs"] == true;
     if !selects(&alert, &event, &involved, locked) {
-        return json!({"sent": null, "commitStatus": null, "error": false});
+        return json!({"sent": null, "commitStatus": null, "conflicts": null, "error": false});
     }
     if !is_for(&provider, &event) {
-        return json!({"sent": null, "commitStatus": null, "error": false});
+        return json!({"sent": null, "commitStatus": null, "conflicts": null, "error": false});
     }
+    let conflicts = conflicts(&alert, &event);
     let event = combined(&alert, &event);
     match commit_status(&provider, &alert, &event) {
         Ok(status) => json!({"sent": event, "error": false,
+            "conflicts": (!conflicts.is_empty()).then_some(conflicts),
             "commitStatus": (!status.is_empty()).then_some(status)}),
-        Err(_) => json!({"sent": null, "commitStatus": null, "error": true}),
+        Err(_) => json!({"sent": null, "commitStatus": null, "conflicts": null, "error": true}),
     }
 }
 
@@ -59,7 +61,7 @@ fn alerts_select_as_notification_controller_does() {
             continue;
         }
         let expected = json!({"sent": case["sent"], "commitStatus": case["commitStatus"],
-            "error": is_error});
+            "conflicts": case["conflicts"], "error": is_error});
         let found = decided(case);
         if found != expected {
             different.push(format!("{}\n  {found}\n  {expected}", case["name"]));

@@ -4,7 +4,7 @@
 
 use super::pending::{self, Pending};
 use super::{Sink, lock, matching};
-use crate::flux::{Alert, FluxEvent, FluxKind, FluxObject as _};
+use crate::flux::{Alert, FluxEvent, FluxKind, FluxObject as _, Severity};
 use crate::kernel::Context;
 use crate::ports::{Cause, PortError};
 use async_trait::async_trait;
@@ -24,7 +24,13 @@ impl Sink for Alerts {
     ) -> Result<(), PortError> {
         // The events of Alerts and Providers are about notifications.
         let is_used = context.ports.notifiers.is_used();
-        if context.is_rehearsal || context.id.kind.is_static() || !is_used {
+        // As in Flux, a detail is only a Kubernetes event.
+        let is_detail = |event: &FluxEvent| event.severity == Severity::Trace;
+        if context.is_rehearsal
+            || context.id.kind.is_static()
+            || !is_used
+            || events.iter().all(is_detail)
+        {
             return Ok(());
         }
         let (hub, settings) = (&context.hub, &context.hub.settings);
@@ -36,7 +42,7 @@ impl Sink for Alerts {
             };
             let no_cross = settings.no_cross_namespace_refs;
             let selected = |(_, event): &(usize, &FluxEvent)| {
-                matching::selects(&alert, event, object, no_cross)
+                !is_detail(event) && matching::selects(&alert, event, object, no_cross)
             };
             let provider = alert.provider();
             for (index, event) in events.iter().enumerate().filter(selected) {
