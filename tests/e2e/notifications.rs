@@ -8,7 +8,7 @@ use driftless_tests::site::*;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const SPACE: &str = "flux-system";
+pub const SPACE: &str = "flux-system";
 const TOKEN: &str = "token-of-the-service";
 const CHANGED: &str = "ConfigMap/default/one configured";
 
@@ -29,7 +29,7 @@ fn config_map(name: &str, value: &str) -> Change {
     Change::write(&file, object.to_string())
 }
 
-fn create(world: &Embedded, kind: &str, name: &str, spec: Value) {
+pub fn create(world: &Embedded, kind: &str, name: &str, spec: Value) {
     let object = json!({"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": kind,
         "metadata": {"name": name, "namespace": SPACE}, "spec": spec});
     world.cluster("hub").create(&path(kind, SPACE, ""), &object);
@@ -38,7 +38,7 @@ fn create(world: &Embedded, kind: &str, name: &str, spec: Value) {
 }
 
 /// Creates a Provider of a service, whose address is in a Secret.
-fn provider(world: &Embedded, name: &str, service: &Service) {
+pub fn provider(world: &Embedded, name: &str, service: &Service) {
     let secret = json!({"address": service.url(), "token": TOKEN});
     world.cluster("hub").secret(SPACE, name, &secret);
     let spec = json!({"type": "generic", "secretRef": {"name": name}});
@@ -46,7 +46,7 @@ fn provider(world: &Embedded, name: &str, service: &Service) {
 }
 
 /// Creates an Alert with the same name as its Provider.
-fn alert(world: &Embedded, name: &str, change: Value) {
+pub fn alert(world: &Embedded, name: &str, change: Value) {
     let mut spec = json!({"providerRef": {"name": name},
         "eventSources": [{"kind": "Kustomization", "name": "*"}]});
     for (field, value) in change.as_object().cloned().unwrap_or_default() {
@@ -65,7 +65,7 @@ fn push(world: &Embedded, value: &str) -> String {
 }
 
 /// Returns the messages without those about the status of a commit.
-fn messages(events: &[Value]) -> Vec<&str> {
+pub fn messages(events: &[Value]) -> Vec<&str> {
     let events = events.iter();
     let events = events.filter(|event| event["metadata"]["commit_status"] != "update");
     events
@@ -73,7 +73,7 @@ fn messages(events: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-fn state(world: &Embedded, kind: &str, name: &str) -> (String, String) {
+pub fn state(world: &Embedded, kind: &str, name: &str) -> (String, String) {
     let (status, _, message) = ready(world.cluster("hub"), kind, SPACE, name);
     (status, message)
 }

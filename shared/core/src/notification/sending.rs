@@ -2,6 +2,7 @@
 
 use super::connection::{Link, link};
 use super::content;
+use super::digest::{self, DigestOutcome};
 use crate::failure::{Class, Failure};
 use crate::flux::{
     Alert, FluxEvent, FluxKind, FluxObject as _, NOTIFICATION_CONTROLLER, ObjectRef, Provider,
@@ -10,6 +11,7 @@ use crate::flux::{
 use crate::kernel::Context;
 use crate::kernel::events::pending::{self, Pending};
 use crate::ports::in_time;
+use driftless_manifest::Object;
 use driftless_notify as notify;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +38,20 @@ pub(crate) struct Done {
     pub sent: usize,
     /// True if more events wait.
     pub has_more: bool,
+    /// The Provider that has events to send.
+    pub requests: Option<ObjectRef>,
+    /// The time after which a push that has not landed is looked at again.
+    pub look_after: Option<Duration>,
+}
+
+/// What became of an event that waits.
+enum SendOutcome {
+    /// It was sent now.
+    Sent,
+    /// It is no longer wanted, or was sent before.
+    Dropped,
+    /// It stands for a push, which is looked at again after this time.
+    Held(Duration),
 }
 
 /// Sends the events that wait for a Provider, oldest first. Each event leaves the bucket when it
@@ -47,11 +63,12 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
     let (ports, hub) = (context.ports, &context.hub.settings.name);
     let waiting = pending::list(ports, hub, &provider.id, MOST + 1).await?;
     let mut done = Done {
-        keeps_status: waiting.is_empty() && is_failing(provider),
         has_more: waiting.len() > MOST,
         ..Done::default()
     };
-    if waiting.is_empty() {
+    if context.is_rehearsal && !waiting.is_empty() {
+        // A rehearsal sends nothing: there is work for a step.
+        done.has_more = true;
         return Ok(done);
     }
     let mut sender = Sender {
@@ -60,7 +77,9 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
         link: None,
         alerts: BTreeMap::new(),
         conflicts: BTreeMap::new(),
+        objects: None,
     };
+    let mut held = 0;
     let start = ports.clock.now();
     let (mut refused, mut failed) = (None, Vec::new());
     for event in waiting.iter().take(MOST) {
@@ -69,7 +88,13 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
             break;
         }
         match sender.send(event).await {
-            Ok(is_sent) => done.sent += usize::from(is_sent),
+            Ok(SendOutcome::Sent) => done.sent += 1,
+            Ok(SendOutcome::Dropped) => {}
+            Ok(SendOutcome::Held(after)) => {
+                held += 1;
+                let known = done.look_after.unwrap_or(after);
+                done.look_after = Some(known.min(after));
+            }
             Err(failure) if failure.class == Class::Terminal => {
                 pending::remove(ports, hub, &provider.id, event).await?;
                 refused = Some(failure);
@@ -85,6 +110,9 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
             break;
         }
     }
+    done.keeps_status = waiting.len() == held && is_failing(provider);
+    // If all of them are held, the next step could do no more now.
+    done.has_more &= held < MOST;
     sender.report_conflicts().await;
     match failed.into_iter().next().or(refused) {
         Some(failure) => Err(failure),
@@ -135,25 +163,37 @@ struct Sender<'s, 'c> {
     alerts: BTreeMap<String, Option<Arc<Alert>>>,
     /// The keys that several sources of the metadata of an event have, by the name of the Alert.
     conflicts: BTreeMap<String, BTreeMap<String, String>>,
+    /// The objects of the hub that pushes reach.
+    objects: Option<Arc<Vec<Object>>>,
 }
 
 impl Sender<'_, '_> {
-    /// Sends one event, unless that is done or no longer wanted. Returns whether it was sent now.
-    async fn send(&mut self, waiting: &Pending) -> Result<bool, Failure> {
+    /// Sends one event, unless that is done, no longer wanted, or too early.
+    async fn send(&mut self, waiting: &Pending) -> Result<SendOutcome, Failure> {
         let (context, provider) = (self.context, self.provider);
         let (ports, hub) = (context.ports, &context.hub.settings.name);
-        let alert = self.alert(&waiting.alert).await?;
-        let alert = alert.filter(|_| content::is_for(provider, &waiting.event));
-        let Some(alert) = alert else {
+        let Some(alert) = self.alert(&waiting.alert).await? else {
             pending::remove(ports, hub, &provider.id, waiting).await?;
-            return Ok(false);
+            return Ok(SendOutcome::Dropped);
         };
         if pending::was_sent(ports, hub, &provider.id, waiting).await? {
             pending::remove(ports, hub, &provider.id, waiting).await?;
-            return Ok(false);
+            return Ok(SendOutcome::Dropped);
         }
-        let conflicts = content::conflicts(&alert, &waiting.event);
-        let event = content::combined(&alert, &waiting.event);
+        let event = match self.event(&alert, waiting).await? {
+            DigestOutcome::Wait(after) => return Ok(SendOutcome::Held(after)),
+            DigestOutcome::Nothing => {
+                pending::set_sent(ports, hub, &provider.id, waiting).await?;
+                return Ok(SendOutcome::Dropped);
+            }
+            DigestOutcome::Send(event) => event,
+        };
+        if !content::is_for(provider, &event) {
+            pending::remove(ports, hub, &provider.id, waiting).await?;
+            return Ok(SendOutcome::Dropped);
+        }
+        let conflicts = content::conflicts(&alert, &event);
+        let event = content::combined(&alert, &event);
         let commit_status = content::commit_status(provider, &alert, &event);
         let commit_status = commit_status.map_err(|error| {
             let prefix = "failed to create commit status: failed to evaluate the spec.commitStatusExpr CEL expression for the event";
@@ -174,7 +214,24 @@ impl Sender<'_, '_> {
             let known = self.conflicts.entry(waiting.alert.clone()).or_default();
             known.extend(conflicts);
         }
-        Ok(true)
+        Ok(SendOutcome::Sent)
+    }
+
+    /// Returns the event to send for one that waits: itself, or that of the push for which it
+    /// stands.
+    async fn event(&mut self, alert: &Alert, waiting: &Pending) -> Result<DigestOutcome, Failure> {
+        let Some(push) = &waiting.push else {
+            return Ok(DigestOutcome::Send(waiting.event.clone()));
+        };
+        let objects = match &self.objects {
+            Some(objects) => objects.clone(),
+            None => {
+                let read = Arc::new(digest::objects(self.context).await?);
+                self.objects.insert(read).clone()
+            }
+        };
+        let (context, provider) = (self.context, self.provider);
+        digest::decide(context, provider, alert, (waiting, push), &objects).await
     }
 
     /// Writes an event about each Alert with keys of metadata that another source has too: one for

@@ -28,8 +28,9 @@ fn decided(case: &Value) -> Value {
     let provider = object("Provider", "provider", provider_uid, &spec);
     let provider = Provider::from_object(provider).expect("a Provider");
     let event: FluxEvent = serde_json::from_value(case["event"].clone()).expect("an event");
-    let involved = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-        "metadata": {"name": "web", "namespace": "apps", "labels": case["labels"]}});
+    let about = &event.involved_object;
+    let involved = json!({"apiVersion": about.api_version, "kind": about.kind,
+        "metadata": {"name": about.name, "namespace": about.namespace, "labels": case["labels"]}});
     let involved = Object::new(involved).expect("an object");
     let locked = case["noCrossNamespaceRefs"] == true;
     if !selects(&alert, &event, &involved, locked) {

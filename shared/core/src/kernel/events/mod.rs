@@ -4,8 +4,9 @@ mod kubernetes;
 mod matching;
 mod notifications;
 pub mod pending;
+pub mod push;
 
-pub use matching::{MAX_PATTERNS, is_foreign, pattern, selects};
+pub use matching::{MAX_PATTERNS, is_foreign, is_source, pattern, selects};
 
 use super::Context;
 use crate::flux::{EVENT_GROUP, FluxEvent, InvolvedObject, Severity, rfc3339, shorten};
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 /// The longest message of an event, in bytes, as in Flux's API of events.
 const MAX_MESSAGE: usize = 39_000;
+/// The instance of the controller that events name.
+const INSTANCE: &str = "driftless";
 /// The most bytes of the annotations of an object that its events carry.
 const MAX_ANNOTATIONS: usize = 16 << 10;
 
@@ -148,7 +151,28 @@ impl Context<'_> {
             reason: event.reason,
             metadata: own.chain(annotations.clone()).collect(),
             reporting_controller: source.to_owned(),
-            reporting_instance: "driftless".to_owned(),
+            reporting_instance: INSTANCE.to_owned(),
+        }
+    }
+
+    /// Returns an event about any object of the hub, with the object's annotations as its metadata.
+    pub fn event_about(
+        &self,
+        object: &Object,
+        source: &str,
+        severity: Severity,
+        reason: &str,
+        message: &str,
+    ) -> FluxEvent {
+        FluxEvent {
+            involved_object: involved(object),
+            severity,
+            timestamp: rfc3339(self.ports.clock.now()),
+            message: shorten(message, MAX_MESSAGE),
+            reason: reason.to_owned(),
+            metadata: annotations(object),
+            reporting_controller: source.to_owned(),
+            reporting_instance: INSTANCE.to_owned(),
         }
     }
 
@@ -163,14 +187,8 @@ impl Context<'_> {
         annotations: BTreeMap<String, String>,
     ) {
         let event = FluxEvent {
-            involved_object: involved(object),
-            severity: Severity::Error,
-            timestamp: rfc3339(self.ports.clock.now()),
-            message: message.to_owned(),
-            reason: reason.to_owned(),
             metadata: annotations,
-            reporting_controller: source.to_owned(),
-            reporting_instance: "driftless".to_owned(),
+            ..self.event_about(object, source, Severity::Error, reason, message)
         };
         if let Err(error) = kubernetes::write(self, &event).await {
             let (kind, name) = (object.kind(), object.name());
