@@ -92,29 +92,31 @@ fn messages_go_through_the_proxy_of_the_provider() {
     }
     assert!(got[0].body.contains(CHANGED), "{}", got[0].body);
 
-    let by_field = json!({"type": "generic", "address": address, "proxy": proxy.origin()});
-    notify(&world, "by-field", by_field);
-    push(&world, "3");
-    let got = proxy.take_requests();
-    let plain = got
-        .iter()
-        .filter(|one| one.header("proxy-authorization").is_empty());
-    assert!(plain.count() > 0, "{got:?}");
-    assert_eq!(state(&world, "Provider", "by-field").0, "True");
-
-    // The proxy refuses, or its Secret is gone.
+    // The proxy refuses, with an answer that has the password, or its Secret is gone.
     proxy.answer(407, Duration::ZERO, PASSWORD);
-    push(&world, "4");
+    push(&world, "3");
     let (status, message) = state(&world, "Provider", "by-secret");
     assert_eq!(status, "False", "{message}");
     proxy.answer(200, Duration::ZERO, "");
     let secret = format!("/api/v1/namespaces/{SPACE}/secrets/proxy");
     world.cluster("hub").delete(&secret);
-    push(&world, "5");
+    push(&world, "4");
     let (status, message) = state(&world, "Provider", "by-secret");
     assert_eq!(status, "False");
     assert!(message.contains("proxy"), "{message}");
     no_secret(&world, &[PASSWORD, &expected]);
+
+    let by_field = json!({"type": "generic", "address": address, "proxy": proxy.origin()});
+    notify(&world, "by-field", by_field);
+    proxy.take_requests();
+    push(&world, "5");
+    let got = proxy.take_requests();
+    assert!(!got.is_empty());
+    for request in &got {
+        assert_eq!(request.line, format!("POST {address}"));
+        assert_eq!(request.header("proxy-authorization"), "");
+    }
+    assert_eq!(state(&world, "Provider", "by-field").0, "True");
 }
 
 #[test]
@@ -172,8 +174,8 @@ fn certificates_of_the_provider_open_a_service_with_a_private_authority() {
     assert!(message.contains("failed to get TLS config"), "{message}");
 }
 
-/// Sends the requests of Providers to one server, which plays all hosts: `https://HOST/PATH` becomes
-/// `ORIGIN/HOST/PATH`.
+/// Sends the requests of Providers to one server, which plays all hosts: `https://HOST/PATH`
+/// becomes `ORIGIN/HOST/PATH`.
 struct OneServer {
     real: Notifications,
     origin: String,

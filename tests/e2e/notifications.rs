@@ -148,6 +148,27 @@ fn an_alert_that_sets_keys_of_others_has_an_event() {
 }
 
 #[test]
+fn details_are_kubernetes_events_and_no_messages() {
+    let (world, service) = (world(), Service::start());
+    provider(&world, "service", &service);
+    let sources = json!([{"kind": "HelmRelease", "name": "*"}, {"kind": "HelmChart", "name": "*"}]);
+    alert(&world, "service", json!({"eventSources": sources}));
+    let release = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": "web", "namespace": SPACE}, "spec": {"interval": "10m", "chart": {"spec": {
+            "chart": "web", "sourceRef": {"kind": "HelmRepository", "name": "none"}}}}});
+    let hub = world.cluster("hub");
+    hub.create(&path("HelmRelease", SPACE, ""), &release);
+    world.request("hub", "HelmRelease", SPACE, "web");
+    world.settle();
+    let list = hub.get(&format!("/api/v1/namespaces/{SPACE}/events"));
+    let is_detail = |event: &&Value| event["reason"] == "HelmChartCreated";
+    let all = list["items"].as_array().cloned().unwrap_or_default();
+    assert_eq!(all.iter().filter(is_detail).count(), 1, "{all:#?}");
+    let sent = service.take();
+    assert_eq!(sent.iter().filter(is_detail).count(), 0, "{sent:#?}");
+}
+
+#[test]
 fn a_failing_service_affects_only_its_provider() {
     let (world, service, other) = (world(), Service::start(), Service::start());
     for (name, service) in [("down", &service), ("up", &other)] {

@@ -356,8 +356,8 @@ impl Embedded {
         true
     }
 
-    /// Runs the next step that is due until it ends, or until `death`: then its worker is gone, with
-    /// its lease and the message. Returns whether a step ended.
+    /// Runs the next step that is due until it ends, or until `death`: then its worker is gone,
+    /// with its lease and the message. Returns whether a step ended.
     pub fn step_until(&self, death: impl Future<Output = ()>) -> bool {
         let Some(work) = self.take() else {
             return false;

@@ -31,9 +31,9 @@ pub struct Received {
     /// The method and the target: the path, or the URL where a client takes the service for a
     /// proxy.
     pub line: String,
-    /// The headers.
+    /// The headers of the request.
     headers: HeaderMap,
-    /// The body.
+    /// The body of the request.
     pub body: String,
 }
 
@@ -82,8 +82,8 @@ impl Service {
         Self::listen(None)
     }
 
-    /// Starts a service behind TLS, with a certificate of an authority of its own. It accepts only
-    /// the client with this certificate.
+    /// Starts a service behind TLS, with a certificate of a private authority. It accepts only the
+    /// client with this certificate.
     pub fn with_tls() -> (Self, ClientCertificate) {
         let (identity, client) = Identity::mutual();
         (Self::listen(Some(identity)), client)

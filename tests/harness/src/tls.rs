@@ -18,9 +18,9 @@ pub(crate) struct Identity {
 pub struct ClientCertificate {
     /// The authority that signed the certificates of the client and of the server.
     pub authority: String,
-    /// The certificate.
+    /// The certificate of the client.
     pub certificate: String,
-    /// The key.
+    /// The key of the client.
     pub key: String,
 }
 

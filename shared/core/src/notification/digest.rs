@@ -24,16 +24,16 @@ const LANDED: &str = "PushLanded";
 const FAILED: &str = "PushFailed";
 /// The controller that reports pushes.
 const CONTROLLER: &str = "driftless";
-/// The shortest and the longest time before the next look.
-const LOOKS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+/// The shortest and the longest time before the next decision.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 /// The journals that are read concurrently.
 const CONCURRENCY: usize = 16;
 /// The most objects of a push whose journals are read.
 const MAX_JOURNALS: usize = 1000;
 
-/// What to do about a push.
+/// The decision about a push.
 pub enum DigestOutcome {
-    /// Look again after this time.
+    /// Decide again after this time.
     Wait(Duration),
     /// Send this event.
     Send(FluxEvent),
@@ -57,7 +57,7 @@ pub async fn objects(context: &Context<'_>) -> Result<Vec<Object>, Failure> {
     Ok(all)
 }
 
-/// Decides about a push that an event stands for. `objects` are those of [`objects`].
+/// Decides about a push for which the event `waiting` waits. `objects` are those of [`objects`].
 ///
 /// # Errors
 /// The bucket's.
@@ -74,7 +74,7 @@ pub async fn decide(
     let found = followers(objects, &source, &pushed.revision);
     let age = waiting.age(context.ports);
     if !found.is_settled() && age < push::LIMIT {
-        let (shortest, longest) = LOOKS;
+        let (shortest, longest) = PAUSES;
         let left = push::LIMIT.saturating_sub(age).max(shortest);
         return Ok(DigestOutcome::Wait(
             (age / 2).clamp(shortest, longest).min(left),
@@ -174,7 +174,7 @@ impl View<'_, '_> {
             }
             let landing = landed.and_then(|(_, landings)| landings.get(id));
             match progress {
-                // A release that failed before the push is no news.
+                // The release failed before the push.
                 Progress::Failed(..) if id.kind == FluxKind::HelmRelease && landing.is_none() => {}
                 Progress::Failed(reason, message) if self.selects(object, reason, message) => {
                     digest.failed.push((id.to_string(), message.clone()));

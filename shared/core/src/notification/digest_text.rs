@@ -97,7 +97,7 @@ fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// Returns a text as one line of at most `most` bytes.
+/// Returns a string as one line of at most `most` bytes.
 fn line(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     shorten(&words.join(" "), most)

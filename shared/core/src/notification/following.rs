@@ -1,5 +1,5 @@
 //! The objects that an Alert follows after they failed, if its annotations ask for reminders or for
-//! news of their recovery. The step of the Alert looks at them: when one of them fails, and when a
+//! news of their recovery. The step of the Alert checks them: when one of them fails, and when a
 //! sweep finds that one is ready again or that a reminder is due.
 
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ const CONTROLLER: &str = "driftless";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Following {
-    /// The annotations that were valid at the last look; nothing before the first.
+    /// The annotations that were valid at the last check; `None` before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     wish: Option<Wish>,
     /// The objects that failed, by their keys.
@@ -35,7 +35,7 @@ pub struct Following {
     failed: BTreeMap<String, Failed>,
 }
 
-/// What an Alert wants to know about failed objects.
+/// The parts of [`AlertOptions`] about failed objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Wish {
     /// The time before the first reminder, in seconds; 0 without reminders.
@@ -120,7 +120,7 @@ pub fn is_due<'o>(
     memory.wish != Some(Wish::of(options)) || memory.failed.iter().any(has_news)
 }
 
-/// Looks at the objects that an Alert names: notes those that failed, and records reminders and
+/// Checks the objects that an Alert names: notes those that failed, and records reminders and
 /// recoveries for its Provider. Returns whether the Provider has something to send.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ pub async fn follow(
     let kinds: BTreeSet<FluxKind> = sources
         .filter_map(|source| FluxKind::parse(&source.kind))
         .collect();
-    let mut look = Look {
+    let mut round = Round {
         context,
         alert,
         options,
@@ -155,11 +155,11 @@ pub async fn follow(
     for kind in kinds {
         for object in context.hub.list(kind).await? {
             if is_source(alert, &object, no_cross) {
-                look.at(&object);
+                round.at(&object);
             }
         }
     }
-    let Look { failed, news, .. } = look;
+    let Round { failed, news, .. } = round;
     let mut has_news = false;
     for (index, event) in news.into_iter().enumerate() {
         let waiting = Pending::new(context.ports, &alert.id.name, event, index);
@@ -174,8 +174,8 @@ pub async fn follow(
     Ok(has_news)
 }
 
-/// One look of an Alert at the objects that it names.
-struct Look<'l, 'c> {
+/// One check of the objects that an Alert names.
+struct Round<'l, 'c> {
     context: &'l Context<'c>,
     alert: &'l Alert,
     options: AlertOptions,
@@ -185,7 +185,7 @@ struct Look<'l, 'c> {
     news: Vec<FluxEvent>,
 }
 
-impl Look<'_, '_> {
+impl Round<'_, '_> {
     fn at(&mut self, object: &Object) {
         let Some(id) = ObjectRef::of(object) else {
             return;
@@ -228,8 +228,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Records the reminder of an object that still fails, if it is due. The message has the time of
-    /// the schedule, so that a step that is repeated after a crash records the same event.
+    /// Records the reminder of an object that still fails, if it is due. The message has the time
+    /// of the schedule, so that a step that is repeated after a crash records the same event.
     fn remind(&mut self, object: &Object, ready: &Condition, known: Failed) -> Failed {
         let Some(first) = self.options.reminder else {
             return Failed {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_due_only_if_something_changed() {
+    fn a_check_is_due_only_if_something_changed() {
         let wishes = json!({"driftless.dev/reminder": "1h", "driftless.dev/recovery": "true"});
         let alert_with = alert(&wishes);
         let options = AlertOptions::of(&alert_with).unwrap();

@@ -121,8 +121,8 @@ fn of_condition(object: &Object, ready: Option<&Condition>) -> Progress {
 }
 
 impl Followers<'_> {
-    /// Returns whether each object has landed or failed. Objects that wait for others count as ended
-    /// if one failed: they may wait for it.
+    /// Returns whether each object has landed or failed. Objects that wait for others count as
+    /// ended if one failed: they may wait for it.
     pub fn is_settled(&self) -> bool {
         let has = |wanted: fn(&Progress) -> bool| {
             let mut states = self.objects.values().map(|(_, progress)| progress);

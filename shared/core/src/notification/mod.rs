@@ -128,7 +128,7 @@ fn succeeded<S>(
     });
     outcome.requeue_after = match done.has_more {
         true => Some(Duration::ZERO),
-        false => done.look_after,
+        false => done.check_after,
     };
     StepEnd::Done(outcome)
 }

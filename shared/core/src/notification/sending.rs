@@ -40,17 +40,17 @@ pub(crate) struct Done {
     pub has_more: bool,
     /// The Provider that has events to send.
     pub requests: Option<ObjectRef>,
-    /// The time after which a push that has not landed is looked at again.
-    pub look_after: Option<Duration>,
+    /// The time after which a push that has not landed is checked again.
+    pub check_after: Option<Duration>,
 }
 
-/// What became of an event that waits.
+/// The result for an event that waits.
 enum SendOutcome {
     /// It was sent now.
     Sent,
     /// It is no longer wanted, or was sent before.
     Dropped,
-    /// It stands for a push, which is looked at again after this time.
+    /// It is about a push, which is checked again after this time.
     Held(Duration),
 }
 
@@ -92,8 +92,8 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
             Ok(SendOutcome::Dropped) => {}
             Ok(SendOutcome::Held(after)) => {
                 held += 1;
-                let known = done.look_after.unwrap_or(after);
-                done.look_after = Some(known.min(after));
+                let known = done.check_after.unwrap_or(after);
+                done.check_after = Some(known.min(after));
             }
             Err(failure) if failure.class == Class::Terminal => {
                 pending::remove(ports, hub, &provider.id, event).await?;
@@ -217,8 +217,7 @@ impl Sender<'_, '_> {
         Ok(SendOutcome::Sent)
     }
 
-    /// Returns the event to send for one that waits: itself, or that of the push for which it
-    /// stands.
+    /// Returns the event to send for one that waits: itself, or the digest of its push.
     async fn event(&mut self, alert: &Alert, waiting: &Pending) -> Result<DigestOutcome, Failure> {
         let Some(push) = &waiting.push else {
             return Ok(DigestOutcome::Send(waiting.event.clone()));

@@ -267,8 +267,8 @@ async fn senders(
     waiting
 }
 
-/// Returns the Alerts with a reminder that is due, or with an object that is ready again. Nothing is
-/// read for it.
+/// Returns the Alerts with a reminder that is due, or with an object that is ready again, from what
+/// the sweep has read.
 fn followers(
     hub: &str,
     objects: &[(ObjectRef, Object)],

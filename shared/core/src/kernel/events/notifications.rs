@@ -13,8 +13,8 @@ use driftless_manifest::Object;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The time after the first event of a push at which the Provider looks whether it has landed.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
+/// The time after the first event of a push at which the Provider checks whether it has landed.
+const FIRST_CHECK: Duration = Duration::from_secs(5);
 
 /// The sink that records the events which Alerts select.
 pub struct Alerts;
@@ -69,7 +69,7 @@ impl Sink for Alerts {
                 if let Some(push) = push {
                     let pushed = waiting.clone().of_push(push);
                     match pending::add(context.ports, &settings.name, &provider, &pushed).await? {
-                        AddOutcome::Added => request(&provider, FIRST_LOOK),
+                        AddOutcome::Added => request(&provider, FIRST_CHECK),
                         AddOutcome::Waits => {}
                         AddOutcome::Sent => separate.push((provider.clone(), waiting)),
                     }

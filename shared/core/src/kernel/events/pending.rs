@@ -36,7 +36,7 @@ pub struct Pending {
     /// The place among the events of the same step.
     #[serde(default)]
     index: usize,
-    /// The push that the event stands for.
+    /// The push, if one event is sent for all of its events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<PushRef>,
 }
@@ -98,7 +98,7 @@ impl Pending {
         }
     }
 
-    /// Returns the event that stands for a push.
+    /// Returns the event as the only one of a push.
     #[must_use]
     pub fn of_push(self, push: PushRef) -> Self {
         Self {
