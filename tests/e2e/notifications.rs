@@ -8,7 +8,7 @@ use driftless_tests::site::*;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const SPACE: &str = "flux-system";
+pub const SPACE: &str = "flux-system";
 const TOKEN: &str = "token-of-the-service";
 const CHANGED: &str = "ConfigMap/default/one configured";
 
@@ -29,7 +29,7 @@ fn config_map(name: &str, value: &str) -> Change {
     Change::write(&file, object.to_string())
 }
 
-fn create(world: &Embedded, kind: &str, name: &str, spec: Value) {
+pub fn create(world: &Embedded, kind: &str, name: &str, spec: Value) {
     let object = json!({"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": kind,
         "metadata": {"name": name, "namespace": SPACE}, "spec": spec});
     world.cluster("hub").create(&path(kind, SPACE, ""), &object);
@@ -38,7 +38,7 @@ fn create(world: &Embedded, kind: &str, name: &str, spec: Value) {
 }
 
 /// Creates a Provider of a service, whose address is in a Secret.
-fn provider(world: &Embedded, name: &str, service: &Service) {
+pub fn provider(world: &Embedded, name: &str, service: &Service) {
     let secret = json!({"address": service.url(), "token": TOKEN});
     world.cluster("hub").secret(SPACE, name, &secret);
     let spec = json!({"type": "generic", "secretRef": {"name": name}});
@@ -46,7 +46,7 @@ fn provider(world: &Embedded, name: &str, service: &Service) {
 }
 
 /// Creates an Alert with the same name as its Provider.
-fn alert(world: &Embedded, name: &str, change: Value) {
+pub fn alert(world: &Embedded, name: &str, change: Value) {
     let mut spec = json!({"providerRef": {"name": name},
         "eventSources": [{"kind": "Kustomization", "name": "*"}]});
     for (field, value) in change.as_object().cloned().unwrap_or_default() {
@@ -65,7 +65,7 @@ fn push(world: &Embedded, value: &str) -> String {
 }
 
 /// Returns the messages without those about the status of a commit.
-fn messages(events: &[Value]) -> Vec<&str> {
+pub fn messages(events: &[Value]) -> Vec<&str> {
     let events = events.iter();
     let events = events.filter(|event| event["metadata"]["commit_status"] != "update");
     events
@@ -73,7 +73,7 @@ fn messages(events: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-fn state(world: &Embedded, kind: &str, name: &str) -> (String, String) {
+pub fn state(world: &Embedded, kind: &str, name: &str) -> (String, String) {
     let (status, _, message) = ready(world.cluster("hub"), kind, SPACE, name);
     (status, message)
 }
@@ -110,6 +110,62 @@ fn an_event_reaches_the_service_once() {
         world.settle();
     }
     assert_eq!(service.take(), [] as [Value; 0]);
+}
+
+#[test]
+fn an_alert_that_sets_keys_of_others_has_an_event() {
+    let (world, service) = (world(), Service::start());
+    provider(&world, "service", &service);
+    let metadata = json!({"eventMetadata": {"revision": "mine", "summary": "one", "env": "test"},
+        "summary": "two"});
+    alert(&world, "service", metadata);
+    let sha = push(&world, "2");
+    let sent = &service.take()[0]["metadata"];
+    assert_eq!(sent["summary"], "two");
+    assert_eq!(sent["revision"], format!("main@sha1:{sha}"));
+    let list = world
+        .cluster("hub")
+        .get(&format!("/api/v1/namespaces/{SPACE}/events"));
+    let all = list["items"].as_array().cloned().unwrap_or_default();
+    let about = all.iter();
+    let about = about.filter(|event| event["reason"] == "MetadataAppendFailed");
+    let [event] = about.collect::<Vec<_>>()[..] else {
+        panic!("one event: {all:#?}");
+    };
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["involvedObject"]["kind"], "Alert");
+    assert_eq!(event["source"]["component"], "notification-controller");
+    assert_eq!(
+        event["message"],
+        "metadata key conflicts detected (please refer to the Alert API docs and Flux RFC 0008 for more information)"
+    );
+    assert_eq!(
+        event["metadata"]["annotations"],
+        json!({
+            "revision": "Alert object .spec.eventMetadata, involved object controller metadata",
+            "summary": "Alert object .spec.eventMetadata, Alert object .spec.summary"})
+    );
+}
+
+#[test]
+fn details_are_kubernetes_events_and_no_messages() {
+    let (world, service) = (world(), Service::start());
+    provider(&world, "service", &service);
+    let sources = json!([{"kind": "HelmRelease", "name": "*"}, {"kind": "HelmChart", "name": "*"}]);
+    alert(&world, "service", json!({"eventSources": sources}));
+    let release = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": "web", "namespace": SPACE}, "spec": {"interval": "10m", "chart": {"spec": {
+            "chart": "web", "sourceRef": {"kind": "HelmRepository", "name": "none"}}}}});
+    let hub = world.cluster("hub");
+    hub.create(&path("HelmRelease", SPACE, ""), &release);
+    world.request("hub", "HelmRelease", SPACE, "web");
+    world.settle();
+    let list = hub.get(&format!("/api/v1/namespaces/{SPACE}/events"));
+    let is_detail = |event: &&Value| event["reason"] == "HelmChartCreated";
+    let all = list["items"].as_array().cloned().unwrap_or_default();
+    assert_eq!(all.iter().filter(is_detail).count(), 1, "{all:#?}");
+    let sent = service.take();
+    assert_eq!(sent.iter().filter(is_detail).count(), 0, "{sent:#?}");
 }
 
 #[test]

@@ -542,8 +542,20 @@ fn missing_values() {
         JSON,
         Some(&secret),
     );
+    // As with helm-controller, this event is about no revision.
+    let event = world.full_event("ValuesError").expect("an event");
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["metadata"].get("annotations"), None);
     // The step is retried without a request.
     world.work(MINUTE * 2);
+    let event = world.full_event("InstallSucceeded").expect("an event");
+    let latest = &world.status()["history"][0];
+    assert_eq!(
+        event["metadata"]["annotations"],
+        json!({"helm.toolkit.fluxcd.io/revision": "1.0.0",
+            "helm.toolkit.fluxcd.io/token": latest["configDigest"],
+            "helm.toolkit.fluxcd.io/app-version": latest["appVersion"]})
+    );
     world.expect(
         "True InstallSucceeded",
         "v1 deployed install",

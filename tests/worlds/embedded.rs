@@ -20,8 +20,8 @@ use driftless_core::hub::{self, Settings};
 use driftless_core::journal::{self, Journal};
 use driftless_core::ports::{
     Access, Aws, Azure, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git,
-    GitAuth, Impersonation, Inline, KeyServices, Login, PortError, Ports, Queue as _,
-    Request as Work, Result as PortResult, Secret, SecretStore, SignedObjects,
+    GitAuth, Google, Impersonation, Inline, KeyServices, Login, Notifiers, PortError, Ports,
+    Queue as _, Request as Work, Result as PortResult, Secret, SecretStore, SignedObjects,
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
@@ -201,6 +201,18 @@ impl Embedded {
         self
     }
 
+    /// Sets the port to the identities of Google Cloud.
+    pub fn with_google(mut self, google: Arc<dyn Google>) -> Self {
+        self.ports.clouds.google = google;
+        self
+    }
+
+    /// Sets the port to the services of Providers.
+    pub fn with_notifiers(mut self, notifiers: Arc<dyn Notifiers>) -> Self {
+        self.ports.notifiers = notifiers;
+        self
+    }
+
     /// Adds a repository at any URL that only this password or bearer token may read.
     pub fn publish(&self, url: &str, token: &str, changes: &[Change]) -> String {
         let name = index::repository(url).expect("the URL of a repository");
@@ -342,6 +354,24 @@ impl Embedded {
         let ran = step::run(&self.ports, &work, WAIT_BUDGET);
         self.runtime.block_on(ran).expect("a step");
         true
+    }
+
+    /// Runs the next step that is due until it ends, or until `death`: then its worker is gone,
+    /// with its lease and the message. Returns whether a step ended.
+    pub fn step_until(&self, death: impl Future<Output = ()>) -> bool {
+        let Some(work) = self.take() else {
+            return false;
+        };
+        self.runtime.block_on(async {
+            let step = std::pin::pin!(step::run(&self.ports, &work, WAIT_BUDGET));
+            match futures::future::select(step, std::pin::pin!(death)).await {
+                futures::future::Either::Left((ran, _)) => {
+                    ran.expect("a step");
+                    true
+                }
+                futures::future::Either::Right(_) => false,
+            }
+        })
     }
 
     /// Returns the number of steps of each object since the last call.

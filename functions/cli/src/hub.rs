@@ -95,6 +95,7 @@ pub fn command(kind: FluxKind) -> &'static str {
         FluxKind::HelmChart => "sources chart",
         FluxKind::ExternalArtifact => "sources external",
         FluxKind::ArtifactGenerator => "artifact generators",
+        FluxKind::Provider => "alert-providers",
         _ => kind.plural(),
     }
 }

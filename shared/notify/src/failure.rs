@@ -63,6 +63,7 @@ impl Settings {
                 add(&String::from_utf8_lossy(value));
             }
         }
+        self.withheld.iter().for_each(|text| add(text));
         add(self.identity.as_deref().unwrap_or_default());
         self.add_address(&mut parts);
         let basic = crate::login::Login::of(self).basic();

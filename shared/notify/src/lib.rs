@@ -97,6 +97,8 @@ pub struct Settings {
     pub identity: Option<String>,
     /// The slug of the GitHub App whose token `identity` is, or an empty string.
     pub app_slug: String,
+    /// Further texts that no message may have, such as the login of a proxy.
+    pub withheld: Vec<String>,
     /// The Alert that selected the event.
     pub alert: Alert,
 }

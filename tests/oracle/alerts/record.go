@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -32,7 +33,24 @@ type givenCase struct {
 	Matched bool                 `json:"matched"`
 	Sent    *eventv1.Event       `json:"sent,omitempty"`
 	Status  string               `json:"commitStatus,omitempty"`
+	// The annotations of the event about keys that several sources of metadata have.
+	Conflicts map[string]string `json:"conflicts,omitempty"`
 	Error   string               `json:"error,omitempty"`
+}
+
+// A recorder that keeps the annotations of the last event about metadata, and panics if its reason or message are not
+// the known ones.
+type recorder struct {
+	*record.FakeRecorder
+	conflicts map[string]string
+}
+
+func (r *recorder) AnnotatedEventf(_ runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	known := "metadata key conflicts detected (please refer to the Alert API docs and Flux RFC 0008 for more information)"
+	if message := fmt.Sprintf(format, args...); kind != "Warning" || reason != "MetadataAppendFailed" || message != known {
+		panic(kind + " " + reason + " " + message)
+	}
+	r.conflicts = annotations
 }
 
 // Record reads the cases of a file and writes them with what the event server does for each.
@@ -66,7 +84,8 @@ func run(one *givenCase) {
 	object.SetNamespace(one.Event.InvolvedObject.Namespace)
 	object.SetLabels(one.Labels)
 	client := fake.NewClientBuilder().WithScheme(scheme).WithObjects(alert, provider, secret, object).Build()
-	server := NewEventServer("", logr.Discard(), client, record.NewFakeRecorder(64), one.Locked, false, nil)
+	events := &recorder{FakeRecorder: record.NewFakeRecorder(64)}
+	server := NewEventServer("", logr.Discard(), client, events, one.Locked, false, nil)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
@@ -89,6 +108,7 @@ func run(one *givenCase) {
 	// The notifiers of some types call their host at the start, which is after all decisions.
 	one.Sent = event.DeepCopy()
 	server.combineEventMetadata(ctx, one.Sent, &alerts[0])
+	one.Conflicts = events.conflicts
 	if err == nil && !reflect.DeepEqual(one.Sent, params.event) {
 		panic(one.Name)
 	}

@@ -37,6 +37,29 @@ pub enum GetCommand {
   driftless get sources git flux-system"
     )]
     Sources(Sources),
+    /// Receivers of webhooks
+    #[command(
+        alias = "receiver",
+        after_help = "Examples:
+  driftless get receivers -A"
+    )]
+    Receivers(Name),
+    /// Providers of notifications
+    #[command(
+        alias = "alert-provider",
+        after_help = "Examples:
+  driftless get alert-providers -A
+  driftless get alert-providers slack -n team-a -o yaml"
+    )]
+    AlertProviders(Name),
+    /// Alerts
+    #[command(
+        alias = "alert",
+        after_help = "Examples:
+  driftless get alerts -A
+  driftless get alerts -A --status-selector ready=false"
+    )]
+    Alerts(Name),
     /// Generators of artifacts
     #[command(
         alias = "artifacts",
@@ -120,6 +143,14 @@ pub struct Name {
     name: Option<String>,
 }
 
+/// The kinds of `get all` after the sources, in Flux's order.
+const OTHERS: [FluxKind; 5] = [
+    FluxKind::HelmRelease,
+    FluxKind::Kustomization,
+    FluxKind::Receiver,
+    FluxKind::Provider,
+    FluxKind::Alert,
+];
 const SOURCES: [FluxKind; 6] = [
     FluxKind::OCIRepository,
     FluxKind::Bucket,
@@ -133,12 +164,12 @@ impl GetCommand {
     /// Returns the kinds to list.
     pub fn kinds(&self) -> Vec<FluxKind> {
         match self {
-            Self::All => SOURCES
-                .into_iter()
-                .chain([FluxKind::HelmRelease, FluxKind::Kustomization])
-                .collect(),
+            Self::All => SOURCES.into_iter().chain(OTHERS).collect(),
             Self::Kustomizations(_) => vec![FluxKind::Kustomization],
             Self::Helmreleases(_) => vec![FluxKind::HelmRelease],
+            Self::Receivers(_) => vec![FluxKind::Receiver],
+            Self::AlertProviders(_) => vec![FluxKind::Provider],
+            Self::Alerts(_) => vec![FluxKind::Alert],
             Self::Artifact(_) => vec![FluxKind::ArtifactGenerator],
             Self::Sources(Sources { kind }) => match kind {
                 SourceKind::All => SOURCES.to_vec(),
@@ -159,6 +190,9 @@ impl GetCommand {
             Self::All | Self::Sources(Sources { kind: All }) => return None,
             Self::Kustomizations(name)
             | Self::Helmreleases(name)
+            | Self::Receivers(name)
+            | Self::AlertProviders(name)
+            | Self::Alerts(name)
             | Self::Artifact(Artifact {
                 kind: ArtifactKind::Generators(name),
             }) => name,

@@ -9,9 +9,10 @@ use crate::follow::Follow;
 use crate::hub::{Connection, command};
 use crate::{output, term};
 use clap::ValueEnum;
-use driftless_core::flux::{Conditions, FluxKind};
+use driftless_core::flux::{Conditions, FluxKind, READY};
 use driftless_core::hub::Hub;
 use driftless_core::ports::{ErrorKind, Resource};
+use driftless_manifest::labels::LabelSelector;
 use driftless_manifest::{Object, yaml};
 use kinds::GetCommand;
 use rows::Columns;
@@ -22,6 +23,7 @@ const EXAMPLES: &str = "Examples:
   driftless get kustomizations
   driftless get kustomizations apps -n team-a -o yaml
   driftless get sources git -A --status-selector ready=false
+  driftless get alerts -A -l team=a
   driftless get all -A --watch";
 
 /// Print objects and their status
@@ -50,6 +52,9 @@ pub struct Args {
     /// Only objects with a condition in this state, such as ready=false or ready!=true
     #[arg(long, global = true, value_name = "TYPE=STATUS", value_parser = selector)]
     status_selector: Option<StatusSelector>,
+    /// Only objects with these labels, such as app=web,tier in (a,b),!old
+    #[arg(short = 'l', long, global = true, value_name = "SELECTOR", value_parser = LabelSelector::parse)]
+    label_selector: Option<LabelSelector>,
     /// Print changes until the command is interrupted: the table is redrawn on a terminal, and each
     /// change is a line elsewhere
     #[arg(short, long, global = true)]
@@ -93,6 +98,10 @@ fn selector(text: &str) -> Result<StatusSelector, String> {
 }
 
 impl StatusSelector {
+    fn is_ready(&self) -> bool {
+        self.kind.eq_ignore_ascii_case(READY) && self.status.eq_ignore_ascii_case("true")
+    }
+
     fn matches(&self, object: &Object) -> bool {
         let conditions = Conditions::of(object);
         let found = conditions
@@ -100,19 +109,43 @@ impl StatusSelector {
             .find(|condition| condition.kind.eq_ignore_ascii_case(&self.kind));
         let has = found
             .is_some_and(|condition| condition.status.as_str().eq_ignore_ascii_case(&self.status));
+        let has = has || (self.is_ready() && rows::is_ready_without_status(object));
         has != self.is_negated
     }
 }
 
 impl Args {
     fn columns(&self) -> Columns {
-        Columns {
+        let columns = Columns {
             namespace: self.all_namespaces,
             kind: !self.command.is_one_kind(),
             header: !self.no_header,
             wide: self.output == Format::Wide,
-            revision: self.command.kinds() != [FluxKind::ArtifactGenerator],
+            revision: true,
+            suspended: true,
+        };
+        match self.command.kinds()[..] {
+            [kind] => columns.of(kind),
+            _ => columns,
         }
+    }
+
+    /// Renders one table for each kind, as Flux does.
+    fn tables(&self, lists: &[(FluxKind, Vec<Object>)]) -> String {
+        let tables = lists.iter().map(|(kind, objects)| {
+            let columns = self.columns().of(*kind);
+            let table = columns.table(objects);
+            let table = term::plain(&table);
+            let mut table = match term::colours_on_stdout() {
+                true => columns.paint(&table),
+                false => table.into_owned(),
+            };
+            if columns.kind {
+                table.push('\n');
+            }
+            table
+        });
+        tables.collect()
     }
 
     /// Returns the namespace to list; empty for all.
@@ -127,6 +160,11 @@ impl Args {
     fn has_name(&self, object: &Object) -> bool {
         let name = self.command.name();
         name.is_none_or(|name| object.name() == name)
+    }
+
+    fn has_labels(&self, object: &Object) -> bool {
+        let selector = self.label_selector.as_ref();
+        selector.is_none_or(|selector| selector.matches(|key| object.label(key)))
     }
 
     fn has_status(&self, object: &Object) -> bool {
@@ -148,7 +186,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let mut lists = Vec::new();
     for kind in args.command.kinds() {
         let mut objects = list(&hub, kind, args.place(), args.command.is_one_kind()).await?;
-        objects.retain(|object| args.has_name(object));
+        objects.retain(|object| args.has_name(object) && args.has_labels(object));
         lists.push((kind, objects));
     }
     if lists.iter().all(|(_, objects)| objects.is_empty()) {
@@ -159,15 +197,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     }
     lists.retain(|(_, objects)| !objects.is_empty());
     match args.output {
-        Format::Table | Format::Wide => {
-            let columns = args.columns();
-            let tables = columns.tables(lists.iter().map(|(_, objects)| objects.as_slice()));
-            let tables = term::plain(&tables);
-            match term::colours_on_stdout() {
-                true => term::result(&columns.paint(&tables)),
-                false => term::result(&tables),
-            }
-        }
+        Format::Table | Format::Wide => term::result(&args.tables(&lists)),
         Format::Name => term::result(
             &lists
                 .iter()
@@ -194,7 +224,9 @@ async fn follow(hub: &Hub, args: &Args) -> Result<(), Error> {
         return Err(no_objects(args));
     }
     drop(objects);
-    let passes = |object: &Object| args.has_name(object) && args.has_status(object);
+    let passes = |object: &Object| {
+        args.has_name(object) && args.has_labels(object) && args.has_status(object)
+    };
     watch::run(follows, args.columns(), passes).await
 }
 

@@ -3,7 +3,7 @@
 use crate::age;
 use crate::ready::{ready, revision, shorten, text};
 use crate::{table, term};
-use driftless_core::flux::{FluxKind, is_suspended};
+use driftless_core::flux::{Conditions, FluxKind, is_suspended};
 use driftless_manifest::Object;
 
 /// The columns of a table.
@@ -17,16 +17,18 @@ pub struct Columns {
     pub header: bool,
     /// True for the source and the age, which Flux does not print.
     pub wide: bool,
-    /// True for the revision; ArtifactGenerators have none.
+    /// True for the revision.
     pub revision: bool,
+    /// True for whether the object is suspended.
+    pub suspended: bool,
 }
 
 impl Columns {
     fn names(self) -> Vec<&'static str> {
-        let mut names = vec!["Name", "Revision", "Suspended", "Ready", "Message"];
-        if !self.revision {
-            names.remove(1);
-        }
+        let mut names = vec!["Name"];
+        names.extend(self.revision.then_some("Revision"));
+        names.extend(self.suspended.then_some("Suspended"));
+        names.extend(["Ready", "Message"]);
         if self.namespace {
             names.insert(0, "Namespace");
         }
@@ -37,13 +39,15 @@ impl Columns {
         names
     }
 
-    /// Renders one table for each kind, as Flux does.
-    pub fn tables<'o>(self, lists: impl Iterator<Item = &'o [Object]>) -> String {
-        let tables = lists.map(|objects| {
-            let table = self.table(objects);
-            if self.kind { table + "\n" } else { table }
-        });
-        tables.collect()
+    /// Returns the columns of a table with objects of one kind.
+    #[must_use]
+    pub fn of(self, kind: FluxKind) -> Self {
+        use FluxKind::{Alert, ArtifactGenerator, Provider, Receiver};
+        Self {
+            revision: !matches!(kind, ArtifactGenerator | Receiver | Provider | Alert),
+            suspended: kind != Provider,
+            ..self
+        }
     }
 
     /// Renders the table of objects.
@@ -55,7 +59,7 @@ impl Columns {
 
     /// Returns the row of an object.
     pub fn row(self, object: &Object) -> Vec<String> {
-        let (status, message) = ready(object);
+        let (status, message) = status(object);
         let kind = match self.kind {
             true => format!("{}/", object.kind().to_lowercase()),
             false => String::new(),
@@ -73,7 +77,10 @@ impl Columns {
         if self.revision {
             row.push(shorten(&revision(object)));
         }
-        row.extend([suspended.to_owned(), status]);
+        if self.suspended {
+            row.push(suspended.to_owned());
+        }
+        row.push(status);
         if self.wide {
             let created = object.meta("creationTimestamp");
             row.extend([source(object), age::since(created, age::now())]);
@@ -101,6 +108,21 @@ impl Columns {
         };
         table.split('\n').map(line).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Returns the status of `Ready` and the message. As Flux prints it, an Alert or a Provider without
+/// a status is ready: notification-controller writes none.
+fn status(object: &Object) -> (String, String) {
+    match is_ready_without_status(object) {
+        true => ("True".to_owned(), format!("{} is Ready", object.kind())),
+        false => ready(object),
+    }
+}
+
+/// Returns whether an object counts as ready because its controller writes no status.
+pub fn is_ready_without_status(object: &Object) -> bool {
+    let kind = FluxKind::of(&object.gvk());
+    kind.is_some_and(FluxKind::is_static) && Conditions::of(object).ready().is_none()
 }
 
 fn status_colour(status: &str) -> Option<&'static str> {
@@ -148,6 +170,7 @@ mod tests {
         header: true,
         wide: false,
         revision: true,
+        suspended: true,
     };
 
     #[test]
@@ -186,6 +209,48 @@ mod tests {
         assert_eq!(
             bare.table(&objects()[2..]),
             "new\t\tFalse\tFalse\twaiting to be reconciled\t\n"
+        );
+    }
+
+    #[test]
+    fn kinds_of_notifications_have_fewer_columns() {
+        let object = |kind: &str, status: serde_json::Value| {
+            let object = serde_json::json!({"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": kind,
+                "metadata": {"name": "slack", "namespace": "apps"}, "spec": {}, "status": status});
+            Object::new(object).unwrap()
+        };
+        let lines = |kind: FluxKind, object: &Object| {
+            let table = PLAIN.of(kind).table(std::slice::from_ref(object));
+            let cells = |line: &str| {
+                let cells = line.split('\t').map(str::trim);
+                cells.collect::<Vec<_>>().join("|")
+            };
+            table.lines().map(cells).collect::<Vec<_>>()
+        };
+        // Flux's controller writes no status.
+        let bare = serde_json::json!({});
+        assert_eq!(
+            lines(FluxKind::Alert, &object("Alert", bare.clone())),
+            [
+                "NAME|SUSPENDED|READY|MESSAGE",
+                "slack|False|True|Alert is Ready|"
+            ]
+        );
+        assert_eq!(
+            lines(FluxKind::Provider, &object("Provider", bare.clone())),
+            ["NAME|READY|MESSAGE", "slack|True|Provider is Ready|"]
+        );
+        assert_eq!(
+            lines(FluxKind::Receiver, &object("Receiver", bare)),
+            [
+                "NAME|SUSPENDED|READY|MESSAGE",
+                "slack|False|False|waiting to be reconciled|"
+            ]
+        );
+        let failed = serde_json::json!({"conditions": [{"type": "Ready", "status": "False", "message": "no answer"}]});
+        assert_eq!(
+            lines(FluxKind::Provider, &object("Provider", failed))[1],
+            "slack|False|no answer|"
         );
     }
 

@@ -72,6 +72,8 @@ pub struct InvolvedObject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
+    /// A detail, which only the Kubernetes events have: no Alert selects it.
+    Trace,
     /// The normal course of an object.
     Info,
     /// A failure of an object.
@@ -82,6 +84,7 @@ impl Severity {
     /// Returns the severity as a string.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Trace => "trace",
             Self::Info => "info",
             Self::Error => "error",
         }

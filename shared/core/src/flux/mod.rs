@@ -1,6 +1,7 @@
 //! The model of Flux's API: all served versions are parsed into one model, and the status is
 //! written in the version that the hub serves.
 
+mod alert_annotations;
 mod artifact_generator;
 mod bucket;
 mod condition;
@@ -21,6 +22,7 @@ mod text;
 mod time;
 mod verification;
 
+pub use alert_annotations::{AlertOptions, LONGEST_REMINDER};
 pub use artifact_generator::*;
 pub use bucket::{Bucket, BucketSpec, BucketSts};
 pub use condition::{

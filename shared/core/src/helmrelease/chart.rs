@@ -64,7 +64,7 @@ pub async fn reconcile(
         "{verb} {id} with SourceRef '{}/{}/{}'",
         source.kind, id.namespace, source.name
     );
-    context.events.record(false, event_reason, &message, "");
+    context.events.record_trace(event_reason, &message);
     Ok(Some(id))
 }
 
@@ -104,9 +104,7 @@ pub async fn delete(
     let deletion = applier.delete(&resource, &live, "Background", &is_ours);
     deletion.await?;
     let message = format!("deleted HelmChart '{namespace}/{name}'");
-    context
-        .events
-        .record(false, "HelmChartDeleted", &message, "");
+    context.events.record_trace("HelmChartDeleted", &message);
     Ok(Some(id))
 }
 

@@ -105,11 +105,11 @@ pub fn fail(
     let is_news =
         ready.map(|ready| (&*ready.reason, &*ready.message)) != Some((failure.reason, &*message));
     if is_news && REASONS_WITH_EVENT.contains(&failure.reason) {
-        let revision = &release.status.last_attempted_revision;
-        // Waiting for another object is not a warning.
+        // Waiting for another object is not a warning. As with helm-controller 1.6, these events
+        // have no revision.
         let warning = failure.reason != reason::DEPENDENCY_NOT_READY;
         let events = &context.events;
-        events.record(warning, failure.reason, &message, revision);
+        events.record_annotated(warning, failure.reason, &message, &[]);
     }
     report(
         before,

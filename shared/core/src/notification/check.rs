@@ -1,27 +1,44 @@
 //! The checks of Alerts and Providers.
 
 use super::connection;
+use super::following::{self, Following};
 use super::sending::{self, Done};
 use crate::failure::Failure;
 use crate::flux::{
-    Alert, AlertSpec, NotificationObject, NotificationSpec, Provider, ProviderSpec, reason,
+    Alert, AlertOptions, AlertSpec, NotificationObject, NotificationSpec, Provider, ProviderSpec,
+    reason,
 };
 use crate::health::CommitStatusExpr;
 use crate::kernel::Context;
 use crate::kernel::events::{MAX_PATTERNS, is_foreign, pattern};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A spec with a step.
 pub(crate) trait Check: NotificationSpec {
+    /// The data that is remembered between steps. All of it may be lost.
+    type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
+
     /// Checks the object, and does its work.
-    async fn run(context: &Context<'_>, object: &NotificationObject<Self>)
-    -> Result<Done, Failure>;
+    async fn run(
+        context: &Context<'_>,
+        object: &NotificationObject<Self>,
+        memory: &mut Self::Memory,
+    ) -> Result<Done, Failure>;
 
     /// Removes what is stored for a deleted object.
     async fn forget(context: &Context<'_>) -> Result<(), Failure>;
 }
 
 impl Check for AlertSpec {
-    async fn run(context: &Context<'_>, alert: &Alert) -> Result<Done, Failure> {
+    type Memory = Following;
+
+    async fn run(
+        context: &Context<'_>,
+        alert: &Alert,
+        memory: &mut Following,
+    ) -> Result<Done, Failure> {
+        let options = AlertOptions::of(&alert.object).map_err(invalid)?;
         let spec = &alert.spec;
         for (field, list) in [
             ("inclusion", &spec.inclusion_list),
@@ -54,7 +71,13 @@ impl Check for AlertSpec {
             return Err(Failure::terminal(reason::ACCESS_DENIED, message));
         }
         match context.hub.get(&alert.provider()).await? {
-            Some(_) => Ok(Done::default()),
+            Some(_) => {
+                let has_news = following::follow(context, alert, options, memory).await?;
+                Ok(Done {
+                    requests: has_news.then(|| alert.provider()),
+                    ..Done::default()
+                })
+            }
             None => {
                 let message = format!("failed to read provider: {}", alert.provider().not_found());
                 Err(Failure::retry(reason::NOTIFICATION_FAILED, message))
@@ -68,7 +91,9 @@ impl Check for AlertSpec {
 }
 
 impl Check for ProviderSpec {
-    async fn run(context: &Context<'_>, provider: &Provider) -> Result<Done, Failure> {
+    type Memory = ();
+
+    async fn run(context: &Context<'_>, provider: &Provider, _: &mut ()) -> Result<Done, Failure> {
         if provider.spec.suspend == Some(true) {
             sending::discard(context).await?;
             return Ok(Done {

@@ -8,10 +8,13 @@ use crate::kernel::Context;
 use crate::ports::{Connection, Secret};
 use crate::source::connection as of_source;
 use crate::source::secret::{SourceSecret, certificates};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use driftless_manifest::Object;
 use driftless_notify::Settings;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use url::{Url, form_urlencoded};
 
 /// The longest address in a Secret, in bytes, as in Flux.
 const MAX_ADDRESS: usize = 2048;
@@ -107,6 +110,7 @@ pub(super) async fn link(context: &Context<'_>, provider: &Provider) -> Result<L
         settings.address = String::from_utf8_lossy(address).trim().to_owned();
     }
     let connection = connection(context, provider, &data).await?;
+    settings.withheld = proxy_login(connection.proxy.as_ref());
     settings.identity = identity(context, provider, &data).await?;
     settings.secret = data;
     Ok(Link {
@@ -154,6 +158,28 @@ async fn connection(
         _ => {}
     }
     Ok(connection)
+}
+
+/// Returns the password of a proxy in the forms in which an answer may repeat it.
+fn proxy_login(proxy: Option<&Secret>) -> Vec<String> {
+    let proxy = proxy.and_then(Secret::expose_str);
+    let Some(proxy) = proxy.and_then(|proxy| Url::parse(proxy).ok()) else {
+        return Vec::new();
+    };
+    let plain = |part: &str| {
+        let form = format!("part={}", part.replace('+', "%2B").replace('&', "%26"));
+        let mut parts = form_urlencoded::parse(form.as_bytes());
+        parts
+            .next()
+            .map(|(_, part)| part.into_owned())
+            .unwrap_or_default()
+    };
+    let Some(encoded) = proxy.password() else {
+        return Vec::new();
+    };
+    let (user, password) = (plain(proxy.username()), plain(encoded));
+    let basic = STANDARD.encode(format!("{user}:{password}"));
+    vec![encoded.to_owned(), password, basic]
 }
 
 async fn secret(

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 
 /// The key of `spec.summary`.
 const SUMMARY: &str = "summary";
+/// The reason of the event about keys that several sources of metadata have.
+pub const CONFLICT_REASON: &str = "MetadataAppendFailed";
+/// The message of that event.
+pub const CONFLICT_MESSAGE: &str = "metadata key conflicts detected (please refer to the Alert API docs and Flux RFC 0008 for more information)";
 
 /// Returns whether the type of a Provider gets an event.
 pub fn is_for(provider: &Provider, event: &FluxEvent) -> bool {
@@ -23,11 +27,34 @@ pub fn is_for(provider: &Provider, event: &FluxEvent) -> bool {
     !provider.is_change_request() || has(meta_key::CHANGE_REQUEST)
 }
 
-/// Returns the event with the metadata that a Provider gets. From the lowest precedence: the
+/// Returns the event with the metadata that a Provider gets, from all sources in the order of their
+/// precedence.
+pub fn combined(alert: &Alert, event: &FluxEvent) -> FluxEvent {
+    let sources = sources(alert, event).into_iter();
+    FluxEvent {
+        metadata: sources.flat_map(|(_, metadata)| metadata).collect(),
+        ..event.clone()
+    }
+}
+
+/// Returns the keys that several sources of metadata have, each with the names of its sources. The
+/// last source has set the value.
+pub fn conflicts(alert: &Alert, event: &FluxEvent) -> BTreeMap<String, String> {
+    let mut names: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (source, metadata) in sources(alert, event) {
+        for key in metadata.into_keys() {
+            names.entry(key).or_default().push(source);
+        }
+    }
+    names.retain(|_, sources| sources.len() > 1);
+    let names = names.into_iter();
+    names.map(|(key, names)| (key, names.join(", "))).collect()
+}
+
+/// Returns the sources of an event's metadata with their names, from the lowest precedence: the
 /// annotations of the object, `spec.eventMetadata` and `spec.summary` of the Alert, and what the
 /// object's controller has set (Flux's RFC 0008).
-pub fn combined(alert: &Alert, event: &FluxEvent) -> FluxEvent {
-    let group = event.involved_object.group();
+fn sources(alert: &Alert, event: &FluxEvent) -> [(&'static str, BTreeMap<String, String>); 4] {
     let of = |group: &str| {
         let mut found = BTreeMap::new();
         for (key, value) in &event.metadata {
@@ -40,18 +67,18 @@ pub fn combined(alert: &Alert, event: &FluxEvent) -> FluxEvent {
         }
         found
     };
-    let mut metadata = of(EVENT_GROUP);
-    metadata.extend(alert.spec.event_metadata.clone().into_iter().flatten());
     let summary = alert.spec.summary.clone();
     let summary = summary.filter(|summary| !summary.is_empty());
-    metadata.extend(summary.map(|summary| (SUMMARY.to_owned(), summary)));
-    let mut own = of(group);
+    let summary = summary.map(|summary| (SUMMARY.to_owned(), summary));
+    let mut own = of(event.involved_object.group());
     own.retain(|key, _| !is_internal(key));
-    metadata.extend(own);
-    FluxEvent {
-        metadata,
-        ..event.clone()
-    }
+    let of_alert = alert.spec.event_metadata.clone().unwrap_or_default();
+    [
+        ("involved object annotations", of(EVENT_GROUP)),
+        ("Alert object .spec.eventMetadata", of_alert),
+        ("Alert object .spec.summary", summary.into_iter().collect()),
+        ("involved object controller metadata", own),
+    ]
 }
 
 /// Returns whether a key is left out of notifications.

@@ -5,9 +5,14 @@
 mod check;
 mod connection;
 mod content;
+mod digest;
+mod digest_text;
+mod following;
+mod landing;
 mod sending;
 
-pub use content::{combined, commit_status, is_for};
+pub use content::{combined, commit_status, conflicts, is_for};
+pub use following::{Following, is_due};
 pub(crate) use sending::forget;
 
 use crate::driver::{Memory, Reconciler, Report, StepEnd};
@@ -27,7 +32,7 @@ pub(crate) struct Checked<S>(PhantomData<S>);
 
 impl<S: Check> Reconciler for Checked<S> {
     type Object = NotificationObject<S>;
-    type Memory = ();
+    type Memory = S::Memory;
 
     const CONTROLLER: &'static str = NOTIFICATION_CONTROLLER;
     const INVALID: &'static str = reason::VALIDATION_FAILED;
@@ -37,20 +42,27 @@ impl<S: Check> Reconciler for Checked<S> {
     async fn reconcile(
         context: &Context<'_>,
         object: Self::Object,
-        _: &mut Memory<()>,
+        memory: &mut Memory<S::Memory>,
     ) -> Report<Self::Object> {
         let mut status = object.status.clone();
-        let end = match S::run(context, &object).await {
-            Ok(done) => succeeded(context, &object, &mut status, done),
+        let mut changed = None;
+        let end = match S::run(context, &object, memory).await {
+            Ok(mut done) => {
+                changed = done.requests.take();
+                succeeded(context, &object, &mut status, done)
+            }
             Err(failure) => failed(context, &object, &mut status, failure),
         };
-        report(object, status, end)
+        Report {
+            changed: changed.into_iter().collect(),
+            ..report(object, status, end)
+        }
     }
 
     async fn finalize(
         context: &Context<'_>,
         object: Self::Object,
-        _: &mut Memory<()>,
+        _: &mut Memory<S::Memory>,
     ) -> Report<Self::Object> {
         let end = match S::forget(context).await {
             Ok(()) => StepEnd::Released,
@@ -114,9 +126,10 @@ fn succeeded<S>(
         0 => message.to_owned(),
         sent => format!("sent {sent} notifications"),
     });
-    if done.has_more {
-        outcome.requeue_after = Some(Duration::ZERO);
-    }
+    outcome.requeue_after = match done.has_more {
+        true => Some(Duration::ZERO),
+        false => done.check_after,
+    };
     StepEnd::Done(outcome)
 }
 

@@ -2,13 +2,16 @@
 
 use super::connection::{Link, link};
 use super::content;
+use super::digest::{self, DigestOutcome};
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    Alert, FluxEvent, FluxKind, FluxObject as _, ObjectRef, Provider, Severity, reason,
+    Alert, FluxEvent, FluxKind, FluxObject as _, NOTIFICATION_CONTROLLER, ObjectRef, Provider,
+    Severity, reason,
 };
 use crate::kernel::Context;
 use crate::kernel::events::pending::{self, Pending};
 use crate::ports::in_time;
+use driftless_manifest::Object;
 use driftless_notify as notify;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +38,20 @@ pub(crate) struct Done {
     pub sent: usize,
     /// True if more events wait.
     pub has_more: bool,
+    /// The Provider that has events to send.
+    pub requests: Option<ObjectRef>,
+    /// The time after which a push that has not landed is checked again.
+    pub check_after: Option<Duration>,
+}
+
+/// The result for an event that waits.
+enum SendOutcome {
+    /// It was sent now.
+    Sent,
+    /// It is no longer wanted, or was sent before.
+    Dropped,
+    /// It is about a push, which is checked again after this time.
+    Held(Duration),
 }
 
 /// Sends the events that wait for a Provider, oldest first. Each event leaves the bucket when it
@@ -46,11 +63,12 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
     let (ports, hub) = (context.ports, &context.hub.settings.name);
     let waiting = pending::list(ports, hub, &provider.id, MOST + 1).await?;
     let mut done = Done {
-        keeps_status: waiting.is_empty() && is_failing(provider),
         has_more: waiting.len() > MOST,
         ..Done::default()
     };
-    if waiting.is_empty() {
+    if context.is_rehearsal && !waiting.is_empty() {
+        // A rehearsal sends nothing: there is work for a step.
+        done.has_more = true;
         return Ok(done);
     }
     let mut sender = Sender {
@@ -58,7 +76,10 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
         provider,
         link: None,
         alerts: BTreeMap::new(),
+        conflicts: BTreeMap::new(),
+        objects: None,
     };
+    let mut held = 0;
     let start = ports.clock.now();
     let (mut refused, mut failed) = (None, Vec::new());
     for event in waiting.iter().take(MOST) {
@@ -67,7 +88,13 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
             break;
         }
         match sender.send(event).await {
-            Ok(is_sent) => done.sent += usize::from(is_sent),
+            Ok(SendOutcome::Sent) => done.sent += 1,
+            Ok(SendOutcome::Dropped) => {}
+            Ok(SendOutcome::Held(after)) => {
+                held += 1;
+                let known = done.check_after.unwrap_or(after);
+                done.check_after = Some(known.min(after));
+            }
             Err(failure) if failure.class == Class::Terminal => {
                 pending::remove(ports, hub, &provider.id, event).await?;
                 refused = Some(failure);
@@ -83,6 +110,10 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
             break;
         }
     }
+    done.keeps_status = waiting.len() == held && is_failing(provider);
+    // If all of them are held, the next step could do no more now.
+    done.has_more &= held < MOST;
+    sender.report_conflicts().await;
     match failed.into_iter().next().or(refused) {
         Some(failure) => Err(failure),
         None => Ok(done),
@@ -130,24 +161,39 @@ struct Sender<'s, 'c> {
     provider: &'s Provider,
     link: Option<Arc<Link>>,
     alerts: BTreeMap<String, Option<Arc<Alert>>>,
+    /// The keys that several sources of the metadata of an event have, by the name of the Alert.
+    conflicts: BTreeMap<String, BTreeMap<String, String>>,
+    /// The objects of the hub that pushes reach.
+    objects: Option<Arc<Vec<Object>>>,
 }
 
 impl Sender<'_, '_> {
-    /// Sends one event, unless that is done or no longer wanted. Returns whether it was sent now.
-    async fn send(&mut self, waiting: &Pending) -> Result<bool, Failure> {
+    /// Sends one event, unless that is done, no longer wanted, or too early.
+    async fn send(&mut self, waiting: &Pending) -> Result<SendOutcome, Failure> {
         let (context, provider) = (self.context, self.provider);
         let (ports, hub) = (context.ports, &context.hub.settings.name);
-        let alert = self.alert(&waiting.alert).await?;
-        let alert = alert.filter(|_| content::is_for(provider, &waiting.event));
-        let Some(alert) = alert else {
+        let Some(alert) = self.alert(&waiting.alert).await? else {
             pending::remove(ports, hub, &provider.id, waiting).await?;
-            return Ok(false);
+            return Ok(SendOutcome::Dropped);
         };
         if pending::was_sent(ports, hub, &provider.id, waiting).await? {
             pending::remove(ports, hub, &provider.id, waiting).await?;
-            return Ok(false);
+            return Ok(SendOutcome::Dropped);
         }
-        let event = content::combined(&alert, &waiting.event);
+        let event = match self.event(&alert, waiting).await? {
+            DigestOutcome::Wait(after) => return Ok(SendOutcome::Held(after)),
+            DigestOutcome::Nothing => {
+                pending::set_sent(ports, hub, &provider.id, waiting).await?;
+                return Ok(SendOutcome::Dropped);
+            }
+            DigestOutcome::Send(event) => event,
+        };
+        if !content::is_for(provider, &event) {
+            pending::remove(ports, hub, &provider.id, waiting).await?;
+            return Ok(SendOutcome::Dropped);
+        }
+        let conflicts = content::conflicts(&alert, &event);
+        let event = content::combined(&alert, &event);
         let commit_status = content::commit_status(provider, &alert, &event);
         let commit_status = commit_status.map_err(|error| {
             let prefix = "failed to create commit status: failed to evaluate the spec.commitStatusExpr CEL expression for the event";
@@ -164,7 +210,44 @@ impl Sender<'_, '_> {
             Some(Err(error)) => return Err(failure(&error.message, error.is_retryable)),
             None => return Err(failure("the service did not answer in time", true)),
         }
-        Ok(true)
+        if !conflicts.is_empty() {
+            let known = self.conflicts.entry(waiting.alert.clone()).or_default();
+            known.extend(conflicts);
+        }
+        Ok(SendOutcome::Sent)
+    }
+
+    /// Returns the event to send for one that waits: itself, or the digest of its push.
+    async fn event(&mut self, alert: &Alert, waiting: &Pending) -> Result<DigestOutcome, Failure> {
+        let Some(push) = &waiting.push else {
+            return Ok(DigestOutcome::Send(waiting.event.clone()));
+        };
+        let objects = match &self.objects {
+            Some(objects) => objects.clone(),
+            None => {
+                let read = Arc::new(digest::objects(self.context).await?);
+                self.objects.insert(read).clone()
+            }
+        };
+        let (context, provider) = (self.context, self.provider);
+        digest::decide(context, provider, alert, (waiting, push), &objects).await
+    }
+
+    /// Writes an event about each Alert with keys of metadata that another source has too: one for
+    /// all notifications of the step.
+    async fn report_conflicts(&self) {
+        for (name, conflicts) in &self.conflicts {
+            let Some(Some(alert)) = self.alerts.get(name) else {
+                continue;
+            };
+            let (reason, message) = (content::CONFLICT_REASON, content::CONFLICT_MESSAGE);
+            let source = NOTIFICATION_CONTROLLER;
+            let about = &alert.object;
+            let written =
+                self.context
+                    .warn_about(about, source, reason, message, conflicts.clone());
+            written.await;
+        }
     }
 
     /// Returns an Alert; `None` if it is gone, suspended, or has another Provider now.
@@ -212,7 +295,7 @@ fn notification(event: FluxEvent) -> notify::Event {
             resource_version: involved.resource_version,
         },
         severity: match event.severity {
-            Severity::Info => notify::Severity::Info,
+            Severity::Trace | Severity::Info => notify::Severity::Info,
             Severity::Error => notify::Severity::Error,
         },
         timestamp: event.timestamp,

@@ -384,9 +384,11 @@ fn failed<S: SourceSpec>(
     }
     let before = source.status.conditions.get(READY);
     if before.map(|ready| (&*ready.reason, &*ready.message)) != Some((ready_reason, message)) {
-        // Waiting for a source is not a failure.
-        let is_warning = *reason != reason::NO_SOURCE_ARTIFACT;
-        context.events.record(is_warning, reason, message, "");
+        match *reason {
+            // As in Flux, waiting for a source is a detail.
+            reason::NO_SOURCE_ARTIFACT => context.events.record_trace(reason, message),
+            _ => context.events.record(true, reason, message, ""),
+        }
     }
     // As in Flux, a failure is retried independently of the interval.
     StepEnd::Failed(failure, LONGEST_RETRY)

@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::flux::{FluxKind, ObjectRef, reason};
 use crate::hub::{self, Hub};
 use crate::kernel::events::pending;
+use crate::notification::{self, Following};
 use crate::ports::{
     Cause, Clock, PortError, Ports, Precondition, PutOutcome, Request, Version, in_time,
 };
@@ -198,12 +199,16 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Due
         .collect();
 
     let (mut requests, mut rehearsed, mut quiet) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-    let senders = senders(ports, name, &listed.objects, &records, schedule.now).await;
+    let mut notifying = senders(ports, name, &listed.objects, &records, schedule.now).await;
+    notifying.extend(followers(name, &listed.objects, &records, schedule.now));
     for ((id, object), cause) in listed.objects.iter().zip(causes) {
-        let cause = cause.or_else(|| senders.contains(id).then_some(Cause::Timer));
+        // These have work to do, which no rehearsal needs to show.
+        let is_notifying = notifying.contains(id);
+        let cause = cause.or_else(|| is_notifying.then_some(Cause::Timer));
         let known = old.get(&id.key());
-        let is_rehearsed =
-            cause == Some(Cause::Timer) && due::may_be_noop(object, known, schedule.now);
+        let is_rehearsed = cause == Some(Cause::Timer)
+            && !is_notifying
+            && due::may_be_noop(object, known, schedule.now);
         let entry = match known {
             Some(known) if cause.is_none() || is_rehearsed => known.clone(),
             _ => Entry::queued(object, schedule.now),
@@ -260,6 +265,34 @@ async fn senders(
     };
     waiting.retain(|id| !is_busy(id));
     waiting
+}
+
+/// Returns the Alerts with a reminder that is due, or with an object that is ready again, from what
+/// the sweep has read.
+fn followers(
+    hub: &str,
+    objects: &[(ObjectRef, Object)],
+    records: &Records,
+    now: Duration,
+) -> BTreeSet<ObjectRef> {
+    let alerts = objects.iter().filter(|(id, _)| id.kind == FluxKind::Alert);
+    let alerts: Vec<_> = alerts.collect();
+    if alerts.is_empty() {
+        return BTreeSet::new();
+    }
+    let by_key: BTreeMap<String, &Object> =
+        objects.iter().map(|(id, one)| (id.key(), one)).collect();
+    let is_due = |(id, alert): &&&(ObjectRef, Object)| {
+        let record = records.of(hub, id);
+        if record.as_ref().is_some_and(|record| record.is_busy(now)) {
+            return false;
+        }
+        let memory = record.map(|record| record.memory::<Following>());
+        let find = |key: &str| by_key.get(key).copied();
+        notification::is_due(alert, &memory.unwrap_or_default(), find, now)
+    };
+    let due = alerts.iter().filter(is_due);
+    due.map(|(id, _)| id.clone()).collect()
 }
 
 /// A result about objects that are not queued yet.

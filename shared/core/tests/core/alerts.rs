@@ -3,7 +3,7 @@
 
 use driftless_core::flux::{Alert, FluxEvent, FluxObject as _, Provider};
 use driftless_core::kernel::events::selects;
-use driftless_core::notification::{combined, commit_status, is_for};
+use driftless_core::notification::{combined, commit_status, conflicts, is_for};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 
@@ -28,21 +28,24 @@ fn decided(case: &Value) -> Value {
     let provider = object("Provider", "provider", provider_uid, &spec);
     let provider = Provider::from_object(provider).expect("a Provider");
     let event: FluxEvent = serde_json::from_value(case["event"].clone()).expect("an event");
-    let involved = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-        "metadata": {"name": "web", "namespace": "apps", "labels": case["labels"]}});
+    let about = &event.involved_object;
+    let involved = json!({"apiVersion": about.api_version, "kind": about.kind,
+        "metadata": {"name": about.name, "namespace": about.namespace, "labels": case["labels"]}});
     let involved = Object::new(involved).expect("an object");
     let locked = case["noCrossNamespaceRefs"] == true;
     if !selects(&alert, &event, &involved, locked) {
-        return json!({"sent": null, "commitStatus": null, "error": false});
+        return json!({"sent": null, "commitStatus": null, "conflicts": null, "error": false});
     }
     if !is_for(&provider, &event) {
-        return json!({"sent": null, "commitStatus": null, "error": false});
+        return json!({"sent": null, "commitStatus": null, "conflicts": null, "error": false});
     }
+    let conflicts = conflicts(&alert, &event);
     let event = combined(&alert, &event);
     match commit_status(&provider, &alert, &event) {
         Ok(status) => json!({"sent": event, "error": false,
+            "conflicts": (!conflicts.is_empty()).then_some(conflicts),
             "commitStatus": (!status.is_empty()).then_some(status)}),
-        Err(_) => json!({"sent": null, "commitStatus": null, "error": true}),
+        Err(_) => json!({"sent": null, "commitStatus": null, "conflicts": null, "error": true}),
     }
 }
 
@@ -59,7 +62,7 @@ fn alerts_select_as_notification_controller_does() {
             continue;
         }
         let expected = json!({"sent": case["sent"], "commitStatus": case["commitStatus"],
-            "error": is_error});
+            "conflicts": case["conflicts"], "error": is_error});
         let found = decided(case);
         if found != expected {
             different.push(format!("{}\n  {found}\n  {expected}", case["name"]));

@@ -39,6 +39,18 @@ impl Sink for Events {
     }
 }
 
+/// Creates one event; without a resource of events on the hub, it is left out.
+///
+/// # Errors
+/// The errors of the cluster.
+pub async fn write(context: &Context<'_>, event: &FluxEvent) -> Result<(), PortError> {
+    let kind = Gvk::new("v1", "Event");
+    match context.hub.cluster.resource(&kind).await? {
+        Some(resource) => create(context, &resource, event).await,
+        None => Ok(()),
+    }
+}
+
 async fn create(
     context: &Context<'_>,
     resource: &Resource,
@@ -57,7 +69,7 @@ async fn create(
         "reason": event.reason, "message": shorten(&event.message, MAX_MESSAGE),
         "type": match event.severity {
             Severity::Error => "Warning",
-            Severity::Info => "Normal",
+            Severity::Trace | Severity::Info => "Normal",
         },
         "firstTimestamp": now, "lastTimestamp": now, "count": 1,
         "source": {"component": source}, "reportingComponent": source,

@@ -40,16 +40,25 @@ pub fn selects(
     no_cross_namespace_refs: bool,
 ) -> bool {
     let spec = &alert.spec;
-    let is_denied =
-        no_cross_namespace_refs && event.involved_object.namespace != alert.id.namespace;
-    let is_source = |source| is_of_source(alert, source, event, object);
-    if alert.spec.suspend == Some(true) || is_denied || !spec.event_sources.iter().any(is_source) {
+    let severity = spec.event_severity.as_deref();
+    let severity = severity.unwrap_or(Severity::Info.as_str());
+    let is_severe = severity == event.severity.as_str() || severity == Severity::Info.as_str();
+    if !is_severe || !is_source(alert, object, no_cross_namespace_refs) {
         return false;
     }
     let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
     let (included, excluded) = (list(&spec.inclusion_list), list(&spec.exclusion_list));
     (included.is_empty() || matches(&included, &event.message))
         && !matches(&excluded, &event.message)
+}
+
+/// Returns whether an Alert that is not suspended names an object as a source of events, whatever
+/// the events are. Objects of other namespaces are left out if `no_cross_namespace_refs` is true.
+pub fn is_source(alert: &Alert, object: &Object, no_cross_namespace_refs: bool) -> bool {
+    let is_denied = no_cross_namespace_refs && object.namespace() != alert.id.namespace;
+    let is_source = |source| is_of_source(alert, source, object);
+    let mut sources = alert.spec.event_sources.iter();
+    alert.spec.suspend != Some(true) && !is_denied && sources.any(is_source)
 }
 
 /// Returns whether one of the expressions matches. One that is not valid never does, as in Flux;
@@ -66,20 +75,11 @@ fn namespace<'a>(alert: &'a Alert, source: &'a ObjectSelector) -> &'a str {
     }
 }
 
-fn is_of_source(
-    alert: &Alert,
-    source: &ObjectSelector,
-    event: &FluxEvent,
-    object: &Object,
-) -> bool {
-    let involved = &event.involved_object;
-    let severity = alert.spec.event_severity.as_deref();
-    let severity = severity.unwrap_or(Severity::Info.as_str());
+fn is_of_source(alert: &Alert, source: &ObjectSelector, object: &Object) -> bool {
     let labels = source.match_labels.iter().flatten();
     let has = |(key, value): (&String, &String)| object.label(key) == Some(value);
-    involved.namespace == namespace(alert, source)
-        && involved.kind == source.kind
-        && (severity == event.severity.as_str() || severity == Severity::Info.as_str())
-        && (source.is_every_name() || source.name == involved.name)
+    object.namespace() == namespace(alert, source)
+        && object.kind() == source.kind
+        && (source.is_every_name() || source.name == object.name())
         && labels.into_iter().all(has)
 }

@@ -4,8 +4,9 @@ mod kubernetes;
 mod matching;
 mod notifications;
 pub mod pending;
+pub mod push;
 
-pub use matching::{MAX_PATTERNS, is_foreign, pattern, selects};
+pub use matching::{MAX_PATTERNS, is_foreign, is_source, pattern, selects};
 
 use super::Context;
 use crate::flux::{EVENT_GROUP, FluxEvent, InvolvedObject, Severity, rfc3339, shorten};
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 /// The longest message of an event, in bytes, as in Flux's API of events.
 const MAX_MESSAGE: usize = 39_000;
+/// The instance of the controller that events name.
+const INSTANCE: &str = "driftless";
 /// The most bytes of the annotations of an object that its events carry.
 const MAX_ANNOTATIONS: usize = 16 << 10;
 
@@ -51,7 +54,7 @@ pub struct Recorder {
 }
 
 struct Event {
-    is_warning: bool,
+    severity: Severity,
     reason: String,
     message: String,
     metadata: Vec<(String, String)>,
@@ -76,9 +79,23 @@ impl Recorder {
         message: &str,
         metadata: &[(&str, &str)],
     ) {
+        let severity = match is_warning {
+            true => Severity::Error,
+            false => Severity::Info,
+        };
+        self.push(severity, reason, message, metadata);
+    }
+
+    /// Records a detail, which becomes a Kubernetes event and no notification: an event of the type
+    /// `Trace` of Flux's controllers.
+    pub fn record_trace(&self, reason: &str, message: &str) {
+        self.push(Severity::Trace, reason, message, &[]);
+    }
+
+    fn push(&self, severity: Severity, reason: &str, message: &str, metadata: &[(&str, &str)]) {
         let known = metadata.iter().filter(|(_, value)| !value.is_empty());
         lock(&self.events).push(Event {
-            is_warning,
+            severity,
             reason: reason.to_owned(),
             message: shorten(message, MAX_MESSAGE),
             metadata: known
@@ -127,25 +144,67 @@ impl Context<'_> {
         let own = event.metadata.into_iter();
         let own = own.map(|(key, value)| (format!("{group}/{key}"), value));
         FluxEvent {
-            involved_object: InvolvedObject {
-                kind: object.kind().to_owned(),
-                namespace: self.id.namespace.clone(),
-                name: self.id.name.clone(),
-                uid: object.meta("uid").to_owned(),
-                api_version: object.api_version().to_owned(),
-                resource_version: object.meta("resourceVersion").to_owned(),
-            },
-            severity: match event.is_warning {
-                true => Severity::Error,
-                false => Severity::Info,
-            },
+            involved_object: involved(object),
+            severity: event.severity,
             timestamp: rfc3339(self.ports.clock.now()),
             message: event.message,
             reason: event.reason,
             metadata: own.chain(annotations.clone()).collect(),
             reporting_controller: source.to_owned(),
-            reporting_instance: "driftless".to_owned(),
+            reporting_instance: INSTANCE.to_owned(),
         }
+    }
+
+    /// Returns an event about any object of the hub, with the object's annotations as its metadata.
+    pub fn event_about(
+        &self,
+        object: &Object,
+        source: &str,
+        severity: Severity,
+        reason: &str,
+        message: &str,
+    ) -> FluxEvent {
+        FluxEvent {
+            involved_object: involved(object),
+            severity,
+            timestamp: rfc3339(self.ports.clock.now()),
+            message: shorten(message, MAX_MESSAGE),
+            reason: reason.to_owned(),
+            metadata: annotations(object),
+            reporting_controller: source.to_owned(),
+            reporting_instance: INSTANCE.to_owned(),
+        }
+    }
+
+    /// Writes a Kubernetes event of the type `Warning` about another object than that of the step.
+    /// A lost event is logged, and is not an error.
+    pub async fn warn_about(
+        &self,
+        object: &Object,
+        source: &str,
+        reason: &str,
+        message: &str,
+        annotations: BTreeMap<String, String>,
+    ) {
+        let event = FluxEvent {
+            metadata: annotations,
+            ..self.event_about(object, source, Severity::Error, reason, message)
+        };
+        if let Err(error) = kubernetes::write(self, &event).await {
+            let (kind, name) = (object.kind(), object.name());
+            tracing::warn!(kind, name, %error, "event not written");
+        }
+    }
+}
+
+fn involved(object: &Object) -> InvolvedObject {
+    InvolvedObject {
+        kind: object.kind().to_owned(),
+        namespace: object.namespace().to_owned(),
+        name: object.name().to_owned(),
+        uid: object.meta("uid").to_owned(),
+        api_version: object.api_version().to_owned(),
+        resource_version: object.meta("resourceVersion").to_owned(),
     }
 }
 

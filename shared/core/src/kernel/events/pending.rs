@@ -4,9 +4,13 @@
 //! An event that waits, or was sent in the last five minutes, is not added again: so an object that
 //! fails repeatedly sends one notification, as with notification-controller. The record of a sent
 //! event is written before the event stops waiting: after a crash in between it is not sent again.
+//!
+//! The first event of a push waits for all of them, where the Alert merges them: later ones are not
+//! added, and after that event was sent, they are separate events.
 
+use super::push::{self, PushRef};
 use crate::flux::{FluxEvent, FluxKind, ObjectRef, meta_key};
-use crate::ports::{BlobEntry, Ports, Precondition, Result};
+use crate::ports::{BlobEntry, Ports, Precondition, PutOutcome, Result};
 use crate::state::{self, decode_key_part, key_part};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -32,6 +36,20 @@ pub struct Pending {
     /// The place among the events of the same step.
     #[serde(default)]
     index: usize,
+    /// The push, if one event is sent for all of its events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<PushRef>,
+}
+
+/// The result of adding an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddOutcome {
+    /// The event waits now.
+    Added,
+    /// The same event waited already.
+    Waits,
+    /// The same event was sent.
+    Sent,
 }
 
 /// A note about an event that was sent.
@@ -76,6 +94,16 @@ impl Pending {
             alert: alert.to_owned(),
             event,
             since: millis(ports.clock.now()),
+            push: None,
+        }
+    }
+
+    /// Returns the event as the only one of a push.
+    #[must_use]
+    pub fn of_push(self, push: PushRef) -> Self {
+        Self {
+            push: Some(push),
+            ..self
         }
     }
 
@@ -103,6 +131,10 @@ impl Pending {
             digest.update(value);
         };
         part("alert", &self.alert);
+        if let Some(push) = &self.push {
+            part("push", &push.revision);
+            return hex::encode(digest.finalize());
+        }
         part("kind", &involved.kind);
         part("namespace", &involved.namespace);
         part("name", &involved.name);
@@ -120,20 +152,35 @@ impl Pending {
     }
 }
 
-/// Adds an event that waits for a Provider, unless the same was sent in the last five minutes.
-/// Returns whether the Provider has it to send.
+/// Adds an event that waits for a Provider, unless the same was sent in the last five minutes; a
+/// push, unless it was sent at all, or is sent at any moment because its time is over.
 ///
 /// # Errors
 /// The bucket's.
-pub async fn add(ports: &Ports, hub: &str, provider: &ObjectRef, event: &Pending) -> Result<bool> {
+pub async fn add(
+    ports: &Ports,
+    hub: &str,
+    provider: &ObjectRef,
+    event: &Pending,
+) -> Result<AddOutcome> {
     let blobs = ports.blobs.as_ref();
     let sent = state::recall::<Sent>(blobs, &event.key(State::Sent, hub, provider)).await?;
-    if sent.is_some_and(|(sent, _)| is_fresh(ports, sent)) {
-        return Ok(false);
+    if sent.is_some_and(|(sent, _)| event.push.is_some() || is_fresh(ports, sent)) {
+        return Ok(AddOutcome::Sent);
     }
     let key = event.key(State::Pending, hub, provider);
-    state::write(blobs, &key, event, Precondition::Absent).await?;
-    Ok(true)
+    match state::write(blobs, &key, event, Precondition::Absent).await? {
+        PutOutcome::Done(_) => Ok(AddOutcome::Added),
+        PutOutcome::PreconditionFailed if event.push.is_some() => {
+            let known = state::recall::<Pending>(blobs, &key).await?;
+            let is_over = known.is_some_and(|(known, _)| known.age(ports) >= push::LIMIT);
+            match is_over {
+                true => Ok(AddOutcome::Sent),
+                false => Ok(AddOutcome::Waits),
+            }
+        }
+        PutOutcome::PreconditionFailed => Ok(AddOutcome::Waits),
+    }
 }
 
 fn is_fresh(ports: &Ports, sent: Sent) -> bool {
@@ -175,7 +222,9 @@ pub async fn was_sent(
 ) -> Result<bool> {
     let key = event.key(State::Sent, hub, provider);
     let sent = state::recall::<Sent>(ports.blobs.as_ref(), &key).await?;
-    Ok(sent.is_some_and(|(sent, _)| sent.since == event.since || is_fresh(ports, sent)))
+    Ok(sent.is_some_and(|(sent, _)| {
+        event.push.is_some() || sent.since == event.since || is_fresh(ports, sent)
+    }))
 }
 
 /// Notes that an event was sent, and removes it.
