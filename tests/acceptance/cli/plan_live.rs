@@ -38,8 +38,7 @@ spec:
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 ";
-const WIDGET: &str =
-    "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one, namespace: default}\nspec: {size: 1}\n";
+const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one, namespace: default}\nspec: {size: 1}\n";
 
 fn config_map(name: &str, value: &str) -> String {
     format!(
@@ -196,7 +195,9 @@ fn plan_live() {
     let [base, head] = states();
     let written = |files: &[(String, String)]| -> Vec<Change> {
         let changes = files.iter();
-        changes.map(|(path, text)| Change::write(path, text.as_bytes())).collect()
+        changes
+            .map(|(path, text)| Change::write(path, text.as_bytes()))
+            .collect()
     };
     github.push(&fleet, "main", &written(&base));
     let args = [
@@ -237,7 +238,10 @@ fn plan_live() {
 
     let checkout = home.path().join("checkout");
     write(&checkout, &base);
-    git(&checkout, &["-c", "init.defaultBranch=main", "init", "--quiet"]);
+    git(
+        &checkout,
+        &["-c", "init.defaultBranch=main", "init", "--quiet"],
+    );
     git(&checkout, &["add", "--all"]);
     git(&checkout, &["commit", "--quiet", "--message", "base"]);
     write(&checkout, &head);
@@ -258,7 +262,10 @@ fn plan_live() {
         &[],
     );
     for value in ["first-password", "second-password", "same-password"] {
-        assert!(!plan.out.contains(value) && !plan.err.contains(value), "{value}");
+        assert!(
+            !plan.out.contains(value) && !plan.err.contains(value),
+            "{value}"
+        );
     }
     assert_eq!(plan.code, 0, "{}{}", plan.out, plan.err);
     assert_eq!(differences(&before, &versions(&hub)), BTreeSet::new());

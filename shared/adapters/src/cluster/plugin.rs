@@ -49,11 +49,7 @@ impl Plugin {
     ///
     /// # Errors
     /// Those of [`Plugin::connect`].
-    pub fn connect_as(
-        &self,
-        access: &Access,
-        user: Option<&Impersonation>,
-    ) -> Result<KubeCluster> {
+    pub fn connect_as(&self, access: &Access, user: Option<&Impersonation>) -> Result<KubeCluster> {
         let plain = config(access)?;
         let mut with_plugin = plain.clone();
         with_plugin.auth_info = AuthInfo {

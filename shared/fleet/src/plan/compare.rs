@@ -133,12 +133,7 @@ pub fn keys<'s>(old: &'s Side<'_>, new: &'s Side<'_>) -> BTreeSet<&'s Key> {
 
 /// Returns the change of an object from one state to the other. `None` without a change, and for an
 /// object that cannot be compared, because its owner is not ready after the change.
-pub fn change(
-    key: &Key,
-    old: &Side<'_>,
-    new: &Side<'_>,
-    redactor: &Redactor,
-) -> Option<Change> {
+pub fn change(key: &Key, old: &Side<'_>, new: &Side<'_>, redactor: &Redactor) -> Option<Change> {
     match (old.get(key), new.get(key)) {
         (None, Some(is)) => Some(created(is, new.checked, redactor)),
         (Some(was), Some(is)) => changed(was, is, new, redactor),

@@ -130,8 +130,9 @@ impl Plan {
 
     /// Returns the number of warnings.
     pub fn warning_count(&self) -> usize {
-        let lists = |cluster: &'_ ClusterPlan| cluster.changes.iter().chain(&cluster.drift);
-        let all = self.clusters.iter().flat_map(lists);
+        let changes = self.clusters.iter().flat_map(|cluster| &cluster.changes);
+        let drift = self.clusters.iter().flat_map(|cluster| &cluster.drift);
+        let all = changes.chain(drift);
         self.warnings.len() + all.map(|change| change.warnings.len()).sum::<usize>()
     }
 }

@@ -57,8 +57,8 @@ impl Redactor {
     pub fn with_secrets<'s>(&self, secrets: impl IntoIterator<Item = &'s Object>) -> Self {
         let mut found = Values::default();
         for secret in secrets {
-            for data in secret.as_map().get("data").and_then(Value::as_object) {
-                data.values().for_each(|value| found.add_leaves(value, 0));
+            if let Some(data) = secret.as_map().get("data") {
+                found.add_leaves(data, 0);
             }
         }
         found.values.extend(self.values.iter().cloned());

@@ -34,7 +34,8 @@ fn deployment(app: &str) -> String {
 #[tokio::test]
 async fn objects_are_compared_with_the_live_ones() {
     let apps = kustomization("apps", "");
-    let files = |name: &'static str, value: &str| (name, config_map(&name[5..name.len() - 5], value));
+    let files =
+        |name: &'static str, value: &str| (name, config_map(&name[5..name.len() - 5], value));
     let base = [
         files("apps/drifted.yaml", "a"),
         files("apps/missing.yaml", "a"),
@@ -50,13 +51,17 @@ async fn objects_are_compared_with_the_live_ones() {
     let base: Vec<_> = base.iter().map(|(name, text)| (*name, &**text)).collect();
     let root = ("clusters/one/apps.yaml", &*apps);
     let site = Site::start(&[&base[..], &[root]].concat()).await;
-    site.patch(&config_map("drifted", "a"), json!({"data": {"key": "by hand"}}))
-        .await;
+    site.patch(
+        &config_map("drifted", "a"),
+        json!({"data": {"key": "by hand"}}),
+    )
+    .await;
     site.patch(&config_map("already", "a"), json!({"data": {"key": "b"}}))
         .await;
     site.delete(&config_map("missing", "a")).await;
     site.delete(&config_map("vanished", "a")).await;
-    let disabled = json!({"metadata": {"annotations": {"kustomize.toolkit.fluxcd.io/prune": "disabled"}}});
+    let disabled =
+        json!({"metadata": {"annotations": {"kustomize.toolkit.fluxcd.io/prune": "disabled"}}});
     site.patch(&config_map("kept", "a"), disabled).await;
     let other = json!({"metadata": {"labels": {"kustomize.toolkit.fluxcd.io/name": "other"}}});
     site.patch(&config_map("stolen", "a"), other).await;
@@ -116,13 +121,19 @@ async fn objects_are_compared_with_the_live_ones() {
     assert_eq!(plan.errors.len(), 1, "{:?}", plan.errors);
     let error = &plan.errors[0];
     assert!(
-        error.message.starts_with("Deployment/default/web dry-run failed: ")
+        error
+            .message
+            .starts_with("Deployment/default/web dry-run failed: ")
             && error.message.contains("immutable"),
         "{error:?}"
     );
     let place = error.place.as_ref().expect("a place").to_string();
     assert!(place.ends_with("apps/web.yaml:1"), "{place}");
-    assert!(summary(&plan).contains("2 drifted objects"), "{}", summary(&plan));
+    assert!(
+        summary(&plan).contains("2 drifted objects"),
+        "{}",
+        summary(&plan)
+    );
     assert!(text(&plan).contains("drift that an apply puts back, 2 objects:"));
 }
 
@@ -151,7 +162,11 @@ async fn values_of_live_secrets_are_never_printed() {
     for head in [unchanged, changed] {
         let plan = site.plan(&head).await;
         let all = printed(&plan);
-        assert_eq!(plan.clusters[0].drift.len() + plan.clusters[0].changes.len(), 2, "{all}");
+        assert_eq!(
+            plan.clusters[0].drift.len() + plan.clusters[0].changes.len(),
+            2,
+            "{all}"
+        );
         for value in [
             "live-value-3",
             "bGl2ZS12YWx1ZS0z",
@@ -207,7 +222,8 @@ async fn missing_rights_are_warnings_that_name_the_right() {
     let cluster = &plan.clusters[0];
     assert_eq!(cluster.basis, Basis::Live, "{}", text(&plan));
     let change = find(&cluster.changes, "ConfigMap/default/a");
-    let right = "User \"system:serviceaccount:flux-system:deployer\" cannot patch resource \"configmaps\"";
+    let right =
+        "User \"system:serviceaccount:flux-system:deployer\" cannot patch resource \"configmaps\"";
     assert!(
         change.warnings.iter().any(|one| one.contains(right)),
         "{:?}",
@@ -258,7 +274,9 @@ async fn a_cluster_that_cannot_be_reached_is_compared_with_the_base() {
         panic!("one warning: {:?}", plan.warnings);
     };
     assert!(
-        warning.message.contains("compared with the base, not with the live state")
+        warning
+            .message
+            .contains("compared with the base, not with the live state")
             && warning.message.contains("edge-kubeconfig"),
         "{warning:?}"
     );
@@ -269,7 +287,9 @@ async fn a_cluster_that_cannot_be_reached_is_compared_with_the_base() {
     assert!(plan.clusters.iter().all(|one| one.basis == Basis::Base));
     assert_eq!(plan.count(Action::Change), 2);
     assert!(
-        plan.warnings.iter().all(|one| one.message.ends_with("connection refused")),
+        plan.warnings
+            .iter()
+            .all(|one| one.message.ends_with("connection refused")),
         "{:?}",
         plan.warnings
     );
@@ -302,7 +322,8 @@ async fn annotations_and_ignored_fields_keep_a_step_from_a_write() {
     for name in ["once", "merged", "plain"] {
         site.patch(&config_map(name, "a"), free.clone()).await;
     }
-    let off = json!({"metadata": {"annotations": {"kustomize.toolkit.fluxcd.io/reconcile": "disabled"}}});
+    let off =
+        json!({"metadata": {"annotations": {"kustomize.toolkit.fluxcd.io/reconcile": "disabled"}}});
     site.patch(&config_map("plain", "a"), off).await;
     let head = files("b");
     let head: Vec<_> = head.iter().map(|(name, text)| (*name, &**text)).collect();

@@ -34,7 +34,10 @@ async fn releases_are_compared_as_their_steps_write_them() {
     let (base, head, detects) = (
         release("", "{one: a, two: a, gone: a}"),
         release("", "{one: b, two: a, new: a}"),
-        release("driftDetection: {mode: enabled}\n  ", "{one: a, two: a, gone: a}"),
+        release(
+            "driftDetection: {mode: enabled}\n  ",
+            "{one: a, two: a, gone: a}",
+        ),
     );
     let site = Site::start(&files(&base)).await;
     site.patch(&map("two"), json!({"data": {"key": "by hand"}}))
@@ -64,5 +67,8 @@ async fn releases_are_compared_as_their_steps_write_them() {
     site.patch(&map("two"), json!({"data": {"key": "by hand"}}))
         .await;
     let plan = site.plan(&files(&detects)).await;
-    assert_eq!(ids(&plan.clusters[0].drift), ["change ConfigMap/default/two"]);
+    assert_eq!(
+        ids(&plan.clusters[0].drift),
+        ["change ConfigMap/default/two"]
+    );
 }

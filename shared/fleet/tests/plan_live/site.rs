@@ -113,7 +113,9 @@ impl Site {
             }
         }
         let rows = world.snapshot().await.expect("a snapshot");
-        let rows = rows.iter().map(|row| format!("{}: {}", row.id, row.message));
+        let rows = rows
+            .iter()
+            .map(|row| format!("{}: {}", row.id, row.message));
         panic!("not ready: {:#?}", rows.collect::<Vec<_>>());
     }
 
@@ -126,8 +128,9 @@ impl Site {
     pub async fn give(&self, text: &str) {
         let (object, resource, hub) = self.parsed(text).await;
         let other = Strategy::forcing("someone");
-        let applied = Applier::new(hub.cluster.as_ref(), other).apply(&resource, &object);
-        applied.await.expect("apply a live object");
+        let applier = Applier::new(hub.cluster.as_ref(), other);
+        let applied = applier.apply(&resource, &object).await;
+        applied.expect("apply a live object");
     }
 
     /// Changes a live object as another manager.
@@ -135,8 +138,9 @@ impl Site {
         let (object, resource, hub) = self.parsed(text).await;
         let other = Strategy::forcing("kubectl-edit");
         let applier = Applier::new(hub.cluster.as_ref(), other);
-        let patched = applier.patch(&resource, &object, &Patch::Merge(patch));
-        patched.await.expect("patch a live object");
+        let patch = Patch::Merge(patch);
+        let patched = applier.patch(&resource, &object, &patch).await;
+        patched.expect("patch a live object");
     }
 
     /// Deletes a live object.

@@ -1,7 +1,7 @@
 //! The changes and notices that follow from the comparisons of a cluster.
 
-use super::compare::States;
 use super::dry_run::Outcome;
+use super::states::States;
 use crate::embedded::Rendered;
 use crate::plan::compare::{Key, Place, change, created, deleted, handover};
 use crate::plan::diff::{changes, stated};
@@ -15,7 +15,10 @@ use driftless_manifest::Object;
 use std::collections::BTreeMap;
 
 /// The annotations of Helm that name the release of an object.
-const RELEASE: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/release-namespace"];
+const RELEASE: [&str; 2] = [
+    "meta.helm.sh/release-name",
+    "meta.helm.sh/release-namespace",
+];
 
 /// The outcomes of the objects of a cluster.
 #[derive(Default)]
@@ -213,9 +216,8 @@ impl Lists<'_> {
         let Some(mut change) = change(key, old, new, self.redactor) else {
             return;
         };
-        let warning = reason.map(|reason| {
-            format!("compared with the base, not with the live object: {reason}")
-        });
+        let warning = reason
+            .map(|reason| format!("compared with the base, not with the live object: {reason}"));
         change.warnings.extend(warning);
         self.plan.changes.push(change);
     }

@@ -4,12 +4,12 @@ use super::changes::{self, Results};
 use super::clusters::{LiveClusters, Unreachable};
 use super::dry_run::{Comparison, Creations, Outcome, Stop, Wanted};
 use super::owner::Owner;
+use super::states::States;
 use crate::check::Progress;
 use crate::embedded::Rendered;
-use crate::plan::compare::{Key, Place, Side, change, keys};
+use crate::plan::compare::{Key, Place, Side, is_forced, keys};
 use crate::plan::diff::stated;
 use crate::plan::model::{ClusterPlan, Notice};
-use crate::plan::redact::Redactor;
 use driftless_core::apply::applied_by;
 use driftless_core::apply::ignore_rules::IgnoreRules;
 use driftless_core::concurrent;
@@ -40,17 +40,6 @@ pub struct Comparisons {
     pub warnings: Vec<Notice>,
     /// The objects that a cluster refuses.
     pub errors: Vec<Notice>,
-}
-
-/// Both states, and the values that no result may contain.
-#[derive(Clone, Copy)]
-pub struct States<'a> {
-    /// The state before the change.
-    pub old: &'a Side<'a>,
-    /// The state after the change.
-    pub new: &'a Side<'a>,
-    /// The values that are replaced.
-    pub redactor: &'a Redactor,
 }
 
 /// Compares the changed state with the live objects of each cluster. A cluster that cannot be
@@ -148,15 +137,14 @@ async fn of_cluster<'a>(
             Err(Stop::Owner(reason)) => {
                 let all = objects.wanted.iter().chain(&objects.gone);
                 results.unread.extend(all.map(|(key, _)| *key));
-                results
-                    .unread_owners
-                    .push(((*id).clone(), reason.clone()));
+                results.unread_owners.push(((*id).clone(), reason.clone()));
                 reasons.push(reason);
             }
         }
     }
     let is_all_denied = results.is_all_denied();
-    if let Some(reason) = is_all_denied.or(reasons.into_iter().next().filter(|_| results.is_empty()))
+    if let Some(reason) =
+        is_all_denied.or(reasons.into_iter().next().filter(|_| results.is_empty()))
     {
         return Err(reason);
     }
@@ -295,7 +283,7 @@ impl<'a> OwnerWork<'_, 'a> {
             owner,
             target,
             ignore: rules.map_err(Stop::Owner)?,
-            forces: object.is_some_and(crate::plan::compare::is_forced),
+            forces: object.is_some_and(is_forced),
             upgrades: self.upgrades(),
             creations: self.creations,
         })
@@ -303,14 +291,17 @@ impl<'a> OwnerWork<'_, 'a> {
 
     /// Returns whether the change makes a new release of a HelmRelease.
     fn upgrades(&self) -> bool {
-        let States { old, new, redactor } = self.states;
+        let States { old, new, .. } = self.states;
         let spec = |state: &Side<'_>| {
             let owner = state.owner(self.hub, self.id)?;
             owner.pointer("/spec").cloned()
         };
+        let is_changed = |key: &Key| match (old.get(key), new.get(key)) {
+            (Some(was), Some(is)) => stated(&was.object) != stated(&is.object),
+            _ => true,
+        };
         let all = self.objects.wanted.iter().chain(&self.objects.gone);
-        spec(old) != spec(new)
-            || all.into_iter().any(|(key, _)| change(key, old, new, redactor).is_some())
+        spec(old) != spec(new) || all.into_iter().any(|(key, _)| is_changed(key))
     }
 
     /// Returns the object that a step would send, or the outcome if that is already known.

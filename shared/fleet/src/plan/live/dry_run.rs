@@ -268,7 +268,7 @@ impl Comparison<'_> {
     fn creates_namespace(&self, object: &Object) -> bool {
         let namespace = object.namespace();
         let by_release = self.owner.release().is_some_and(|release| {
-            let creates = release.install().create_namespace.unwrap_or_default();
+            let creates = release.install().create_namespace;
             creates && release.release_namespace() == namespace
         });
         by_release || self.creations.namespaces.contains(namespace)

@@ -12,8 +12,10 @@ mod dry_run;
 mod installed;
 mod owner;
 mod placeholders;
+mod states;
 
 pub use clusters::{LiveClusters, Unreachable};
-pub use compare::{Comparisons, States, compare};
+pub use compare::{Comparisons, compare};
 pub use installed::Installed;
 pub use owner::Owner;
+pub use states::States;

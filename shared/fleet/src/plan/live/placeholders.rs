@@ -71,6 +71,9 @@ mod tests {
             "ConfigMap",
             &json!({"url": "db://placeholder-host/x"})
         )));
-        assert!(!has_any(&object("ConfigMap", &json!({"url": "db://host/x"}))));
+        assert!(!has_any(&object(
+            "ConfigMap",
+            &json!({"url": "db://host/x"})
+        )));
     }
 }
