@@ -29,7 +29,7 @@ pub struct ClusterPlan {
     pub basis: Basis,
     /// The changes in the order of their objects.
     pub changes: Vec<Change>,
-    /// What differs in the cluster although the change does not concern it, and what an apply puts
+    /// The differences in the cluster that the change does not concern, and that an apply puts
     /// back.
     pub drift: Vec<Change>,
 }

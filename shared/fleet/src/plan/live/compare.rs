@@ -43,7 +43,7 @@ pub struct Comparisons {
 }
 
 /// Compares the changed state with the live objects of each cluster. A cluster that cannot be
-/// compared in time gets a warning that says why.
+/// compared in time gets a warning with the reason.
 pub async fn compare(
     states: States<'_>,
     clusters: &dyn LiveClusters,
@@ -151,7 +151,7 @@ async fn of_cluster<'a>(
     Ok(changes::plan(states, place, results))
 }
 
-/// Returns what the changed state creates in a cluster.
+/// Returns the objects of the changed state that others in a cluster need.
 fn creations(states: States<'_>, keys: &[&Key]) -> Creations {
     let mut creations = Creations::default();
     for key in keys {
@@ -213,7 +213,8 @@ impl<'a> OwnerWork<'_, 'a> {
         Owner::of(found.next().ok_or_else(missing)?).map_err(Stop::Owner)
     }
 
-    /// Returns the service account of the owner if the change creates it: nobody can act as it yet.
+    /// Returns the service account of the owner if the change creates it: before, no request can be
+    /// made as that user.
     fn new_account(&self) -> Option<String> {
         let owner = self.states.new.owner(self.hub, self.id)?;
         let name = owner.pointer("/spec/serviceAccountName")?.as_str()?;

@@ -34,7 +34,7 @@ pub enum Outcome {
         live: Box<Object>,
         /// The object that the cluster would store.
         applied: Box<Object>,
-        /// What the difference does not show.
+        /// A change that the two objects do not show.
         note: Option<&'static str>,
     },
     /// The object would be deleted and created again, because of this message of the server.
@@ -63,7 +63,7 @@ impl Stop {
     }
 }
 
-/// What the changed state creates in a cluster.
+/// The objects of the changed state that others in the cluster need.
 #[derive(Default)]
 pub struct Creations {
     /// The names of its Namespaces.
@@ -96,7 +96,7 @@ pub struct Comparison<'a> {
     pub forces: bool,
     /// True if the change makes a new release.
     pub upgrades: bool,
-    /// What the changed state creates in the cluster.
+    /// The objects that others in the cluster need.
     pub creations: &'a Creations,
 }
 

@@ -12,9 +12,9 @@ use driftless_manifest::Object;
 
 /// An object that applies others.
 pub enum Owner {
-    /// A Kustomization.
+    /// A Kustomization with its rendered files.
     Kustomization(Box<Kustomization>),
-    /// A HelmRelease.
+    /// A HelmRelease with its rendered chart.
     HelmRelease(Box<HelmRelease>),
 }
 
