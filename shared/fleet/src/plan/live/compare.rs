@@ -205,7 +205,7 @@ impl<'a> OwnerWork<'_, 'a> {
         Ok(results)
     }
 
-    /// Reads the Kustomization or HelmRelease after the change; a deleted one as it was.
+    /// Reads the Kustomization or HelmRelease after the change; a deleted one from before it.
     fn owner(&self) -> Result<Owner, Stop> {
         let states = [self.states.new, self.states.old];
         let mut found = states.iter().filter_map(|one| one.owner(self.hub, self.id));
@@ -241,7 +241,7 @@ impl<'a> OwnerWork<'_, 'a> {
         let comparison = self.comparison(owner, target)?;
         let mut all = Vec::new();
         for (key, is) in &self.objects.wanted {
-            match self.wanted(owner, target, key, is).await? {
+            match self.find_wanted(owner, target, key, is).await? {
                 Ok(wanted) => all.push((*key, wanted)),
                 Err(outcome) => results.add(key, outcome, None),
             }
@@ -306,7 +306,7 @@ impl<'a> OwnerWork<'_, 'a> {
     }
 
     /// Returns the object that a step would send, or the outcome if that is already known.
-    async fn wanted(
+    async fn find_wanted(
         &self,
         owner: &Owner,
         target: &Target,
@@ -366,7 +366,7 @@ impl<'a> OwnerWork<'_, 'a> {
             let resource = target.cluster.resource(&was.object.gvk()).await;
             match resource.map_err(Stop::by_read)? {
                 Some(resource) => items.push((*key, Item::new(was.object.clone(), resource))),
-                // Without the kind there is no object.
+                // An object needs the definition of its kind.
                 None => results.add_gone(key, None),
             }
         }

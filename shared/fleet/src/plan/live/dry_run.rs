@@ -111,7 +111,7 @@ impl Comparison<'_> {
         live: Option<&Object>,
     ) -> Result<Outcome, Stop> {
         if placeholders::has_any(&wanted.item.object) {
-            let reason = "it has values that are not here (give --sops-key or --with)";
+            let reason = "values of the object are not here (give --sops-key or --with)";
             return Ok(Outcome::NotCompared(reason.to_owned()));
         }
         let mut desired = wanted.item.object.clone();

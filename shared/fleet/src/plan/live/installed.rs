@@ -27,7 +27,7 @@ impl<'p> Installed<'p> {
         }
     }
 
-    /// Sets the connection to a hub, or why there is none, in place of the registered one.
+    /// Sets the connection to a hub, or its error, in place of the registered one.
     #[must_use]
     pub fn with_hub(self, name: &str, hub: Result<Hub, Unreachable>) -> Self {
         self.keep(name, hub);
@@ -39,13 +39,13 @@ impl<'p> Installed<'p> {
         hubs.insert(name.to_owned(), hub);
     }
 
-    fn known(&self, name: &str) -> Option<Result<Hub, Unreachable>> {
+    fn find(&self, name: &str) -> Option<Result<Hub, Unreachable>> {
         let hubs = self.hubs.lock().unwrap_or_else(PoisonError::into_inner);
         hubs.get(name).cloned()
     }
 
     async fn hub(&self, name: &str) -> Result<Hub, Unreachable> {
-        if let Some(known) = self.known(name) {
+        if let Some(known) = self.find(name) {
             return known;
         }
         let connected = hub::connect(self.ports, name).await;
