@@ -375,6 +375,9 @@ fn only_hub_commands_run_credential_plugins() {
     assert_eq!(users.into_iter().collect::<Vec<_>>(), want);
     let commands = std::fs::read_to_string(tools::workspace().join("functions/cli/src/hub.rs"));
     let commands = commands.expect("functions/cli/src/hub.rs");
-    // Only the connection of get, reconcile, suspend and resume uses a plugin.
+    // Only the connection of get, reconcile, suspend and resume uses a plugin, and that of plan.
     assert_eq!(commands.matches("plugin::take(").count(), 1);
+    let live = std::fs::read_to_string(tools::workspace().join("functions/cli/src/hub/live.rs"));
+    let live = live.expect("functions/cli/src/hub/live.rs");
+    assert_eq!(live.matches("plugin::UserClusters").count(), 1);
 }

@@ -2,6 +2,7 @@
 
 mod apply;
 mod kubeconfig;
+mod live;
 mod plugin;
 
 use crate::error::Error;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 pub use apply::{MANAGER, apply, apply_as, resource};
 pub use kubeconfig::{access, load};
+pub use live::LiveHubs;
 
 /// The flags that choose the hub.
 #[derive(clap::Args)]

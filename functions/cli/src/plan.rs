@@ -3,12 +3,15 @@
 use crate::cluster_options::ClusterOptions;
 use crate::error::Error;
 use crate::fleet_options::FleetOptions;
+use crate::hub::{Connection, LiveHubs};
 use crate::progress::Progress;
 use crate::{output, term};
 use clap::ValueEnum;
 use driftless_adapters::git::{Checkout, CommitId};
 use driftless_fleet::Fleet;
-use driftless_fleet::plan::{self, COMMENT_LIMIT, Plan, State, json, markdown, summary};
+use driftless_fleet::plan::{
+    self, COMMENT_LIMIT, LiveClusters, Plan, State, json, markdown, summary,
+};
 use driftless_manifest::{FileTree, TreePath};
 use std::path::{Path, PathBuf};
 
@@ -18,10 +21,16 @@ const EXAMPLES: &str = "Examples:
   driftless plan --base main --head feature fleet
   driftless plan --base origin/main -o markdown    # for a pull request
   driftless plan --sops-key age.agekey --detailed-exitcode
+  driftless plan --live --context production       # against the live objects
 
-Both states are applied to API servers in this process, one for each hub and remote cluster, as driftless check does: no \
-cluster is asked and nothing is changed. Objects are compared as these servers have them. Decrypted values and those of Secrets \
+Both states are applied to API servers in this process, one for each hub and remote cluster, as driftless check does. Without \
+--live no cluster is asked. Objects are compared as these servers have them. Decrypted values and those of Secrets \
 are never printed, also not where other objects repeat them.
+
+With --live each object is compared with the live one by a dry run of server-side apply, as the user that its Kustomization or \
+HelmRelease acts as; nothing is stored. Drift is listed apart. A single hub is the one of --context; several hubs have the \
+contexts with their names. Remote clusters are reached through the kubeconfig Secrets of the hub. A cluster that cannot be \
+reached is compared with the base, with a warning.
 
 Exit codes: 0 done, with or without changes (with --detailed-exitcode 0 means no changes and 2 changes), 1 failed or the change \
 adds an error, 2 wrong usage.";
@@ -44,6 +53,11 @@ pub struct Args {
     fleet: FleetOptions,
     #[command(flatten)]
     clusters: ClusterOptions,
+    /// Compare with the live objects of the clusters
+    #[arg(long)]
+    live: bool,
+    #[command(flatten)]
+    connection: Connection,
     /// Exit with code 2 if an object changes
     #[arg(long)]
     detailed_exitcode: bool,
@@ -64,6 +78,13 @@ enum Format {
 
 /// Runs the command.
 pub async fn run(args: Args) -> Result<(), Error> {
+    let Connection {
+        kubeconfig,
+        context,
+    } = &args.connection;
+    if !args.live && (kubeconfig.is_some() || context.is_some()) {
+        return Err(Error::usage("--kubeconfig and --context need --live").next("add --live"));
+    }
     let options = args.clusters.check(false)?;
     let checkout = Checkout::open(&args.dir).map_err(|error| {
         Error::usage(error.message)
@@ -87,6 +108,12 @@ pub async fn run(args: Args) -> Result<(), Error> {
             (fleet, "the working tree".to_owned())
         }
     };
+    let hubs = match args.live {
+        true => Some(LiveHubs::connect(&args.connection, [&before, &after]).await?),
+        false => None,
+    };
+    let live = hubs.as_ref().map(LiveHubs::clusters);
+    let live = live.as_ref().map(|live| live as &dyn LiveClusters);
     drop(reading);
     let line = Progress::new("planning");
     let say = |step: &str| line.say(format!("planning: {step}"));
@@ -100,7 +127,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
             name,
         },
     );
-    let plan = plan::plan(base, head, &options, &say).await?;
+    let plan = plan::plan(base, head, &options, live, &say).await?;
     drop(line);
     args.print(&plan)
 }

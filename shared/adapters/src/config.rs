@@ -10,8 +10,10 @@ use crate::git::{GitHub, GitRouter, GitServers, Hosts, LocalGit};
 use crate::key_services::HttpKeyServices;
 use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
 use crate::notifications::Notifications;
+use crate::offline::Offline;
 use driftless_core::functions;
 use driftless_core::ports::{Clouds, Compute, Ports, Result, Secret, SecretStore};
+use driftless_core::testing::MemoryBlobs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -271,6 +273,29 @@ impl LocalOptions {
             hosts: Hosts::default(),
             queue_capacity: 100_000,
         }
+    }
+}
+
+/// Returns the ports of a command that only works on clusters: repositories, charts and buckets are
+/// not reached, and nothing is stored. Identities of remote clusters are those of the environment.
+pub fn cluster_ports() -> Ports {
+    let (clouds, _) = clouds(AwsLogins::new());
+    Ports {
+        git: Arc::new(GitRouter::new()),
+        charts: Arc::new(Offline),
+        buckets: Arc::new(Offline),
+        blobs: Arc::new(MemoryBlobs::default()),
+        queue: Arc::new(LocalQueue::new(1)),
+        secrets: Arc::new(LocalSecrets::new(BTreeMap::new(), None)),
+        clusters: Arc::new(KubeClusters::new()),
+        clouds,
+        notifiers: Arc::new(Offline),
+        clock: Arc::new(SystemClock),
+        compute: Arc::new(Threads::default()),
+        unpacked: Arc::default(),
+        read: Arc::default(),
+        watches: Arc::default(),
+        throttle: Arc::default(),
     }
 }
 

@@ -23,7 +23,7 @@ pub mod apply;
 pub mod bootstrap;
 pub mod capsule;
 pub mod cloud;
-mod concurrent;
+pub mod concurrent;
 pub mod credentials;
 mod dependencies;
 mod driver;

@@ -5,7 +5,7 @@ mod config_map;
 mod eks;
 mod gke;
 pub(crate) mod health;
-pub(crate) mod objects;
+pub mod objects;
 pub(crate) mod polling;
 
 pub use config_map::canonical;
@@ -90,8 +90,20 @@ pub async fn connect(
     context: &Context<'_>,
     object: &impl TargetsCluster,
 ) -> Result<Target, TargetError> {
-    let user = user(&context.hub, object)?;
-    open(context.ports, &context.hub, object, user.as_ref()).await
+    connect_to(context.ports, &context.hub, object).await
+}
+
+/// Connects as [`connect`] does, outside a step.
+///
+/// # Errors
+/// Those of [`connect`].
+pub async fn connect_to(
+    ports: &Ports,
+    hub: &Hub,
+    object: &impl TargetsCluster,
+) -> Result<Target, TargetError> {
+    let user = user(hub, object)?;
+    open(ports, hub, object, user.as_ref()).await
 }
 
 /// Connects to the same cluster as another user, or as the identity of the hub or the kubeconfig

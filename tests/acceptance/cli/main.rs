@@ -9,4 +9,5 @@ mod issued_tokens;
 mod kustomize_create;
 mod layout;
 mod multi_tenancy;
+mod plan_live;
 mod terminal;

@@ -1,11 +1,16 @@
 //! The credential plugin of the user's own kubeconfig, which is removed from it, so that the strict
 //! parser accepts the rest.
 
-use super::kubeconfig::document;
+use super::kubeconfig::{access, document};
 use crate::error::Error;
+use async_trait::async_trait;
 use driftless_adapters::cluster::Plugin;
+use driftless_core::ports::{
+    Access, Cluster, Clusters, Impersonation, Login, Result as PortResult, Secret,
+};
 use driftless_manifest::yaml;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The extension of a cluster's entry with the settings of the plugin.
 const SETTINGS: &str = "client.authentication.k8s.io/exec";
@@ -72,4 +77,52 @@ fn settings(cluster: &mut Map<String, Value>) -> Option<Value> {
     let extensions = cluster.get("extensions")?.as_array()?;
     let found = extensions.iter().find(|one| one["name"] == SETTINGS)?;
     found.get("extension").cloned()
+}
+
+/// Clusters, of which those of the user's own kubeconfig may need its credential plugins.
+pub struct UserClusters {
+    /// The login that stands for a plugin, with the access and the plugin.
+    plugins: Vec<(Login, Access, Plugin)>,
+    others: Arc<dyn Clusters>,
+}
+
+impl UserClusters {
+    /// Returns clusters without a plugin so far.
+    pub fn new(others: Arc<dyn Clusters>) -> Self {
+        Self {
+            plugins: Vec::new(),
+            others,
+        }
+    }
+
+    /// Returns the access of a kubeconfig of [`super::load`]. If its user has a plugin, the login
+    /// is the nonce: no kubeconfig of a tenant can have it.
+    ///
+    /// # Errors
+    /// The kubeconfig is refused.
+    pub fn open(&mut self, text: Vec<u8>, nonce: [u8; 16]) -> Result<Access, Error> {
+        let (text, plugin) = take(text)?;
+        let mut access = access(&text)?;
+        if let Some(plugin) = plugin {
+            let login = Login::Token(Secret::new(nonce.to_vec()));
+            self.plugins.push((login.clone(), access.clone(), plugin));
+            access.login = login;
+        }
+        Ok(access)
+    }
+}
+
+#[async_trait]
+impl Clusters for UserClusters {
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> PortResult<Arc<dyn Cluster>> {
+        let mut plugins = self.plugins.iter();
+        match plugins.find(|(login, _, _)| *login == access.login) {
+            Some((_, access, plugin)) => Ok(Arc::new(plugin.connect_as(access, user)?)),
+            None => self.others.connect(access, user).await,
+        }
+    }
 }

@@ -191,6 +191,12 @@ fn a_change_is_planned_without_its_secrets() {
 }
 
 #[test]
+fn a_hub_without_live_is_wrong_usage() {
+    let done = plan(Path::new("."), &["--context", "production"]);
+    done.refused(2, &["--kubeconfig and --context need --live", "add --live"]);
+}
+
+#[test]
 fn a_plan_compares_revisions() {
     if !tools::has("git") {
         return;

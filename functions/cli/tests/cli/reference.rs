@@ -216,6 +216,7 @@ fn the_reference_is_equal_to_the_help_pages() {
         "export",
         "get",
         "history",
+        "plan",
         "reconcile",
         "suspend",
         "resume",

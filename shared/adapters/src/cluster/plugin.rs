@@ -7,7 +7,7 @@
 
 use super::connect::{assemble, config, refusal};
 use super::{KubeCluster, Server};
-use driftless_core::ports::{Access, ErrorKind, PortError, Result};
+use driftless_core::ports::{Access, ErrorKind, Impersonation, PortError, Result};
 use kube::client::{AuthError, ConfigExt};
 use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig};
 use serde_json::Value;
@@ -42,6 +42,14 @@ impl Plugin {
     /// Fails if the plugin cannot be started, fails or does not write a credential, and if the
     /// access cannot be used.
     pub fn connect(&self, access: &Access) -> Result<KubeCluster> {
+        self.connect_as(access, None)
+    }
+
+    /// Connects as [`Plugin::connect`] does, and impersonates a user if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Plugin::connect`].
+    pub fn connect_as(&self, access: &Access, user: Option<&Impersonation>) -> Result<KubeCluster> {
         let plain = config(access)?;
         let mut with_plugin = plain.clone();
         with_plugin.auth_info = AuthInfo {
@@ -54,7 +62,7 @@ impl Plugin {
         // when it configures TLS.
         let tls = if auth.is_some() { &plain } else { &with_plugin };
         let client = assemble(tls, auth, access.allow_local).map_err(failed)?;
-        KubeCluster::new(Arc::new(Server::new(client, &access.server)), None)
+        KubeCluster::new(Arc::new(Server::new(client, &access.server)), user)
     }
 
     fn for_cluster(&self, access: &Access) -> ExecConfig {

@@ -89,6 +89,14 @@ impl FieldSet {
         self.parts.get(&Step::Field(name.to_owned()))
     }
 
+    /// Returns the owned part at an item of a list.
+    pub(super) fn item(&self, at: usize, item: &Value) -> Option<&Self> {
+        let index = at.to_string();
+        let mut parts = self.parts.iter();
+        let found = parts.find(|(step, _)| step.is_of(&index, Some(item)));
+        found.map(|(_, below)| below)
+    }
+
     /// Checks whether the set has the field of a JSON pointer into the live object, or parts of the
     /// field.
     pub(super) fn has(&self, pointer: &str, live: &Object) -> bool {

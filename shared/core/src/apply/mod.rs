@@ -3,6 +3,7 @@
 //! whose fields are taken over. The requests are sent elsewhere.
 
 pub mod annotations;
+mod applied;
 pub mod apply_order;
 pub mod change_detection;
 mod errors;
@@ -14,4 +15,5 @@ pub mod normalize;
 pub mod plan;
 pub mod three_way;
 
+pub use applied::applied_by;
 pub use errors::{is_immutable_error, may_recreate};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Requests for objects that run concurrently.
-pub(crate) const CONCURRENCY: usize = 8;
+pub const CONCURRENCY: usize = 8;
 /// The time from the start of a step after which it deletes nothing more, so that 20 s of a
 /// function's time are left for the status.
 pub(crate) const DELETION_TIME: Duration = Duration::from_secs(95);
@@ -19,7 +19,7 @@ const LIST_FROM: usize = 3;
 
 /// An object, with the API resource of its kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Item {
+pub struct Item {
     /// The object to apply or delete.
     pub object: Object,
     /// The API resource of its kind.
@@ -40,7 +40,7 @@ impl Item {
 
 /// The treatment of an object that the user may not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
+pub enum Denied {
     /// The object counts as absent: its apply reports the error.
     Unknown,
     /// The read fails.
@@ -52,7 +52,7 @@ pub(crate) enum Denied {
 ///
 /// # Errors
 /// The errors of the cluster.
-pub(crate) async fn read<'i>(
+pub async fn read<'i>(
     target: &Target,
     items: impl IntoIterator<Item = &'i Item>,
     selector: &str,

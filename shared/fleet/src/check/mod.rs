@@ -22,7 +22,7 @@ mod stand_ins;
 mod steps;
 mod values;
 
-use crate::embedded::{Places, Rendered, Row, World};
+use crate::embedded::{Objects, Places, Rendered, Row, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use apiserver::{ApiServer, Setting};
@@ -71,6 +71,8 @@ pub struct Checked {
     pub inventory: Vec<Rendered>,
     /// The files that they are made from.
     pub places: Places,
+    /// The Flux objects of the hubs.
+    pub flux: Objects,
 }
 
 /// The end of a run: its API servers, the final states, and the report.
@@ -107,6 +109,7 @@ pub async fn check_and_render(
     Ok(Checked {
         inventory: applied.world.rendered(&applied.rows).await?,
         places: applied.world.places(&applied.rows).await?,
+        flux: applied.world.objects().await?,
         report: applied.report,
     })
 }

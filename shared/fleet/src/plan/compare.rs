@@ -2,7 +2,7 @@
 
 use super::diff::{changes, stated};
 use super::immutable;
-use super::model::{Action, Change, ClusterPlan, Notice};
+use super::model::{Action, Basis, Change, ClusterPlan, Notice};
 use super::redact::Redactor;
 use crate::check::Checked;
 use crate::embedded::{Rendered, State};
@@ -19,7 +19,10 @@ const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 const MAX_DEPTH: usize = 32;
 
 /// An object of a state: its hub, its cluster and its id.
-type Key = (String, String, ObjectId);
+pub type Key = (String, String, ObjectId);
+
+/// A cluster: its hub and its name.
+pub type Place = (String, String);
 
 /// The Kustomizations and HelmReleases whose objects are not known, by hub, name and state, each
 /// with the number of objects.
@@ -30,6 +33,8 @@ pub struct Side<'a> {
     /// The check that rendered them.
     pub checked: &'a Checked,
     objects: BTreeMap<Key, &'a Rendered>,
+    /// The objects in each inventory: two Kustomizations may list the same one.
+    listed: BTreeSet<(&'a str, &'a ObjectRef, ObjectId)>,
     /// The Flux objects that another one applies to its own hub, by hub.
     flux: BTreeMap<(&'a str, ObjectRef), &'a Rendered>,
     /// The final states of the Flux objects, such as `Ready`, by hub and name.
@@ -41,6 +46,7 @@ impl<'a> Side<'a> {
     pub fn of(checked: &'a Checked) -> Self {
         let key = |one: &Rendered| (one.hub.clone(), one.cluster.clone(), one.object.id());
         let objects = checked.inventory.iter().map(|one| (key(one), one));
+        let listed = |one: &'a Rendered| (&*one.hub, &one.owner, one.object.id());
         let mut flux = BTreeMap::new();
         for one in checked
             .inventory
@@ -56,6 +62,7 @@ impl<'a> Side<'a> {
         Self {
             checked,
             objects: objects.collect(),
+            listed: checked.inventory.iter().map(listed).collect(),
             flux,
             states: states.collect(),
         }
@@ -64,6 +71,22 @@ impl<'a> Side<'a> {
     /// Returns the objects.
     pub fn objects(&self) -> impl Iterator<Item = (&Key, &&'a Rendered)> {
         self.objects.iter()
+    }
+
+    /// Returns an object.
+    pub fn get(&self, key: &Key) -> Option<&'a Rendered> {
+        self.objects.get(key).copied()
+    }
+
+    /// Returns whether the inventory of a Flux object has the object.
+    pub fn lists(&self, hub: &str, owner: &ObjectRef, id: &ObjectId) -> bool {
+        self.listed.contains(&(hub, owner, id.clone()))
+    }
+
+    /// Returns a Flux object of a hub, also one that no other applies.
+    pub fn owner(&self, hub: &str, owner: &ObjectRef) -> Option<&'a Object> {
+        let key = (hub.to_owned(), owner.clone());
+        self.checked.flux.get(&key)
     }
 
     /// Returns whether the state has the object.
@@ -103,49 +126,70 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Compares the objects of every cluster.
+/// Returns the objects of both states, ordered by cluster.
+pub fn keys<'s>(old: &'s Side<'_>, new: &'s Side<'_>) -> BTreeSet<&'s Key> {
+    old.objects.keys().chain(new.objects.keys()).collect()
+}
+
+/// Returns the change of an object from one state to the other. `None` without a change, and for an
+/// object that cannot be compared, because its owner is not ready after the change.
+pub fn change(key: &Key, old: &Side<'_>, new: &Side<'_>, redactor: &Redactor) -> Option<Change> {
+    match (old.get(key), new.get(key)) {
+        (None, Some(is)) => Some(created(is, new.checked, redactor)),
+        (Some(was), Some(is)) => changed(was, is, new, redactor),
+        (Some(was), None) => match new.gap(old, &was.hub, &was.owner) {
+            Some(_) => None,
+            None => Some(deleted(was, old, new)),
+        },
+        (None, None) => None,
+    }
+}
+
+/// Compares the objects of every cluster, except of those in `live`, whose comparison is there.
 pub fn compare(
     old: &Side<'_>,
     new: &Side<'_>,
     redactor: &Redactor,
+    live: BTreeMap<Place, ClusterPlan>,
 ) -> (Vec<ClusterPlan>, Vec<Notice>) {
-    let mut clusters: BTreeMap<(String, String), Vec<Change>> = BTreeMap::new();
+    let mut clusters: BTreeMap<Place, Vec<Change>> = BTreeMap::new();
     let mut gaps: Gaps<'_> = BTreeMap::new();
     let mut unknown: Gaps<'_> = BTreeMap::new();
-    let all: BTreeSet<&Key> = old.objects.keys().chain(new.objects.keys()).collect();
-    for key in all {
-        let (was, is) = (old.objects.get(key), new.objects.get(key));
-        let change = match (was, is) {
-            (None, Some(is)) => {
+    for key in keys(old, new) {
+        let place = (key.0.clone(), key.1.clone());
+        let is_live = live.contains_key(&place);
+        match (old.get(key), new.get(key)) {
+            (None, Some(is)) if !is_live => {
                 if let Some(state) = old.gap(new, &is.hub, &is.owner) {
                     let owner = (is.hub.clone(), is.owner.to_string(), state);
                     *unknown.entry(owner).or_default() += 1;
                 }
-                Some(created(is, new.checked, redactor))
             }
-            (Some(was), Some(is)) => changed(was, is, new, redactor),
-            (Some(was), None) => match new.gap(old, &was.hub, &was.owner) {
-                Some(state) => {
+            (Some(was), None) => {
+                if let Some(state) = new.gap(old, &was.hub, &was.owner) {
                     let owner = (was.hub.clone(), was.owner.to_string(), state);
                     *gaps.entry(owner).or_default() += 1;
-                    None
                 }
-                None => Some(deleted(was, old, new)),
-            },
-            (None, None) => None,
-        };
-        let cluster = (key.0.clone(), key.1.clone());
-        if let Some(change) = change {
-            clusters.entry(cluster).or_default().push(change);
+            }
+            _ => {}
+        }
+        if !is_live && let Some(change) = change(key, old, new, redactor) {
+            clusters.entry(place).or_default().push(change);
         }
     }
-    let clusters = clusters
-        .into_iter()
-        .map(|((hub, cluster), changes)| ClusterPlan {
+    let of_base = |((hub, cluster), changes)| {
+        let plan = ClusterPlan {
+            basis: Basis::Base,
+            drift: Vec::new(),
             hub,
             cluster,
             changes,
-        });
+        };
+        ((plan.hub.clone(), plan.cluster.clone()), plan)
+    };
+    let mut all: BTreeMap<Place, ClusterPlan> = clusters.into_iter().map(of_base).collect();
+    let has_any = |plan: &ClusterPlan| !plan.changes.is_empty() || !plan.drift.is_empty();
+    all.extend(live.into_iter().filter(|(_, plan)| has_any(plan)));
     let mut notices = notices(gaps, |state, count| {
         format!(
             "its state is {state} after the change: {count} objects that only the base has are not compared and stay in the cluster"
@@ -156,7 +200,7 @@ pub fn compare(
             "its state is {state} before the change: {count} objects that count as created may exist already"
         )
     }));
-    (clusters.collect(), notices)
+    (all.into_values().collect(), notices)
 }
 
 fn notices(gaps: Gaps<'_>, message: impl Fn(&str, usize) -> String) -> Vec<Notice> {
@@ -168,7 +212,8 @@ fn notices(gaps: Gaps<'_>, message: impl Fn(&str, usize) -> String) -> Vec<Notic
     gaps.into_iter().map(notice).collect()
 }
 
-fn created(is: &Rendered, after: &Checked, redactor: &Redactor) -> Change {
+/// Returns the change of an object that is created.
+pub fn created(is: &Rendered, after: &Checked, redactor: &Redactor) -> Change {
     let id = is.object.id();
     Change {
         action: Action::Create,
@@ -199,12 +244,7 @@ fn changed(was: &Rendered, is: &Rendered, new: &Side<'_>, redactor: &Redactor) -
         });
     }
     warnings.extend(immutable::definition(&was.object, &is.object));
-    if was.owner != is.owner {
-        warnings.push(format!(
-            "{} hands the object over to {}",
-            was.owner, is.owner
-        ));
-    }
+    warnings.extend(handover(was, is));
     let mut diff = changes(Some(&before), Some(&after), redactor);
     if diff.is_empty() {
         diff = "the change is in values that are not printed\n".to_owned();
@@ -219,12 +259,20 @@ fn changed(was: &Rendered, is: &Rendered, new: &Side<'_>, redactor: &Redactor) -
     })
 }
 
-fn is_forced(owner: &Object) -> bool {
+/// Returns a warning about an object that another Kustomization or HelmRelease takes over.
+pub fn handover(was: &Rendered, is: &Rendered) -> Option<String> {
+    let is_other = was.owner != is.owner;
+    is_other.then(|| format!("{} hands the object over to {}", was.owner, is.owner))
+}
+
+/// Returns whether a Kustomization or HelmRelease recreates objects with immutable fields.
+pub fn is_forced(owner: &Object) -> bool {
     owner.pointer("/spec/force") == Some(&Value::Bool(true))
         || owner.pointer("/spec/upgrade/force") == Some(&Value::Bool(true))
 }
 
-fn deleted(was: &Rendered, old: &Side<'_>, new: &Side<'_>) -> Change {
+/// Returns the change of an object that leaves the repository: it is deleted, or it stays.
+pub fn deleted(was: &Rendered, old: &Side<'_>, new: &Side<'_>) -> Change {
     let id = was.object.id();
     let reason = reason_to_stay(was, old, new);
     let mut warnings: Vec<String> = reason

@@ -1,7 +1,7 @@
 //! A plan as a comment of a pull request: a summary, then the diffs folded by object.
 
 use super::model::{Action, Change, Notice, Plan};
-use super::text::{cluster_counts, cluster_name, place, summary};
+use super::text::{cluster_counts, cluster_name, drift_title, place, summary};
 
 /// The longest comment that GitHub accepts, in bytes.
 pub const COMMENT_LIMIT: usize = 65_536;
@@ -34,6 +34,10 @@ pub fn markdown(plan: &Plan, limit: usize, whole: Option<&str>) -> String {
         let (name, counts) = (cluster_name(cluster), cluster_counts(cluster));
         out.line(&format!("#### {}: {counts}\n", code_free(&name)));
         cluster.changes.iter().for_each(|change| out.change(change));
+        if !cluster.drift.is_empty() {
+            out.line(&format!("\n{}\n", code_free(&drift_title(cluster))));
+            cluster.drift.iter().for_each(|change| out.change(change));
+        }
         out.line("");
     }
     out.end(whole)
@@ -169,7 +173,7 @@ fn code_free(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::model::ClusterPlan;
+    use crate::plan::model::{Basis, ClusterPlan};
     use driftless_manifest::ObjectId;
 
     fn plan(diff: &str, count: usize) -> Plan {
@@ -192,6 +196,8 @@ mod tests {
             clusters: vec![ClusterPlan {
                 hub: "one".to_owned(),
                 cluster: "one".to_owned(),
+                basis: Basis::Base,
+                drift: Vec::new(),
                 changes: (0..count).map(change).collect(),
             }],
             warnings: vec![Notice {

@@ -1,11 +1,13 @@
 //! Compares two states of a fleet repository: what the clusters would have after a change.
 //!
 //! Each state is applied to API servers in this process, as a check does. Then the objects of every
-//! cluster are compared. Nothing that was decrypted is in the result.
+//! cluster are compared, or with the live objects of the clusters ([`LiveClusters`]). Nothing that
+//! was decrypted is in the result, and no value of a Secret.
 
 mod compare;
 mod diff;
 mod immutable;
+mod live;
 mod markdown;
 mod model;
 mod prunes;
@@ -16,12 +18,14 @@ use crate::check::{self, Checked, Diagnostic, Diagnostics, Progress};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use compare::Side;
+use live::{Comparisons, States};
 use redact::Redactor;
 use std::collections::BTreeSet;
 
 pub use diff::{bare, mask};
+pub use live::{Installed, LiveClusters, Owner, Unreachable};
 pub use markdown::{COMMENT_LIMIT, markdown};
-pub use model::{Action, Change, ClusterPlan, Notice, Plan};
+pub use model::{Action, Basis, Change, ClusterPlan, Notice, Plan};
 pub use text::{json, summary, text};
 
 /// A state of the repository.
@@ -33,6 +37,8 @@ pub struct State<'a> {
 }
 
 /// Applies both states to API servers in this process, and compares the objects of every cluster.
+/// With `live`, the changed state is compared with the live objects of each cluster that can be
+/// reached, by dry runs of server-side apply; nothing is written.
 ///
 /// # Errors
 /// A repository cannot be read, or an API server of this process fails. The errors of the fleet
@@ -41,13 +47,24 @@ pub async fn plan(
     base: State<'_>,
     head: State<'_>,
     options: &check::Options,
+    live: Option<&dyn LiveClusters>,
     progress: Progress<'_>,
 ) -> Result<Plan, Error> {
     let redactor = Redactor::new(&[base.fleet, head.fleet], &options.given_objects)?;
     let before = check::check_and_render(base.fleet, options.clone(), progress).await?;
     let after = check::check_and_render(head.fleet, options.clone(), progress).await?;
     let (old, new) = (Side::of(&before), Side::of(&after));
-    let (clusters, mut warnings) = compare::compare(&old, &new, &redactor);
+    let states = States {
+        old: &old,
+        new: &new,
+        redactor: &redactor,
+    };
+    let compared = match live {
+        Some(clusters) => live::compare(states, clusters, progress).await,
+        None => Comparisons::default(),
+    };
+    let (clusters, mut warnings) = compare::compare(&old, &new, &redactor, compared.clusters);
+    warnings.extend(compared.warnings);
     warnings.extend(prunes::blocked(&old, &new));
     warnings.extend(not_rendered(&after));
     let is_known = |error: &Diagnostic| {
@@ -60,7 +77,8 @@ pub async fn plan(
         .keys()
         .filter(|one| is_known(one))
         .count();
-    let errors = notices(&after.report.errors, |error| !is_known(error));
+    let mut errors = notices(&after.report.errors, |error| !is_known(error));
+    errors.extend(compared.errors);
     let hide = |mut notice: Notice| {
         notice.message = redactor.text(&notice.message);
         notice

@@ -9,7 +9,7 @@ pub struct Plan {
     pub base: String,
     /// The name of the state after the change.
     pub head: String,
-    /// The clusters with changes, ordered by hub and name.
+    /// The clusters with changes or drift, ordered by hub and name.
     pub clusters: Vec<ClusterPlan>,
     /// Warnings that concern no single object.
     pub warnings: Vec<Notice>,
@@ -25,8 +25,32 @@ pub struct ClusterPlan {
     pub hub: String,
     /// The name of the cluster: the hub, or a remote cluster.
     pub cluster: String,
+    /// The state that the changed state is compared with.
+    pub basis: Basis,
     /// The changes in the order of their objects.
     pub changes: Vec<Change>,
+    /// The differences in the cluster that the change does not concern, and that an apply puts
+    /// back.
+    pub drift: Vec<Change>,
+}
+
+/// The state that a cluster is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The repository before the change.
+    Base,
+    /// The live objects of the cluster.
+    Live,
+}
+
+impl Basis {
+    /// Returns the printed name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Live => "live",
+        }
+    }
 }
 
 /// The change of one object.
@@ -82,9 +106,20 @@ pub struct Notice {
 }
 
 impl Plan {
-    /// Returns whether no object changes and no error is new.
+    /// Returns whether no object changes and no error is new. Drift is not a change.
     pub fn is_empty(&self) -> bool {
-        self.clusters.is_empty() && self.errors.is_empty()
+        self.changed_clusters() == 0 && self.errors.is_empty()
+    }
+
+    /// Returns the number of clusters with changes.
+    pub fn changed_clusters(&self) -> usize {
+        let changed = self.clusters.iter().filter(|one| !one.changes.is_empty());
+        changed.count()
+    }
+
+    /// Returns the number of objects that an apply puts back.
+    pub fn drift_count(&self) -> usize {
+        self.clusters.iter().map(|one| one.drift.len()).sum()
     }
 
     /// Returns the number of changes of a kind.
@@ -95,7 +130,9 @@ impl Plan {
 
     /// Returns the number of warnings.
     pub fn warning_count(&self) -> usize {
-        let all = self.clusters.iter().flat_map(|cluster| &cluster.changes);
+        let changes = self.clusters.iter().flat_map(|cluster| &cluster.changes);
+        let drift = self.clusters.iter().flat_map(|cluster| &cluster.drift);
+        let all = changes.chain(drift);
         self.warnings.len() + all.map(|change| change.warnings.len()).sum::<usize>()
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::fleet::{Fleet, encrypted};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::yaml::{Dialect, Limits, documents};
-use driftless_manifest::{FileTree, TreePath};
+use driftless_manifest::{FileTree, Object, TreePath};
 use driftless_sops::{Format, Keyring, decrypt};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -51,6 +51,20 @@ impl Redactor {
         let mut values: Vec<String> = found.values.into_iter().collect();
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Ok(Self { values })
+    }
+
+    /// Returns a redactor that also replaces the values of these Secrets.
+    pub fn with_secrets<'s>(&self, secrets: impl IntoIterator<Item = &'s Object>) -> Self {
+        let mut found = Values::default();
+        for secret in secrets {
+            if let Some(data) = secret.as_map().get("data") {
+                found.add_leaves(data, 0);
+            }
+        }
+        found.values.extend(self.values.iter().cloned());
+        let mut values: Vec<String> = found.values.into_iter().collect();
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self { values }
     }
 
     /// Creates a redactor of these values.

@@ -1,17 +1,18 @@
 //! A plan for a terminal and for programs.
 
-use super::model::{Action, Change, ClusterPlan, Notice, Plan};
+use super::model::{Action, Basis, Change, ClusterPlan, Notice, Plan};
 use serde_json::{Value, json};
 
 /// Renders the numbers of a plan in one line.
 pub fn summary(plan: &Plan) -> String {
     let changes = counts(|action| plan.count(action));
-    let mut text = match plan.clusters.len() {
+    let mut text = match plan.changed_clusters() {
         0 => "no object changes".to_owned(),
         1 => format!("{changes} in 1 cluster"),
         count => format!("{changes} in {count} clusters"),
     };
     for (count, word) in [
+        (plan.drift_count(), "drifted object"),
         (plan.warning_count(), "warning"),
         (plan.errors.len(), "new error"),
     ] {
@@ -35,10 +36,21 @@ pub fn cluster_counts(cluster: &ClusterPlan) -> String {
 
 /// Renders the name of a cluster, with its hub if it is a remote one.
 pub fn cluster_name(cluster: &ClusterPlan) -> String {
+    let live = match cluster.basis {
+        Basis::Base => "",
+        Basis::Live => " (live)",
+    };
     match cluster.hub == cluster.cluster {
-        true => format!("hub {}", cluster.hub),
-        false => format!("cluster {} of hub {}", cluster.cluster, cluster.hub),
+        true => format!("hub {}{live}", cluster.hub),
+        false => format!("cluster {} of hub {}{live}", cluster.cluster, cluster.hub),
     }
+}
+
+/// Renders the line above the drift of a cluster.
+pub fn drift_title(cluster: &ClusterPlan) -> String {
+    let count = cluster.drift.len();
+    let end = if count == 1 { "" } else { "s" };
+    format!("drift that an apply puts back, {count} object{end}:")
 }
 
 fn counts(of: impl Fn(Action) -> usize) -> String {
@@ -71,6 +83,12 @@ pub fn text(plan: &Plan) -> String {
         let (name, counts) = (cluster_name(cluster), cluster_counts(cluster));
         out.push_str(&format!("{name}: {counts}\n"));
         for change in &cluster.changes {
+            out.push_str(&of_change(change));
+        }
+        if !cluster.drift.is_empty() {
+            out.push_str(&format!("  {}\n", drift_title(cluster)));
+        }
+        for change in &cluster.drift {
             out.push_str(&of_change(change));
         }
         out.push('\n');
@@ -133,13 +151,16 @@ pub fn json(plan: &Plan) -> Value {
     };
     let cluster = |cluster: &ClusterPlan| {
         let changes: Vec<Value> = cluster.changes.iter().map(change).collect();
-        json!({"hub": cluster.hub, "cluster": cluster.cluster, "changes": changes})
+        let drift: Vec<Value> = cluster.drift.iter().map(change).collect();
+        json!({"hub": cluster.hub, "cluster": cluster.cluster, "comparedWith": cluster.basis.as_str(),
+            "changes": changes, "drift": drift})
     };
     json!({
         "base": plan.base, "head": plan.head,
         "summary": {
             "create": plan.count(Action::Create), "change": plan.count(Action::Change),
             "delete": plan.count(Action::Delete), "keep": plan.count(Action::Keep),
+            "drift": plan.drift_count(),
             "warnings": plan.warning_count(), "errors": plan.errors.len(), "knownErrors": plan.known_errors,
         },
         "clusters": plan.clusters.iter().map(cluster).collect::<Vec<_>>(),
