@@ -1,5 +1,5 @@
-//! Checks that imports have no cycles, for the files of every crate (except for the circles in
-//! [`CIRCLES`]) and for the top modules of the core. The API server's top modules are layers.
+//! Checks that imports have no cycles, for the files of every crate and for the top modules of the
+//! core. The API server's top modules are layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -65,107 +65,6 @@ fn modules_of_the_api_server_are_layers() {
     assert!(missing.is_empty(), "layers without a module: {missing:?}");
 }
 
-/// The files of each crate that import each other in a circle. Files may be removed from a circle,
-/// but not added.
-const CIRCLES: &[(&str, &[&[&str]])] = &[
-    (
-        "functions/cli",
-        &[
-            &["bootstrap", "serve", "serve::startup"],
-            &["create::apply", "create::secret"],
-            &["layout::environment", "layout::tenant"],
-        ],
-    ),
-    (
-        "shared/core",
-        &[
-            &["flux::helm_release::snapshot", "flux::helm_release::status"],
-            &[
-                "helmrelease::action",
-                "helmrelease::memory",
-                "helmrelease::outcome",
-                "helmrelease::plan",
-            ],
-            &[
-                "helmrelease::apply",
-                "helmrelease::attempt",
-                "helmrelease::drift_correction",
-                "helmrelease::objects",
-                "helmrelease::run",
-            ],
-            &["kustomization::heirs", "kustomization::live_objects"],
-            &[
-                "source::chart_build",
-                "source::chart_dependencies",
-                "source::chart_remote",
-                "source::helm_chart",
-            ],
-            &[
-                "source::verify::notation::cose",
-                "source::verify::notation::envelope",
-                "source::verify::notation::jws",
-            ],
-            &["substitute::eval", "substitute::glob"],
-            &[
-                "target::aks",
-                "target::config_map",
-                "target::eks",
-                "target::gke",
-            ],
-        ],
-    ),
-    (
-        "shared/fleet",
-        &[
-            &["check::definitions", "check::kind_names"],
-            &["fleet::build_files", "fleet::locate"],
-        ],
-    ),
-    ("shared/git", &[&["fetch", "submodules"]]),
-    (
-        "shared/gotmpl",
-        &[
-            &["builtin", "exec", "function", "parse", "set"],
-            &["fmt", "value"],
-            &["value::cycles", "value::map"],
-        ],
-    ),
-    (
-        "shared/helm",
-        &[
-            &[
-                "chart",
-                "chart_tree",
-                "convert",
-                "funcs",
-                "render",
-                "render_context",
-            ],
-            &["funcs::certificate", "funcs::keys"],
-            &[
-                "funcs::encode",
-                "funcs::pretty",
-                "funcs::toml_write",
-                "funcs::yaml_read",
-            ],
-            &["funcs::layout", "funcs::time"],
-        ],
-    ),
-    (
-        "shared/kustomize",
-        &[
-            &["error", "remote"],
-            &[
-                "fieldspec",
-                "kustomization",
-                "resid",
-                "resource",
-                "selector",
-            ],
-        ],
-    ),
-];
-
 #[test]
 fn files_of_every_crate_are_a_dag() {
     let mut wrong = Vec::new();
@@ -174,14 +73,7 @@ fn files_of_every_crate_are_a_dag() {
     for (name, source) in &crates {
         let imports = files(source);
         edges += imports.values().map(BTreeMap::len).sum::<usize>();
-        let known = CIRCLES.iter().find(|(known, _)| known == name);
-        let known = known.map_or(&[][..], |(_, circles)| *circles);
-        wrong.extend(compare_circles(name, &circles(&imports), known, &imports));
-    }
-    for (name, _) in CIRCLES {
-        if !crates.iter().any(|(known, _)| known == name) {
-            wrong.push(format!("{name} in CIRCLES is not a crate"));
-        }
+        wrong.extend(explain_circles(name, &circles(&imports), &imports));
     }
     assert!(
         crates.len() >= 15,
@@ -241,41 +133,19 @@ fn reachable<'i>(imports: &'i Imports, from: &str) -> BTreeSet<&'i str> {
     found
 }
 
-/// Returns a message for each file that joined a circle, with its imports of the circle's files,
-/// and for each listed file that left one.
-fn compare_circles(
-    of: &str,
-    found: &[BTreeSet<String>],
-    listed: &[&[&str]],
-    imports: &Imports,
-) -> Vec<String> {
+/// Returns a message for each file of a circle, with its imports of the circle's files.
+fn explain_circles(of: &str, found: &[BTreeSet<String>], imports: &Imports) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut left: BTreeSet<&str> = listed
-        .iter()
-        .flat_map(|circle| circle.iter().copied())
-        .collect();
     for circle in found {
-        let known = listed
-            .iter()
-            .find(|known| circle.iter().any(|file| known.contains(&file.as_str())));
-        let known = known.map_or(&[][..], |known| *known);
         for file in circle {
-            left.remove(file.as_str());
-            if !known.contains(&file.as_str()) {
-                let others: Vec<_> = imports[file]
-                    .keys()
-                    .filter(|to| circle.contains(*to))
-                    .collect();
-                wrong.push(format!(
-                    "{of}: {file} is in a circle: it imports {others:?}"
-                ));
-            }
+            let others: Vec<_> = imports[file]
+                .keys()
+                .filter(|to| circle.contains(*to))
+                .collect();
+            wrong.push(format!(
+                "{of}: {file} is in a circle: it imports {others:?}"
+            ));
         }
-    }
-    for file in left {
-        wrong.push(format!(
-            "{of}: {file} is no longer in a circle: remove it from CIRCLES"
-        ));
     }
     wrong
 }
@@ -417,12 +287,12 @@ fn cycles_are_found() {
     let knot = imports(&[("a", "b"), ("b", "a"), ("b", "c"), ("c", "a"), ("d", "a")]);
     let found = circles(&knot);
     assert_eq!(found, [BTreeSet::from(["a", "b", "c"].map(str::to_owned))]);
-    assert!(compare_circles("x", &found, &[&["a", "b", "c"]], &knot).is_empty());
     assert_eq!(
-        compare_circles("x", &found, &[&["a", "b", "e"]], &knot),
+        explain_circles("x", &found, &knot),
         [
-            "x: c is in a circle: it imports [\"a\"]",
-            "x: e is no longer in a circle: remove it from CIRCLES"
+            "x: a is in a circle: it imports [\"b\"]",
+            "x: b is in a circle: it imports [\"a\", \"c\"]",
+            "x: c is in a circle: it imports [\"a\"]"
         ]
     );
     let text =

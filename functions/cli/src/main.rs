@@ -32,6 +32,7 @@ mod output;
 mod plan;
 mod progress;
 mod reconcile;
+mod root;
 mod serve;
 mod stats;
 mod suspend;

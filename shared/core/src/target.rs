@@ -1,6 +1,7 @@
 //! The cluster that an object works on, and the user that it acts as.
 
 mod aks;
+mod cluster_config;
 mod config_map;
 mod eks;
 mod gke;
@@ -8,7 +9,7 @@ pub(crate) mod health;
 pub mod objects;
 pub(crate) mod polling;
 
-pub use config_map::canonical;
+pub use cluster_config::canonical;
 
 use crate::address;
 use crate::applier::{Applier, Strategy};

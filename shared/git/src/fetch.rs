@@ -1,7 +1,8 @@
 //! The steps of one read: list the references, choose a commit, fetch its objects, check out its
 //! files.
 
-use crate::checkout::{Checkout, Gitlink};
+use crate::checkout::Checkout;
+use crate::commit_parts::CommitParts;
 use crate::connection::{Connection, Reference, Scope};
 use crate::error::{Error, Limit, Result, protocol};
 use crate::limits::Deadline;
@@ -218,17 +219,6 @@ impl Remote {
             answer => answer,
         }
     }
-}
-
-/// The parts of a fetched commit other than its files.
-pub(crate) struct CommitParts {
-    commit: Bytes,
-    tags: Vec<(ObjectId, Bytes)>,
-    /// The path below which its files are checked out.
-    pub at: TreePath,
-    pub links: Vec<Gitlink>,
-    /// The content of its `.gitmodules`.
-    pub modules: Option<Bytes>,
 }
 
 /// Runs CPU-bound work on a blocking thread, so that it does not delay other tasks.

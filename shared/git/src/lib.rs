@@ -10,6 +10,7 @@
 //! objects are found by that id only. An exceeded limit is an [`Error::Limit`] that names it.
 
 mod checkout;
+mod commit_parts;
 mod connection;
 mod error;
 mod fetch;

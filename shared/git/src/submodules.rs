@@ -1,7 +1,7 @@
 //! Reads the submodules from `.gitmodules`: <https://git-scm.com/docs/gitmodules>.
 
+use crate::commit_parts::CommitParts;
 use crate::error::{Error, Result};
-use crate::fetch::CommitParts;
 use crate::remote::{Auth, Remote};
 use driftless_manifest::TreePath;
 use gix_config::File;

@@ -1,8 +1,9 @@
 //! Functions that templates can call, with the parameter types that Go would check.
 
 use crate::Table;
-use crate::exec::Exec;
-use crate::value::{Elem, Value};
+use crate::context::Exec;
+use crate::error::Error;
+use crate::value::{Elem, Str, Value};
 use std::sync::Arc;
 
 /// The type of a parameter.
@@ -138,8 +139,38 @@ impl From<&str> for FuncError {
     }
 }
 
+/// The code of a function that executes no template.
+pub type Plain = fn(&mut Exec<'_>, &[Value]) -> Result<Value, FuncError>;
+
+/// The code of a function that executes templates, as Helm's `include` does.
+pub type Nested = fn(&mut dyn Execution<'_>, &[Value]) -> Result<Value, FuncError>;
+
 /// The code of a function.
-pub type Native = fn(&mut Exec<'_>, &[Value]) -> Result<Value, FuncError>;
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Native {
+    Plain(Plain),
+    Nested(Nested),
+}
+
+/// A running execution, as functions see it that execute templates themselves.
+pub trait Execution<'h> {
+    /// Returns the budget and the host's state.
+    fn exec(&mut self) -> &mut Exec<'h>;
+
+    /// Executes the template `name` on `data` and returns its output.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Exec`](crate::ErrorKind::Exec), [`ErrorKind::Budget`](crate::ErrorKind::Budget)
+    /// or [`ErrorKind::NoTemplate`](crate::ErrorKind::NoTemplate).
+    fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>, Error>;
+
+    /// Parses a source as a template `name` in a separate set on top of the current one, and
+    /// executes it. Templates that it defines are visible only to itself.
+    ///
+    /// # Errors
+    /// Those of [`Execution::execute`], and [`ErrorKind::Parse`](crate::ErrorKind::Parse).
+    fn execute_text(&mut self, name: &str, text: &Str, data: Value) -> Result<Vec<u8>, Error>;
+}
 
 /// A function with its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -148,8 +179,7 @@ pub struct Function {
     pub params: &'static [Param],
     /// True if the last parameter may be repeated any number of times.
     pub variadic: bool,
-    /// The native code of the function.
-    pub call: Native,
+    pub(crate) call: Native,
     pub(crate) special: Special,
 }
 
@@ -165,21 +195,31 @@ pub(crate) enum Special {
 
 impl Function {
     /// Creates a function with exactly these parameters.
-    pub const fn new(params: &'static [Param], call: Native) -> Self {
+    pub const fn new(params: &'static [Param], call: Plain) -> Self {
         Function {
             params,
             variadic: false,
-            call,
+            call: Native::Plain(call),
+            special: Special::No,
+        }
+    }
+
+    /// Creates a function with exactly these parameters that executes templates.
+    pub const fn nested(params: &'static [Param], call: Nested) -> Self {
+        Function {
+            params,
+            variadic: false,
+            call: Native::Nested(call),
             special: Special::No,
         }
     }
 
     /// Creates a function whose last parameter may be repeated any number of times.
-    pub const fn variadic(params: &'static [Param], call: Native) -> Self {
+    pub const fn variadic(params: &'static [Param], call: Plain) -> Self {
         Function {
             params,
             variadic: true,
-            call,
+            call: Native::Plain(call),
             special: Special::No,
         }
     }
@@ -190,18 +230,10 @@ impl Function {
 #[derive(Clone, Debug)]
 pub struct Functions(Arc<Table<&'static str, Function>>);
 
-impl Default for Functions {
-    fn default() -> Self {
-        let mut functions = Functions(Arc::default());
-        crate::builtin::register(&mut functions);
-        functions
-    }
-}
-
 impl Functions {
-    /// Creates a table with only the built-in functions.
-    pub fn new() -> Self {
-        Self::default()
+    /// Creates a table without any function.
+    pub(crate) fn empty() -> Self {
+        Functions(Arc::default())
     }
 
     /// Adds or replaces a function.

@@ -22,6 +22,7 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod builtin;
+mod context;
 mod error;
 mod exec;
 pub mod fmt;
@@ -42,9 +43,10 @@ type Table<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 struct Readme;
 
 pub use builtin::{compare_equal, html_escape};
+pub use context::{Exec, Limits};
 pub use error::{Error, ErrorKind, shortened};
-pub use exec::{Exec, Limits};
-pub use function::{FuncError, Function, Functions, Native, Param};
+pub use exec::Executor;
+pub use function::{Execution, FuncError, Function, Functions, Nested, Param, Plain};
 pub use parse::unquote;
 pub use set::{MissingKey, Templates};
 pub use value::{

@@ -2,11 +2,8 @@
 
 use crate::Table;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{Exec, Limits};
 use crate::function::Functions;
 use crate::parse::{self, Tree};
-use crate::value::Value;
-use std::any::Any;
 use std::sync::Arc;
 
 /// The result of a missing key of a map.
@@ -118,20 +115,6 @@ impl Templates {
     /// Checks whether there is a template of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.tree(name).is_some()
-    }
-
-    /// Executes the template `name` on `data`. Functions get `host` from [`Exec::host`].
-    ///
-    /// # Errors
-    /// [`ErrorKind::Exec`], [`ErrorKind::Budget`] or [`ErrorKind::NoTemplate`].
-    pub fn execute(
-        &self,
-        name: &str,
-        data: Value,
-        host: &dyn Any,
-        limits: Limits,
-    ) -> Result<Vec<u8>, Error> {
-        Exec::new(self.clone(), host, limits).execute(name, data)
     }
 }
 

@@ -3,8 +3,6 @@
 use driftless_go::float;
 use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{Elem, IntType, Map as GoMap, Object, Str, Value};
-use driftless_manifest::yaml::Limits;
-use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Number, Value as Json};
 use std::collections::BTreeMap;
 
@@ -49,28 +47,6 @@ fn make_floats(json: &mut Json) {
         Json::Object(map) => map.values_mut().for_each(make_floats),
         _ => {}
     }
-}
-
-/// The limits of one YAML text of values: a hundred times as many nodes as in the largest public
-/// charts.
-pub(crate) const LIMITS: Limits = Limits {
-    bytes: 16 << 20,
-    depth: 1_000,
-    nodes: 200_000,
-    documents: 50_000,
-};
-
-/// The total limits of the YAML of a chart with its subcharts, of a values file, or of a rendered
-/// chart.
-pub(crate) const FUEL: FuelLimits = FuelLimits {
-    steps: 40_000_000,
-    nodes: 400_000,
-    ..FuelLimits::NONE
-};
-
-/// Reads the first document of a YAML text like `sigs.k8s.io/yaml`, numbers as float64.
-pub(crate) fn read_yaml(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, String> {
-    crate::funcs::first_document(text, file, &LIMITS, fuel).map_err(|e| e.to_string())
 }
 
 /// Returns a scalar as the string that `sigs.k8s.io/yaml` converts it to where a string is

@@ -53,14 +53,16 @@ mod manifest_head;
 mod manifests;
 mod message;
 mod objects;
+mod options;
 mod paths;
 mod post_render;
 pub mod record;
 mod release;
 mod render;
-mod render_context;
 pub mod semver;
 pub mod values;
+mod yaml_read;
+mod yaml_write;
 
 pub use chart::{Chart, ChartFile, Dependency, IgnoreRules, LoadLimits, Metadata, Package};
 pub use compat::Compat;
@@ -68,9 +70,10 @@ pub use error::HelmError;
 pub use funcs::url::scheme_and_host;
 pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
+pub use options::{Lookup, Options, ReleaseInfo};
 pub use post_render::{PostRenderStrategy, PostRenderer};
 pub use release::{
     Outcome, OutputFilter, Rendered, definitions, manifest_text, render, render_texts, render_with,
     template_text,
 };
-pub use render::{Lookup, Options, ReleaseInfo, TemplateOutcome};
+pub use render::TemplateOutcome;

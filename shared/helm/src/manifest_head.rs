@@ -2,7 +2,7 @@
 //! `sigs.k8s.io/yaml`.
 
 use crate::compat::Compat;
-use crate::{convert, funcs};
+use crate::{convert, yaml_read};
 use driftless_manifest::Fuel;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const METADATA: &str = r#"struct { Name string "json:\"name\""; Annotations map[
 /// Parses a document; the caller drops it when its head is known.
 fn read(content: &str, fuel: &Fuel) -> Result<Json, String> {
     let before = fuel.nodes_spent();
-    let document = funcs::read_typed(content.as_bytes(), fuel);
+    let document = yaml_read::read_typed(content.as_bytes(), fuel);
     fuel.give_back(fuel.nodes_spent().saturating_sub(before), 0);
     document
 }

@@ -6,8 +6,9 @@ use crate::compat::Compat;
 use crate::convert::{to_json, to_map};
 use crate::error::HelmError;
 use crate::manifests::{self, Hook, Manifest};
+use crate::options::{Lookup, Options};
 use crate::post_render::{self, PostRenderer};
-use crate::render::{Lookup, Options, TemplateOutcome, on_large_stack, render_templates};
+use crate::render::{TemplateOutcome, on_large_stack, render_templates};
 use crate::semver::is_compatible;
 use crate::values::{self, Mode, Table};
 use driftless_go::glob::Glob;
@@ -200,7 +201,7 @@ fn installable(chart: &Chart, options: &Options) -> Result<(), HelmError> {
     if options.compat == Compat::Helm4 && !["v1", "v2"].contains(&&*chart.metadata.api_version) {
         return fail(format!(
             "apiVersion {} is not supported, expected v1 or v2",
-            crate::render::quoted(chart.metadata.api_version.as_bytes())
+            driftless_go::quote::quote(chart.metadata.api_version.as_bytes())
         ));
     }
     if chart.is_library() {

@@ -3,87 +3,14 @@
 use crate::chart_tree::{ChartNode, table};
 use crate::compat::Compat;
 use crate::error::HelmError;
-use crate::funcs::functions;
+use crate::funcs::{RenderContext, functions, without_no_value};
 use crate::message;
-use crate::objects::{
-    Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value,
-};
-use crate::render_context::RenderContext;
-use driftless_go::quote::quote;
+use crate::objects::{VALUES3, VALUES4, capabilities_object, chart_value, files_value};
+use crate::options::{Lookup, Options};
 use driftless_gotmpl::{
-    Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value, freeing_cycles, lossy,
+    Executor, Map, MissingKey, Templates, TypeInfo, Value, freeing_cycles, lossy,
 };
-use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// The release that is rendered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReleaseInfo {
-    /// `.Release.Name`
-    pub name: String,
-    /// `.Release.Namespace`
-    pub namespace: String,
-    /// `.Release.Revision`
-    pub revision: i64,
-    /// `.Release.IsUpgrade`; `.Release.IsInstall` is its opposite.
-    pub is_upgrade: bool,
-}
-
-/// The key of a `lookup` in a template, of one object or all of a kind in a namespace: apiVersion,
-/// kind, namespace, name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lookup {
-    /// `apps/v1`
-    pub api_version: String,
-    /// `Deployment`
-    pub kind: String,
-    /// The namespace; empty for all namespaces, or for cluster-scoped kinds.
-    pub namespace: String,
-    /// The name; empty for a list.
-    pub name: String,
-}
-
-/// The inputs of a render in addition to chart and values.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The version of Helm to reproduce.
-    pub compat: Compat,
-    /// The release that is rendered.
-    pub release: ReleaseInfo,
-    /// The capabilities of the cluster.
-    pub capabilities: Capabilities,
-    /// The result of `now`, in seconds and nanoseconds since 1970.
-    pub now: (i64, u32),
-    /// The seed of all random functions: the same seed produces the same keys and passwords.
-    pub entropy: [u8; 32],
-    /// The objects for `lookup`, null for those that do not exist; `None` without a cluster, where
-    /// `lookup` finds nothing.
-    pub lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
-    /// The total limits of the templates.
-    pub limits: Limits,
-}
-
-impl Options {
-    /// Returns the options of a first installation under this name, as `helm template` renders it:
-    /// Helm 3, no cluster, the clock and the seed at zero.
-    pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
-        Self {
-            compat: Compat::Helm3,
-            release: ReleaseInfo {
-                name: name.into(),
-                namespace: namespace.into(),
-                revision: 1,
-                is_upgrade: false,
-            },
-            capabilities: Capabilities::default(),
-            now: (0, 0),
-            entropy: [0; 32],
-            lookups: None,
-            limits: Limits::default(),
-        }
-    }
-}
 
 /// The outcome of rendering templates.
 #[derive(Clone, Debug)]
@@ -144,7 +71,7 @@ pub(crate) fn render_templates(
             .map_err(|e| message::parsing(&source.name, &e))?;
     }
     let host = RenderContext::new(options);
-    let mut exec = Exec::new(templates, &host, options.limits);
+    let mut exec = Executor::new(templates, &host, options.limits);
     let mut out = BTreeMap::new();
     let mut failure = None;
     for source in &sources {
@@ -257,34 +184,4 @@ impl Root {
         }
         scope
     }
-}
-
-pub(crate) fn without_no_value(text: Vec<u8>) -> Vec<u8> {
-    const MARK: &[u8] = b"<no value>";
-    let Some(first) = find(&text, MARK) else {
-        return text;
-    };
-    let mut out = text[..first].to_vec();
-    let mut rest = &text[first + MARK.len()..];
-    while let Some(at) = find(rest, MARK) {
-        out.extend_from_slice(&rest[..at]);
-        rest = &rest[at + MARK.len()..];
-    }
-    out.extend_from_slice(rest);
-    out
-}
-
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        let at = from + text[from..].iter().position(|b| *b == wanted[0])?;
-        if text[at..].starts_with(wanted) {
-            return Some(at);
-        }
-        from = at + 1;
-    }
-}
-
-pub(crate) fn quoted(text: &[u8]) -> String {
-    quote(text)
 }

@@ -1,8 +1,8 @@
 //! Field specs: which field of which kind a transformer changes.
 
 use crate::budget::Budget;
+use crate::declare::{Declared, Type, declare};
 use crate::error::{Error, ErrorKind};
-use crate::kustomization::{Declared, Type, declare};
 use crate::node::{self, Node, Scalar, Style, Tag};
 use crate::resid::{Gvk, GvkFilter};
 use driftless_manifest::fuel::MAP_NODES;

@@ -5,7 +5,8 @@ use crate::charts::Charts;
 use crate::error::{Error, ErrorKind};
 use crate::node::{self, Node};
 use crate::options::{LoadRestrictor, Options};
-use crate::remote::{self, Remote};
+use crate::remote::Remote;
+use crate::remote_entry;
 use crate::schema::Schema;
 use crate::selector::Patterns;
 use driftless_manifest::yaml::{self, YamlError};
@@ -153,7 +154,7 @@ impl<'c> Loader<'c> {
         match read(entry, field) {
             Ok(None) => Ok(None),
             found if self.context.options.remote => found,
-            _ => Err(remote::refuse(entry, field)),
+            _ => Err(remote_entry::refuse(entry, field)),
         }
     }
 

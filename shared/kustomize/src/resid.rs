@@ -1,6 +1,6 @@
 //! Ids of objects: group, version, kind, name and namespace, and filters on them.
 
-use crate::kustomization::declare;
+use crate::declare::declare;
 use crate::schema::Schema;
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! Selectors of patches and replacements: anchored regular expressions and label selectors.
 
 use crate::budget::Budget;
+use crate::declare::declare;
 use crate::error::{Error, ErrorKind};
-use crate::kustomization::declare;
 use crate::node::Node;
 use crate::options::Limits;
 use crate::resid::{Gvk, Id};

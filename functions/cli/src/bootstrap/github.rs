@@ -6,7 +6,7 @@ use super::steps::{self, Cluster, SshAccess, path, plain, report, variable};
 use super::{Installation, Rules};
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
-use crate::serve::startup::WEBHOOK_SECRET;
+use crate::root::WEBHOOK_SECRET;
 use crate::term;
 use clap::{ArgAction, ValueEnum};
 use driftless_adapters::git::RepositorySetup;

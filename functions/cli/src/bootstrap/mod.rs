@@ -9,7 +9,7 @@ mod steps;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
-use crate::serve::startup::{self, follow, install, root_name};
+use crate::root::{self, follow, install, root_name};
 use crate::term;
 use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
@@ -52,7 +52,7 @@ pub struct Args {
     rules: Rules,
     /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own
     /// GitHub App or token. Without this flag the sources that the hub already has are served
-    #[arg(long, value_name = "REPOSITORY", value_parser = startup::repository)]
+    #[arg(long, value_name = "REPOSITORY", value_parser = root::repository)]
     repository: Option<String>,
     /// The branch of the fleet repository
     #[arg(long, default_value = "main", requires = "repository")]
@@ -239,7 +239,7 @@ impl Args {
                 path: self.path,
                 secret: None,
             };
-            follow(hub.cluster.as_ref(), &root, startup::OTHER_ROOT).await?;
+            follow(hub.cluster.as_ref(), &root, root::OTHER_ROOT).await?;
         }
         report_registration(&hub);
         Ok(())

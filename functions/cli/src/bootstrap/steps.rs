@@ -5,7 +5,7 @@ use super::{Installation, Rules, report_registration};
 use crate::create::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
 use crate::error::Error;
 use crate::hub::{Connection, apply};
-use crate::serve::startup::{follow, report_changes};
+use crate::root::{follow, report_changes};
 use crate::term;
 use driftless_adapters::git::{NewFile, Outcome, RepositoryAdministration};
 use driftless_adapters::local::SystemClock;

@@ -1,8 +1,8 @@
 //! Applies objects to a hub, and waits until they are ready.
 
 use super::Common;
+use super::new_secret::Secret;
 use super::object::{AwaitedState, NewObject};
-use super::secret::Secret;
 use crate::error::Error;
 use crate::hub::{MANAGER, apply_as, resource};
 use crate::progress::Progress;

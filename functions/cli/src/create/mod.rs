@@ -5,6 +5,7 @@ mod flags;
 mod helmrelease;
 mod kustomization;
 mod names;
+mod new_secret;
 mod notification;
 mod object;
 mod secret;
@@ -22,7 +23,8 @@ pub use flags::{Time, switch};
 use object::NewObject;
 use serde_json::{Map, Value};
 
-pub use secret::{KNOWN_HOSTS, KeyPair, Login, PUBLIC_KEY, Remote, Secret, known_hosts};
+pub use new_secret::Secret;
+pub use secret::{KNOWN_HOSTS, KeyPair, Login, PUBLIC_KEY, Remote, known_hosts};
 pub use tenant::Tenant;
 
 const EXAMPLES: &str = "Examples:

@@ -1,7 +1,7 @@
 //! The clusters of the fleet, on the branch that all environments share.
 
 use super::checkout::{Checkout, ENV_NAME};
-use super::environment;
+use super::environment_changes;
 use super::hub::ClusterObjects;
 use super::kubeconfig::SecretPlace;
 use super::manifests::Api;
@@ -83,7 +83,7 @@ pub fn objects(checkout: &Checkout, name: &str) -> Result<ClusterObjects, Error>
         secret: None,
     };
     let root = (!name.contains('/')).then_some(root);
-    let kubeconfigs = environment::kubeconfigs(checkout, name, &[FLUX_SYSTEM.to_owned()]);
+    let kubeconfigs = environment_changes::kubeconfigs(checkout, name, &[FLUX_SYSTEM.to_owned()]);
     Ok(ClusterObjects {
         root,
         objects,
@@ -102,7 +102,7 @@ pub fn add_remote(
     remote: &str,
 ) -> Result<Vec<SecretPlace>, Error> {
     check_shared(checkout)?;
-    let directory = environment::infrastructure(checkout, api, hub, remote, FLUX_SYSTEM)?;
+    let directory = environment_changes::infrastructure(checkout, api, hub, remote, FLUX_SYSTEM)?;
     resources::create(checkout, &directory, kustomization(&["infra.yaml"]))?;
     resources::add(
         checkout,
@@ -124,5 +124,5 @@ pub fn add_remote(
 /// edited.
 pub fn remove(checkout: &mut Checkout, name: &str) -> Result<(), Error> {
     check_shared(checkout)?;
-    environment::remove(checkout, name, &["clusters", "infra"])
+    environment_changes::remove(checkout, name, &["clusters", "infra"])
 }

@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::hub::{Connection, resource};
-use crate::serve::startup::report_changes;
+use crate::root::report_changes;
 use crate::term;
 use driftless_adapters::local::SystemClock;
 use driftless_core::applier::{Applier, Strategy};

@@ -18,6 +18,7 @@ mod cluster;
 mod edit;
 mod encrypted;
 mod environment;
+mod environment_changes;
 mod follow_commands;
 mod hub;
 mod kubeconfig;
@@ -403,12 +404,12 @@ pub async fn env(args: EnvArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let mut next = Vec::new();
     match args.command {
-        Env::Init { name, repo } => environment::init(&mut checkout, api, &name, repo)?,
+        Env::Init { name, repo } => environment_changes::init(&mut checkout, api, &name, repo)?,
         Env::AddCluster { name, hub } => {
-            environment::add_cluster(&mut checkout, api, &name)?;
+            environment_changes::add_cluster(&mut checkout, api, &name)?;
             match hub.apply() {
                 true => {
-                    let new = environment::objects(&checkout, &name)?;
+                    let new = environment_changes::objects(&checkout, &name)?;
                     hub.add(&new, args.common.dry_run).await?;
                 }
                 false => {
@@ -417,14 +418,15 @@ pub async fn env(args: EnvArgs) -> Result<(), Error> {
             }
         }
         Env::AddRemote(remote) => {
-            let secrets = environment::add_remote(&mut checkout, api, &remote.hub, &remote.name)?;
+            let secrets =
+                environment_changes::add_remote(&mut checkout, api, &remote.hub, &remote.name)?;
             remote
                 .give_kubeconfig(&mut checkout, api, &secrets, args.common.dry_run)
                 .await?;
         }
         Env::RemoveCluster(RemoveCluster { name, hub }) => {
-            let old = environment::objects(&checkout, &name)?;
-            environment::remove_cluster(&mut checkout, &name)?;
+            let old = environment_changes::objects(&checkout, &name)?;
+            environment_changes::remove_cluster(&mut checkout, &name)?;
             hub.remove(&old, args.common.dry_run).await?;
             next = follow_commands::of_removal(&hub, &old);
         }

@@ -19,6 +19,7 @@ pub mod worker;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
+use crate::root;
 use crate::term;
 pub use data_directory::default as default_data_directory;
 use driftless_core::flux::{FLUX_SYSTEM, parse_duration};
@@ -64,7 +65,7 @@ pub struct Args {
     /// The fleet repository: OWNER/NAME of GitHub, a URL, or file:///PATH. It is read with
     /// GITHUB_TOKEN or the GitHub App. Without this flag the sources that the hub already has are
     /// served
-    #[arg(long, value_name = "REPOSITORY", value_parser = startup::repository)]
+    #[arg(long, value_name = "REPOSITORY", value_parser = root::repository)]
     repository: Option<String>,
     /// The branch of the fleet repository
     #[arg(long, default_value = "main", requires = "repository")]
@@ -74,7 +75,7 @@ pub struct Args {
     path: String,
     /// The root's name: the namespace and name of its GitRepository and Kustomization. A hub with
     /// another root, for example of another environment, gets this one in addition
-    #[arg(long, value_name = "NAME", default_value = FLUX_SYSTEM, requires = "repository", value_parser = startup::root_name)]
+    #[arg(long, value_name = "NAME", default_value = FLUX_SYSTEM, requires = "repository", value_parser = root::root_name)]
     root: String,
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9292")]
@@ -197,10 +198,10 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
              --allow-installation-repository flux-system=OWNER/NAME"
         ));
     }
-    if !startup::has_webhook_secret() {
+    if !root::has_webhook_secret() {
         term::failure(&format!(
             "{} is not set: webhooks are refused, and changes are only found by the sweep every {} s",
-            startup::WEBHOOK_SECRET,
+            root::WEBHOOK_SECRET,
             args.sweep_interval.as_secs()
         ));
     }

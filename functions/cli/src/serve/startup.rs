@@ -4,46 +4,25 @@ use super::Args;
 use super::data_directory::{self, Data};
 use crate::error::Error;
 use crate::hub::{access, load};
+use crate::root::{OTHER_ROOT, WEBHOOK_SECRET, follow, install, webhook_variable};
 use crate::term;
 use driftless_adapters::config::{self, LocalOptions};
 use driftless_adapters::git::Hosts;
 use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
-use driftless_core::bootstrap::{self, Report, Root};
+use driftless_core::bootstrap::Root;
 use driftless_core::hub::{self, Hub, Settings};
-use driftless_core::ports::{Cluster, Ports, Precondition, Secret};
-use driftless_core::repository::{directory, directory_url};
+use driftless_core::ports::{Ports, Precondition, Secret};
+use driftless_core::repository::directory;
 use driftless_core::{state, webhook};
-use driftless_manifest::names;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The environment variable with the webhook's secret.
-pub const WEBHOOK_SECRET: &str = "DRIFTLESS_WEBHOOK_SECRET";
 /// The key of the last `--repository` in the store.
 const REPOSITORY: &str = "serve/repository.json";
-/// The next step if the hub has another root, for commands with `--root`.
-pub const OTHER_ROOT: &str = "leave --repository out to serve the existing root, give --root NAME to add another root, or delete the objects that differ";
 const TOKEN: &str = "GITHUB_TOKEN";
 const APP_ID: &str = "DRIFTLESS_GITHUB_APP_ID";
 const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
-
-/// Returns the environment variable with the secret of a webhook, by the secret's name in the
-/// secret manager: `DRIFTLESS_WEBHOOK_SECRET_GITLAB` for `gitlab/webhook`, and [`WEBHOOK_SECRET`]
-/// for GitHub's.
-pub fn webhook_variable(name: &str) -> String {
-    let host = name.split('/').next().unwrap_or_default();
-    match name == webhook::SECRET {
-        true => WEBHOOK_SECRET.to_owned(),
-        false => format!("{WEBHOOK_SECRET}_{}", host.to_uppercase()),
-    }
-}
-
-/// Returns whether the environment has the secret of any host's webhook.
-pub fn has_webhook_secret() -> bool {
-    let mut names = [webhook::SECRET].into_iter().chain(webhook::OTHER_SECRETS);
-    names.any(|name| env::var_os(webhook_variable(name)).is_some_and(|secret| !secret.is_empty()))
-}
 
 /// A hub that is ready to be served.
 pub struct Installation {
@@ -57,36 +36,6 @@ pub struct Installation {
     pub data: Data,
     /// The store in the directory.
     pub store: DirectoryBlobs,
-}
-
-/// Parses `--repository` to a URL.
-pub fn repository(text: &str) -> Result<String, String> {
-    if let Some(path) = directory(text) {
-        return Ok(directory_url(path));
-    }
-    if text.starts_with("https://") || text.starts_with("ssh://") {
-        return Ok(text.to_owned());
-    }
-    let plain = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
-    };
-    match text.split_once('/') {
-        Some((owner, name)) if plain(owner) && plain(name) => {
-            Ok(format!("https://github.com/{owner}/{name}"))
-        }
-        _ => Err("expected OWNER/NAME, https://HOST/OWNER/NAME or file:///PATH".to_owned()),
-    }
-}
-
-/// Parses the name of a root, which is the name of a namespace.
-pub fn root_name(text: &str) -> Result<String, String> {
-    match names::label(text).as_slice() {
-        [] => Ok(text.to_owned()),
-        problems => Err(problems.join("; ")),
-    }
 }
 
 /// Returns the settings of the flags.
@@ -142,51 +91,6 @@ pub async fn begin(ports: &Ports, settings: &Settings) -> Result<Hub, Error> {
     let hub = hub::connect(ports, &settings.name).await?;
     install(&hub, ports).await?;
     Ok(hub)
-}
-
-/// Installs what a hub lacks, and prints it.
-pub async fn install(hub: &Hub, ports: &Ports) -> Result<(), Error> {
-    let report = bootstrap::install(hub.cluster.as_ref(), ports.clock.as_ref()).await;
-    report_changes(&report.map_err(|error| Error::from(error).at(&hub.access.server))?);
-    Ok(())
-}
-
-/// Creates the source and Kustomization of a root if they are missing. Fails if the hub has another
-/// root of this name, or another root that applies the same directory. `next` is the next step in
-/// the first case.
-pub async fn follow(cluster: &dyn Cluster, root: &Root, next: &str) -> Result<(), Error> {
-    if let Some(other) = bootstrap::same_root(cluster, root).await? {
-        let (path, branch) = (&root.path, &root.branch);
-        return Err(Error::new(format!(
-            "the root '{other}' of the hub already applies {path} of branch {branch}"
-        ))
-        .next(format!(
-            "give --root {other}: two roots would change the same objects"
-        )));
-    }
-    let report = bootstrap::create_root(cluster, root).await?;
-    report_changes(&report);
-    if report.different.is_empty() {
-        return Ok(());
-    }
-    let differences = report.different.join("; ");
-    Err(Error::new(format!(
-        "the hub already follows another root: {differences}"
-    ))
-    .next(next))
-}
-
-/// Prints what was created or changed on the hub.
-pub fn report_changes(report: &Report) {
-    for made in &report.made {
-        term::success(&format!("created {made}"));
-    }
-    for updated in &report.updated {
-        term::success(&format!("updated {updated}"));
-    }
-    for kept in &report.kept {
-        term::waiting(&format!("left unchanged: {kept}"));
-    }
 }
 
 /// Returns the directory that may be read as a repository: that of `--repository`, or of the last
@@ -318,6 +222,7 @@ fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_core::repository::directory_url;
 
     #[test]
     fn loopback_servers_are_recognized() {
@@ -358,31 +263,5 @@ mod tests {
         assert_eq!(read(Some(other)).await, None);
         remember(other).await;
         assert_eq!(read(None).await, None);
-    }
-
-    #[test]
-    fn repositories_are_parsed_to_urls() {
-        assert_eq!(
-            repository("acme/fleet").unwrap(),
-            "https://github.com/acme/fleet"
-        );
-        assert_eq!(
-            repository("file:///srv/fleet").unwrap(),
-            "https://folder.invalid/srv/fleet"
-        );
-        assert_eq!(
-            repository("https://git.acme.dev/acme/fleet").unwrap(),
-            "https://git.acme.dev/acme/fleet"
-        );
-        for bad in [
-            "fleet",
-            "a/b/c",
-            "http://github.com/a/b",
-            "file://relative",
-            "/srv/fleet",
-            "",
-        ] {
-            assert!(repository(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -5,7 +5,7 @@ use super::conditions::{
     replace_remediated, summarize,
 };
 use super::history;
-use super::outcome::messages;
+use super::messages;
 use super::state::State;
 use crate::flux::{
     ConditionStatus, DriftMode, FORCE_AT, HelmRelease, READY, RECONCILING, REQUESTED_AT, RESET_AT,

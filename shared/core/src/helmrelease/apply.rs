@@ -1,9 +1,10 @@
 //! Applies the objects of a release to the cluster, and deletes them.
 
 use super::attempt::Attempt;
-use super::memory::Operation;
+use super::definitions::definitions;
 use super::objects;
-use super::run::{PhaseError, Step};
+use super::phase::{PhaseError, Step};
+use super::plan::Operation;
 use crate::applier::{Change, Strategy};
 use crate::apply::change_detection::helm_fields_patch;
 use crate::concurrent;
@@ -13,9 +14,6 @@ use crate::target::Target;
 use crate::target::objects::{CONCURRENCY, DELETION_TIME, Item, by_kind};
 use crate::target::polling::{self, NotEstablished};
 use driftless_helm::record::Release;
-use driftless_helm::values::Table;
-use driftless_helm::{Chart, Compat};
-use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -290,37 +288,6 @@ impl Attempt<'_> {
             ))),
         }
     }
-}
-
-/// Returns the CustomResourceDefinitions in a chart's crds/. Objects of other kinds are skipped, as
-/// in Flux.
-///
-/// # Errors
-/// A file cannot be parsed.
-pub fn definitions(chart: &Chart, values: &Table) -> Result<Vec<Object>, PhaseError> {
-    let failed = |error: &dyn std::fmt::Display| {
-        PhaseError::Failed(format!(
-            "failed to parse CustomResourceDefinitions from {error}"
-        ))
-    };
-    let files = driftless_helm::definitions(chart, values, Compat::Helm4);
-    let mut objects = Vec::new();
-    for (name, text) in files.map_err(|error| PhaseError::Failed(error.to_string()))? {
-        let values = documents(text.as_bytes(), &name, Dialect::V2, &Limits::default());
-        for value in values.map_err(|error| failed(&error))? {
-            if value.is_null() {
-                continue;
-            }
-            let object = Object::new(value).map_err(|error| failed(&format!("{name}: {error}")))?;
-            match (object.group(), object.kind()) {
-                ("apiextensions.k8s.io", "CustomResourceDefinition") => objects.push(object),
-                (_, kind) => {
-                    tracing::warn!(file = name, kind, "skipped: not a CustomResourceDefinition")
-                }
-            }
-        }
-    }
-    Ok(objects)
 }
 
 fn is_kept(object: &Object) -> bool {

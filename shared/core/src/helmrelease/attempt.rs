@@ -5,12 +5,12 @@ use super::Memory;
 use super::action::{Action, ActionKind, Decision, Pause, decide, decide_after, take_request};
 use super::chart;
 use super::conditions::{DRIFTED, mark, mark_running, reasons};
-use super::memory::{ChartFacts, Operation, Running};
+use super::memory::{ChartFacts, Running};
 use super::outcome::{
     self, ActionResult, EventMetadata, ReleaseEvent, UninstallResult, left_records,
 };
-use super::plan::Cursor;
-use super::run::{PhaseError, Progress};
+use super::phase::{PhaseError, Progress};
+use super::plan::{Cursor, Operation};
 use super::state::{Desired, State, changed_target, determine, failures_are_stale};
 use super::storage::Storage;
 use super::{history, values};
@@ -75,7 +75,7 @@ pub struct Attempt<'a> {
     /// The records that were deleted.
     pub purged: Vec<Release>,
     /// The objects that drifted, by the last check.
-    pub drifted: Vec<super::drift_correction::DriftedObject>,
+    pub drifted: Vec<super::drifted::DriftedObject>,
     /// The corrections that were made, a line for each object.
     pub corrected: Vec<String>,
     /// The Flux objects of the hub that were applied: they are reconciled next.
@@ -514,7 +514,7 @@ impl Attempt<'_> {
                 };
                 let mut objects: Vec<Object> = items.into_iter().map(|item| item.object).collect();
                 if let Ok(chart) = self.chart().await
-                    && let Ok(definitions) = super::apply::definitions(&chart, &last.config)
+                    && let Ok(definitions) = super::definitions::definitions(&chart, &last.config)
                 {
                     objects.extend(definitions);
                 }

@@ -3,8 +3,8 @@
 
 use super::action::Action;
 use super::attempt::Attempt;
-use super::memory::Operation;
-use super::run::PhaseError;
+use super::phase::PhaseError;
+use super::plan::Operation;
 use crate::applier::{Change, Strategy};
 use crate::apply::three_way::is_known;
 use crate::concurrent;

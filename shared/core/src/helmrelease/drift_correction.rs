@@ -4,8 +4,9 @@
 use super::attempt::Attempt;
 use super::conditions::{DRIFTED, reasons};
 use super::drift_detection::{Drifted, Finding, changes, compare_with_live, name, summary};
+use super::drifted::{DriftReport, DriftedObject};
 use super::objects;
-use super::run::{PhaseError, Step};
+use super::phase::{PhaseError, Step};
 use crate::applier::Strategy;
 use crate::apply::fingerprint::AppliedState;
 use crate::apply::ignore_rules::IgnoreRules;
@@ -15,28 +16,6 @@ use crate::ports::{ErrorKind, Patch, PortError};
 use crate::target::objects::Item;
 use driftless_manifest::Object;
 use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// An object that drifted, with its correction.
-#[derive(Clone, Debug)]
-pub struct DriftedObject {
-    item: Item,
-    /// The JSON patch of the live object; `None` if the object is gone.
-    patch: Option<Vec<Value>>,
-    /// The live object, before the correction.
-    live: Option<Object>,
-}
-
-/// The result of a drift check.
-#[derive(Debug, Default)]
-pub struct DriftReport {
-    /// The objects that drifted.
-    pub drifted: Vec<DriftedObject>,
-    /// The message about the drift; `None` if there is none.
-    pub summary: Option<String>,
-    /// The fingerprints of all live objects of the release, by inventory id.
-    pub seen: BTreeMap<String, AppliedState>,
-}
 
 impl Attempt<'_> {
     /// Checks the objects of the newest release for drift.

@@ -2,7 +2,7 @@
 //! be removed.
 
 use super::attempt::{self, Attempt};
-use super::memory::Operation;
+use super::plan::Operation;
 use super::storage::Storage;
 use super::{Memory, Work, chart, drift_detection, history, report};
 use crate::driver::{Report, StepEnd};

@@ -2,7 +2,8 @@
 
 use super::attempt::Attempt;
 use super::history::is_selected;
-use super::run::{PhaseError, Step, health_text, list};
+use super::phase::{PhaseError, Step};
+use super::run::{health_text, list};
 use crate::applier::Strategy;
 use crate::apply::fingerprint::expires;
 use crate::health::{Health, HealthExprs};

@@ -1,10 +1,9 @@
 //! The memory of a HelmRelease's step in the bucket. All of it may be lost: a release that is left
 //! pending is then unlocked.
 
-use super::action::{Action, ActionKind};
-use super::plan::{self, Cursor, Phase};
+use super::action::ActionKind;
+use super::plan::{Cursor, Operation};
 use crate::apply::fingerprint::AppliedState;
-use crate::flux::HelmRelease;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,26 +37,6 @@ pub struct ChartFacts {
     pub app_version: String,
     /// The digest of an OCI artifact, or empty.
     pub oci_digest: String,
-}
-
-/// An operation on a release.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Operation {
-    /// An action of an attempt.
-    Act(Action),
-    /// An uninstall that is not a remediation: the HelmRelease is deleted, or its release has
-    /// another name, namespace or chart now.
-    Uninstall,
-}
-
-impl Operation {
-    /// Returns the phases of the operation.
-    pub fn phases(&self, release: &HelmRelease) -> Vec<Phase> {
-        match self {
-            Self::Act(action) => plan::phases(action, release),
-            Self::Uninstall => plan::uninstall(release),
-        }
-    }
 }
 
 /// A running operation.

@@ -3,8 +3,8 @@
 use super::action::Action;
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use super::drift_detection;
-use super::memory::Operation;
-use super::run::PhaseError;
+use super::phase::PhaseError;
+use super::plan::Operation;
 use super::storage::Storage;
 use crate::flux::HelmRelease;
 use crate::ports::PortError;

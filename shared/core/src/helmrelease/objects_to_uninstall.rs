@@ -1,6 +1,6 @@
 //! Lists the objects that an uninstall of a release would delete.
 
-use super::run::PhaseError;
+use super::phase::PhaseError;
 use super::storage::Storage;
 use super::{history, objects};
 use crate::failure::{Failure, TargetError};

@@ -5,6 +5,7 @@ use super::action::Action;
 use super::conditions::{RELEASED, REMEDIATED, TEST_SUCCESS, mark, reasons, summarize};
 use super::history::{self, prepend, snapshot};
 use super::memory::ChartFacts;
+use super::messages;
 use crate::flux::{ConditionStatus, HelmRelease, READY, ReleaseAction, Snapshot, reason};
 use driftless_helm::record::{Release, Status};
 
@@ -78,26 +79,6 @@ impl EventMetadata {
             ("app-version", &self.app_version),
             ("oci-digest", &self.oci_digest),
         ]
-    }
-}
-
-/// The messages of helm-controller about installs and upgrades.
-pub mod messages {
-    use crate::flux::Snapshot;
-
-    /// Returns the message `Helm install succeeded …`.
-    pub fn install_succeeded(current: &Snapshot) -> String {
-        succeeded("install", current)
-    }
-
-    /// Returns the message `Helm upgrade succeeded …`.
-    pub fn upgrade_succeeded(current: &Snapshot) -> String {
-        succeeded("upgrade", current)
-    }
-
-    pub(super) fn succeeded(action: &str, current: &Snapshot) -> String {
-        let (name, chart) = (current.full_name(), current.chart());
-        format!("Helm {action} succeeded for release {name} with chart {chart}")
     }
 }
 

@@ -3,11 +3,30 @@
 //! queue.
 
 use super::action::Action;
-use super::memory::Operation;
 use crate::flux::{CrdsPolicy, HelmRelease};
 use driftless_helm::hooks::HookEvent;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// An operation on a release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Operation {
+    /// An action of an attempt.
+    Act(Action),
+    /// An uninstall that is not a remediation: the HelmRelease is deleted, or its release has
+    /// another name, namespace or chart now.
+    Uninstall,
+}
+
+impl Operation {
+    /// Returns the phases of the operation.
+    pub fn phases(&self, release: &HelmRelease) -> Vec<Phase> {
+        match self {
+            Self::Act(action) => phases(action, release),
+            Self::Uninstall => uninstall(release),
+        }
+    }
+}
 
 /// A phase of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

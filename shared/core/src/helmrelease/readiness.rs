@@ -1,9 +1,10 @@
 //! Waits until the objects of a release are ready or gone.
 
 use super::attempt::Attempt;
-use super::memory::Operation;
 use super::objects;
-use super::run::{PhaseError, Step, health_text, list};
+use super::phase::{PhaseError, Step};
+use super::plan::Operation;
+use super::run::{health_text, list};
 use crate::apply::fingerprint::expires;
 use crate::concurrent;
 use crate::flux::timestamp;

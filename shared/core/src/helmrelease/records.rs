@@ -2,11 +2,11 @@
 
 use super::action::Action;
 use super::attempt::Attempt;
-use super::memory::Operation;
 use super::objects;
+use super::phase::{PhaseError, Step, record_error};
 use super::plan;
+use super::plan::Operation;
 use super::render::{self, RenderRequest};
-use super::run::{PhaseError, Step, record_error};
 use driftless_helm::record::{NewRelease, Release, Status};
 use driftless_helm::values::{Table, merge};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Renders a chart with values, and with the capabilities and objects of the target cluster.
 
+use super::phase::PhaseError;
 use super::post_render;
-use super::run::PhaseError;
 use crate::flux::{HelmRelease, PostRenderStrategy};
 use crate::ports::{Cluster, Ports};
 use crate::target::Target;

@@ -13,6 +13,7 @@
 //! `mod.rs`). One of the two reads is later than both writes, so an object with owner labels is
 //! listed in the end.
 
+use super::applying_user::ApplyingUser;
 use super::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::applier::{Applier, Strategy};
 use crate::failure::TargetError;
@@ -23,7 +24,6 @@ use crate::kernel::Context;
 use crate::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
 use crate::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Object, ObjectId};
-use serde::Deserialize;
 use serde_json::json;
 
 /// The other living Kustomizations of a hub, listed once per prune.
@@ -35,15 +35,6 @@ struct Heir {
     name: String,
     inventory: Inventory,
     user: std::result::Result<ApplyingUser, String>,
-}
-
-/// The cluster that a Kustomization applies to, and its user there: all that a handover needs of
-/// its spec.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ApplyingUser {
-    kube_config: Option<KubeConfigRef>,
-    service_account_name: Option<String>,
 }
 
 /// The outcome of the handover of an object.
@@ -206,32 +197,6 @@ impl TargetsCluster for Heir {
     fn service_account(&self) -> Option<&str> {
         self.user.as_ref().ok()?.service_account_name.as_deref()
     }
-}
-
-impl ApplyingUser {
-    /// Reads the cluster and the user from a live Kustomization.
-    ///
-    /// # Errors
-    /// A field is not valid; the message names it.
-    pub fn of(object: &Object) -> std::result::Result<Self, String> {
-        let spec = object.pointer("/spec").cloned().unwrap_or_default();
-        serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))
-    }
-
-    /// Checks whether a Kustomization of this namespace applies to the same cluster as another one.
-    pub fn is_on_cluster_of(&self, namespace: &str, other: &Kustomization) -> bool {
-        let theirs = (other.spec.kube_config.as_ref(), &*other.id.namespace);
-        is_same_cluster((self.kube_config.as_ref(), namespace), theirs)
-    }
-}
-
-/// Checks whether two references to kubeconfigs, each with its namespace, lead to the same cluster;
-/// no reference means the hub.
-pub fn is_same_cluster(
-    one: (Option<&KubeConfigRef>, &str),
-    other: (Option<&KubeConfigRef>, &str),
-) -> bool {
-    one.0 == other.0 && (one.0.is_none() || one.1 == other.1)
 }
 
 fn is_named(object: &Object, namespace: &str, name: &str) -> bool {

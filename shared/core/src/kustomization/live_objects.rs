@@ -1,7 +1,7 @@
 //! Reads the live objects: one LIST per kind that has several objects, never one request per object
 //! in a large build.
 
-use super::heirs::ApplyingUser;
+use super::applying_user::ApplyingUser;
 use crate::apply::annotations::Policy;
 use crate::apply::ignore_rules::IgnoreRules;
 use crate::failure::Failure;

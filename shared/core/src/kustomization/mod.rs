@@ -1,6 +1,7 @@
 //! The step of a Kustomization: artifact, build, apply, prune, health checks, status.
 
 pub mod apply;
+mod applying_user;
 pub mod build;
 mod children;
 pub mod decrypt;

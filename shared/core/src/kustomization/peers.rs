@@ -1,7 +1,7 @@
 //! The other Kustomizations of a hub while one of them prunes: which of them the prune deletes,
 //! which keep the objects that they list, and which may still take over an object.
 
-use super::heirs::is_same_cluster;
+use super::applying_user::is_same_cluster;
 use crate::apply::change_detection::{self, Drift};
 use crate::apply::normalize;
 use crate::flux::{

@@ -1,6 +1,7 @@
 //! The plan of a HelmChart's artifact, and the build of it from a chart's files. Pure.
 
 use super::chart_dependencies::{self as dependencies, RemoteSubchart};
+use super::chart_failure::{pull, reference};
 use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmChart, reason};
 use bytes::Bytes;
@@ -8,7 +9,6 @@ use driftless_helm::semver::Version;
 use driftless_helm::values::Table;
 use driftless_helm::{HelmError, LoadLimits, Metadata, Package};
 use driftless_manifest::{FileTree, Kind as Entry, Reader, TreePath};
-use std::fmt::Display;
 
 /// The build options of a HelmChart.
 pub(super) struct Options {
@@ -295,20 +295,6 @@ fn short_revision(kind: FluxKind, revision: &str) -> String {
         }
         _ => revision.to_owned(),
     }
-}
-
-/// Returns the failure for a chart that is missing or not valid; it is terminal, because only a
-/// change can help.
-pub(super) fn reference(problem: &impl Display) -> Failure {
-    Failure::terminal(
-        reason::INVALID_CHART_REFERENCE,
-        format!("invalid chart reference: {problem}"),
-    )
-}
-
-/// Returns the failure for a chart that cannot be downloaded.
-pub(super) fn pull(problem: &impl Display) -> Failure {
-    Failure::retry(reason::CHART_PULL, format!("chart pull error: {problem}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Charts of repositories and registries: finds the version and downloads its archive.
 
-use super::chart_build::{pull, reference};
-use super::helm_chart::no_artifact;
+use super::chart_failure::{no_artifact, pull, reference};
 use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, HelmRepository, reason};
 use crate::kernel::Context;

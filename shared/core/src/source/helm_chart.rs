@@ -8,6 +8,7 @@
 
 use super::chart_build::{self as build, Options, Plan};
 use super::chart_dependencies as dependencies;
+use super::chart_failure::{no_artifact, reference};
 use super::chart_remote as remote;
 use crate::failure::Failure;
 use crate::flux::{
@@ -55,7 +56,7 @@ impl SourceReconciler for Helm {
         }
         let built = if id.kind == FluxKind::HelmRepository {
             let repository = HelmRepository::from_object(object)
-                .map_err(|error| build::reference(&format!("{id}: {error}")))?;
+                .map_err(|error| reference(&format!("{id}: {error}")))?;
             from_repository(context, source, &repository).await?
         } else {
             let files = files.ok_or_else(|| no_artifact(id.kind, &id.name))?;
@@ -76,13 +77,6 @@ impl SourceReconciler for Helm {
             _ => Some("FetchFailed"),
         }
     }
-}
-
-/// Returns the failure for a source without an artifact. The first artifact of the source queues
-/// the chart.
-pub(super) fn no_artifact(kind: FluxKind, name: &str) -> Failure {
-    let message = format!("no artifact available for {kind} source '{name}'");
-    Failure::waiting(reason::NO_SOURCE_ARTIFACT, message)
 }
 
 /// A planned artifact, and its content unless the status already has it.

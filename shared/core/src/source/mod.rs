@@ -9,6 +9,7 @@ mod bucket_files;
 mod bucket_login;
 mod chart_build;
 mod chart_dependencies;
+mod chart_failure;
 mod chart_remote;
 mod cloud_login;
 pub mod connection;

@@ -3,7 +3,7 @@
 //!
 //! Flux matches bytes and tries every prefix, also one that ends inside a character; so does this.
 
-use super::eval::{Budget, EvalError};
+use super::budget::{Budget, EvalError};
 
 /// The error of an invalid pattern. Flux then leaves the value unchanged.
 struct BadPattern;

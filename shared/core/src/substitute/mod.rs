@@ -18,6 +18,7 @@
 //!
 //! `${A-d}`, `${A+d}` and `${A?d}` without a colon are refused, as Flux refuses them.
 
+mod budget;
 mod eval;
 mod glob;
 mod parse;
@@ -269,7 +270,7 @@ fn in_text(
 ) -> Result<String, SubstituteError> {
     let pieces =
         parse::parse(text).map_err(|(kind, line)| SubstituteError::Syntax { kind, line })?;
-    let budget = eval::Budget {
+    let budget = budget::Budget {
         own: Fuel::new(FuelLimits {
             bytes: options.max_bytes,
             steps: MAX_STEPS,
@@ -278,7 +279,7 @@ fn in_text(
         all: fuel,
     };
     eval::pieces(&pieces, scope, &budget).map_err(|(error, line)| match error {
-        eval::EvalError::NotSet(name) => SubstituteError::NotSet { name, line },
+        budget::EvalError::NotSet(name) => SubstituteError::NotSet { name, line },
         other => SubstituteError::Value {
             message: other.to_string(),
             line,

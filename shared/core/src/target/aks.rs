@@ -1,6 +1,6 @@
 //! Clusters of Azure Kubernetes Service (provider `azure`).
 
-use super::config_map::{ClusterConfig, TOKEN, canonical};
+use super::cluster_config::{ClusterConfig, TOKEN, canonical};
 use crate::cloud::azure;
 use crate::failure::Failure;
 use crate::failure::TargetError;

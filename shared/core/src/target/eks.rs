@@ -1,6 +1,6 @@
 //! Clusters of Amazon EKS (provider `aws`).
 
-use super::config_map::{ClusterConfig, TOKEN};
+use super::cluster_config::{ClusterConfig, TOKEN};
 use crate::cloud::aws::{self, ROLE};
 use crate::failure::Failure;
 use crate::failure::TargetError;

@@ -1,6 +1,6 @@
 //! Clusters of Google Kubernetes Engine (provider `gcp`).
 
-use super::config_map::{ClusterConfig, TOKEN};
+use super::cluster_config::{ClusterConfig, TOKEN};
 use crate::cloud::google;
 use crate::failure::Failure;
 use crate::failure::TargetError;

@@ -2,7 +2,7 @@
 //! objects are checked, and a note.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::kind_names;
+use super::kind_names::{self, Names};
 use crate::embedded::{MANAGED_BY, MANAGER, Objects, Row, State, World, object_of};
 use crate::error::Error;
 use driftless_core::ports::Cluster as _;
@@ -58,15 +58,6 @@ struct MissingDefinition {
     objects: BTreeSet<String>,
     names: Names,
     versions: BTreeSet<String>,
-}
-
-/// The plural and the scope of a kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
-    /// The plural, as in URLs.
-    pub plural: String,
-    /// True if the kind is namespaced.
-    pub namespaced: bool,
 }
 
 /// An object that was refused because its kind is not defined.

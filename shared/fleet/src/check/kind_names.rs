@@ -1,11 +1,19 @@
 //! The plural and scope of kinds that the cluster does not define.
 
-use super::definitions::Names;
 use crate::embedded::{Objects, World};
 use driftless_core::flux::FluxKind;
 use driftless_manifest::yaml::Node;
 use driftless_manifest::{Gvk, ObjectId};
 use serde_json::Value;
+
+/// The plural and the scope of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The plural, as in URLs.
+    pub plural: String,
+    /// True if the kind is namespaced.
+    pub namespaced: bool,
+}
 
 /// API groups with only cluster-scoped kinds.
 const CLUSTER_GROUPS: [&str; 2] = ["constraints.gatekeeper.sh", "templates.gatekeeper.sh"];

@@ -1,6 +1,6 @@
 //! The files that a build reads, according to its kustomizations.
 
-use super::locate::Files;
+use super::files::Files;
 use driftless_kustomize::FILE_NAMES;
 use driftless_manifest::yaml::{Node, NodeKind};
 use driftless_manifest::{TreeIndex, TreePath};

@@ -1,82 +1,18 @@
 //! Finds the place in the files that a message is about.
 
 use super::build_files::{self, Build};
+use super::files::{Files, Location};
 use driftless_kustomize::FILE_NAMES;
-use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
-use driftless_manifest::{FileTree, ObjectId, TreePath};
+use driftless_manifest::yaml::{Node, NodeKind};
+use driftless_manifest::{ObjectId, TreePath};
 use regex::Regex;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 /// The group of Flux's Kustomizations.
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
 
-/// A file or directory, and a line of it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Location {
-    /// The path, relative to the working directory if it is below it.
-    pub file: PathBuf,
-    /// The line, from 1, if it is known.
-    pub line: Option<usize>,
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        match self.line {
-            Some(line) => write!(f, ":{line}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// The files of one source. Each is parsed as YAML once.
-pub struct Files {
-    root: PathBuf,
-    tree: Arc<FileTree>,
-    read: Mutex<BTreeMap<TreePath, Arc<Vec<Node>>>>,
-}
-
 impl Files {
-    /// Wraps the files of the directory `root`.
-    pub fn new(root: &Path, tree: Arc<FileTree>) -> Self {
-        Self {
-            root: relative(root),
-            tree,
-            read: Mutex::default(),
-        }
-    }
-
-    /// Returns whether these are the files of that tree.
-    pub fn are_of(&self, tree: &Arc<FileTree>) -> bool {
-        Arc::ptr_eq(&self.tree, tree)
-    }
-
-    /// Returns the documents of a file; an empty list if it cannot be parsed.
-    pub fn documents(&self, path: &TreePath) -> Arc<Vec<Node>> {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = read.get(path) {
-            return known.clone();
-        }
-        let documents = self
-            .tree
-            .content(path)
-            .and_then(|content| yaml::parse(content, path.as_str(), &Limits::default()).ok());
-        let documents = Arc::new(documents.unwrap_or_default());
-        read.insert(path.clone(), documents.clone());
-        documents
-    }
-
-    /// Returns the place of a file or directory.
-    pub fn place_in(root: &Path, path: &TreePath) -> Location {
-        Location {
-            file: relative(root).join(path.as_str()),
-            line: None,
-        }
-    }
-
     /// Splits `FILE:LINE:COLUMN: MESSAGE` or `FILE: MESSAGE` into the place and the message.
     pub fn of_message<'m>(&self, message: &'m str) -> Option<(Location, &'m str)> {
         static FORM: LazyLock<Option<Regex>> =
@@ -316,13 +252,6 @@ impl Files {
     }
 }
 
-/// Shortens a path to one relative to the working directory, if possible.
-fn relative(root: &Path) -> PathBuf {
-    let here = std::env::current_dir().and_then(|here| here.canonicalize());
-    let short = here.ok().and_then(|here| root.strip_prefix(here).ok());
-    short.unwrap_or(root).to_owned()
-}
-
 /// Returns the words of a message that are not about the object's own name: what it quotes, and the
 /// last part of the field.
 fn words<'m>(message: &'m str, id: &ObjectId) -> BTreeSet<&'m str> {
@@ -432,6 +361,9 @@ fn nearness(path: &TreePath, near: &TreePath) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_manifest::FileTree;
+    use std::path::Path;
+    use std::sync::Arc;
 
     fn files() -> Files {
         let tree = FileTree::from_files([

@@ -3,6 +3,7 @@
 mod build_files;
 mod directories;
 pub mod encrypted;
+mod files;
 mod hubs;
 mod locate;
 mod open;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 pub use build_files::Build;
 pub use directories::{DirectoryCharts, charts_in_place_of};
-pub use locate::{Files, Location};
+pub use files::{Files, Location};
 pub use open::{Options, Source};
 pub use origin::of as origin_of;
 pub use sample::write as write_sample;

@@ -7,6 +7,7 @@ mod index;
 pub use compare::equal as compare_equal;
 pub use escape::html_escape;
 
+use crate::context::Exec;
 use crate::fmt;
 use crate::function::{FuncError, Function, Functions, Param, Special};
 use crate::value::Value;
@@ -19,12 +20,25 @@ const SLICE: &[Param] = &[Param::Value, Param::Bare];
 const ANY: &[Param] = &[Param::Any];
 const FORMAT: &[Param] = &[Param::Str, Param::Any];
 
-pub(crate) fn register(functions: &mut Functions) {
+impl Default for Functions {
+    fn default() -> Self {
+        let mut functions = Functions::empty();
+        register(&mut functions);
+        functions
+    }
+}
+
+impl Functions {
+    /// Creates a table with only the built-in functions.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+fn register(functions: &mut Functions) {
     let lazy = |special| Function {
-        params: TWO,
-        variadic: true,
-        call: |_, _| Err(FuncError::new("not called as a function")),
         special,
+        ..Function::variadic(TWO, |_, _| Err(FuncError::new("not called as a function")))
     };
     functions.insert("and", lazy(Special::And));
     functions.insert("or", lazy(Special::Or));
@@ -88,18 +102,18 @@ pub(crate) fn register(functions: &mut Functions) {
 
 /// Returns the bytes to escape, after checking that the budget has room for it with every byte as
 /// the longest escape.
-fn escapable(exec: &crate::Exec<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
+fn escapable(exec: &Exec<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
     let text = joined(exec, args);
     exec.ensure_capacity(text.len().saturating_mul(6))?;
     Ok(text)
 }
 
-fn charged(exec: &mut crate::Exec<'_>, text: Vec<u8>) -> Out {
+fn charged(exec: &mut Exec<'_>, text: Vec<u8>) -> Out {
     exec.charge_bytes(text.len())?;
     Ok(Value::str(text))
 }
 
-fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
+fn printf(exec: &mut Exec<'_>, args: &[Value]) -> Out {
     let Some((Value::Str(format), rest)) = args.split_first() else {
         return Err("printf: the format is not a string".into());
     };
@@ -109,7 +123,7 @@ fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
 
 /// Joins the arguments like Go's `evalArgs`: a single string unchanged, everything else as
 /// `Sprint`.
-fn joined(exec: &crate::Exec<'_>, args: &[Value]) -> Vec<u8> {
+fn joined(exec: &Exec<'_>, args: &[Value]) -> Vec<u8> {
     if let [Value::Str(s)] = args {
         return s.as_bytes().to_vec();
     }

@@ -1,16 +1,16 @@
 //! Calls: arguments are evaluated to the types of the function's parameters.
 
 use super::frame::{CurrentNode, Frame, Slot};
-use super::{Exec, READ_BYTES_PER_STEP, Result, STEPS_PER_CALL, constant};
+use super::{Executor, READ_BYTES_PER_STEP, Result, STEPS_PER_CALL, constant};
 use crate::error::{Error, ErrorKind};
-use crate::function::{FuncError, Function, Param, Special};
+use crate::function::{FuncError, Function, Native, Param, Special};
 use crate::parse::{Term, TermKind};
 use crate::value::{IntType, List, Map, Method, Object, TypeInfo, Value};
 use std::any::Any;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-impl Exec<'_> {
+impl Executor<'_> {
     #[expect(clippy::too_many_arguments, reason = "the parts of one call")]
     pub(super) fn function<'t>(
         &mut self,
@@ -33,7 +33,10 @@ impl Exec<'_> {
         if function.special == Special::Call {
             values.push(Value::str(callee(args, values.first())));
         }
-        let result = (function.call)(self, &values);
+        let result = match function.call {
+            Native::Plain(call) => call(&mut self.exec, &values),
+            Native::Nested(call) => call(self, &values),
+        };
         result.map_err(|e| call_error(frame, node, name, e))
     }
 
@@ -59,7 +62,7 @@ impl Exec<'_> {
         let values = self.arguments(frame, dot, method.params, method.variadic, args, last)?;
         self.charge_call(&values)
             .map_err(|e| call_error(frame, CurrentNode::Term(term), method.name, e))?;
-        match (method.call)(self, &receiver, &values) {
+        match (method.call)(&mut self.exec, &receiver, &values) {
             Ok(value) => Ok(Slot::plain(value)),
             Err(e) => Err(call_error(frame, CurrentNode::Term(term), method.name, e)),
         }
@@ -73,7 +76,8 @@ impl Exec<'_> {
             _ => 0,
         };
         let read: u64 = values.iter().map(length).sum();
-        self.charge(STEPS_PER_CALL + read / READ_BYTES_PER_STEP)
+        self.exec
+            .charge(STEPS_PER_CALL + read / READ_BYTES_PER_STEP)
     }
 
     /// Evaluates `and` and `or`, which stop at the deciding argument.

@@ -1,12 +1,12 @@
 //! Fields, keys and methods.
 
 use super::frame::{Frame, Slot};
-use super::{Exec, Result, is_nil_interface};
+use super::{Executor, Result, is_nil_interface};
 use crate::parse::Term;
 use crate::set::MissingKey;
 use crate::value::{Elem, Method, Str, Value};
 
-impl Exec<'_> {
+impl Executor<'_> {
     #[expect(clippy::too_many_arguments, reason = "the parts of one call")]
     pub(super) fn field<'t>(
         &mut self,

@@ -5,56 +5,17 @@ mod field;
 mod frame;
 
 use crate::Table;
+use crate::context::{Exec, Limits, PRINTED_BYTES_PER_STEP};
 use crate::error::{Error, ErrorKind};
 use crate::fmt;
-use crate::function::FuncError;
+use crate::function::{Execution, FuncError};
 use crate::parse::{self, Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
 use crate::set::{MissingKey, Templates, no_template};
 use crate::value::Str;
 use crate::value::{Complex, Elem, Kind, Value};
-use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 use frame::{CurrentNode, Frame, Slot};
 use std::any::Any;
 use std::sync::Arc;
-
-/// The limits of one execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The actions, commands and iterations, and the steps that functions charge for their work.
-    pub steps: u64,
-    /// The levels of templates that call each other.
-    pub depth: usize,
-    /// The total bytes that templates write and functions create.
-    pub bytes: u64,
-    /// The variables at one time, of all running templates.
-    pub nodes: usize,
-}
-
-impl Limits {
-    /// Returns the fuel of one execution.
-    fn fuel(self) -> Fuel {
-        let most = |amount: u64| usize::try_from(amount).unwrap_or(usize::MAX);
-        Fuel::new(FuelLimits {
-            steps: most(self.steps),
-            bytes: most(self.bytes),
-            nodes: self.nodes,
-            depth: self.depth,
-        })
-    }
-}
-
-impl Default for Limits {
-    /// Returns 20 million steps (about a second), 1,000 levels, 64 MiB in total, 250,000 variables.
-    /// A stored release has at most 1 MiB.
-    fn default() -> Self {
-        Limits {
-            steps: 20_000_000,
-            depth: 1_000,
-            bytes: 64 << 20,
-            nodes: 250_000,
-        }
-    }
-}
 
 /// The steps of executing a template, in addition to its actions.
 const STEPS_PER_TEMPLATE: u64 = 32;
@@ -62,17 +23,13 @@ const STEPS_PER_TEMPLATE: u64 = 32;
 /// The steps of calling a function.
 const STEPS_PER_CALL: u64 = 4;
 
-/// The bytes of a printed value that cost one step.
-const PRINTED_BYTES_PER_STEP: u64 = 4;
-
 /// The bytes of string arguments of a function that cost one step: it may read all of them.
 const READ_BYTES_PER_STEP: u64 = 16;
 
-/// A running execution, as functions see it.
-pub struct Exec<'h> {
+/// An execution of templates.
+pub struct Executor<'h> {
+    exec: Exec<'h>,
     templates: Templates,
-    host: &'h dyn Any,
-    fuel: Fuel,
     depth: usize,
     missing: MissingKey,
     out: Vec<u8>,
@@ -90,85 +47,25 @@ enum Flow {
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-impl<'h> Exec<'h> {
-    /// Creates an execution of these templates.
+impl<'h> Executor<'h> {
+    /// Creates an execution of these templates. Functions get `host` from [`Exec::host`].
     pub fn new(templates: Templates, host: &'h dyn Any, limits: Limits) -> Self {
-        Exec {
+        Executor {
+            exec: Exec::new(host, limits),
             missing: templates.missing(),
             templates,
-            host,
-            fuel: limits.fuel(),
             depth: 0,
             out: Vec::new(),
             parsed: Table::default(),
         }
     }
 
-    /// Returns the host's own state, if it is of this type.
-    pub fn host<T: Any>(&self) -> Option<&'h T> {
-        self.host.downcast_ref()
-    }
-
-    /// Returns the current templates.
-    pub fn templates(&self) -> &Templates {
-        &self.templates
-    }
-
     /// Runs `f` with other templates, for a template that is parsed while another one is executed.
-    pub fn with_templates<T>(&mut self, templates: Templates, f: impl FnOnce(&mut Self) -> T) -> T {
+    fn with_templates<T>(&mut self, templates: Templates, f: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.templates, templates);
         let result = f(self);
         self.templates = before;
         result
-    }
-
-    /// Charges `steps` to the budget.
-    ///
-    /// # Errors
-    /// The budget is used up.
-    pub fn charge(&mut self, steps: u64) -> Result<(), FuncError> {
-        let steps = usize::try_from(steps).unwrap_or(usize::MAX);
-        Ok(self.fuel.steps(steps)?)
-    }
-
-    /// Charges `bytes` to the budget, and a step for every 64 of them.
-    ///
-    /// # Errors
-    /// The budget is used up.
-    pub fn charge_bytes(&mut self, bytes: usize) -> Result<(), FuncError> {
-        self.fuel.bytes(bytes)?;
-        Ok(self.fuel.steps(bytes / 64)?)
-    }
-
-    /// Checks that a result of this size, in the worst case, fits into the rest of the budget,
-    /// before it is created.
-    ///
-    /// # Errors
-    /// The result does not fit.
-    pub fn ensure_capacity(&self, bytes: usize) -> Result<(), FuncError> {
-        Ok(self.fuel.room_for_bytes(bytes)?)
-    }
-
-    /// Returns the rest of the budget, for functions that pass it on to their callees. Values that
-    /// they charge are given back when they are freed: those that remain are charged in bytes.
-    pub fn fuel(&self) -> &Fuel {
-        &self.fuel
-    }
-
-    /// Returns the bytes that are left of the budget.
-    pub(crate) fn bytes_left(&self) -> usize {
-        self.fuel.bytes_left()
-    }
-
-    /// Formats a value as `%v`, and charges for it.
-    ///
-    /// # Errors
-    /// The budget is used up.
-    pub fn display(&mut self, value: &Value) -> Result<Vec<u8>, FuncError> {
-        let text = fmt::sprint_within(self.bytes_left(), std::slice::from_ref(value));
-        self.charge_bytes(text.len())?;
-        self.charge(text.len() as u64 / PRINTED_BYTES_PER_STEP)?;
-        Ok(text)
     }
 
     /// Executes the template `name` on `data` and returns its output.
@@ -182,35 +79,8 @@ impl<'h> Exec<'h> {
         self.execute_tree(&tree, data)
     }
 
-    /// Parses a source as a template `name` in a separate set on top of the current one, and
-    /// executes it. Templates that it defines are visible only to itself.
-    ///
-    /// # Errors
-    /// Like [`Templates::parse`] and [`Templates::execute`].
-    pub fn execute_text(&mut self, name: &str, text: &Str, data: Value) -> Result<Vec<u8>> {
-        let trees = match self.parsed.get(text) {
-            Some(trees) => trees.clone(),
-            None => {
-                let most = self.bytes_left() / parse::TOKEN_BYTES;
-                let functions = self.templates.functions();
-                let parsed = parse::parse(name, &text.lossy(), functions, most)?;
-                let cost = parsed.tokens * parse::TOKEN_BYTES + text.len();
-                let trees = Arc::new(parsed.trees);
-                self.charge_parsed(name, cost)?;
-                self.parsed.insert(text.clone(), trees.clone());
-                trees
-            }
-        };
-        let Some(main) = trees.iter().find(|t| *t.name == *name) else {
-            return Err(no_template(name));
-        };
-        let mut templates = self.templates.clone();
-        templates.add(&trees);
-        self.with_templates(templates, |exec| exec.execute_tree(main, data))
-    }
-
     fn charge_parsed(&mut self, name: &str, bytes: usize) -> Result<()> {
-        self.charge_bytes(bytes).map_err(|e| Error {
+        self.exec.charge_bytes(bytes).map_err(|e| Error {
             kind: ErrorKind::Budget,
             message: format!("template: {name}: {}", e.message),
             template: name.to_owned(),
@@ -222,7 +92,8 @@ impl<'h> Exec<'h> {
         // Nil data has no type in Go: a field of it yields nothing, without an error.
         let data = data.unwrapped();
         let mut frame = Frame::new(tree, data.clone());
-        self.charge(STEPS_PER_TEMPLATE)
+        self.exec
+            .charge(STEPS_PER_TEMPLATE)
             .map_err(|e| frame.budget(e))?;
         self.enter(&frame)?;
         let before = std::mem::take(&mut self.out);
@@ -233,7 +104,7 @@ impl<'h> Exec<'h> {
     }
 
     fn enter(&mut self, frame: &Frame<'_>) -> Result<()> {
-        self.fuel.depth(self.depth + 1).map_err(|out| {
+        self.exec.fuel.depth(self.depth + 1).map_err(|out| {
             frame.error(format!("exceeded maximum template depth ({})", out.limit))
         })?;
         self.depth += 1;
@@ -247,7 +118,10 @@ impl<'h> Exec<'h> {
 
     /// Declares a variable.
     fn declare<'t>(&self, frame: &mut Frame<'t>, name: &'t str, slot: Slot) -> Result<()> {
-        self.fuel.nodes(1).map_err(|out| frame.budget(out.into()))?;
+        self.exec
+            .fuel
+            .nodes(1)
+            .map_err(|out| frame.budget(out.into()))?;
         frame.vars.push(name, slot);
         Ok(())
     }
@@ -258,16 +132,17 @@ impl<'h> Exec<'h> {
         let gone = frame.vars.len().saturating_sub(mark);
         if gone > 0 {
             frame.vars.truncate(mark);
-            self.fuel.give_back(gone, 0);
+            self.exec.fuel.give_back(gone, 0);
         }
     }
 
     fn step(&mut self, frame: &Frame<'_>) -> Result<()> {
-        self.charge(1).map_err(|e| frame.budget(e))
+        self.exec.charge(1).map_err(|e| frame.budget(e))
     }
 
     fn write(&mut self, frame: &Frame<'_>, bytes: &[u8]) -> Result<()> {
-        self.charge_bytes(bytes.len())
+        self.exec
+            .charge_bytes(bytes.len())
             .map_err(|e| frame.budget(e))?;
         self.out.extend_from_slice(bytes);
         Ok(())
@@ -310,8 +185,9 @@ impl<'h> Exec<'h> {
         match value {
             Value::Str(s) => self.write(frame, s),
             value => {
-                let text = fmt::print_value(self.bytes_left(), value);
-                self.charge(text.len() as u64 / PRINTED_BYTES_PER_STEP)
+                let text = fmt::print_value(self.exec.bytes_left(), value);
+                self.exec
+                    .charge(text.len() as u64 / PRINTED_BYTES_PER_STEP)
                     .map_err(|e| frame.budget(e))?;
                 self.write(frame, &text)
             }
@@ -619,6 +495,54 @@ impl<'h> Exec<'h> {
     }
 }
 
+impl<'h> Execution<'h> for Executor<'h> {
+    fn exec(&mut self) -> &mut Exec<'h> {
+        &mut self.exec
+    }
+
+    fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>> {
+        Executor::execute(self, name, data)
+    }
+
+    fn execute_text(&mut self, name: &str, text: &Str, data: Value) -> Result<Vec<u8>> {
+        let trees = match self.parsed.get(text) {
+            Some(trees) => trees.clone(),
+            None => {
+                let most = self.exec.bytes_left() / parse::TOKEN_BYTES;
+                let functions = self.templates.functions();
+                let parsed = parse::parse(name, &text.lossy(), functions, most)?;
+                let cost = parsed.tokens * parse::TOKEN_BYTES + text.len();
+                let trees = Arc::new(parsed.trees);
+                self.charge_parsed(name, cost)?;
+                self.parsed.insert(text.clone(), trees.clone());
+                trees
+            }
+        };
+        let Some(main) = trees.iter().find(|t| *t.name == *name) else {
+            return Err(no_template(name));
+        };
+        let mut templates = self.templates.clone();
+        templates.add(&trees);
+        self.with_templates(templates, |this| this.execute_tree(main, data))
+    }
+}
+
+impl Templates {
+    /// Executes the template `name` on `data`. Functions get `host` from [`Exec::host`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Exec`], [`ErrorKind::Budget`] or [`ErrorKind::NoTemplate`].
+    pub fn execute(
+        &self,
+        name: &str,
+        data: Value,
+        host: &dyn Any,
+        limits: Limits,
+    ) -> Result<Vec<u8>> {
+        Executor::new(self.clone(), host, limits).execute(name, data)
+    }
+}
+
 fn not_a_function(
     frame: &Frame<'_>,
     first: &Term,
@@ -650,21 +574,6 @@ fn constant(frame: &Frame<'_>, n: &Number) -> Result<Value> {
     match n.int {
         Some(i) => Ok(Value::int(i)),
         None => Err(frame.error(format!("{} overflows int", n.text))),
-    }
-}
-
-impl From<OutOfFuel> for FuncError {
-    fn from(out: OutOfFuel) -> Self {
-        let unit = match out.which {
-            FuelKind::Steps => "steps",
-            FuelKind::Bytes => "bytes",
-            FuelKind::Nodes => "variables",
-            FuelKind::Depth => "levels",
-        };
-        FuncError {
-            message: format!("the template's budget of {unit} is used up"),
-            budget: true,
-        }
     }
 }
 

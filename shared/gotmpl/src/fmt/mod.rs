@@ -79,3 +79,9 @@ pub(crate) fn print_value(limit: usize, value: &Value) -> Vec<u8> {
     printer.arg(value, 'v');
     printer.out
 }
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({})", self.type_name(), display(self))
+    }
+}

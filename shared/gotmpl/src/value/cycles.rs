@@ -1,13 +1,20 @@
 //! Maps that contain themselves. Go's collector frees them; reference counting alone would keep
 //! them forever, with all their content.
 
-use super::map::Data;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 thread_local! {
     /// The maps that have received a map or list during [`freeing_cycles`].
-    static NOTED: RefCell<Option<Vec<Weak<Data>>>> = const { RefCell::new(None) };
+    static NOTED: RefCell<Option<Vec<Weak<dyn Emptied>>>> = const { RefCell::new(None) };
+}
+
+/// What is emptied at the end of [`freeing_cycles`].
+pub(super) trait Emptied {
+    /// Records the map; returns true the first time.
+    fn mark_noted(&self) -> bool;
+    /// Removes all entries, unless they are borrowed.
+    fn clear(&self);
 }
 
 /// Runs `work`. At its end every map that has received a map or list in the meantime is emptied:
@@ -18,7 +25,7 @@ pub fn freeing_cycles<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// The outer list of maps, restored at the end.
-struct RestoreOuter(Option<Vec<Weak<Data>>>);
+struct RestoreOuter(Option<Vec<Weak<dyn Emptied>>>);
 
 impl Drop for RestoreOuter {
     fn drop(&mut self) {
@@ -29,12 +36,13 @@ impl Drop for RestoreOuter {
 }
 
 /// Records a map that receives a map or list.
-pub(super) fn note(map: &Rc<Data>) {
+pub(super) fn note<T: Emptied + 'static>(map: &Rc<T>) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(noted) = noted
             && map.mark_noted()
         {
-            noted.push(Rc::downgrade(map));
+            let map: Weak<T> = Rc::downgrade(map);
+            noted.push(map);
         }
     });
 }

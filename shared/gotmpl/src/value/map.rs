@@ -1,5 +1,6 @@
 //! Go's maps with string keys: shared, and dropped without recursion.
 
+use super::cycles::Emptied;
 use super::{Str, TypeInfo, Value};
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
@@ -12,14 +13,12 @@ pub(super) struct Data {
     entries: RefCell<BTreeMap<Str, Value>>,
 }
 
-impl Data {
-    /// Records the map; returns true the first time.
-    pub(super) fn mark_noted(&self) -> bool {
+impl Emptied for Data {
+    fn mark_noted(&self) -> bool {
         !self.noted.replace(true)
     }
 
-    /// Removes all entries, unless they are borrowed.
-    pub(super) fn clear(&self) {
+    fn clear(&self) {
         let entries = self.entries.try_borrow_mut();
         drop(entries.map(|mut entries| std::mem::take(&mut *entries)));
     }

@@ -191,12 +191,6 @@ fn dismantle(mut values: Vec<Value>) {
     }
 }
 
-impl std::fmt::Debug for Value {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}({})", self.type_name(), crate::fmt::display(self))
-    }
-}
-
 impl From<bool> for Value {
     fn from(b: bool) -> Self {
         Value::Bool(b)

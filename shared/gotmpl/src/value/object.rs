@@ -1,7 +1,7 @@
 //! Kinds of Go values, and host types with fields and methods.
 
 use super::{IntType, Value};
-use crate::exec::Exec;
+use crate::context::Exec;
 use crate::function::{FuncError, Param};
 use std::any::Any;
 use std::borrow::Cow;

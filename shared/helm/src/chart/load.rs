@@ -4,9 +4,9 @@ use super::archive::{strip_bom, unpack};
 use super::ignore::IgnoreRules;
 use super::{Chart, ChartFile, LoadLimits};
 use crate::compat::Compat;
-use crate::convert::read_yaml;
 use crate::error::HelmError;
-use crate::{funcs, values};
+use crate::yaml_read::read_yaml;
+use crate::{values, yaml_read};
 use driftless_manifest::{Fuel, Kind, Reader, TreePath};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -283,7 +283,7 @@ impl<'l> Loader<'l> {
 
 fn read_metadata(chart: &mut Chart, file: &ChartFile, fuel: &Fuel) -> Result<(), HelmError> {
     let bad = |message: String| HelmError::chart(file.name.clone(), message);
-    let document = funcs::first_typed(&file.data, &file.name, fuel);
+    let document = yaml_read::first_typed(&file.data, &file.name, fuel);
     let document = document.map_err(|e| bad(e.to_string()))?;
     chart.metadata.read(&document).map_err(bad)
 }

@@ -11,7 +11,7 @@ pub use metadata::{Dependency, Maintainer, Metadata};
 pub use package::Package;
 
 use crate::compat::Compat;
-use crate::convert::FUEL;
+use crate::yaml_read::FUEL;
 use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;

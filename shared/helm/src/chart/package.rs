@@ -2,9 +2,9 @@
 
 use super::{Chart, ChartFile, Dependency, LoadLimits, Metadata, archive, load};
 use crate::compat::Compat;
-use crate::convert::{FUEL, read_yaml};
 use crate::error::HelmError;
 use crate::values::{self, Table};
+use crate::yaml_read::{FUEL, read_yaml};
 use driftless_manifest::{Fuel, Reader, TreePath, yaml};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value as Json;

@@ -2,8 +2,8 @@
 
 use super::Out;
 use super::dates::now;
-use super::keys::Key;
-use super::random::random;
+use super::private_key::Key;
+use super::render_context::random;
 use driftless_gotmpl::{Exec, FuncError, Object, Value};
 use rsa::signature::{SignatureEncoding as _, Signer as _};
 use sha2::{Digest as _, Sha256};

@@ -1,7 +1,7 @@
 //! Digests and AES for templates.
 
 use super::arg::{bytes, out};
-use super::random::random;
+use super::render_context::random;
 use super::split::base64_decode;
 use super::{Entry, Out, S, SS};
 use aes::cipher::{BlockDecryptMut as _, BlockEncryptMut as _, KeyIvInit as _};

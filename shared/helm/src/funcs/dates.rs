@@ -2,9 +2,9 @@
 
 use super::arg::{any, bytes, out, text};
 use super::cast::saturating_int;
-use super::time::{SECOND, Time};
+use super::moment::{SECOND, Time};
+use super::render_context::RenderContext;
 use super::{A, Entry, NONE, Out, SA, SS, layout, layout_read};
-use crate::render_context::RenderContext;
 use driftless_go::duration;
 use driftless_gotmpl::{Exec, FuncError, IntType, Param, Value};
 use jiff::tz::TimeZone;
@@ -63,8 +63,7 @@ const SAS: &[Param] = &[Param::Str, Param::Any, Param::Str];
 const SPAN_TIME: &[Param] = &[Param::Str, Param::Host("time.Time")];
 
 pub(super) fn now(exec: &Exec<'_>) -> Result<Time, FuncError> {
-    let host = exec.host::<RenderContext>().ok_or("no chart is rendered")?;
-    let (seconds, nanos) = host.now;
+    let (seconds, nanos) = RenderContext::of(exec)?.now;
     Ok(Time::utc(seconds, nanos))
 }
 

@@ -1,8 +1,8 @@
 //! DSA keys, as sprig writes them.
 
 use super::Out;
-use super::key_budget::{self, NewKey};
-use super::random::random;
+use super::key_budget::NewKey;
+use super::render_context::{RenderContext, random};
 use base64::Engine as _;
 use driftless_gotmpl::{Exec, Value};
 use rsa::pkcs8::der::Encode as _;
@@ -10,7 +10,7 @@ use rsa::pkcs8::der::asn1::UintRef;
 
 /// Generates a key of 2048 bits.
 pub(super) fn generate(exec: &mut Exec<'_>) -> Out {
-    key_budget::charge(exec, NewKey::Dsa2048)?;
+    RenderContext::of(exec)?.keys.take(NewKey::Dsa2048)?;
     let key = random(exec)?.with(|rng| {
         let parameters = dsa::Components::generate(rng, dsa::KeySize::DSA_2048_256);
         dsa::SigningKey::generate(rng, parameters)

@@ -2,7 +2,8 @@
 
 use super::arg::any;
 use super::cast::parse_float;
-use super::time::{SECOND, duration_value, nanos_of};
+use super::moment::SECOND;
+use super::time::{duration_value, nanos_of};
 use super::{A, AA, Entry};
 use driftless_go::duration::{float, parse, round, truncate};
 use driftless_go::quote::quote;

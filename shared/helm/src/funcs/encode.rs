@@ -2,8 +2,9 @@
 
 use super::arg::{MAP, PIECE, any, bytes, out, text};
 use super::json_write::Form;
+use super::write_cost::pay;
 use super::{A, Entry, Out, S, json_read, json_write, pretty, toml_write};
-use driftless_go::json;
+use crate::yaml_write::to_yaml_text;
 use driftless_gotmpl::{Exec, FuncError, Map, TypeInfo, Value};
 use serde_json::Value as Json;
 
@@ -99,67 +100,6 @@ fn yaml(exec: &mut Exec<'_>, value: &Value) -> Out {
     out(exec, text.strip_suffix('\n').unwrap_or(&text))
 }
 
-/// Charges for writing a value: the result may be far larger than the value in memory, because
-/// parts can be shared.
-pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<(), FuncError> {
-    exec.charge(1)?;
-    if depth > super::equal::MAX_DEPTH {
-        return Err(super::equal::too_deep());
-    }
-    match value {
-        Value::Str(s) => {
-            // In double quotes every byte may become an escape of six bytes.
-            exec.ensure_capacity(s.len().saturating_mul(6))?;
-            exec.charge_bytes(s.len())
-        }
-        Value::Bytes(b) => {
-            exec.ensure_capacity(b.len().saturating_mul(2))?;
-            exec.charge_bytes(b.len())
-        }
-        Value::List(list) => {
-            exec.charge_bytes(list.len().saturating_mul(size_of::<Json>()))?;
-            list.items()
-                .iter()
-                .try_for_each(|v| pay(exec, v, depth + 1))
-        }
-        Value::Map(map) => {
-            exec.charge_bytes(map.len().saturating_mul(2 * size_of::<Json>()))?;
-            let entries = map.entries();
-            entries.values().try_for_each(|v| pay(exec, v, depth + 1))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Formats a value like Go's YAML, with a line break at its end.
-pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
-    let json = crate::convert::to_json(value)?;
-    if has_long_key(&json) {
-        return Err("yaml: did not find expected ',' or '}'".into());
-    }
-    Ok(driftless_manifest::yaml::to_string(&json))
-}
-
-/// The length of a key beyond which Go's YAML reader does not find its end; `sigs.k8s.io/yaml`
-/// writes JSON and reads it again as YAML.
-pub(super) const LONG_KEY: usize = 1024;
-
-fn has_long_key(json: &Json) -> bool {
-    match json {
-        Json::Array(items) => items.iter().any(has_long_key),
-        Json::Object(map) => map
-            .iter()
-            .any(|(key, value)| is_long(key) || has_long_key(value)),
-        _ => false,
-    }
-}
-
-fn is_long(key: &str) -> bool {
-    // A byte becomes an escape of six bytes at most.
-    key.len() * 6 + 2 > LONG_KEY
-        && json::to_string(key).is_ok_and(|text| text.chars().count() > LONG_KEY)
-}
-
 fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
     // Nodes of the scanner, JSON and the values themselves are in memory at the same time.
     exec.ensure_capacity(text.len().saturating_mul(8))?;
@@ -168,7 +108,7 @@ fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, 
     // Copies for aliases can be many times as large as the source; the scanner's nodes are freed
     // after reading.
     let before = exec.fuel().nodes_spent();
-    let read = super::yaml_read::read(text, exec.fuel())?;
+    let read = crate::yaml_read::read(text, exec.fuel())?;
     let nodes = exec.fuel().nodes_spent().saturating_sub(before);
     exec.fuel().give_back(nodes, 0);
     if let Ok(json) = &read {

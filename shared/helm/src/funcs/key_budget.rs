@@ -2,8 +2,7 @@
 //! takes as long as millions of other steps, and the charts that need it need a known number of
 //! keys: so it has a separate budget.
 
-use crate::render_context::RenderContext;
-use driftless_gotmpl::{Exec, FuncError};
+use driftless_gotmpl::FuncError;
 use std::cell::Cell;
 
 /// A kind of new key.
@@ -42,7 +41,11 @@ impl Default for KeyBudget {
 }
 
 impl KeyBudget {
-    fn take(&self, key: NewKey) -> Result<(), FuncError> {
+    /// Charges for a new key.
+    ///
+    /// # Errors
+    /// The budget is used up.
+    pub(super) fn take(&self, key: NewKey) -> Result<(), FuncError> {
         match self.0.get().checked_sub(key.cost()) {
             Some(left) => {
                 self.0.set(left);
@@ -60,15 +63,6 @@ impl KeyBudget {
             }),
         }
     }
-}
-
-/// Charges for a new key.
-///
-/// # Errors
-/// The budget is used up.
-pub(super) fn charge(exec: &Exec<'_>, key: NewKey) -> Result<(), FuncError> {
-    let host = exec.host::<RenderContext>().ok_or("no chart is rendered")?;
-    host.keys.take(key)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Go's layouts of times: `Mon Jan 2 15:04:05 MST 2006`.
 
-use super::time::{Civil, Time};
+use super::moment::{Civil, Time};
 use std::fmt::Write as _;
 
 pub(super) const MONTHS: [&str; 12] = [

@@ -1,7 +1,7 @@
 //! The reader of times in Go's layouts.
 
 use super::layout::{DAYS, Element, MONTHS, Offset, next};
-use super::time::{Time, days};
+use super::moment::{Time, days};
 use driftless_go::quote::quote;
 use jiff::tz::TimeZone;
 

@@ -1,9 +1,6 @@
-//! The functions of Helm's templates that are not bound to a chart: sprig's and Helm's own, one
-//! file per family.
+//! The functions of Helm's templates: sprig's and Helm's own, one file per family.
 //!
-//! `include`, `tpl`, `required`, `fail` and `lookup` are in `crate::render_context`, with the
-//! [`RenderContext`](crate::render_context::RenderContext) that provides time and entropy. Each
-//! file here has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter may be
+//! [`RenderContext`] provides time and entropy. Each file of a family has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter may be
 //! repeated any number of times; parameters have Go's types, so that a template's arguments are
 //! checked before the code runs. Where Go panics, the function fails with the panic's message,
 //! because Go's templates convert it to an error.
@@ -30,41 +27,43 @@ mod letter_case;
 mod list;
 mod lossy_utf8;
 mod merge;
+mod moment;
 mod number;
 mod pad;
 mod password;
 mod paths;
 mod pretty;
+mod private_key;
 mod random;
+mod random_source;
 mod re2;
 mod reflect;
 mod regex;
+mod regexp;
+mod render_context;
 mod rsa_key;
 mod split;
+mod template;
 mod text;
 mod time;
 mod toml_read;
 mod toml_write;
 pub(crate) mod url;
 mod version;
-mod yaml_read;
+mod write_cost;
 
-pub(crate) use encode::to_yaml_text;
-pub(crate) use key_budget::KeyBudget;
-pub(crate) use random::Random;
-pub(crate) use re2::Compiled;
-pub(crate) use yaml_read::{first_document, first_typed, read_typed};
+pub(crate) use render_context::RenderContext;
+pub(crate) use template::without_no_value;
 
 use crate::compat::Compat;
-use crate::render_context;
-use driftless_gotmpl::{FuncError, Function, Functions, Native, Param, Value};
+use driftless_gotmpl::{FuncError, Function, Functions, Param, Plain, Value};
 use std::sync::LazyLock;
 
 /// The result of a function.
 type Out = Result<Value, FuncError>;
 
 /// A function: name, parameters, code.
-type Entry = (&'static str, &'static [Param], Native);
+type Entry = (&'static str, &'static [Param], Plain);
 
 const NONE: &[Param] = &[];
 const S: &[Param] = &[Param::Str];
@@ -130,7 +129,7 @@ fn table(compat: Compat) -> Functions {
         functions.insert(name, Function::variadic(params, *call));
     }
     version::register(&mut functions);
-    render_context::register(&mut functions);
+    template::register(&mut functions);
     if compat == Compat::Helm4 {
         for (name, params, call) in [duration::HELM4, encode::HELM4].into_iter().flatten() {
             functions.insert(name, Function::new(params, *call));

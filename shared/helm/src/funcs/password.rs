@@ -1,7 +1,7 @@
 //! Password functions: bcrypt, htpasswd, derivePassword.
 
 use super::arg::{bytes, int, out, text};
-use super::random::random;
+use super::render_context::random;
 use super::{Entry, Out, S, SS};
 use driftless_gotmpl::{Exec, Param, Value};
 use hmac::{Hmac, KeyInit as _, Mac as _};

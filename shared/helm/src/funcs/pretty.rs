@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 /// Writes a value without the line break at its end.
 pub(super) fn write(exec: &mut Exec<'_>, value: &Value) -> Result<String, FuncError> {
-    super::encode::pay(exec, value, 0)?;
+    super::write_cost::pay(exec, value, 0)?;
     let mut writer = Writer {
         out: String::new(),
         fresh: true,

@@ -2,7 +2,8 @@
 
 use super::arg::{PIECE, bytes, int, no_strings, out, string_list, text};
 use super::lossy_utf8::LossyUtf8;
-use super::re2::{Regexp, compile};
+use super::re2::compile;
+use super::regexp::Regexp;
 use super::{Entry, Out, S, SS, SSS};
 use driftless_gotmpl::{Exec, FuncError, Param, Value};
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! New RSA keys. The search for primes is that of `crypto-primes`: the one of the `rsa` crate takes
 //! three times as long.
 
-use super::key_budget::{self, NewKey};
-use super::random::random;
+use super::key_budget::NewKey;
+use super::render_context::{RenderContext, random};
 use crypto_bigint::rand_core::{TryCryptoRng, TryRng};
 use crypto_bigint::{Encoding, RandomBits, RandomMod, U1024, U2048, UnsignedWithMontyForm};
 use crypto_primes::hazmat::{SetBits, SmallFactorsSieveFactory};
@@ -27,13 +27,10 @@ pub(super) enum Size {
 /// # Errors
 /// A used-up budget.
 pub(super) fn generate(exec: &mut Exec<'_>, size: Size) -> Result<RsaPrivateKey, FuncError> {
-    key_budget::charge(
-        exec,
-        match size {
-            Size::Certificate => NewKey::Rsa2048,
-            Size::Large => NewKey::Rsa4096,
-        },
-    )?;
+    RenderContext::of(exec)?.keys.take(match size {
+        Size::Certificate => NewKey::Rsa2048,
+        Size::Large => NewKey::Rsa4096,
+    })?;
     let key = random(exec)?.with(|rng| match size {
         Size::Certificate => key::<U1024>(rng),
         Size::Large => key::<U2048>(rng),

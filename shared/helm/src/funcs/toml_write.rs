@@ -26,7 +26,7 @@ pub(super) fn write(exec: &mut Exec<'_>, value: &Value) -> Result<String, Failur
     if value.is_nil() {
         return Err(FuncError::new(super::reflect::ZERO_VALUE).into());
     }
-    super::encode::pay(exec, value, 0)?;
+    super::write_cost::pay(exec, value, 0)?;
     let mut writer = Writer { out: String::new() };
     writer.encode(&[], value)?;
     exec.charge_bytes(writer.out.len())?;

@@ -4,7 +4,7 @@ use crate::chart::{Dependency, Maintainer, Metadata};
 use crate::chart_tree::{path_value, table};
 use crate::compat::Compat;
 use crate::convert::to_value;
-use crate::funcs::to_yaml_text;
+use crate::yaml_write::to_yaml_text;
 use driftless_gotmpl::{Elem, Kind, List, Map, Method, Object, Param, TypeInfo, Value};
 use std::any::Any;
 use std::borrow::Cow;

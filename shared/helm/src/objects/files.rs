@@ -1,8 +1,8 @@
 //! The object `.Files`.
 
 use crate::chart::ChartFile;
-use crate::funcs::to_yaml_text;
 use crate::paths::{self, Glob};
+use crate::yaml_write::to_yaml_text;
 use base64::Engine as _;
 use driftless_gotmpl::{Elem, FuncError, Map, Method, Param, Str, TypeInfo, Value};
 use std::rc::Rc;

@@ -12,8 +12,9 @@ pub(crate) use schema::validate;
 pub use set::{SetKind, set};
 
 use crate::compat::Compat;
-use crate::convert::{FUEL, floats, read_yaml};
+use crate::convert::floats;
 use crate::error::HelmError;
+use crate::yaml_read::{FUEL, read_yaml};
 use driftless_manifest::Fuel;
 use serde_json::{Map, Value as Json};
 

@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::node::Node;
-use crate::remote;
+use crate::remote_entry;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use driftless_manifest::yaml;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(crate) struct Plugin {
 impl Origin {
     /// Returns the origin of what an entry names: below this one, or in a repository.
     pub fn join(&self, entry: &str) -> Self {
-        match remote::origin_of(entry) {
+        match remote_entry::origin_of(entry) {
             Some((repository, path, reference)) => Self {
                 path,
                 repository,

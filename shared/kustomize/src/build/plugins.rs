@@ -3,12 +3,12 @@
 //! refused.
 
 use super::{Accumulator, Origin, Step, Target, origin};
+use crate::declare::{Declared, declare};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::fieldspec::FieldSpec;
 use crate::generate;
 use crate::kustomization::{
-    Declared, Generator, HelmChart, HelmGlobals, Image, Patch, ReplacementEntry, Replica, Texts,
-    declare, read_config,
+    Generator, HelmChart, HelmGlobals, Image, Patch, ReplacementEntry, Replica, Texts, read_config,
 };
 use crate::node::{self, Map, Node};
 use crate::resource::{self, ORIGIN, Resource};

@@ -7,9 +7,9 @@ mod defaults;
 pub(crate) use crds::from_crds;
 
 use crate::budget::Budget;
+use crate::declare::declare;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::FieldSpec;
-use crate::kustomization::declare;
 use crate::resid::{Gvk, GvkFilter};
 use std::sync::{Arc, LazyLock};
 

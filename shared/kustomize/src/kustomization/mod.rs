@@ -1,11 +1,10 @@
 //! `kustomization.yaml`: the model and its reader.
 
-mod fields;
 mod parse;
 
-pub(crate) use fields::{Declared, Field, Type, declare};
 pub(crate) use parse::{Source, parse, read_config, to_document};
 
+use crate::declare::declare;
 use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
 use crate::selector::Selector;

@@ -1,8 +1,8 @@
 //! The readers of kustomizations and plugin configurations.
 
-use super::fields::{Declared, Mode, normalize};
 use super::{COMPONENT, KUSTOMIZATION, Kustomization};
 use crate::budget::{Budget, KUSTOMIZATION as KUSTOMIZATION_TEXT};
+use crate::declare::{Declared, Mode, normalize};
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::Fuel;
 use driftless_manifest::fuel::value_nodes;

@@ -3,8 +3,8 @@
 use super::namespace::Namespace;
 use super::patches::select;
 use crate::budget::Budget;
+use crate::declare::declare;
 use crate::error::{Error, ErrorKind};
-use crate::kustomization::declare;
 use crate::loader::Context;
 use crate::node::{self, Map, Node};
 use crate::resmap::ResMap;

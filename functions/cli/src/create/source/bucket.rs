@@ -1,10 +1,10 @@
 //! `driftless create source bucket`.
 
 use super::{new_source, set_secret_ref};
+use crate::create::Secret;
 use crate::create::apply::Hub;
 use crate::create::flags::{self, List, NonEmpty as _};
 use crate::create::object::{Fields, NewObject};
-use crate::create::secret::Secret;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;

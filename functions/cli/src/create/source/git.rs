@@ -1,10 +1,11 @@
 //! `driftless create source git`.
 
 use super::{new_source, set_secret_ref};
+use crate::create::Secret;
 use crate::create::apply::Hub;
 use crate::create::flags::{self, List, NonEmpty as _};
 use crate::create::object::{Fields, NewObject};
-use crate::create::secret::{CREDENTIALS, Login, Remote, Secret};
+use crate::create::secret::{CREDENTIALS, Login, Remote};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use crate::term;

@@ -1,10 +1,11 @@
 //! `driftless create source helm`.
 
 use super::{new_source, set_secret_ref};
+use crate::create::Secret;
 use crate::create::apply::Hub;
 use crate::create::flags::{self, NonEmpty as _};
 use crate::create::object::{AwaitedState, Fields, NewObject};
-use crate::create::secret::{self, Secret};
+use crate::create::secret;
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;

@@ -2,6 +2,7 @@
 
 mod actions;
 mod defaults;
+mod release_action;
 mod snapshot;
 mod spec;
 mod status;
@@ -9,9 +10,10 @@ mod status;
 pub use actions::*;
 pub(crate) use defaults::DEFAULT_HISTORY;
 pub use defaults::{Remediation, short_release_name};
+pub use release_action::ReleaseAction;
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot, TestHookStatus};
 pub use spec::*;
-pub use status::{HelmReleaseStatus, ReleaseAction};
+pub use status::HelmReleaseStatus;
 
 use super::{FluxKind, ObjectRef, spec_and_status};
 use driftless_manifest::Object;

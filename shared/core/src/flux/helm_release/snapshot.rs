@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use super::status::ReleaseAction;
+use super::release_action::ReleaseAction;
 
 /// The `apiVersion` of snapshots whose digest is over the JSON of Helm 4's types. The digest of an
 /// older snapshot cannot be checked.

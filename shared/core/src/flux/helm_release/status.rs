@@ -1,46 +1,10 @@
 //! The `status` of a HelmRelease.
 
 use super::super::Conditions;
+use super::release_action::ReleaseAction;
 use super::snapshot::Snapshot;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
-
-/// An action on a release, as written in the status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReleaseAction {
-    /// `install`
-    Install,
-    /// `upgrade`
-    Upgrade,
-    /// `rollback`
-    Rollback,
-    /// `uninstall`
-    Uninstall,
-    /// `uninstall-remediation`
-    UninstallRemediation,
-}
-
-impl ReleaseAction {
-    /// Returns the action as in the status.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Install => "install",
-            Self::Upgrade => "upgrade",
-            Self::Rollback => "rollback",
-            Self::Uninstall => "uninstall",
-            Self::UninstallRemediation => "uninstall-remediation",
-        }
-    }
-}
-
-impl fmt::Display for ReleaseAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// The `status` of a HelmRelease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

@@ -1,6 +1,6 @@
 //! Envelopes in CBOR: a `COSE_Sign1` of RFC 9052.
 
-use super::envelope::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
+use super::parts::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
 use ciborium::Value;
 use std::time::Duration;
 

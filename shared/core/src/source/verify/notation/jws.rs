@@ -1,6 +1,6 @@
 //! Envelopes in JSON: a JWS of RFC 7515.
 
-use super::envelope::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
+use super::parts::{AUTHENTIC_TIME, Attributes, EXPIRY, PLUGIN, Parts, SCHEME, SIGNING_TIME};
 use crate::flux::parse_rfc3339;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

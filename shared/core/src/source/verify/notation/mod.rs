@@ -11,6 +11,7 @@ mod cose;
 mod envelope;
 mod jws;
 mod name;
+mod parts;
 mod policy;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,38 @@
-//! The YAML reader of `fromYaml`: only the first document, the last of equal keys, Go's messages.
+//! YAML as `sigs.k8s.io/yaml` reads it: only the first document, the last of equal keys, Go's
+//! messages.
 
+use crate::convert::floats;
 use driftless_manifest::yaml::{
     self, Dialect, Limits, Node, NodeKind, YamlError, YamlErrorKind as Kind,
 };
-use driftless_manifest::{Fuel, OutOfFuel};
+use driftless_manifest::{Fuel, FuelLimits, OutOfFuel};
 use serde_json::Value as Json;
+
+/// The length of a key beyond which Go's YAML reader does not find its end; `sigs.k8s.io/yaml`
+/// writes JSON and reads it again as YAML.
+pub(crate) const LONG_KEY: usize = 1024;
+
+/// The limits of one YAML text of values: a hundred times as many nodes as in the largest public
+/// charts.
+const LIMITS: Limits = Limits {
+    bytes: 16 << 20,
+    depth: 1_000,
+    nodes: 200_000,
+    documents: 50_000,
+};
+
+/// The total limits of the YAML of a chart with its subcharts, of a values file, or of a rendered
+/// chart.
+pub(crate) const FUEL: FuelLimits = FuelLimits {
+    steps: 40_000_000,
+    nodes: 400_000,
+    ..FuelLimits::NONE
+};
+
+/// Reads the first document of a YAML text like `sigs.k8s.io/yaml`, numbers as float64.
+pub(crate) fn read_yaml(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, String> {
+    first_document(text, file, &LIMITS, fuel).map_err(|e| e.to_string())
+}
 
 /// Reads the first document of the input, numbers as float64.
 ///
@@ -12,7 +40,7 @@ use serde_json::Value as Json;
 /// The fuel is used up. The inner error is the message of `sigs.k8s.io/yaml`, which templates
 /// print.
 pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, String>, OutOfFuel> {
-    match first_document(text, "yaml", &crate::convert::LIMITS, fuel) {
+    match first_document(text, "yaml", &LIMITS, fuel) {
         Ok(json) => Ok(Ok(json)),
         Err(error) => match error.kind {
             Kind::Fuel(out) => Err(out),
@@ -50,7 +78,7 @@ pub(crate) fn first_document(
     let Some(node) = first_node(text, file, limits, fuel)? else {
         return Ok(Json::Null);
     };
-    let mut value = yaml::node_to_value(&node, file, Dialect::V2).map(crate::convert::floats)?;
+    let mut value = yaml::node_to_value(&node, file, Dialect::V2).map(floats)?;
     if memchr::memmem::find(text, b"-0").is_some() {
         negative_zeros(&node, &mut value);
     }
@@ -406,7 +434,7 @@ fn next_token(text: &str, error: &YamlError) -> usize {
     // The end of the stream counts as a line break, which is not reached after a scalar that is too
     // long for a key.
     let end = || {
-        let long = key.chars().count() > super::encode::LONG_KEY;
+        let long = key.chars().count() > LONG_KEY;
         text.split('\n')
             .count()
             .max(error.line + usize::from(!long))

@@ -1,57 +1,18 @@
-//! The state of a render that functions can access, and the functions that are bound to it:
-//! include, tpl, required, fail, lookup.
+//! The functions of Helm that are bound to a render: include, tpl, required, fail, lookup.
 
+use super::render_context::RenderContext;
 use crate::message::warn_wrap;
-use crate::render::{Lookup, Options, without_no_value};
+use crate::options::Lookup;
 use driftless_go::quote::quote;
-use driftless_gotmpl::{Exec, FuncError, Function, Functions, Param, Str, Value};
+use driftless_gotmpl::{Exec, Execution, FuncError, Function, Functions, Param, Str, Value};
 use serde_json::Value as Json;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
-
-/// The state of one render. Functions get it by `exec.host::<RenderContext>()`.
-pub(crate) struct RenderContext {
-    /// The result of `now`, in seconds and nanoseconds since 1970.
-    pub now: (i64, u32),
-    /// The objects for `lookup`; `None` without a cluster.
-    lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
-    /// The source of randomness, from the seed in the options.
-    pub random: crate::funcs::Random,
-    /// The rest of the budget of new keys.
-    pub keys: crate::funcs::KeyBudget,
-    /// The expressions that were charged.
-    pub compiled: crate::funcs::Compiled,
-    needs: RefCell<BTreeSet<Lookup>>,
-    /// The number of running includes of each name.
-    included: RefCell<HashMap<Str, usize>>,
-}
-
-impl RenderContext {
-    pub fn new(options: &Options) -> Self {
-        RenderContext {
-            now: options.now,
-            lookups: options.lookups.clone(),
-            random: crate::funcs::Random::new(options.entropy),
-            keys: crate::funcs::KeyBudget::default(),
-            compiled: RefCell::default(),
-            needs: RefCell::default(),
-            included: RefCell::default(),
-        }
-    }
-
-    /// Returns the objects that were looked up and are not known.
-    pub fn needs(&self) -> Vec<Lookup> {
-        self.needs.borrow().iter().cloned().collect()
-    }
-}
 
 /// Adds the functions that are bound to a render.
-pub(crate) fn register(functions: &mut Functions) {
+pub(super) fn register(functions: &mut Functions) {
     const TEXT_ANY: &[Param] = &[Param::Str, Param::Any];
     const LOOKUP: &[Param] = &[Param::Str, Param::Str, Param::Str, Param::Str];
-    functions.insert("include", Function::new(TEXT_ANY, include));
-    functions.insert("tpl", Function::new(TEXT_ANY, tpl));
+    functions.insert("include", Function::nested(TEXT_ANY, include));
+    functions.insert("tpl", Function::nested(TEXT_ANY, tpl));
     functions.insert("required", Function::new(TEXT_ANY, required));
     functions.insert("fail", Function::new(&[Param::Str], fail));
     functions.insert("lookup", Function::new(LOOKUP, lookup));
@@ -59,11 +20,6 @@ pub(crate) fn register(functions: &mut Functions) {
 
 /// Helm's limit on nested includes of one name.
 const MAX_INCLUDES: usize = 1_000;
-
-fn host<'h>(exec: &Exec<'h>) -> Result<&'h RenderContext, FuncError> {
-    exec.host::<RenderContext>()
-        .ok_or_else(|| "no chart is rendered".into())
-}
 
 fn text(args: &[Value], at: usize) -> Str {
     args.get(at)
@@ -76,8 +32,8 @@ fn data(args: &[Value]) -> Value {
     args.get(1).cloned().unwrap_or_default()
 }
 
-fn include(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
-    let host = host(exec)?;
+fn include(execution: &mut dyn Execution<'_>, args: &[Value]) -> Result<Value, FuncError> {
+    let host = RenderContext::of(execution.exec())?;
     let name = text(args, 0);
     {
         let mut included = host.included.borrow_mut();
@@ -90,7 +46,7 @@ fn include(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
         }
         *count += 1;
     }
-    let done = exec.execute(&name.lossy(), data(args));
+    let done = execution.execute(&name.lossy(), data(args));
     if let Some(count) = host.included.borrow_mut().get_mut(&name) {
         *count -= 1;
     }
@@ -111,9 +67,9 @@ const MAX_QUOTED_BYTES: usize = 4 << 10;
 /// The name of templates that `tpl` creates: Helm's root template.
 const ROOT: &str = "gotpl";
 
-fn tpl(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
+fn tpl(execution: &mut dyn Execution<'_>, args: &[Value]) -> Result<Value, FuncError> {
     let source = text(args, 0);
-    match exec.execute_text(ROOT, &source, data(args)) {
+    match execution.execute_text(ROOT, &source, data(args)) {
         Ok(out) => Ok(Value::str(without_no_value(out))),
         Err(error) => {
             let action = match error.kind {
@@ -158,7 +114,7 @@ fn chart_error(args: &[Value]) -> FuncError {
 /// Finds nothing without a cluster. With one, unknown objects are recorded and treated as absent;
 /// the result of the render is then discarded.
 fn lookup(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
-    let host = host(exec)?;
+    let host = RenderContext::of(exec)?;
     let nothing = Value::map::<&str>([]);
     let Some(known) = &host.lookups else {
         return Ok(nothing);
@@ -177,5 +133,32 @@ fn lookup(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
             host.needs.borrow_mut().insert(wanted);
             Ok(nothing)
         }
+    }
+}
+
+/// Removes the marks of missing values, as Helm does.
+pub(crate) fn without_no_value(text: Vec<u8>) -> Vec<u8> {
+    const MARK: &[u8] = b"<no value>";
+    let Some(first) = find(&text, MARK) else {
+        return text;
+    };
+    let mut out = text[..first].to_vec();
+    let mut rest = &text[first + MARK.len()..];
+    while let Some(at) = find(rest, MARK) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + MARK.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].iter().position(|b| *b == wanted[0])?;
+        if text[at..].starts_with(wanted) {
+            return Some(at);
+        }
+        from = at + 1;
     }
 }

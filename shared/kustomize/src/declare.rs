@@ -84,18 +84,18 @@ macro_rules! declare {
             $($(#[$field_meta])* #[serde(rename = $key)] $field_vis $field: $type,)*
         }
 
-        impl $crate::kustomization::Declared for $name {
-            const TYPE: $crate::kustomization::Type = $crate::kustomization::Type::Struct(&[
-                $($crate::kustomization::Field::Embedded(
-                    &<$flat_type as $crate::kustomization::Declared>::TYPE,
+        impl $crate::declare::Declared for $name {
+            const TYPE: $crate::declare::Type = $crate::declare::Type::Struct(&[
+                $($crate::declare::Field::Embedded(
+                    &<$flat_type as $crate::declare::Declared>::TYPE,
                 ),)*
-                $($crate::kustomization::Field::Named(
+                $($crate::declare::Field::Named(
                     $key,
-                    <$type as $crate::kustomization::Declared>::TYPE,
+                    <$type as $crate::declare::Declared>::TYPE,
                 ),)*
-                $($($crate::kustomization::Field::Named(
+                $($($crate::declare::Field::Named(
                     $unused,
-                    <$unused_type as $crate::kustomization::Declared>::TYPE,
+                    <$unused_type as $crate::declare::Declared>::TYPE,
                 ),)*)?
             ]);
         }
