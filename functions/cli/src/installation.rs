@@ -11,7 +11,7 @@ use driftless_core::ports::Ports;
 pub async fn ports() -> Result<Ports, Error> {
     let config = Config::from(|name| std::env::var(name).ok());
     let config = config.map_err(|error| {
-        Error::usage(format!("--installation: {error}"))
+        Error::usage(format!("the installation: {error}"))
             .next("take it from the outputs of the stack (infra/template.yaml)")
     })?;
     let ports = config::aws_ports(&config).await;
