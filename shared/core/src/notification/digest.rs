@@ -36,7 +36,7 @@ pub enum DigestOutcome {
     /// Decide again after this time.
     Wait(Duration),
     /// Send this event.
-    Send(FluxEvent),
+    Send(Box<FluxEvent>),
     /// Send nothing: the push did nothing that the Alert is about.
     Nothing,
 }
@@ -123,7 +123,7 @@ pub async fn decide(
     if provider.is_commit_status() {
         set(meta_key::COMMIT_STATUS, COMMIT_STATUS_UPDATE);
     }
-    Ok(DigestOutcome::Send(event))
+    Ok(DigestOutcome::Send(Box::new(event)))
 }
 
 /// Returns the journals of the sources of a push, and of the objects that the Alert names.

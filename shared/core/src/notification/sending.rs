@@ -186,7 +186,7 @@ impl Sender<'_, '_> {
                 pending::set_sent(ports, hub, &provider.id, waiting).await?;
                 return Ok(SendOutcome::Dropped);
             }
-            DigestOutcome::Send(event) => event,
+            DigestOutcome::Send(event) => *event,
         };
         if !content::is_for(provider, &event) {
             pending::remove(ports, hub, &provider.id, waiting).await?;
@@ -220,7 +220,7 @@ impl Sender<'_, '_> {
     /// Returns the event to send for one that waits: itself, or the digest of its push.
     async fn event(&mut self, alert: &Alert, waiting: &Pending) -> Result<DigestOutcome, Failure> {
         let Some(push) = &waiting.push else {
-            return Ok(DigestOutcome::Send(waiting.event.clone()));
+            return Ok(DigestOutcome::Send(Box::new(waiting.event.clone())));
         };
         let objects = match &self.objects {
             Some(objects) => objects.clone(),
