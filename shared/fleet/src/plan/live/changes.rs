@@ -141,7 +141,7 @@ impl Lists<'_> {
         };
         let was = self.states.old.get(key);
         let is_changed = was.is_none_or(|was| stated(&was.object) != stated(&is.object));
-        let change = match outcome {
+        let mut change = match outcome {
             Outcome::Unchanged => return,
             Outcome::NotCompared(reason) if is_changed => return self.add_base(key, Some(&reason)),
             Outcome::NotCompared(reason) => {
@@ -175,7 +175,6 @@ impl Lists<'_> {
                 change
             }
         };
-        let mut change = change;
         change
             .warnings
             .extend(live.and_then(|live| taken_over(was, is, live)));
