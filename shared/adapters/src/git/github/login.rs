@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::client::{Api, ApiRequest, ApiResponse, NOT_VALID};
+use super::pull_requests::no_login;
 use driftless_core::flux::parse_rfc3339;
 use driftless_core::ports::{
     ErrorKind, GitAuth, GitServer, PortError, Result, Secret, SecretStore,
@@ -205,6 +206,30 @@ impl Session<'_> {
         GitAuth::Server(Box::new(server))
     }
 
+    /// Returns the name that comments of the installation's own login have: `SLUG[bot]` of an App,
+    /// or the user of a token.
+    ///
+    /// # Errors
+    /// Fails as [`Api::ask`] does, and without a login.
+    pub async fn own_name(&self) -> Result<String> {
+        let host = &self.repository.host;
+        let own = self.github.logins.installation_login(host).await?;
+        let api = self.api()?;
+        match own {
+            InstallationLogin::App(app) => {
+                let answer = api.ask(ApiRequest::get("/app", Some(jwt(&app)?))).await?;
+                let app: OwnApp = answer.json("GET /app")?;
+                Ok(format!("{}[bot]", app.slug))
+            }
+            InstallationLogin::Token(token) => {
+                let answer = api.ask(ApiRequest::get("/user", Some(bearer(&token)?))).await?;
+                let user: OwnUser = answer.json("GET /user")?;
+                Ok(user.login)
+            }
+            InstallationLogin::Nothing => Err(no_login(host)),
+        }
+    }
+
     async fn login(&self) -> Result<Login> {
         let fixed = |header| {
             Ok(Login {
@@ -329,6 +354,16 @@ impl Session<'_> {
 struct Login {
     header: Option<HeaderValue>,
     renewable: bool,
+}
+
+#[derive(Deserialize)]
+struct OwnApp {
+    slug: String,
+}
+
+#[derive(Deserialize)]
+struct OwnUser {
+    login: String,
 }
 
 #[derive(Deserialize)]
