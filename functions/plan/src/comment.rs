@@ -68,7 +68,10 @@ pub async fn text(
         }
     }
     let head = pull.head_sha.get(..12).unwrap_or_default();
-    Ok(format!("{}\n{body}\n<sub>driftless, for {head}</sub>\n", marker(ports)))
+    Ok(format!(
+        "{}\n{body}\n<sub>driftless, for {head}</sub>\n",
+        marker(ports)
+    ))
 }
 
 impl Comments<'_> {
@@ -101,9 +104,9 @@ impl Comments<'_> {
                 id
             }
             None => {
-                let created =
-                    self.pull_requests
-                        .create_comment(self.repository, self.number, text);
+                let created = self
+                    .pull_requests
+                    .create_comment(self.repository, self.number, text);
                 created.await.map_err(|error| error.message)?
             }
         };

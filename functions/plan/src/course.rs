@@ -5,9 +5,9 @@ use crate::comment::{self, Comments};
 use crate::record::{self, Held, Lease};
 use crate::report::{self, Made};
 use crate::states::{self, Fault};
-use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{Check, PlanRequest, Ports, PullRequest, PullRequests};
-use driftless_core::repository::{Location, Repository, place};
+use crate::work::{ConcernedHub, Work, hosted};
+use driftless_core::hub;
+use driftless_core::ports::{Check, PlanRequest, PullRequest};
 use driftless_core::source::index;
 use std::time::Duration;
 
@@ -32,25 +32,7 @@ pub enum Outcome {
     Dropped(String),
 }
 
-/// A plan to make.
-pub struct Course<'a> {
-    /// The ports of the installation.
-    pub ports: &'a Ports,
-    /// The pull requests of the Git host.
-    pub pull_requests: &'a dyn PullRequests,
-    /// The message.
-    pub request: &'a PlanRequest,
-}
-
-/// A hub whose root is the repository.
-pub struct ConcernedHub {
-    /// The settings of the hub.
-    pub settings: Settings,
-    /// The names of the roots with the repository.
-    pub roots: Vec<String>,
-}
-
-impl Course<'_> {
+impl Work<'_> {
     /// Makes the plan and writes the comment and the check run.
     ///
     /// # Errors
@@ -201,8 +183,14 @@ impl Course<'_> {
         match failure {
             None => Ok(Outcome::Planned(made.check.title)),
             Some(reason) => {
-                tracing::error!(repository, number = self.request.number, "no plan: {reason}");
-                Ok(Outcome::Planned("the internal failure is reported".to_owned()))
+                tracing::error!(
+                    repository,
+                    number = self.request.number,
+                    "no plan: {reason}"
+                );
+                Ok(Outcome::Planned(
+                    "the internal failure is reported".to_owned(),
+                ))
             }
         }
     }
@@ -214,13 +202,5 @@ impl Course<'_> {
         let repository = &self.request.repository;
         let done = self.pull_requests.update_check(repository, id, content);
         done.await.map_err(|error| error.message)
-    }
-}
-
-/// Returns the repository on a host at an address.
-pub fn hosted(url: &str) -> Option<Repository> {
-    match place(url) {
-        Ok(Location::Hosted(repository)) => Some(repository),
-        _ => None,
     }
 }

@@ -2,17 +2,21 @@
 //! files, and the ConfigMaps and Secrets that builds and releases read. Only the hub's own identity
 //! reads them, and nothing of it is read for a fork.
 
-use crate::course::ConcernedHub;
+use crate::work::ConcernedHub;
 use driftless_core::credentials;
-use driftless_core::flux::{FluxKind, Kustomization, ObjectRef};
+use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
 use driftless_core::hub::{self, Hub};
+use driftless_core::kernel::{Context, Recorder};
 use driftless_core::kustomization::opening;
-use driftless_core::ports::Ports;
+use driftless_core::ports::{Cause, Ports};
+use driftless_core::source::lookup::artifact_of;
+use driftless_core::source::{artifact, index};
 use driftless_fleet::Blinder;
 use driftless_fleet::embedded::needs::{self, NeededObject, Purpose};
-use driftless_manifest::Object;
+use driftless_manifest::{FileTree, Object};
 use driftless_sops::{Keyring, MasterKey};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The time for all reads of a hub.
@@ -20,6 +24,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The most ConfigMaps and Secrets that are read of a hub, and their bytes.
 const MAX_OBJECTS: usize = 200;
 const MAX_BYTES: usize = 4 << 20;
+/// The most other repositories, and their bytes.
+const MAX_SOURCES: usize = 30;
+const MAX_SOURCE_BYTES: usize = 64 << 20;
 /// The label of objects that a Kustomization applies: the repository has them.
 const APPLIED: &str = "/metadata/labels/kustomize.toolkit.fluxcd.io~1name";
 
@@ -30,22 +37,47 @@ pub struct HubFacts {
     pub paths: Vec<String>,
     /// The keys of the Kustomizations that decrypt.
     pub keys: Vec<Keyring>,
-    /// The objects that builds and releases read; the values of Secrets are marks.
+    /// The objects that builds and releases read; the values of Secrets are marks, and all values if
+    /// everyone may read the plan.
     pub given: Vec<Object>,
+    /// The files of the other repositories that the hub follows.
+    pub sources: Vec<Source>,
     /// Why something is missing, in plain text.
     pub notes: Vec<String>,
+}
+
+/// The files of another repository, as the hub has them.
+pub struct Source {
+    /// The address of the repository.
+    pub url: String,
+    /// The branch, tag or range that the hub follows.
+    pub reference: String,
+    /// The files, encrypted as in the repository.
+    pub files: Arc<FileTree>,
+}
+
+/// The repository of a pull request.
+#[derive(Clone, Copy)]
+pub struct Own<'a> {
+    /// The address.
+    pub url: &'a str,
+    /// The base branch.
+    pub branch: &'a str,
+    /// True if everyone may read it, and so the plan.
+    pub is_public: bool,
 }
 
 /// Reads what a hub knows. A hub that cannot be reached is a note.
 pub async fn read(
     ports: &Ports,
     concerned: &ConcernedHub,
+    own: Own<'_>,
     wanted: &[MasterKey],
     blinder: &Blinder,
 ) -> HubFacts {
     let name = &concerned.settings.name;
     let mut facts = HubFacts::default();
-    let work = collect(ports, concerned, wanted, blinder, &mut facts);
+    let work = collect(ports, concerned, own, wanted, blinder, &mut facts);
     let done = match tokio::time::timeout(TIMEOUT, work).await {
         Ok(done) => done,
         Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
@@ -63,6 +95,7 @@ pub async fn read(
 async fn collect(
     ports: &Ports,
     concerned: &ConcernedHub,
+    own: Own<'_>,
     wanted: &[MasterKey],
     blinder: &Blinder,
     facts: &mut HubFacts,
@@ -76,9 +109,8 @@ async fn collect(
         let objects = hub.list(kind).await.map_err(|error| error.message)?;
         for object in objects {
             let all = needs::of(&object).into_iter();
-            let read = all.filter(|need| {
-                matches!(need.purpose, Purpose::Variables | Purpose::Values { .. })
-            });
+            let read = all
+                .filter(|need| matches!(need.purpose, Purpose::Variables | Purpose::Values { .. }));
             needed.extend(read.map(|need| need.object));
             // An object that cannot be parsed has its failure in its status.
             if kind == FluxKind::Kustomization
@@ -106,10 +138,83 @@ async fn collect(
             facts.notes.push(message);
             break;
         }
-        facts.given.push(match *kind {
-            "Secret" => blinder.secret(name, &found)?,
-            _ => found,
+        facts.given.push(match *kind == "Secret" || own.is_public {
+            true => blinder.object(name, &found)?,
+            false => found,
         });
+    }
+    add_sources(ports, &hub, own, facts).await
+}
+
+/// Adds the files of the other Git repositories that the hub follows, from their artifacts. If
+/// everyone may read the plan, only those of other branches of its repository.
+async fn add_sources(
+    ports: &Ports,
+    hub: &Hub,
+    own: Own<'_>,
+    facts: &mut HubFacts,
+) -> Result<(), String> {
+    let objects = hub.list(FluxKind::GitRepository).await;
+    let (mut count, mut bytes) = (0, 0);
+    for object in objects.map_err(|error| error.message)? {
+        let Ok(source) = GitRepository::from_object(object) else {
+            continue;
+        };
+        let reference = source.spec.reference.clone().unwrap_or_default();
+        let names = [
+            &reference.name,
+            &reference.semver,
+            &reference.tag,
+            &reference.branch,
+        ];
+        let name = names.into_iter().find(|name| !name.is_empty());
+        let name = name.map_or("master", |name| {
+            name.strip_prefix("refs/heads/").unwrap_or(name)
+        });
+        let is_same = index::repository(&source.spec.url) == index::repository(own.url);
+        let is_wanted = match is_same {
+            true => name != own.branch,
+            false => !own.is_public,
+        };
+        let Some(artifact) = artifact_of(&source.object).filter(|_| is_wanted) else {
+            continue;
+        };
+        if count == MAX_SOURCES || bytes > MAX_SOURCE_BYTES {
+            let message = format!(
+                "hub {}: only {count} other repositories are compared",
+                hub.settings.name
+            );
+            facts.notes.push(message);
+            break;
+        }
+        let context = Context {
+            ports,
+            hub: hub.clone(),
+            id: source.id.clone(),
+            cause: Cause::Timer,
+            wait_budget: Duration::ZERO,
+            events: Recorder::default(),
+            is_rehearsal: true,
+        };
+        match artifact::load_of(&context, &source.id, &artifact).await {
+            Ok(files) => {
+                count += 1;
+                bytes += files
+                    .index()
+                    .iter()
+                    .filter_map(|(path, _)| files.content(path))
+                    .map(|content| content.len())
+                    .sum::<usize>();
+                facts.sources.push(Source {
+                    url: source.spec.url.clone(),
+                    reference: name.to_owned(),
+                    files,
+                });
+            }
+            Err(error) => {
+                tracing::warn!(object = %source.id, %error, "the plan has no files of the source");
+            }
+        }
     }
     Ok(())
 }

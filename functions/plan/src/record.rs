@@ -1,7 +1,9 @@
 //! The record of a pull request in the bucket: the lease that keeps two workers apart, and the id
 //! of the comment. All of it may be lost: the comment is then found by its marker.
 
-use driftless_core::ports::{Blobs, ErrorKind, PortError, Ports, Precondition, PutOutcome, Version};
+use driftless_core::ports::{
+    Blobs, ErrorKind, PortError, Ports, Precondition, PutOutcome, Version,
+};
 use driftless_core::state;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -161,5 +163,57 @@ impl Held<'_> {
                 format!("{}: another worker has the pull request", self.key),
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_core::testing::{self, MemoryBlobs, TestClock};
+    use std::sync::Arc;
+
+    const NAME: &str = "github.com/acme/fleet";
+
+    #[tokio::test]
+    async fn one_worker_has_a_pull_request_until_it_ends_or_the_lease_does() {
+        let clock = Arc::<TestClock>::default();
+        let ports = testing::ports(Arc::<MemoryBlobs>::default(), Arc::default(), clock.clone());
+        let take = async |head: &str| take(&ports, NAME, 3, head).await.unwrap();
+        let Lease::Held(mut held) = take("a").await else {
+            panic!("nobody has it");
+        };
+        assert!(held.is_valid(ports.clock.now()));
+        held.set_comment(7).await.unwrap();
+        assert!(matches!(take("a").await, Lease::Busy));
+        assert!(matches!(take("b").await, Lease::Busy));
+        held.end().await.unwrap();
+        let Lease::Held(first) = take("a").await else {
+            panic!("the lease has ended");
+        };
+        assert_eq!((first.comment(), first.attempts()), (Some(7), 1));
+        // The worker is cut off: another one takes over, and counts the attempt.
+        clock.advance(LEASE + Duration::from_secs(1));
+        assert!(!first.is_valid(ports.clock.now()));
+        let Lease::Held(second) = take("a").await else {
+            panic!("the lease is over");
+        };
+        assert_eq!(second.attempts(), 2);
+        let error = first.release().await.unwrap_err();
+        assert_eq!(
+            error.kind,
+            ErrorKind::Conflict,
+            "it writes nothing any more"
+        );
+        second.release().await.unwrap();
+        let Lease::Held(other) = take("b").await else {
+            panic!("the lease has ended");
+        };
+        assert_eq!(other.attempts(), 1, "another head");
+    }
+
+    #[test]
+    fn keys_do_not_leave_their_directory() {
+        let key = whole_plan("github.com/../x", 3, "../../hubs/a");
+        assert_eq!(key, "plans/github.com/%2E./x/3-%2E.%2F..%2Fhubs%2Fa.md");
     }
 }

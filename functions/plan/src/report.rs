@@ -4,6 +4,8 @@ use crate::states::Planned;
 use driftless_core::ports::{Annotation, AnnotationLevel, Check, Conclusion};
 use driftless_fleet::Location;
 use driftless_fleet::plan::{Plan, markdown, summary};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// The most annotations of a check run; the comment has the others.
 const MAX_ANNOTATIONS: usize = 200;
@@ -27,7 +29,7 @@ pub enum Body {
 impl Made {
     /// Returns the report of a plan.
     pub fn of(planned: Planned, hubs: usize) -> Self {
-        let Planned { plan, notes } = planned;
+        let Planned { plan, notes, head } = planned;
         let title = summary(&plan);
         let conclusion = match (plan.errors.is_empty(), plan.warning_count()) {
             (false, _) => Conclusion::Failure,
@@ -45,7 +47,7 @@ impl Made {
                 summary: format!(
                     "Compared with the common commit of both branches, for {hubs}. The comment of the pull request has the changes."
                 ),
-                annotations: annotations(&plan),
+                annotations: annotations(&plan, &head),
             },
             body: Body::Plan(Box::new(plan), notes),
         }
@@ -118,11 +120,12 @@ pub fn superseded() -> Check {
     }
 }
 
-/// Returns the errors and warnings that have a file and a line, errors first.
-fn annotations(plan: &Plan) -> Vec<Annotation> {
+/// Returns the errors and warnings that have a file of the head, errors first. Those of other
+/// repositories, and of files that the change deletes, are only in the comment.
+fn annotations(plan: &Plan, head: &BTreeSet<PathBuf>) -> Vec<Annotation> {
     let mut all = Vec::new();
     let mut add = |place: Option<&Location>, level, message: String| {
-        let Some(place) = place else {
+        let Some(place) = place.filter(|place| head.contains(&place.file)) else {
             return;
         };
         let annotation = Annotation {

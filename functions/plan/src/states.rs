@@ -1,15 +1,17 @@
 //! The two states of a plan: the files of both commits, and the fleets that they are.
 
-use crate::course::{ConcernedHub, Course};
-use crate::hubs::{self, HubFacts};
+use crate::hubs::{self, HubFacts, Own, Source};
+use crate::work::{ConcernedHub, Work};
 use driftless_core::hub::Settings;
 use driftless_core::ports::{Commit, FetchLimits, GitAuth, PortError, PullRequest, Secret};
 use driftless_fleet::check::{self, ChartHosts, GivenObjects};
 use driftless_fleet::plan::{self, Plan, State};
 use driftless_fleet::{Blinder, Error, Fleet, HubPlan, Options, wanted_keys};
 use driftless_manifest::{FileTree, Object};
-use std::collections::BTreeMap;
-use std::path::Path;
+use driftless_sops::Keyring;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The limits of the files of a commit.
 const LIMITS: FetchLimits = FetchLimits {
@@ -21,12 +23,18 @@ const LIMITS: FetchLimits = FetchLimits {
 const FORK: &str = "This pull request comes from a fork: nothing was decrypted, no cluster was asked and nothing was downloaded \
     for it. Variables and values that are not in the repository are placeholders.";
 
+/// The note about a repository that everyone may read.
+const PUBLIC: &str = "Everyone can read this repository: values of the hubs' ConfigMaps are placeholders, and other repositories are \
+    not compared.";
+
 /// A plan, with notes in Markdown about how it was made.
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
     /// The notes.
     pub notes: Vec<String>,
+    /// The files of the head.
+    pub head: BTreeSet<PathBuf>,
 }
 
 /// Why there is no plan.
@@ -62,17 +70,17 @@ struct Group {
 /// # Errors
 /// See [`Fault`].
 pub async fn plan(
-    course: &Course<'_>,
+    work: &Work<'_>,
     pull: &PullRequest,
     hubs: &[ConcernedHub],
 ) -> Result<Planned, Fault> {
-    let (ports, repository) = (course.ports, &course.request.repository);
-    let common = course
+    let (ports, repository) = (work.ports, &work.request.repository);
+    let common = work
         .pull_requests
         .merge_base(repository, &pull.base_ref, &pull.head_sha)
         .await?;
-    let mut base = files(course, &common).await?;
-    let mut head = files(course, &pull.head_sha).await?;
+    let mut base = files(work, &common).await?;
+    let mut head = files(work, &pull.head_sha).await?;
     // A random key for this plan alone.
     let key = [ports.clock.nonce(), ports.clock.nonce()].concat();
     let blinder = Blinder::new(Secret::new(key));
@@ -80,11 +88,19 @@ pub async fn plan(
     let mut facts: BTreeMap<&str, HubFacts> = BTreeMap::new();
     if pull.is_fork {
         notes.push(FORK.to_owned());
-    } else {
+    } else if pull.is_public {
+        notes.push(PUBLIC.to_owned());
+    }
+    if !pull.is_fork {
         let mut wanted = wanted_keys(&base);
         wanted.extend(wanted_keys(&head));
         for hub in hubs {
-            let found = hubs::read(ports, hub, &wanted, &blinder).await;
+            let own = Own {
+                url: repository,
+                branch: &pull.base_ref,
+                is_public: pull.is_public,
+            };
+            let found = hubs::read(ports, hub, own, &wanted, &blinder).await;
             facts.insert(&hub.settings.name, found);
         }
     }
@@ -98,6 +114,11 @@ pub async fn plan(
     }
     blinder.hide(&mut base, &keys);
     blinder.hide(&mut head, &keys);
+    let names = head.index().iter();
+    let names = names
+        .map(|(path, _)| PathBuf::from(path.as_str()))
+        .collect();
+    let sources = sources(&mut facts, &blinder, &keys);
     drop(keys);
     let whole = Options {
         url: Some(repository.clone()),
@@ -117,8 +138,12 @@ pub async fn plan(
             charts: (!pull.is_fork).then_some(ChartHosts::Remote),
             ..check::Options::default()
         };
-        let before = open(group, &whole, &base, "before the change")?;
-        let after = open(group, &whole, &head, "after the change")?;
+        let mut before = open(group, &whole, &base, "before the change")?;
+        let mut after = open(group, &whole, &head, "after the change")?;
+        for source in &sources {
+            add_source(&mut before, source)?;
+            add_source(&mut after, source)?;
+        }
         let state = |fleet, sha: &str| State {
             fleet,
             name: sha.get(..12).unwrap_or(sha).to_owned(),
@@ -133,7 +158,43 @@ pub async fn plan(
         }
     }
     let plan = plan.ok_or_else(|| Fault::Fleet("the repository has no hub".to_owned()))?;
-    Ok(Planned { plan, notes })
+    Ok(Planned {
+        plan,
+        notes,
+        head: names,
+    })
+}
+
+/// Takes the files of the other sources of the hubs, without secret values.
+fn sources(
+    facts: &mut BTreeMap<&str, HubFacts>,
+    blinder: &Blinder,
+    keys: &[Keyring],
+) -> Vec<Source> {
+    let mut all: Vec<Source> = Vec::new();
+    for facts in facts.values_mut() {
+        for mut source in facts.sources.drain(..) {
+            let is_known =
+                |one: &Source| (&one.url, &one.reference) == (&source.url, &source.reference);
+            if all.iter().any(is_known) {
+                continue;
+            }
+            let mut files = FileTree::clone(&source.files);
+            blinder.hide(&mut files, keys);
+            source.files = Arc::new(files);
+            all.push(source);
+        }
+    }
+    all
+}
+
+/// Adds the files of another repository to a fleet.
+fn add_source(fleet: &mut Fleet, source: &Source) -> Result<(), Fault> {
+    let reference = Some(source.reference.as_str());
+    let directory = Path::new(source.url.rsplit('/').next().unwrap_or_default());
+    let git = fleet.git.clone();
+    fleet.git = git.with_files(&source.url, reference, directory, source.files.clone())?;
+    Ok(())
 }
 
 fn internal(error: Error) -> Fault {
@@ -142,16 +203,16 @@ fn internal(error: Error) -> Fault {
 
 /// Reads the files of a commit with the installation's own login. The commit of a fork's head is one
 /// of the repository, too.
-async fn files(course: &Course<'_>, sha: &str) -> Result<FileTree, Fault> {
+async fn files(work: &Work<'_>, sha: &str) -> Result<FileTree, Fault> {
     let commit = Commit {
         sha: sha.to_owned(),
         name: String::new(),
         etag: None,
         tag: None,
     };
-    let url = &course.request.repository;
+    let url = &work.request.repository;
     let auth = GitAuth::Installation;
-    Ok(course.ports.git.fetch(url, &commit, &auth, LIMITS).await?)
+    Ok(work.ports.git.fetch(url, &commit, &auth, LIMITS).await?)
 }
 
 /// Adds the changes of further hubs. Messages about the same files are not repeated.
@@ -184,7 +245,9 @@ fn groups(
     let found: Vec<HubPlan> = match needs_search {
         true => {
             let fleet = whole.open_files(Path::new(""), base.clone());
-            fleet.map_err(|error| refused(&error, "before the change"))?.hubs
+            fleet
+                .map_err(|error| refused(&error, "before the change"))?
+                .hubs
         }
         false => Vec::new(),
     };

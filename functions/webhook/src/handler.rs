@@ -31,7 +31,10 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
     };
     let (status, body) = match webhook::receive_at(ports, &DELIVERY_LIMITS, path, delivery).await {
         Ok(answer) => (
-            if matches!(answer, DeliveryResult::Queued(_) | DeliveryResult::Planned(_)) {
+            if matches!(
+                answer,
+                DeliveryResult::Queued(_) | DeliveryResult::Planned(_)
+            ) {
                 202
             } else {
                 200
@@ -182,13 +185,19 @@ mod tests {
         let (status, body) = invoke(&world, PULL_REQUEST).await;
         assert_eq!(status, 200);
         let reason = body["ignored"].as_str().unwrap();
-        assert!(reason.starts_with("this installation makes no plans"), "{reason}");
+        assert!(
+            reason.starts_with("this installation makes no plans"),
+            "{reason}"
+        );
         world.queue.accept_plans();
         let answer = json!({"planned": 12, "hubs": ["production", "staging"]});
         assert_eq!(invoke(&world, PULL_REQUEST).await, (202, answer));
         let request = world.queue.take_plans().remove(0);
         assert_eq!(request.repository, "https://github.com/acme/fleet");
-        assert_eq!((request.base_ref.as_str(), request.is_fork), ("main", false));
+        assert_eq!(
+            (request.base_ref.as_str(), request.is_fork),
+            ("main", false)
+        );
         let sample = include_str!("../../../events/plan-sqs.json");
         let sample: Value = serde_json::from_str(sample).unwrap();
         let message = sample["Records"][0]["body"].as_str().unwrap();

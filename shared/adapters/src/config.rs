@@ -11,9 +11,7 @@ use crate::key_services::HttpKeyServices;
 use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
 use crate::notifications::Notifications;
 use driftless_core::functions;
-use driftless_core::ports::{
-    Clouds, Compute, Ports, PullRequests, Result, Secret, SecretStore,
-};
+use driftless_core::ports::{Clouds, Compute, Ports, PullRequests, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -249,7 +247,9 @@ pub async fn function_ports_with_pull_requests(
     let ports = function_ports(name).await?;
     let get = |name: &str| std::env::var(name).ok();
     let hosts = hosts(
-        get("DRIFTLESS_GITHUB_API").as_deref().filter(|api| !api.is_empty()),
+        get("DRIFTLESS_GITHUB_API")
+            .as_deref()
+            .filter(|api| !api.is_empty()),
         get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
     )?;
     let github = GitHub::new(hosts, ports.secrets.clone())?;

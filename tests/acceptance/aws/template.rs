@@ -283,6 +283,8 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
         "PlanRole",
         &[
             ("hubs", read),
+            ("artifacts", read),
+            ("objects", read),
             ("plans", all),
             ("versions/plan.json", write),
         ],
@@ -364,9 +366,10 @@ fn functions_are_in_the_vpc_of_the_parameters() {
         "SecurityGroupIds": {"Ref": "SecurityGroupIds"},
     });
     let vpc = json!({"Fn::If": ["InVpc", vpc, {"Ref": "AWS::NoValue"}]});
-    for function in FUNCTIONS
-        .into_iter()
-        .chain(["CapsuleFunction", "DashboardFunction", "PlanFunction"])
+    for function in
+        FUNCTIONS
+            .into_iter()
+            .chain(["CapsuleFunction", "DashboardFunction", "PlanFunction"])
     {
         assert_eq!(properties(function)["VpcConfig"], vpc, "{function}");
     }
@@ -456,7 +459,13 @@ fn the_queue_outlives_the_function_and_loses_nothing() {
 /// it exists.
 #[test]
 fn plans_are_made_on_request_and_reach_no_cluster_for_writes() {
-    for name in ["PlanFunction", "PlanRole", "PlanQueue", "PlanLogs", "RequestPlans"] {
+    for name in [
+        "PlanFunction",
+        "PlanRole",
+        "PlanQueue",
+        "PlanLogs",
+        "RequestPlans",
+    ] {
         let condition = &template()["Resources"][name]["Condition"];
         assert_eq!(condition, "PullRequestPlans", "{name}");
     }

@@ -14,15 +14,24 @@ fn plan_comment_is_created_then_edited_and_never_doubled() {
     let first = site.comments(pull.number);
     assert_eq!(first.len(), 1, "{}", crate::site::log());
     let text = &first[0];
-    assert!(text.contains("0 to create, 1 to change, 0 to delete in 1 cluster"), "{text}");
-    assert!(text.contains("-  replicas: 1") && text.contains("+  replicas: 3"), "{text}");
-    assert!(text.contains("hub staging") && text.contains("<details>"), "{text}");
+    assert!(
+        text.contains("0 to create, 1 to change, 0 to delete in 1 cluster"),
+        "{text}"
+    );
+    assert!(
+        text.contains("-  replicas: 1") && text.contains("+  replicas: 3"),
+        "{text}"
+    );
+    assert!(
+        text.contains("hub staging") && text.contains("<details>"),
+        "{text}"
+    );
 
     // A second push edits the comment, also if both messages are delivered at the same time.
     site.commit("change", &[("apps/web.yaml", &deployment(5))]);
-    let pushed =
-        site.github
-            .announce_pull_request(&site.repository, pull.number, "synchronize");
+    let pushed = site
+        .github
+        .announce_pull_request(&site.repository, pull.number, "synchronize");
     assert!(matches!(site.deliver(&pushed), DeliveryResult::Planned(_)));
     let request = site.requests().remove(0);
     let failed = site.run_twice(&request);
@@ -40,7 +49,10 @@ fn plan_comment_is_created_then_edited_and_never_doubled() {
     let runs = site.github.check_runs("acme/fleet", &pushed.head_sha);
     let newest = runs.last().expect("a check run");
     assert_eq!(newest["name"], "driftless plan");
-    assert_eq!((&newest["status"], &newest["conclusion"]), (&"completed".into(), &"success".into()));
+    assert_eq!(
+        (&newest["status"], &newest["conclusion"]),
+        (&"completed".into(), &"success".into())
+    );
 }
 
 #[test]
@@ -56,10 +68,11 @@ fn requests_that_are_no_longer_wanted_are_dropped() {
     assert_eq!(site.run(&stale, 1), 0);
     assert_eq!(site.comments(pull.number), [""; 0], "a stale head");
 
-    let pushed =
-        site.github
-            .announce_pull_request(&site.repository, pull.number, "synchronize");
-    site.github.close_pull_request(&site.repository, pull.number);
+    let pushed = site
+        .github
+        .announce_pull_request(&site.repository, pull.number, "synchronize");
+    site.github
+        .close_pull_request(&site.repository, pull.number);
     site.plan(&pushed);
     assert_eq!(site.comments(pull.number), [""; 0], "a closed pull request");
 
@@ -76,7 +89,10 @@ fn requests_that_are_no_longer_wanted_are_dropped() {
     let DeliveryResult::Ignored(reason) = ignored else {
         panic!("{ignored:?}");
     };
-    assert_eq!(reason, "no root of a hub follows refs/heads/release of github.com/acme/fleet");
+    assert_eq!(
+        reason,
+        "no root of a hub follows refs/heads/release of github.com/acme/fleet"
+    );
 }
 
 #[test]
@@ -89,18 +105,31 @@ fn errors_and_warnings_are_annotations_at_their_lines() {
         .github
         .open_pull_request(&site.repository, "change", "main");
     site.plan(&pull);
-    let run = |sha: &str| site.github.check_runs("acme/fleet", sha).pop().expect("a check run");
+    let run = |sha: &str| {
+        site.github
+            .check_runs("acme/fleet", sha)
+            .pop()
+            .expect("a check run")
+    };
     let warned = run(&pull.head_sha);
     assert_eq!(warned["conclusion"], "neutral", "{warned}");
     let annotation = &warned["annotations"][0];
     assert_eq!(annotation["path"], "apps/web.yaml", "{warned}");
-    assert_eq!((&annotation["start_line"], &annotation["annotation_level"]), (&2.into(), &"warning".into()));
-    assert!(annotation["message"].as_str().is_some_and(|text| text.contains("immutable")), "{warned}");
+    assert_eq!(
+        (&annotation["start_line"], &annotation["annotation_level"]),
+        (&2.into(), &"warning".into())
+    );
+    assert!(
+        annotation["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("immutable")),
+        "{warned}"
+    );
 
     site.commit("change", &[("apps/broken.yaml", broken)]);
-    let pushed =
-        site.github
-            .announce_pull_request(&site.repository, pull.number, "synchronize");
+    let pushed = site
+        .github
+        .announce_pull_request(&site.repository, pull.number, "synchronize");
     site.plan(&pushed);
     let failed = run(&pushed.head_sha);
     assert_eq!(failed["conclusion"], "failure", "{failed}");
@@ -127,14 +156,19 @@ fn a_token_writes_the_comment_without_a_check_run() {
     let fence = comments[0].find("````diff").expect("a fence");
     let named = comments[0].find("@everyone").expect("the text");
     assert!(fence < named, "{}", comments[0]);
-    assert!(site.github.check_runs("acme/fleet", &pull.head_sha).is_empty());
+    assert!(
+        site.github
+            .check_runs("acme/fleet", &pull.head_sha)
+            .is_empty()
+    );
     assert!(crate::site::log().contains("no check run"));
 }
 
 #[test]
 fn a_repository_that_cannot_be_planned_says_why_and_an_internal_failure_does_not() {
     let site = Site::new(Login::App);
-    site.repository.git(["symbolic-ref", "HEAD", "refs/heads/main"]);
+    site.repository
+        .git(["symbolic-ref", "HEAD", "refs/heads/main"]);
     site.commit("change", &[("apps/web.yaml", &deployment(2))]);
     let changes = [
         driftless_harness::github::Change::remove("clusters/staging/apps.yaml"),
@@ -146,7 +180,10 @@ fn a_repository_that_cannot_be_planned_says_why_and_an_internal_failure_does_not
         .open_pull_request(&site.repository, "change", "main");
     site.plan(&pull);
     let text = site.comments(pull.number).remove(0);
-    assert!(text.contains("after the change: ") && text.contains("clusters/staging"), "{text}");
+    assert!(
+        text.contains("after the change: ") && text.contains("clusters/staging"),
+        "{text}"
+    );
 
     site.commit("other", &[("apps/web.yaml", &deployment(2))]);
     let other = site
@@ -160,7 +197,10 @@ fn a_repository_that_cannot_be_planned_says_why_and_an_internal_failure_does_not
     assert!(site.comments(other.number).is_empty());
     assert_eq!(site.run(&request, plan::MAX_RECEIVES), 0);
     let text = site.comments(other.number).remove(0);
-    assert!(text.contains("internal failure") && !text.contains("500"), "{text}");
+    assert!(
+        text.contains("internal failure") && !text.contains("500"),
+        "{text}"
+    );
     let run = site.github.check_runs("acme/fleet", &other.head_sha).pop();
     assert_eq!(run.expect("a check run")["conclusion"], "failure");
     // The next request repairs it.
@@ -178,7 +218,13 @@ fn a_long_plan_is_cut_and_the_whole_one_is_in_the_bucket() {
             format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: long-{at}\ndata:\n  a: |\n{line}")
         })
         .collect();
-    site.commit("change", &[("apps/long.yaml", &objects), ("apps/secret.yaml", &sealed(&site.recipient, PASSWORDS[1]))]);
+    site.commit(
+        "change",
+        &[
+            ("apps/long.yaml", &objects),
+            ("apps/secret.yaml", &sealed(&site.recipient, PASSWORDS[1])),
+        ],
+    );
     let pull = site
         .github
         .open_pull_request(&site.repository, "change", "main");

@@ -22,7 +22,9 @@ fn change(directory: &Path, below: &str) -> Option<(String, String)> {
     files.sort();
     for file in files.into_iter().filter(|file| file.is_file()) {
         let text = std::fs::read_to_string(&file).expect("a file");
-        let line = text.lines().find(|line| line.trim().starts_with("interval: "));
+        let line = text
+            .lines()
+            .find(|line| line.trim().starts_with("interval: "));
         if let Some(line) = line {
             let indent = &line[..line.len() - line.trim_start().len()];
             let new = text.replacen(line, &format!("{indent}interval: 47m"), 1);

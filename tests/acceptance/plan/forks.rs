@@ -12,12 +12,9 @@ fn a_fork_is_compared_with_the_base_and_reads_no_secret_but_the_login_at_github(
             ("apps/secret.yaml", &sealed(&site.recipient, PASSWORDS[1])),
         ],
     );
-    let pull = site.github.open_pull_request_of_fork(
-        &site.repository,
-        "change",
-        "main",
-        "mallory/fleet",
-    );
+    let pull =
+        site.github
+            .open_pull_request_of_fork(&site.repository, "change", "main", "mallory/fleet");
     site.deliver(&pull);
     let mut request = site.requests().remove(0);
     assert!(request.is_fork);

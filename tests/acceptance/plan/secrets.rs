@@ -27,11 +27,21 @@ fn a_secret_is_changed_or_unchanged_and_its_bytes_appear_nowhere() {
     site.plan(&pull);
     let text = site.comments(pull.number).remove(0);
     assert!(text.contains("`Secret/default/database`"), "{text}");
-    assert!(text.contains("***** (before)") && text.contains("***** (after)"), "{text}");
-    assert!(text.contains("region: eu-west-7"), "the hub's ConfigMap is used: {text}");
+    assert!(
+        text.contains("***** (before)") && text.contains("***** (after)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("region: eu-west-7"),
+        "the hub's ConfigMap is used: {text}"
+    );
     let all = site.everything();
     for secret in PASSWORDS {
-        let parts = [secret.to_owned(), STANDARD.encode(secret), secret[..8].to_owned()];
+        let parts = [
+            secret.to_owned(),
+            STANDARD.encode(secret),
+            secret[..8].to_owned(),
+        ];
         for part in parts {
             assert!(!all.contains(&part), "'{part}' has left the process");
         }
@@ -39,7 +49,11 @@ fn a_secret_is_changed_or_unchanged_and_its_bytes_appear_nowhere() {
     assert!(!all.contains("AGE-SECRET-KEY"));
     let read = site.secrets.read.lock().expect("names").clone();
     assert!(read.iter().any(|name| name == "hubs/staging"), "{read:?}");
-    assert!(read.iter().any(|name| name == "tenants/staging/flux-system"), "{read:?}");
+    assert!(
+        read.iter()
+            .any(|name| name == "tenants/staging/flux-system"),
+        "{read:?}"
+    );
 }
 
 #[test]
@@ -49,12 +63,18 @@ fn a_secret_that_is_only_encrypted_again_is_unchanged() {
     let apps = APPS.replace("interval: 10m", "interval: 20m");
     site.commit(
         "change",
-        &[("apps/secret.yaml", &again), ("clusters/staging/apps.yaml", &apps)],
+        &[
+            ("apps/secret.yaml", &again),
+            ("clusters/staging/apps.yaml", &apps),
+        ],
     );
     let pull = site
         .github
         .open_pull_request(&site.repository, "change", "main");
     site.plan(&pull);
     let text = site.comments(pull.number).remove(0);
-    assert!(text.contains("1 to change") && !text.contains("database"), "{text}");
+    assert!(
+        text.contains("1 to change") && !text.contains("database"),
+        "{text}"
+    );
 }

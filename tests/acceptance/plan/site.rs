@@ -6,9 +6,7 @@ use driftless_adapters::git::{GitHub as GitHubAdapter, GitRouter, Hosts};
 use driftless_adapters::offline::Offline;
 use driftless_core::flux::{FluxKind, GitReference, ObjectRef};
 use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{
-    PlanRequest, Ports, PullRequests, Result, Secret, SecretStore,
-};
+use driftless_core::ports::{PlanRequest, Ports, PullRequests, Result, Secret, SecretStore};
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryQueue, TestClock};
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult};
@@ -217,7 +215,10 @@ impl Site {
         let repository = github.repository("acme/fleet");
         repository.set_private(true);
         let files = [
-            ("clusters/staging/flux-system/gotk-sync.yaml", SYNC.to_owned()),
+            (
+                "clusters/staging/flux-system/gotk-sync.yaml",
+                SYNC.to_owned(),
+            ),
             ("clusters/staging/apps.yaml", APPS.to_owned()),
             ("apps/web.yaml", deployment(1)),
             ("apps/secret.yaml", sealed(&recipient, PASSWORDS[0])),
@@ -393,7 +394,11 @@ impl Site {
             for entry in self.ports.blobs.list("").await.expect("a list") {
                 let blob = self.ports.blobs.get(&entry.key).await.expect("a blob");
                 let (bytes, _) = blob.expect("a blob");
-                all.push_str(&format!("{}\n{}\n", entry.key, String::from_utf8_lossy(&bytes)));
+                all.push_str(&format!(
+                    "{}\n{}\n",
+                    entry.key,
+                    String::from_utf8_lossy(&bytes)
+                ));
             }
         });
         all
@@ -441,9 +446,24 @@ async fn hub(tree: FileTree, key: &str) -> World {
     );
     let mut apps = documents.expect("YAML");
     for object in [
-        of("Secret", "sops-age", "stringData", json!({"age.agekey": key})),
-        of("ConfigMap", "cluster", "data", json!({"REGION": "eu-west-7"})),
-        of("Secret", "cluster-secrets", "stringData", json!({"TOKEN": PASSWORDS[2]})),
+        of(
+            "Secret",
+            "sops-age",
+            "stringData",
+            json!({"age.agekey": key}),
+        ),
+        of(
+            "ConfigMap",
+            "cluster",
+            "data",
+            json!({"REGION": "eu-west-7"}),
+        ),
+        of(
+            "Secret",
+            "cluster-secrets",
+            "stringData",
+            json!({"TOKEN": PASSWORDS[2]}),
+        ),
         Object::new(apps.remove(0)).expect("a Kustomization"),
     ] {
         world.give("staging", &object).await.expect("applied");

@@ -39,6 +39,8 @@ pub struct PullRequest {
     pub base_sha: String,
     /// True if the head is in another repository, or in one that no longer exists.
     pub is_fork: bool,
+    /// True if everyone may read the repository that it is merged into.
+    pub is_public: bool,
 }
 
 /// A comment of a pull request.

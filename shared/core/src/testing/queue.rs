@@ -41,7 +41,10 @@ impl MemoryQueue {
 
     /// Removes and returns the plans that were requested.
     pub fn take_plans(&self) -> Vec<PlanRequest> {
-        lock(&self.plans).as_mut().map(std::mem::take).unwrap_or_default()
+        lock(&self.plans)
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Makes every send fail, or succeed again.

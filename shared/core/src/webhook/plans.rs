@@ -68,7 +68,7 @@ pub async fn request(ports: &Ports, event: PullRequestEvent) -> Result<DeliveryR
     match ports.queue.plan(&request).await? {
         true => Ok(DeliveryResult::Planned(request)),
         false => Ok(DeliveryResult::Ignored(
-            "this installation makes no plans: set the parameter Plans of the stack to true"
+            "this installation makes no plans: the parameter Plans of the stack deploys their function, and driftless serve has none"
                 .to_owned(),
         )),
     }

@@ -542,7 +542,10 @@ fn the_actions_of_pull_requests_are_told_apart() {
     }
     for head in ["null", r#"{"full_name": "mallory/fleet"}"#] {
         let event = read(&body("opened", "{}", head)).unwrap();
-        assert!(matches!(event, Event::PullRequest(event) if event.is_fork), "{head}");
+        assert!(
+            matches!(event, Event::PullRequest(event) if event.is_fork),
+            "{head}"
+        );
     }
     let refusal = read("{\"action\": 1}").unwrap_err();
     assert_eq!(refusal.status(), 400);

@@ -76,10 +76,14 @@ impl Blinder {
         closed
     }
 
-    /// Returns a Secret of a hub with marks in place of its values.
-    pub fn secret(&self, hub: &str, secret: &Object) -> Result<Object, String> {
-        let (namespace, name) = (secret.namespace().to_owned(), secret.name().to_owned());
-        let mut value = secret.clone().into_value();
+    /// Returns a Secret or ConfigMap of a hub with marks in place of its values.
+    ///
+    /// # Errors
+    /// The object has no name.
+    pub fn object(&self, hub: &str, object: &Object) -> Result<Object, String> {
+        let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
+        let is_secret = object.kind() == "Secret";
+        let mut value = object.clone().into_value();
         for field in ["data", "stringData"] {
             let entries = value.get_mut(field).and_then(Value::as_object_mut);
             for (key, entry) in entries.into_iter().flatten() {
@@ -87,10 +91,13 @@ impl Blinder {
                 let mark = Self::mark(&self.key, &place, entry.as_str().unwrap_or_default());
                 let plain = format!("placeholder-{mark}");
                 *entry = match field {
-                    "data" => STANDARD.encode(plain).into(),
+                    "data" if is_secret => STANDARD.encode(plain).into(),
                     _ => plain.into(),
                 };
             }
+        }
+        if let Value::Object(fields) = &mut value {
+            fields.remove("binaryData");
         }
         // The annotation of kubectl repeats the values.
         if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
@@ -144,7 +151,8 @@ fn pairs(content: &str, plain: &[u8], format: Format, path: &TreePath) -> Plain 
             let text = String::from_utf8_lossy(plain);
             let entries = |text: &str| -> Vec<(String, String)> {
                 let entries = text.lines().filter_map(|line| line.split_once('='));
-                let entry = |(key, value): (&str, &str)| (key.trim().to_owned(), value.trim().to_owned());
+                let entry =
+                    |(key, value): (&str, &str)| (key.trim().to_owned(), value.trim().to_owned());
                 entries.map(entry).collect()
             };
             let plain = entries(&text);
@@ -187,5 +195,87 @@ fn pair(hidden: &Value, plain: &Value, place: &str, found: &mut Plain) {
             found.insert(text.clone(), (place.to_owned(), plain));
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_harness::tools;
+
+    fn read(path: &str) -> String {
+        std::fs::read_to_string(tools::tests().join("corpus/sops").join(path)).unwrap()
+    }
+
+    /// Returns the hidden text of a file with this name.
+    fn hidden(blinder: &Blinder, name: &str, text: &str, keys: &[Keyring]) -> String {
+        let mut tree = FileTree::from_files([(name, text)]).unwrap();
+        blinder.hide(&mut tree, keys);
+        let path = TreePath::new(name).unwrap();
+        String::from_utf8(tree.content(&path).unwrap().to_vec()).unwrap()
+    }
+
+    /// Returns the lines with entries of the Secret, without comments.
+    fn entries(text: &str) -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with("    "));
+        let lines = lines.map(|line| line.trim().to_owned());
+        lines.filter(|line| !line.starts_with('#')).collect()
+    }
+
+    #[test]
+    fn equal_values_have_equal_marks_at_their_place_alone() {
+        let mut keyring = Keyring::new();
+        keyring.add_age(&read("one.agekey"), "key").unwrap();
+        let keys = [keyring];
+        let blinder = Blinder::new(Secret::new(vec![7; 32]));
+        let (one, again) = (
+            read("cases/encrypted-regex.enc.yaml"),
+            read("cases/mac-only-encrypted.enc.yaml"),
+        );
+        let open = |name: &str, text: &str| hidden(&blinder, name, text, &keys);
+        let marked = open("a.yaml", &one);
+        assert!(!marked.contains("ENC["), "{marked}");
+        let password = |text: &str| {
+            let line = text.lines().find(|line| line.contains("password:"));
+            line.unwrap().to_owned()
+        };
+        assert!(password(&marked).contains("placeholder-"), "{marked}");
+        assert_eq!(password(&marked), password(&open("a.yaml", &again)));
+        assert_ne!(password(&marked), password(&open("b.yaml", &one)));
+        let other = Blinder::new(Secret::new(vec![8; 32]));
+        assert_ne!(
+            password(&marked),
+            password(&hidden(&other, "a.yaml", &one, &keys))
+        );
+        // Without a key, each encryption has its marks.
+        let closed = |text: &str| hidden(&blinder, "a.yaml", text, &[]);
+        assert_eq!(entries(&closed(&one)), entries(&closed(&one)));
+        assert_ne!(password(&closed(&one)), password(&closed(&again)));
+        for secret in ["p@ss", "admin", "5432"] {
+            assert!(!marked.contains(secret), "{marked}");
+        }
+    }
+
+    #[test]
+    fn every_format_has_marks_and_no_value() {
+        let mut keyring = Keyring::new();
+        keyring.add_age(&read("one.agekey"), "key").unwrap();
+        let keys = [keyring];
+        let blinder = Blinder::new(Secret::new(vec![7; 32]));
+        for name in [
+            "json.enc.json",
+            "dotenv.enc.env",
+            "ini.enc.ini",
+            "binary.enc.bin",
+        ] {
+            let text = read(&format!("cases/{name}"));
+            let marked = hidden(&blinder, name, &text, &keys);
+            let other = hidden(&blinder, name, &text, &[]);
+            assert!(
+                !marked.contains("ENC[") && marked.contains("placeholder-"),
+                "{name}: {marked}"
+            );
+            assert_ne!(marked, other, "{name}: the key opens the file");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! SOPS files that no given key can decrypt: their structure is kept, their values are
 //! placeholders.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use driftless_sops::{Format, KeyService, is_encrypted, master_keys};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use regex::{Captures, Regex};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -191,9 +191,7 @@ fn decrypted(value: &mut serde_json::Value, entry: Entry<'_>, mark: Mark<'_>) {
                 decrypted(value, Entry { key, ..entry }, mark);
             }
         }
-        Value::Array(list) => list
-            .iter_mut()
-            .for_each(|one| decrypted(one, entry, mark)),
+        Value::Array(list) => list.iter_mut().for_each(|one| decrypted(one, entry, mark)),
         Value::String(text) if text.starts_with("ENC[") => {
             let plain = values(text, entry, mark);
             let is_text = text.contains("type:str]") || text.contains("type:bytes]");

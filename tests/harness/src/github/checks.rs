@@ -44,18 +44,16 @@ pub(super) fn create(state: &mut State, repository: &Repository, body: &Value) -
 }
 
 /// Changes a check run: its annotations are added to those that it has.
-pub(super) fn update(
-    state: &mut State,
-    repository: &Repository,
-    id: u64,
-    body: &Value,
-) -> Written {
+pub(super) fn update(state: &mut State, repository: &Repository, id: u64, body: &Value) -> Written {
     let name = repository.full_name().to_lowercase();
     let mut runs = state.checks.iter_mut();
     let run = runs.find(|run| run["id"] == id && run["repository"] == name);
     let run = run.ok_or((404, "Not Found"))?;
     let output = &body["output"];
-    let added = output["annotations"].as_array().cloned().unwrap_or_default();
+    let added = output["annotations"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     if added.len() > ANNOTATIONS {
         return Err((422, "Invalid request: too many annotations"));
     }
@@ -64,7 +62,8 @@ pub(super) fn update(
             && one["start_line"].as_u64().is_some_and(|line| line > 0)
             && one["end_line"].is_u64()
             && one["message"].as_str().is_some_and(|text| !text.is_empty())
-            && ["notice", "warning", "failure"].contains(&one["annotation_level"].as_str().unwrap_or_default())
+            && ["notice", "warning", "failure"]
+                .contains(&one["annotation_level"].as_str().unwrap_or_default())
     };
     if !added.iter().all(is_whole) {
         return Err((422, "Invalid request: an annotation is not complete"));

@@ -222,7 +222,9 @@ impl Session<'_> {
                 Ok(format!("{}[bot]", app.slug))
             }
             InstallationLogin::Token(token) => {
-                let answer = api.ask(ApiRequest::get("/user", Some(bearer(&token)?))).await?;
+                let answer = api
+                    .ask(ApiRequest::get("/user", Some(bearer(&token)?)))
+                    .await?;
                 let user: OwnUser = answer.json("GET /user")?;
                 Ok(user.login)
             }

@@ -41,6 +41,8 @@ struct End {
 #[derive(Deserialize)]
 struct Name {
     full_name: String,
+    #[serde(default)]
+    private: bool,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +84,9 @@ impl PullRequests for GitHub {
             };
             let pull: Pull = answer.json(&format!("GET {path}"))?;
             let name = |end: &End| end.repo.as_ref().map(|repo| repo.full_name.to_lowercase());
+            let is_private = pull.base.repo.as_ref().is_some_and(|repo| repo.private);
             Ok(Some(PullRequest {
+                is_public: !is_private,
                 is_open: pull.state == "open",
                 is_fork: name(&pull.head).is_none() || name(&pull.head) != name(&pull.base),
                 head_sha: pull.head.sha,
