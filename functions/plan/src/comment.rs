@@ -35,7 +35,7 @@ fn marker(ports: &Ports) -> String {
     format!("<!-- driftless plan {id} -->")
 }
 
-/// Renders the text of the comment. A plan that is longer than a comment may be is also written to
+/// Renders the comment. A plan that is longer than a comment may be is also written to
 /// the bucket, under `key`, and linked.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The number of attempts for a head that were cut off, after which no further one is made.
 const MAX_ATTEMPTS: u32 = 2;
 
-/// What is known about the delivery of a message.
+/// The delivery of a message.
 #[derive(Clone, Copy)]
 pub struct Delivery {
     /// True if a failure sends the message to the dead-letter queue.
@@ -38,7 +38,7 @@ impl Work<'_> {
     /// # Errors
     /// The plan was not made, or the comment was not written: the message returns to the queue.
     pub async fn run(&self, delivery: Delivery) -> Result<Outcome, String> {
-        let pull = match self.wanted().await? {
+        let pull = match self.check_wanted().await? {
             Ok(pull) => pull,
             Err(reason) => return Ok(Outcome::Dropped(reason)),
         };
@@ -72,7 +72,7 @@ impl Work<'_> {
     }
 
     /// Returns the pull request if its plan is still wanted, else the reason why not.
-    async fn wanted(&self) -> Result<Result<PullRequest, String>, String> {
+    async fn check_wanted(&self) -> Result<Result<PullRequest, String>, String> {
         let PlanRequest {
             repository,
             number,
@@ -163,7 +163,7 @@ impl Work<'_> {
             Err(Fault::Internal(reason)) if is_over => (Made::failed(), Some(reason)),
             Err(Fault::Internal(reason)) => return Err(reason),
         };
-        if let Err(reason) = self.wanted().await? {
+        if let Err(reason) = self.check_wanted().await? {
             self.complete(check, &report::superseded()).await?;
             return Ok(Outcome::Dropped(reason));
         }

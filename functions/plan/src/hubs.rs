@@ -1,4 +1,4 @@
-//! What a hub knows that its repository does not: the directory of its root, the keys of encrypted
+//! The facts that only a hub knows: the directory of its root, the keys of encrypted
 //! files, and the ConfigMaps and Secrets that builds and releases read. Only the hub's own identity
 //! reads them, and nothing of it is read for a fork.
 
@@ -30,19 +30,19 @@ const MAX_SOURCE_BYTES: usize = 64 << 20;
 /// The label of objects that a Kustomization applies: the repository has them.
 const APPLIED: &str = "/metadata/labels/kustomize.toolkit.fluxcd.io~1name";
 
-/// What a hub knows.
+/// The facts of a hub.
 #[derive(Default)]
 pub struct HubFacts {
     /// The directories of the roots.
     pub paths: Vec<String>,
     /// The keys of the Kustomizations that decrypt.
     pub keys: Vec<Keyring>,
-    /// The objects that builds and releases read; the values of Secrets are marks, and all values if
-    /// everyone may read the plan.
+    /// The objects that builds and releases read. The values of Secrets are marks; all values are
+    /// marks if everyone may read the plan.
     pub given: Vec<Object>,
     /// The files of the other repositories that the hub follows.
     pub sources: Vec<Source>,
-    /// Why something is missing, in plain text.
+    /// The reasons why something is missing, as plain text.
     pub notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ pub struct Own<'a> {
     pub is_public: bool,
 }
 
-/// Reads what a hub knows. A hub that cannot be reached is a note.
+/// Reads the facts of a hub. A hub that cannot be reached is a note.
 pub async fn read(
     ports: &Ports,
     concerned: &ConcernedHub,

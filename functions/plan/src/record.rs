@@ -180,7 +180,7 @@ mod tests {
         let ports = testing::ports(Arc::<MemoryBlobs>::default(), Arc::default(), clock.clone());
         let take = async |head: &str| take(&ports, NAME, 3, head).await.unwrap();
         let Lease::Held(mut held) = take("a").await else {
-            panic!("nobody has it");
+            panic!("no worker has it");
         };
         assert!(held.is_valid(ports.clock.now()));
         held.set_comment(7).await.unwrap();
@@ -199,11 +199,7 @@ mod tests {
         };
         assert_eq!(second.attempts(), 2);
         let error = first.release().await.unwrap_err();
-        assert_eq!(
-            error.kind,
-            ErrorKind::Conflict,
-            "it writes nothing any more"
-        );
+        assert_eq!(error.kind, ErrorKind::Conflict, "it no longer writes");
         second.release().await.unwrap();
         let Lease::Held(other) = take("b").await else {
             panic!("the lease has ended");

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// The most annotations of a check run; the comment has the others.
 const MAX_ANNOTATIONS: usize = 200;
 
-/// What a comment and a check run are written from.
+/// The content of a comment and of a check run.
 pub struct Made {
     /// The check run.
     pub check: Check,
@@ -88,7 +88,7 @@ impl Made {
 }
 
 impl Body {
-    /// Renders the text within a limit; a plan with no room for its diffs ends with `link`.
+    /// Renders the body within a limit; a plan with no room for its diffs ends with `link`.
     pub fn render(&self, limit: usize, link: Option<&str>) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -162,7 +162,7 @@ fn annotations(plan: &Plan, head: &BTreeSet<PathBuf>) -> Vec<Annotation> {
     all
 }
 
-/// Renders a text in a fence that it cannot end.
+/// Renders a string in a fence that it cannot end.
 fn fenced(text: &str) -> String {
     let longest = text.split(|one| one != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);

@@ -6,7 +6,7 @@ use driftless_core::hub::Settings;
 use driftless_core::ports::{Commit, FetchLimits, GitAuth, PortError, PullRequest, Secret};
 use driftless_fleet::check::{self, ChartHosts, GivenObjects};
 use driftless_fleet::plan::{self, Plan, State};
-use driftless_fleet::{Blinder, Error, Fleet, HubPlan, Options, wanted_keys};
+use driftless_fleet::{Blinder, Error, Fleet, HubPlan, Options, service_keys};
 use driftless_manifest::{FileTree, Object};
 use driftless_sops::Keyring;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub struct Planned {
     pub head: BTreeSet<PathBuf>,
 }
 
-/// Why there is no plan.
+/// The reason why no plan was made.
 #[derive(Debug)]
 pub enum Fault {
     /// The files have none, with the reason for the author of the change.
@@ -92,8 +92,8 @@ pub async fn plan(
         notes.push(PUBLIC.to_owned());
     }
     if !pull.is_fork {
-        let mut wanted = wanted_keys(&base);
-        wanted.extend(wanted_keys(&head));
+        let mut wanted = service_keys(&base);
+        wanted.extend(service_keys(&head));
         for hub in hubs {
             let own = Own {
                 url: repository,
@@ -201,8 +201,8 @@ fn internal(error: Error) -> Fault {
     Fault::Internal(error.message)
 }
 
-/// Reads the files of a commit with the installation's own login. The commit of a fork's head is one
-/// of the repository, too.
+/// Reads the files of a commit with the installation's own login. The repository also has the commits
+/// of forks.
 async fn files(work: &Work<'_>, sha: &str) -> Result<FileTree, Fault> {
     let commit = Commit {
         sha: sha.to_owned(),

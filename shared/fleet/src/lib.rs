@@ -16,5 +16,5 @@ pub use embedded::World;
 pub use error::{Error, next_step};
 pub use fleet::encrypted::hide as hide_encrypted;
 pub use fleet::{
-    Blinder, Fleet, HubPlan, Location, Options, Source, origin_of, wanted_keys, write_sample,
+    Blinder, Fleet, HubPlan, Location, Options, Source, origin_of, service_keys, write_sample,
 };

@@ -455,8 +455,8 @@ fn the_queue_outlives_the_function_and_loses_nothing() {
     );
 }
 
-/// A plan writes nothing but its own records, and sends no message; without the parameter, nothing of
-/// it exists.
+/// A plan writes nothing but its own records, and sends no message. Without the parameter, nothing
+/// of it exists.
 #[test]
 fn plans_are_made_on_request_and_reach_no_cluster_for_writes() {
     for name in [

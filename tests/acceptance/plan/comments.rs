@@ -154,7 +154,7 @@ fn a_token_writes_the_comment_without_a_check_run() {
     assert_eq!(comments.len(), 1);
     // The text is in a fence that is longer than its own one.
     let fence = comments[0].find("````diff").expect("a fence");
-    let named = comments[0].find("@everyone").expect("the text");
+    let named = comments[0].find("@everyone").expect("the name");
     assert!(fence < named, "{}", comments[0]);
     assert!(
         site.github

@@ -23,8 +23,8 @@ use tokio::runtime::Runtime;
 
 /// The address of the repository.
 pub const URL: &str = "https://github.com/acme/fleet";
-/// The values that nothing may contain: of the SOPS file, before and after a change, and of a Secret
-/// of the hub.
+/// The values that nothing may contain: of the SOPS file, before and after a change, and of a
+/// Secret of the hub.
 pub const PASSWORDS: [&str; 3] = ["hunter22-first", "hunter22-second", "token-of-the-hub"];
 /// The secret of the webhook.
 const WEBHOOK: &str = "It's a Secret to Everybody";
@@ -380,7 +380,7 @@ impl Site {
     /// Returns the texts of the comments of a pull request.
     pub fn comments(&self, number: u64) -> Vec<String> {
         let comments = self.github.comments(&self.repository, number);
-        let text = |comment: &Value| comment["body"].as_str().expect("a text").to_owned();
+        let text = |comment: &Value| comment["body"].as_str().expect("a string").to_owned();
         comments.iter().map(text).collect()
     }
 

@@ -81,7 +81,7 @@ pub enum Conclusion {
     Success,
     /// The plan has warnings.
     Neutral,
-    /// The change adds an error, or there is no plan.
+    /// The change adds an error, or no plan was made.
     Failure,
 }
 

@@ -108,8 +108,8 @@ fn push(body: &[u8]) -> Result<Event, Refusal> {
     })
 }
 
-/// Reads a pull_request event (GitHub Docs, "Webhook events and payloads"). Only actions that change
-/// what would be merged are used.
+/// Reads a pull_request event (GitHub Docs, "Webhook events and payloads"). Only actions that
+/// change what would be merged are used.
 fn pull_request(body: &[u8]) -> Result<Event, Refusal> {
     let event: PullRequestPayload = read("pull_request", body)?;
     let is_used = match event.action.as_str() {

@@ -25,7 +25,7 @@ pub struct PullRequestEvent {
 
 /// Queues the plan of a pull request for the hubs whose roots follow its base branch.
 ///
-/// The source of a root has its name as the namespace, too. Whether the operator registered the
+/// The namespace of a root's source has the name of the source. Whether the operator registered the
 /// repository as that of the root is checked by the function that makes the plan: this one reads
 /// no registration of a hub.
 ///

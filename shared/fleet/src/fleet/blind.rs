@@ -2,8 +2,8 @@
 //! contain them, also not where a template, a variable or a patch takes them apart.
 //!
 //! The mark of a value is a keyed digest of it and of its place, with a key that is chosen for one
-//! plan and not kept. A value that two states have at the same place has the same mark in both: so a
-//! plan tells whether a Secret changes. A value at two places has two marks, so that nobody learns
+//! plan and not kept. A value that two states have at the same place has the same mark in both, so
+//! that a plan shows whether a Secret changes. A value at two places has two marks: no user learns
 //! it by encrypting guesses elsewhere. A file that moves counts as changed.
 
 use super::encrypted;
@@ -109,7 +109,7 @@ impl Blinder {
 
 /// Returns the data keys of the encrypted files that are not age's or OpenPGP's own, which a key
 /// service may decrypt.
-pub fn wanted(tree: &FileTree) -> Vec<MasterKey> {
+pub fn service_keys(tree: &FileTree) -> Vec<MasterKey> {
     let mut all: Vec<MasterKey> = Vec::new();
     for (path, format) in encrypted::files(tree) {
         let Some(content) = tree.content(&path) else {

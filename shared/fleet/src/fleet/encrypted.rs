@@ -122,7 +122,7 @@ fn values(text: &str, entry: Entry<'_>, mark: Mark<'_>) -> String {
         let mark = mark(&found[2]);
         match &found[3] {
             "int" | "float" => number(&mark).to_string(),
-            // The mark of a Boolean would tell its value.
+            // The mark of a Boolean would reveal its value.
             "bool" => "true".to_owned(),
             _ => {
                 let placeholder = entry.stand_in(&mark);

@@ -18,7 +18,7 @@ use driftless_core::ports::Secret;
 use std::path::Path;
 use std::time::Duration;
 
-pub use blind::{Blinder, wanted as wanted_keys};
+pub use blind::{Blinder, service_keys};
 pub use build_files::Build;
 pub use directories::{DirectoryCharts, charts_in_place_of};
 pub use locate::{Files, Location};

@@ -271,7 +271,7 @@ fn annotation(annotation: &Annotation) -> Value {
     })
 }
 
-/// Returns the first characters of a text.
+/// Returns the first characters of a string.
 fn cut(text: &str, length: usize) -> String {
     text.chars().take(length).collect()
 }
