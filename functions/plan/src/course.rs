@@ -82,7 +82,10 @@ impl Work<'_> {
         } = self.request;
         let pull = self.pull_requests.pull_request(repository, *number).await;
         let Some(pull) = pull.map_err(|error| error.message)? else {
-            return Ok(Err("the pull request does not exist".to_owned()));
+            return Ok(Err(
+                "the pull request does not exist, or the login at GitHub may not read it"
+                    .to_owned(),
+            ));
         };
         Ok(match &pull {
             pull if !pull.is_open => Err("the pull request is closed".to_owned()),

@@ -103,7 +103,8 @@ fn pull_requests_of_github() {
     let pull = stub.open_pull_request(&fleet, "change", "main");
     assert_eq!(pull.number, 1);
     let app = stub.add_app(7, 70, &["acme/fleet"]);
-    let secret = json!({"appId": app.id, "privateKey": app.private_key}).to_string();
+    let secret =
+        json!({"appId": app.id, "privateKey": app.private_key, "installationId": 70}).to_string();
     let with = |name: &str, secret: String| {
         let keys = [(name.to_owned(), Secret::new(secret))];
         let hosts = Hosts::default().with("github.com", stub.url());

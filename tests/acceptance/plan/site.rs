@@ -236,7 +236,8 @@ impl Site {
         let own = match login {
             Login::App => {
                 let app = github.add_app(7, 70, &["acme/fleet"]);
-                let app = json!({"appId": app.id, "privateKey": app.private_key});
+                let app =
+                    json!({"appId": app.id, "privateKey": app.private_key, "installationId": 70});
                 ("github/app".to_owned(), Secret::new(app.to_string()))
             }
             Login::Token => {

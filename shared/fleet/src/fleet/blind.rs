@@ -12,7 +12,7 @@ use driftless_core::ports::Secret;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{FileTree, Object, TreePath};
 use driftless_sops::{Format, Keyring, MasterKey, decrypt, master_keys};
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hmac::{Hmac, KeyInit, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ impl Blinder {
 
     /// Returns the mark of a value at a place.
     fn mark(key: &Secret, place: &[&str], value: &str) -> String {
-        let Ok(mut mac) = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key.expose()) else {
+        let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(key.expose()) else {
             return String::new();
         };
         for part in place.iter().chain(&[value]) {

@@ -3,6 +3,7 @@
 
 use super::client::{ApiRequest, ApiResponse};
 use super::{GitHub, Session, hosted};
+use crate::percent::encode_path;
 use async_trait::async_trait;
 use driftless_core::ports::{
     Annotation, AnnotationLevel, Check, Comment, Conclusion, ErrorKind, GitAuth, PortError,
@@ -99,7 +100,8 @@ impl PullRequests for GitHub {
 
     async fn merge_base(&self, url: &str, base: &str, head: &str) -> Result<String> {
         self.at(url, async |session| {
-            let path = session.path(&format!("compare/{base}...{head}?per_page=1"));
+            let range = encode_path(&format!("{base}...{head}"));
+            let path = session.path(&format!("compare/{range}?per_page=1"));
             let answer = session.ask(|login| ApiRequest::get(&path, login)).await?;
             let found: Comparison = answer.json(&format!("GET {path}"))?;
             Ok(found.merge_base_commit.sha)
