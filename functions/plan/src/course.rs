@@ -152,7 +152,7 @@ impl Work<'_> {
                 "{MAX_ATTEMPTS} attempts were cut off"
             ))),
             false => {
-                let work = states::plan(self, pull, hubs);
+                let work = Box::pin(states::plan(self, pull, hubs));
                 let limited = tokio::time::timeout(delivery.time, work).await;
                 limited.unwrap_or_else(|_| {
                     Err(Fault::Internal("the plan did not end in time".to_owned()))

@@ -75,7 +75,7 @@ impl Function {
             request: &request,
         };
         let (repository, number) = (&request.repository, request.number);
-        let outcome = work.run(delivery).await;
+        let outcome = Box::pin(work.run(delivery)).await;
         let outcome = outcome.map_err(|error| format!("{repository}, #{number}: {error}"))?;
         match outcome {
             Outcome::Planned(summary) => tracing::info!(repository, number, "planned: {summary}"),

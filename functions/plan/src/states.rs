@@ -149,9 +149,9 @@ pub async fn plan(
             name: sha.get(..12).unwrap_or(sha).to_owned(),
         };
         let (base, head) = (state(&before, &common), state(&after, &pull.head_sha));
-        let made = plan::plan(base, head, &options, &|_| {})
-            .await
-            .map_err(internal)?;
+        // On the heap: the states of this work are large.
+        let made = Box::pin(plan::plan(base, head, &options, &|_| {})).await;
+        let made = made.map_err(internal)?;
         match &mut plan {
             None => plan = Some(made),
             Some(plan) => add(plan, made),

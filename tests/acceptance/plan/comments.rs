@@ -117,7 +117,7 @@ fn errors_and_warnings_are_annotations_at_their_lines() {
     assert_eq!(annotation["path"], "apps/web.yaml", "{warned}");
     assert_eq!(
         (&annotation["start_line"], &annotation["annotation_level"]),
-        (&2.into(), &"warning".into())
+        (&1.into(), &"warning".into())
     );
     assert!(
         annotation["message"]
