@@ -59,7 +59,7 @@ pub struct Source {
 /// The repository of a pull request.
 #[derive(Clone, Copy)]
 pub struct Own<'a> {
-    /// The address.
+    /// The address of the repository.
     pub url: &'a str,
     /// The base branch.
     pub branch: &'a str,

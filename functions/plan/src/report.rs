@@ -22,7 +22,7 @@ pub struct Made {
 pub enum Body {
     /// A plan, and notes in Markdown about how it was made.
     Plan(Box<Plan>, Vec<String>),
-    /// Markdown.
+    /// Another message as Markdown.
     Text(String),
 }
 

@@ -29,9 +29,9 @@ const PUBLIC: &str = "Everyone can read this repository: values of the hubs' Con
 
 /// A plan, with notes in Markdown about how it was made.
 pub struct Planned {
-    /// The plan.
+    /// The changes of all hubs.
     pub plan: Plan,
-    /// The notes.
+    /// Sentences about how the plan was made.
     pub notes: Vec<String>,
     /// The files of the head.
     pub head: BTreeSet<PathBuf>,
@@ -201,8 +201,8 @@ fn internal(error: Error) -> Fault {
     Fault::Internal(error.message)
 }
 
-/// Reads the files of a commit with the installation's own login. The repository also has the commits
-/// of forks.
+/// Reads the files of a commit with the installation's own login. The repository also has the
+/// commits of forks.
 async fn files(work: &Work<'_>, sha: &str) -> Result<FileTree, Fault> {
     let commit = Commit {
         sha: sha.to_owned(),

@@ -10,7 +10,7 @@ pub struct Work<'a> {
     pub ports: &'a Ports,
     /// The pull requests of the Git host.
     pub pull_requests: &'a dyn PullRequests,
-    /// The message.
+    /// The message that requests the plan.
     pub request: &'a PlanRequest,
 }
 

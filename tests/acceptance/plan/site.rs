@@ -105,7 +105,7 @@ spec:
 pub struct RecordedSecrets {
     known: BTreeMap<String, Secret>,
     hubs: Arc<dyn SecretStore>,
-    /// The names.
+    /// The names that were read so far.
     pub read: Mutex<Vec<String>>,
 }
 
@@ -129,9 +129,9 @@ pub enum Login {
     Token,
 }
 
-/// The installation.
+/// An installation, with the stub of its Git host.
 pub struct Site {
-    /// The stub.
+    /// The stub of GitHub.
     pub github: GitHub,
     /// The root repository.
     pub repository: Arc<Repository>,

@@ -110,7 +110,7 @@ pub trait PullRequests: Send + Sync {
     async fn own_comments(&self, repository: &str, number: u64) -> Result<Vec<Comment>>;
     /// Writes a comment and returns its id.
     async fn create_comment(&self, repository: &str, number: u64, body: &str) -> Result<u64>;
-    /// Replaces the text of a comment. Returns `false` if the comment no longer exists.
+    /// Replaces the body of a comment. Returns `false` if the comment no longer exists.
     async fn edit_comment(&self, repository: &str, id: u64, body: &str) -> Result<bool>;
     /// Deletes a comment; an absent one is not an error.
     async fn delete_comment(&self, repository: &str, id: u64) -> Result<()>;

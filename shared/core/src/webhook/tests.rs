@@ -447,7 +447,7 @@ fn what_is_not_a_push_is_answered_with_what_is_expected() {
         .map(|host| (host.secret.to_owned(), Secret::new(SECRET)));
     ports.secrets = Arc::new(MemorySecrets(secrets.collect()));
     for (at, event, expected) in [
-        (0, "issues", "expected push"),
+        (0, "issues", "expected push or pull_request"),
         (1, "Issue Hook", "expected Push Hook or Tag Push Hook"),
         (3, "issues", "expected push"),
         (4, "repo:fork", "expected repo:push"),

@@ -149,25 +149,37 @@ fn pairs(content: &str, plain: &[u8], format: Format, path: &TreePath) -> Plain 
         }
         Format::Dotenv | Format::Ini => {
             let text = String::from_utf8_lossy(plain);
-            let entries = |text: &str| -> Vec<(String, String)> {
-                let entries = text.lines().filter_map(|line| line.split_once('='));
-                let entry =
-                    |(key, value): (&str, &str)| (key.trim().to_owned(), value.trim().to_owned());
-                entries.map(entry).collect()
-            };
             let plain = entries(&text);
-            let is_metadata = |key: &str| key.starts_with("sops_");
-            let hidden = entries(content);
-            let hidden = hidden.into_iter().filter(|(key, _)| !is_metadata(key));
-            for ((key, hidden), (same, plain)) in hidden.zip(plain) {
-                if key == same && hidden.starts_with(ENCRYPTED) {
-                    found.insert(hidden, (key, plain));
+            for ((key, count), hidden) in entries(content) {
+                let value = plain
+                    .get(&(key, count))
+                    .filter(|_| hidden.starts_with(ENCRYPTED));
+                if let Some(value) = value {
+                    let place = format!("{key}/{count}");
+                    found.insert(hidden.to_owned(), (place, (*value).to_owned()));
                 }
             }
         }
         Format::Binary => {
             let text = String::from_utf8_lossy(plain).into_owned();
             found.insert(content.to_owned(), (String::new(), text));
+        }
+    }
+    found
+}
+
+/// Returns the entries of a dotenv or INI file by their keys, each with the number of earlier entries
+/// of the same key.
+fn entries(text: &str) -> BTreeMap<(&str, usize), &str> {
+    let mut found = BTreeMap::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some((key, value)) = line.split_once('=') {
+            let key = key.trim();
+            let count = found.range((key, 0)..=(key, usize::MAX)).count();
+            found.insert((key, count), value.trim());
         }
     }
     found

@@ -2,7 +2,6 @@
 
 use super::Session;
 use super::client::{Api, ApiRequest, ApiResponse, NOT_VALID};
-use super::pull_requests::no_login;
 use driftless_core::flux::parse_rfc3339;
 use driftless_core::ports::{
     ErrorKind, GitAuth, GitServer, PortError, Result, Secret, SecretStore,
@@ -409,4 +408,12 @@ pub(in crate::git) fn bearer(token: &Secret) -> Result<HeaderValue> {
     let mut header = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| bad())?;
     header.set_sensitive(true);
     Ok(header)
+}
+
+/// Returns the error of a login that is missing.
+fn no_login(host: &str) -> PortError {
+    PortError::new(
+        ErrorKind::Denied,
+        format!("{host}: the installation has no GitHub App and no token for comments"),
+    )
 }

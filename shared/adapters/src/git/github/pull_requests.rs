@@ -6,8 +6,8 @@ use super::{GitHub, Session, hosted};
 use crate::percent::encode_path;
 use async_trait::async_trait;
 use driftless_core::ports::{
-    Annotation, AnnotationLevel, Check, Comment, Conclusion, ErrorKind, GitAuth, PortError,
-    PullRequest, PullRequests, Result,
+    Annotation, AnnotationLevel, Check, Comment, Conclusion, ErrorKind, GitAuth, PullRequest,
+    PullRequests, Result,
 };
 use driftless_core::repository;
 use http::Method;
@@ -276,12 +276,4 @@ fn annotation(annotation: &Annotation) -> Value {
 /// Returns the first characters of a string.
 fn cut(text: &str, length: usize) -> String {
     text.chars().take(length).collect()
-}
-
-/// Returns the error of a login that is missing.
-pub(super) fn no_login(host: &str) -> PortError {
-    PortError::new(
-        ErrorKind::Denied,
-        format!("{host}: the installation has no GitHub App and no token for comments"),
-    )
 }
