@@ -181,7 +181,12 @@ impl Work<'_> {
         };
         let key = record::whole_plan(name, self.request.number, &pull.head_sha);
         let text = comment::text(self.ports, &key, &made, pull).await?;
-        comments.write(held, &text).await?;
+        if let Err(error) = comments.write(held, &text).await {
+            if delivery.is_last {
+                self.complete(check, &Made::failed().check).await?;
+            }
+            return Err(error);
+        }
         self.complete(check, &made.check).await?;
         match failure {
             None => Ok(Outcome::Planned(made.check.title)),

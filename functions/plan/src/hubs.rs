@@ -104,6 +104,13 @@ async fn collect(
     let hub = hub::connect(ports, name)
         .await
         .map_err(|failure| failure.message)?;
+    let repositories = repositories(&hub, own).await?;
+    let is_root = |id: &ObjectRef| {
+        let mut followed = repositories.iter().filter(|one| one.is_base);
+        let has_source =
+            followed.any(|one| one.object.id.name == id.name && one.object.id.namespace == id.name);
+        id.namespace == id.name && concerned.roots.contains(&id.name) && has_source
+    };
     let mut needed: BTreeSet<NeededObject> = BTreeSet::new();
     for kind in [FluxKind::Kustomization, FluxKind::HelmRelease] {
         let objects = hub.list(kind).await.map_err(|error| error.message)?;
@@ -116,7 +123,11 @@ async fn collect(
             if kind == FluxKind::Kustomization
                 && let Ok(kustomization) = Kustomization::from_object(object)
             {
-                add_kustomization(ports, &hub, concerned, &kustomization, wanted, facts).await;
+                if is_root(&kustomization.id) {
+                    let path = kustomization.spec.path.trim_start_matches("./");
+                    facts.paths.push(path.trim_matches('/').to_owned());
+                }
+                add_keys(ports, &hub, &kustomization, wanted, facts).await;
             }
         }
     }
@@ -143,7 +154,46 @@ async fn collect(
             false => found,
         });
     }
-    add_sources(ports, &hub, own, facts).await
+    add_sources(ports, &hub, own, repositories, facts).await;
+    Ok(())
+}
+
+/// A Git repository that a hub follows.
+struct Followed {
+    object: GitRepository,
+    /// The branch, tag or range.
+    reference: String,
+    /// True if it is the repository of the pull request.
+    is_same: bool,
+    /// True if it is the base branch of the pull request.
+    is_base: bool,
+}
+
+/// Lists the Git repositories that the hub follows.
+async fn repositories(hub: &Hub, own: Own<'_>) -> Result<Vec<Followed>, String> {
+    let objects = hub.list(FluxKind::GitRepository).await;
+    let objects = objects.map_err(|error| error.message)?.into_iter();
+    let parsed = objects.filter_map(|object| GitRepository::from_object(object).ok());
+    let followed = parsed.map(|object| {
+        let reference = object.spec.reference.clone().unwrap_or_default();
+        let names = [
+            reference.name,
+            reference.semver,
+            reference.tag,
+            reference.branch,
+        ];
+        let name = names.into_iter().find(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| "master".to_owned());
+        let reference = name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned();
+        let is_same = index::repository(&object.spec.url) == index::repository(own.url);
+        Followed {
+            is_base: is_same && reference == own.branch,
+            is_same,
+            reference,
+            object,
+        }
+    });
+    Ok(followed.collect())
 }
 
 /// Adds the files of the other Git repositories that the hub follows, from their artifacts. If
@@ -152,28 +202,14 @@ async fn add_sources(
     ports: &Ports,
     hub: &Hub,
     own: Own<'_>,
+    repositories: Vec<Followed>,
     facts: &mut HubFacts,
-) -> Result<(), String> {
-    let objects = hub.list(FluxKind::GitRepository).await;
+) {
     let (mut count, mut bytes) = (0, 0);
-    for object in objects.map_err(|error| error.message)? {
-        let Ok(source) = GitRepository::from_object(object) else {
-            continue;
-        };
-        let reference = source.spec.reference.clone().unwrap_or_default();
-        let names = [
-            &reference.name,
-            &reference.semver,
-            &reference.tag,
-            &reference.branch,
-        ];
-        let name = names.into_iter().find(|name| !name.is_empty());
-        let name = name.map_or("master", |name| {
-            name.strip_prefix("refs/heads/").unwrap_or(name)
-        });
-        let is_same = index::repository(&source.spec.url) == index::repository(own.url);
-        let is_wanted = match is_same {
-            true => name != own.branch,
+    for one in repositories {
+        let source = one.object;
+        let is_wanted = match one.is_same {
+            true => !one.is_base,
             false => !own.is_public,
         };
         let Some(artifact) = artifact_of(&source.object).filter(|_| is_wanted) else {
@@ -207,7 +243,7 @@ async fn add_sources(
                     .sum::<usize>();
                 facts.sources.push(Source {
                     url: source.spec.url.clone(),
-                    reference: name.to_owned(),
+                    reference: one.reference,
                     files,
                 });
             }
@@ -216,32 +252,23 @@ async fn add_sources(
             }
         }
     }
-    Ok(())
 }
 
-/// Adds the path of a root, and the keys of a Kustomization.
-async fn add_kustomization(
+/// Adds the keys of a Kustomization.
+async fn add_keys(
     ports: &Ports,
     hub: &Hub,
-    concerned: &ConcernedHub,
     kustomization: &Kustomization,
     wanted: &[MasterKey],
     facts: &mut HubFacts,
 ) {
-    let ObjectRef {
-        namespace, name, ..
-    } = &kustomization.id;
-    if namespace == name && concerned.roots.contains(name) {
-        let path = kustomization.spec.path.trim_start_matches("./");
-        facts.paths.push(path.trim_matches('/').to_owned());
-    }
     if kustomization.spec.decryption.is_none() {
         return;
     }
     match opening::keyring(ports, hub, kustomization, wanted).await {
         Ok(keyring) => facts.keys.push(keyring),
         Err(failure) => {
-            let hub = &concerned.settings.name;
+            let hub = &hub.settings.name;
             tracing::warn!(hub, object = %kustomization.id, "no keys for the plan: {failure}");
             facts.notes.push(format!(
                 "hub {hub}: the keys of {} cannot be read: its encrypted files count as changed if they were encrypted again",

@@ -141,8 +141,8 @@ pub async fn plan(
         let mut before = open(group, &whole, &base, "before the change")?;
         let mut after = open(group, &whole, &head, "after the change")?;
         for source in &sources {
-            add_source(&mut before, source)?;
-            add_source(&mut after, source)?;
+            add_source(&mut before, source);
+            add_source(&mut after, source);
         }
         let state = |fleet, sha: &str| State {
             fleet,
@@ -189,12 +189,14 @@ fn sources(
 }
 
 /// Adds the files of another repository to a fleet.
-fn add_source(fleet: &mut Fleet, source: &Source) -> Result<(), Fault> {
+fn add_source(fleet: &mut Fleet, source: &Source) {
     let reference = Some(source.reference.as_str());
     let directory = Path::new(source.url.rsplit('/').next().unwrap_or_default());
     let git = fleet.git.clone();
-    fleet.git = git.with_files(&source.url, reference, directory, source.files.clone())?;
-    Ok(())
+    match git.with_files(&source.url, reference, directory, source.files.clone()) {
+        Ok(git) => fleet.git = git,
+        Err(error) => tracing::warn!(%error, "the plan has no files of a source"),
+    }
 }
 
 fn internal(error: Error) -> Fault {

@@ -6,3 +6,4 @@ mod fleets;
 mod forks;
 mod secrets;
 mod site;
+mod sources;

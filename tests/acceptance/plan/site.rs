@@ -6,7 +6,9 @@ use driftless_adapters::git::{GitHub as GitHubAdapter, GitRouter, Hosts};
 use driftless_adapters::offline::Offline;
 use driftless_core::flux::{FluxKind, GitReference, ObjectRef};
 use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{PlanRequest, Ports, PullRequests, Result, Secret, SecretStore};
+use driftless_core::ports::{
+    Cause, PlanRequest, Ports, PullRequests, Request, Result, Secret, SecretStore,
+};
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryQueue, TestClock};
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult};
@@ -299,6 +301,20 @@ impl Site {
         self.runtime.block_on(given).expect("applied");
     }
 
+    /// Applies an object to the hub.
+    pub fn give(&self, yaml: &str) {
+        let object = object(yaml);
+        let given = self.world.give("staging", &object);
+        self.runtime.block_on(given).expect("applied");
+    }
+
+    /// Runs a step of an object of the hub.
+    pub fn step(&self, object: &ObjectRef) {
+        let request = Request::new("staging", object.clone(), Cause::Changed);
+        let step = driftless_core::step::run(&self.ports, &request, Duration::ZERO);
+        self.runtime.block_on(step).expect("a step");
+    }
+
     /// Commits files to a branch that begins at `main`.
     pub fn commit(&self, branch: &str, files: &[(&str, &str)]) {
         if self.repository.resolve(branch).is_none() {
@@ -415,6 +431,17 @@ impl Site {
     }
 }
 
+/// Parses an object.
+fn object(yaml: &str) -> Object {
+    let documents = driftless_manifest::yaml::documents(
+        yaml.as_bytes(),
+        "object.yaml",
+        driftless_manifest::yaml::Dialect::V2,
+        &driftless_manifest::yaml::Limits::default(),
+    );
+    Object::new(documents.expect("YAML").remove(0)).expect("an object")
+}
+
 /// Starts the hub.
 async fn hub(tree: FileTree, key: &str) -> World {
     let options = Options {
@@ -439,13 +466,6 @@ async fn hub(tree: FileTree, key: &str) -> World {
         object[field] = data;
         Object::new(object).expect("an object")
     };
-    let documents = driftless_manifest::yaml::documents(
-        APPS.as_bytes(),
-        "apps.yaml",
-        driftless_manifest::yaml::Dialect::V2,
-        &driftless_manifest::yaml::Limits::default(),
-    );
-    let mut apps = documents.expect("YAML");
     for object in [
         of(
             "Secret",
@@ -465,7 +485,7 @@ async fn hub(tree: FileTree, key: &str) -> World {
             "stringData",
             json!({"TOKEN": PASSWORDS[2]}),
         ),
-        Object::new(apps.remove(0)).expect("a Kustomization"),
+        object(APPS),
     ] {
         world.give("staging", &object).await.expect("applied");
     }
