@@ -63,7 +63,16 @@ const MAY_USE: [(&str, &[&str]); 23] = [
     ("reconcile", &OUTER),
     ("drift", &OUTER),
     ("capsule", &OUTER),
-    ("plan", &OUTER),
+    (
+        "plan",
+        &[
+            "driftless-manifest",
+            "driftless-core",
+            "driftless-adapters",
+            "driftless-fleet",
+            "driftless-sops",
+        ],
+    ),
     ("kubeconfig", &OUTER),
     (
         "dashboard",

@@ -17,6 +17,12 @@ fn webhook_events_have_the_expected_signatures() {
     let cases = [
         ("webhook-push.json", "push", "acme/fleet", true),
         ("webhook-ping.json", "ping", "acme/fleet", true),
+        (
+            "webhook-pull-request.json",
+            "pull_request",
+            "acme/fleet",
+            true,
+        ),
         ("webhook-foreign.json", "push", "acme/unknown", true),
         ("webhook-bad-signature.json", "push", "acme/fleet", false),
     ];
@@ -111,7 +117,7 @@ fn webhook_events_of_other_hosts_have_the_expected_proofs() {
 fn timer_and_queue_events_have_the_format_of_aws() {
     let drift = event("drift-schedule.json");
     assert_eq!(drift["detail-type"], "Scheduled Event");
-    for name in ["reconcile-sqs.json", "drift-sweep.json"] {
+    for name in ["reconcile-sqs.json", "drift-sweep.json", "plan-sqs.json"] {
         let record = &event(name)["Records"][0];
         assert_eq!(record["eventSource"], "aws:sqs", "{name}");
         let body = record["body"].as_str().expect("a body");

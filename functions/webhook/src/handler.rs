@@ -31,7 +31,10 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
     };
     let (status, body) = match webhook::receive_at(ports, &DELIVERY_LIMITS, path, delivery).await {
         Ok(answer) => (
-            if matches!(answer, DeliveryResult::Queued(_)) {
+            if matches!(
+                answer,
+                DeliveryResult::Queued(_) | DeliveryResult::Planned(_)
+            ) {
                 202
             } else {
                 200
@@ -63,6 +66,9 @@ fn render(answer: &DeliveryResult) -> Value {
                 .collect::<Vec<_>>();
             json!({"queued": queued})
         }
+        DeliveryResult::Planned(request) => {
+            json!({"planned": request.number, "hubs": request.hubs})
+        }
     }
 }
 
@@ -91,6 +97,7 @@ mod tests {
     use std::sync::Arc;
 
     const PUSH: &str = include_str!("../../../events/webhook-push.json");
+    const PULL_REQUEST: &str = include_str!("../../../events/webhook-pull-request.json");
     const PING: &str = include_str!("../../../events/webhook-ping.json");
     const FOREIGN: &str = include_str!("../../../events/webhook-foreign.json");
     const BAD_SIGNATURE: &str = include_str!("../../../events/webhook-bad-signature.json");
@@ -170,6 +177,36 @@ mod tests {
         let ignored = json!({"queued": [], "ignored": reason});
         assert_eq!(invoke(&world, FOREIGN).await, (200, ignored));
         assert!(world.queue.take().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_pull_request_of_a_root_requests_one_plan_for_its_hubs() {
+        let world = world().await;
+        let (status, body) = invoke(&world, PULL_REQUEST).await;
+        assert_eq!(status, 200);
+        let reason = body["ignored"].as_str().unwrap();
+        assert!(
+            reason.starts_with("this installation makes no plans"),
+            "{reason}"
+        );
+        world.queue.accept_plans();
+        let answer = json!({"planned": 12, "hubs": ["production", "staging"]});
+        assert_eq!(invoke(&world, PULL_REQUEST).await, (202, answer));
+        let request = world.queue.take_plans().remove(0);
+        assert_eq!(request.repository, "https://github.com/acme/fleet");
+        assert_eq!(
+            (request.base_ref.as_str(), request.is_fork),
+            ("main", false)
+        );
+        let sample = include_str!("../../../events/plan-sqs.json");
+        let sample: Value = serde_json::from_str(sample).unwrap();
+        let message = sample["Records"][0]["body"].as_str().unwrap();
+        assert_eq!(serde_json::to_string(&request).unwrap(), message);
+        assert!(world.queue.take().is_empty(), "no step is requested");
+        let tampered = PULL_REQUEST.replace("scale-the-shop", "scale-the-shed");
+        assert_eq!(invoke(&world, &tampered).await.0, 401);
+        world.queue.set_broken(true);
+        assert_eq!(invoke(&world, PULL_REQUEST).await.0, 503);
     }
 
     #[tokio::test]

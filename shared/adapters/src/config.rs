@@ -12,7 +12,7 @@ use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, System
 use crate::notifications::Notifications;
 use crate::offline::Offline;
 use driftless_core::functions;
-use driftless_core::ports::{Clouds, Compute, Ports, Result, Secret, SecretStore};
+use driftless_core::ports::{Clouds, Compute, Ports, PullRequests, Result, Secret, SecretStore};
 use driftless_core::testing::MemoryBlobs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,9 @@ pub struct Config {
     /// The URL of the queue for the sweeps of hubs, from `DRIFTLESS_SWEEP_QUEUE_URL`. Without one,
     /// the function that the timer starts sweeps all hubs itself.
     pub sweep_queue_url: Option<String>,
+    /// The URL of the queue for the plans of pull requests, from `DRIFTLESS_PLAN_QUEUE_URL`.
+    /// Without one, no plans are made.
+    pub plan_queue_url: Option<String>,
     /// The prefix of the names of secrets, from `DRIFTLESS_SECRETS_PREFIX`; the default is
     /// `driftless/`.
     pub secrets_prefix: String,
@@ -90,6 +93,7 @@ impl Config {
             queue_url,
             isolated_queue_url: get("DRIFTLESS_ISOLATED_QUEUE_URL"),
             sweep_queue_url: get("DRIFTLESS_SWEEP_QUEUE_URL"),
+            plan_queue_url: get("DRIFTLESS_PLAN_QUEUE_URL"),
             secrets_prefix: get("DRIFTLESS_SECRETS_PREFIX")
                 .unwrap_or_else(|| "driftless/".to_owned()),
             hosts,
@@ -151,6 +155,9 @@ pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports
     }
     if let Some(url) = &config.sweep_queue_url {
         queue = queue.with_sweeps(url.as_str());
+    }
+    if let Some(url) = &config.plan_queue_url {
+        queue = queue.with_plans(url.as_str());
     }
     let (clouds, buckets) = clouds(AwsLogins::with_role(settings));
     Ok(Ports {
@@ -229,6 +236,26 @@ pub async fn function_ports(
         }
     });
     Ok(ports)
+}
+
+/// Returns the ports of a function as [`function_ports`] does, and the pull requests of the hosts
+/// with GitHub's API, read and written with the installation's own login.
+///
+/// # Errors
+/// Those of [`function_ports`].
+pub async fn function_ports_with_pull_requests(
+    name: &'static str,
+) -> std::result::Result<(Ports, Arc<dyn PullRequests>), Box<dyn std::error::Error + Send + Sync>> {
+    let ports = function_ports(name).await?;
+    let get = |name: &str| std::env::var(name).ok();
+    let hosts = hosts(
+        get("DRIFTLESS_GITHUB_API")
+            .as_deref()
+            .filter(|api| !api.is_empty()),
+        get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
+    )?;
+    let github = GitHub::new(hosts, ports.secrets.clone())?;
+    Ok((ports, Arc::new(github)))
 }
 
 fn directory_ports(directory: &Path, hosts: Hosts) -> Result<Ports> {

@@ -8,6 +8,7 @@ mod clouds;
 mod git;
 mod key_services;
 mod notifiers;
+mod pull_requests;
 mod throttle;
 mod tokens;
 mod watches;
@@ -27,6 +28,9 @@ pub use clouds::{
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SignedObjects, SshKey};
 pub use key_services::{AwsKey, AzureKey, GoogleKey, GoogleLogin, KeyServices, VaultKey};
 pub use notifiers::Notifiers;
+pub use pull_requests::{
+    Annotation, AnnotationLevel, Check, Comment, Conclusion, PlanRequest, PullRequest, PullRequests,
+};
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenRequest};
 pub use watches::{Values, WatchCache, WatchSnapshot};
@@ -189,6 +193,11 @@ pub trait Blobs: Send + Sync {
     /// Returns the address of a blob for people and status fields (`s3://bucket/key`,
     /// `file:///directory/key`).
     fn url(&self, key: &str) -> String;
+    /// Returns a link with which anyone can read a blob for this time at most; `None` if the store
+    /// has no such links. The blob need not exist.
+    async fn link(&self, _key: &str, _valid: Duration) -> Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// The cause of a step.
@@ -322,6 +331,11 @@ pub trait Queue: Send + Sync {
     /// Queues a sweep of each hub, each in a separate invocation. Returns `false` if this queue
     /// does not carry sweeps: then the caller sweeps the hubs.
     async fn sweep(&self, _hubs: &[String]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Queues the plan of a pull request. Returns `false` if this installation makes no plans.
+    async fn plan(&self, _request: &PlanRequest) -> Result<bool> {
         Ok(false)
     }
 }

@@ -3,10 +3,12 @@
 
 mod buckets;
 mod cluster;
+mod pull_requests;
 mod queue;
 
 pub use buckets::MemoryBuckets;
 pub use cluster::{MemoryCluster, Switches};
+pub use pull_requests::MemoryPullRequests;
 pub use queue::{MemoryQueue, SqsModel, Taken};
 
 use crate::flux::GitReference;

@@ -15,4 +15,6 @@ pub mod ready;
 pub use embedded::World;
 pub use error::{Error, next_step};
 pub use fleet::encrypted::hide as hide_encrypted;
-pub use fleet::{Fleet, HubPlan, Location, Options, Source, origin_of, write_sample};
+pub use fleet::{
+    Blinder, Fleet, HubPlan, Location, Options, Source, origin_of, service_keys, write_sample,
+};

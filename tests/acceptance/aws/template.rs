@@ -199,6 +199,7 @@ fn each_role_lists_only_what_it_reads() {
         "DriftRole",
         "CapsuleRole",
         "DashboardRole",
+        "PlanRole",
     ] {
         let policies = list(&properties(role)["Policies"]);
         let statements = policies
@@ -279,6 +280,16 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
         ],
     );
     expect(
+        "PlanRole",
+        &[
+            ("hubs", read),
+            ("artifacts", read),
+            ("objects", read),
+            ("plans", all),
+            ("versions/plan.json", write),
+        ],
+    );
+    expect(
         "ReconcileRole",
         &[
             ("hubs", read),
@@ -341,7 +352,7 @@ fn a_hub_that_is_not_swept_has_its_own_metric_and_alarm() {
 #[test]
 fn a_failed_message_is_no_error_of_its_function() {
     let sources = of_type("AWS::Lambda::EventSourceMapping");
-    assert_eq!(sources.len(), 3);
+    assert_eq!(sources.len(), 4);
     for (name, source) in sources {
         let types = &source["Properties"]["FunctionResponseTypes"];
         assert_eq!(types, &json!(["ReportBatchItemFailures"]), "{name}");
@@ -355,9 +366,10 @@ fn functions_are_in_the_vpc_of_the_parameters() {
         "SecurityGroupIds": {"Ref": "SecurityGroupIds"},
     });
     let vpc = json!({"Fn::If": ["InVpc", vpc, {"Ref": "AWS::NoValue"}]});
-    for function in FUNCTIONS
-        .into_iter()
-        .chain(["CapsuleFunction", "DashboardFunction"])
+    for function in
+        FUNCTIONS
+            .into_iter()
+            .chain(["CapsuleFunction", "DashboardFunction", "PlanFunction"])
     {
         assert_eq!(properties(function)["VpcConfig"], vpc, "{function}");
     }
@@ -396,7 +408,8 @@ fn isolated_steps_run_alone_under_the_same_rules() {
     let allow = &properties("DeadLetterQueue")["RedriveAllowPolicy"];
     assert_eq!(allow["redrivePermission"], "byQueue");
     let sources = list(&allow["sourceQueueArns"]).into_iter().map(text);
-    let names = ["Queue", "IsolatedQueue"].map(|queue| text(&properties(queue)["QueueName"]));
+    let queues = ["Queue", "IsolatedQueue", "PlanQueue"];
+    let names = queues.map(|queue| text(&properties(queue)["QueueName"]));
     let arn = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:";
     assert_eq!(
         sources.collect::<Vec<_>>(),
@@ -442,6 +455,38 @@ fn the_queue_outlives_the_function_and_loses_nothing() {
     );
 }
 
+/// A plan writes nothing but its own records, and sends no message. Without the parameter, nothing
+/// of it exists.
+#[test]
+fn plans_are_made_on_request_and_reach_no_cluster_for_writes() {
+    for name in [
+        "PlanFunction",
+        "PlanRole",
+        "PlanQueue",
+        "PlanLogs",
+        "RequestPlans",
+    ] {
+        let condition = &template()["Resources"][name]["Condition"];
+        assert_eq!(condition, "PullRequestPlans", "{name}");
+    }
+    let allowed = allowed("PlanRole");
+    let has = |start: &str| allowed.iter().any(|pair| pair.starts_with(start));
+    assert!(!has("sqs:SendMessage") && !has("kms:"), "{allowed:?}");
+    for pair in allowed.iter().filter(|pair| pair.starts_with("secrets")) {
+        let names = ["hubs/*", "tenants/*", "github/*"];
+        assert!(names.iter().any(|name| pair.ends_with(name)), "{pair}");
+    }
+    let (queue, function) = (properties("PlanQueue"), properties("PlanFunction"));
+    let timeout = function["Timeout"].as_u64().expect("a timeout");
+    assert_eq!(queue["VisibilityTimeout"], 6 * timeout);
+    let receives = u64::from(plan::MAX_RECEIVES);
+    assert_eq!(queue["RedrivePolicy"]["maxReceiveCount"], receives);
+    assert_eq!(properties("PlanFunctionQueue")["BatchSize"], 1);
+    assert_eq!(function["Role"], json!({"Fn::GetAtt": ["PlanRole", "Arn"]}));
+    let request = &properties("RequestPlans")["PolicyDocument"]["Statement"][0];
+    assert_eq!(request["Action"], "sqs:SendMessage");
+}
+
 /// A message of a sweep expires after a minute, and a failed sweep is not retried.
 #[test]
 fn sweeps_of_hubs_do_not_pile_up() {
@@ -485,6 +530,10 @@ fn the_functions_are_what_cargo_lambda_builds() {
         ];
         // The drift function requests the sweeps.
         expected.extend((name == "DriftFunction").then_some("DRIFTLESS_SWEEP_QUEUE_URL"));
+        // The webhook function requests the plans.
+        let requests_plans = name == "WebhookFunction";
+        expected.extend(requests_plans.then_some("DRIFTLESS_PLAN_QUEUE_URL"));
+        expected.sort_unstable();
         assert_eq!(names, expected);
     }
     let source = std::fs::read_to_string(tools::workspace().join("infra/template.yaml"))
@@ -590,6 +639,7 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
                 "limits/",
                 "notifications/",
                 "objects/",
+                "plans/",
                 "waits/"
             ]
             .contains(&prefix),

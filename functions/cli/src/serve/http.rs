@@ -194,6 +194,10 @@ fn response(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
             tracing::info!(objects = names.join(" "), "push queued");
             (StatusCode::ACCEPTED, json!({"queued": names}))
         }
+        DeliveryResult::Planned(request) => (
+            StatusCode::ACCEPTED,
+            json!({"planned": request.number, "hubs": request.hubs}),
+        ),
     };
     (status, Json(body))
 }

@@ -76,6 +76,10 @@ impl Blobs for HubSettingsCache {
     fn url(&self, key: &str) -> String {
         self.blobs.url(key)
     }
+
+    async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
+        self.blobs.link(key, valid).await
+    }
 }
 
 #[cfg(test)]

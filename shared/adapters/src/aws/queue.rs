@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
-use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result, SweepRequest};
+use driftless_core::ports::{
+    ErrorKind, PlanRequest, PortError, Queue, Request, Result, SweepRequest,
+};
 use driftless_core::state::key_part;
 use futures::{StreamExt, TryStreamExt};
 use serde::Serialize;
@@ -26,7 +28,7 @@ const MAX_DELAY: i32 = 900;
 /// The longest group of a message, in bytes.
 const MAX_GROUP: usize = 128;
 
-/// A standard queue of SQS, and further ones for isolated steps and for sweeps.
+/// A standard queue of SQS, and further ones for isolated steps, for sweeps and for plans.
 ///
 /// Each message has a group (`MessageGroupId`): the namespace of its object. If one group has many
 /// messages, SQS delivers those of the other groups first (fair queues).
@@ -36,6 +38,7 @@ pub struct SqsQueue {
     url: String,
     isolated: Option<String>,
     sweeps: Option<String>,
+    plans: Option<String>,
 }
 
 /// A message to send.
@@ -79,6 +82,7 @@ impl SqsQueue {
             url: url.into(),
             isolated: None,
             sweeps: None,
+            plans: None,
         }
     }
 
@@ -96,6 +100,15 @@ impl SqsQueue {
     pub fn with_sweeps(self, url: impl Into<String>) -> Self {
         Self {
             sweeps: Some(url.into()),
+            ..self
+        }
+    }
+
+    /// Adds the URL of another queue, for the plans of pull requests.
+    #[must_use]
+    pub fn with_plans(self, url: impl Into<String>) -> Self {
+        Self {
+            plans: Some(url.into()),
             ..self
         }
     }
@@ -261,13 +274,26 @@ impl Queue for SqsQueue {
         Ok(true)
     }
 
+    async fn plan(&self, request: &PlanRequest) -> Result<bool> {
+        let Some(url) = &self.plans else {
+            return Ok(false);
+        };
+        let message = Message {
+            body: body(request)?,
+            delay: 0,
+            group: group(&[&request.repository]),
+        };
+        self.send_all(url, &[message]).await?;
+        Ok(true)
+    }
+
     async fn redeliver(&self, source: &str, receipt: &str, after: Duration) -> Result<()> {
-        let isolated = self.isolated.as_ref();
-        let isolated = isolated.filter(|url| is_same_queue(source, url));
+        let mut others = [&self.isolated, &self.plans].into_iter().flatten();
+        let other = others.find(|url| is_same_queue(source, url));
         let request = self
             .client
             .change_message_visibility()
-            .queue_url(isolated.unwrap_or(&self.url))
+            .queue_url(other.unwrap_or(&self.url))
             .receipt_handle(receipt)
             .visibility_timeout(seconds(after));
         let answer = request.send().await;

@@ -6,11 +6,13 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_sdk_s3::Client;
+use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
 use driftless_core::ports::{
     BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
+use std::time::Duration;
 
 /// A bucket of S3. A blob's version is its ETag.
 #[derive(Clone, Debug)]
@@ -190,6 +192,21 @@ impl Blobs for S3Blobs {
 
     fn url(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.bucket)
+    }
+
+    /// Returns a presigned URL. It ends with the credentials that signed it, if that is earlier
+    /// (Amazon S3 User Guide, "Download and upload objects with presigned URLs").
+    async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
+        blob_key::check(key)?;
+        let operation = self.operation("sign a link to", key);
+        let config = PresigningConfig::expires_in(valid).map_err(|_| {
+            let message = format!("{operation}: the time is longer than a week");
+            PortError::new(ErrorKind::Invalid, message)
+        })?;
+        let request = self.client.get_object().bucket(&self.bucket).key(key);
+        let signed = request.presigned(config).await;
+        let signed = signed.map_err(|error| to_error(&operation, &error))?;
+        Ok(Some(signed.uri().to_owned()))
     }
 }
 

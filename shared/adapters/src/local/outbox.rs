@@ -2,13 +2,15 @@
 
 use super::directory::write_whole;
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
+use driftless_core::ports::{ErrorKind, PlanRequest, PortError, Queue, Request, Result};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A queue without workers: each request is a file with an SQS event for the reconcile function.
+/// A queue without workers: each request is a file with an SQS event for the reconcile function,
+/// or for the plan function.
 ///
 /// It is for a single function on a developer's machine: the queued requests can be read, and
 /// passed on with `cargo lambda invoke reconcile --data-file FILE`. A file's name begins with the
@@ -35,7 +37,14 @@ impl OutboxQueue {
         })
     }
 
-    fn put(&self, request: &Request, delay: Duration) -> std::io::Result<()> {
+    fn put(&self, request: &impl Serialize, delay: Duration) -> Result<()> {
+        self.write(request, delay).map_err(|error| {
+            let message = format!("write a request into {}: {error}", self.directory.display());
+            PortError::new(ErrorKind::Unavailable, message)
+        })
+    }
+
+    fn write(&self, request: &impl Serialize, delay: Duration) -> std::io::Result<()> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -61,12 +70,14 @@ fn event(id: &str, body: &str) -> Value {
 impl Queue for OutboxQueue {
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
         for (request, delay) in &requests {
-            self.put(request, *delay).map_err(|error| {
-                let message = format!("write a request into {}: {error}", self.directory.display());
-                PortError::new(ErrorKind::Unavailable, message)
-            })?;
+            self.put(request, *delay)?;
         }
         Ok(())
+    }
+
+    async fn plan(&self, request: &PlanRequest) -> Result<bool> {
+        self.put(request, Duration::ZERO)?;
+        Ok(true)
     }
 }
 

@@ -13,6 +13,7 @@ pub mod inputs;
 mod keys;
 pub mod live_objects;
 pub mod memory;
+pub mod opening;
 mod peers;
 mod prune;
 mod prune_gate;

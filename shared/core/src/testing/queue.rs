@@ -1,7 +1,7 @@
 //! In-memory queues: one that keeps all requests, and a model of SQS.
 
 use super::{TestClock, lock};
-use crate::ports::{Clock as _, ErrorKind, PortError, Queue, Request, Result};
+use crate::ports::{Clock as _, ErrorKind, PlanRequest, PortError, Queue, Request, Result};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,6 +18,8 @@ fn broken<T>() -> Result<T> {
 pub struct MemoryQueue {
     sent: Mutex<Vec<(Request, Duration)>>,
     redelivered: Mutex<Vec<(String, Duration)>>,
+    /// The requested plans; `None` if no plans are made.
+    plans: Mutex<Option<Vec<PlanRequest>>>,
     broken: Mutex<bool>,
 }
 
@@ -30,6 +32,19 @@ impl MemoryQueue {
     /// Removes and returns the receipts of the messages to deliver again, each with its delay.
     pub fn take_redelivered(&self) -> Vec<(String, Duration)> {
         std::mem::take(&mut lock(&self.redelivered))
+    }
+
+    /// Accepts requests of plans, which are refused before.
+    pub fn accept_plans(&self) {
+        lock(&self.plans).get_or_insert_default();
+    }
+
+    /// Removes and returns the plans that were requested.
+    pub fn take_plans(&self) -> Vec<PlanRequest> {
+        lock(&self.plans)
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Makes every send fail, or succeed again.
@@ -51,6 +66,17 @@ impl Queue for MemoryQueue {
     async fn redeliver(&self, _: &str, receipt: &str, after: Duration) -> Result<()> {
         lock(&self.redelivered).push((receipt.to_owned(), after));
         Ok(())
+    }
+
+    async fn plan(&self, request: &PlanRequest) -> Result<bool> {
+        if *lock(&self.broken) {
+            return broken();
+        }
+        match lock(&self.plans).as_mut() {
+            Some(plans) => plans.push(request.clone()),
+            None => return Ok(false),
+        }
+        Ok(true)
     }
 }
 

@@ -10,6 +10,7 @@ mod bitbucket_server;
 mod gitea;
 mod github;
 mod gitlab;
+mod plans;
 mod receivers;
 mod signature;
 #[cfg(test)]
@@ -19,7 +20,7 @@ pub use receivers::{check_path, is_receiver_path};
 
 use crate::concurrent;
 use crate::flux::ObjectRef;
-use crate::ports::{Cause, ErrorKind, PortError, Ports, Request};
+use crate::ports::{Cause, ErrorKind, PlanRequest, PortError, Ports, Request};
 use crate::source::index;
 use futures::FutureExt as _;
 use serde::Deserialize;
@@ -83,6 +84,8 @@ enum Event {
         /// The whole names, such as `refs/heads/main`.
         references: Vec<String>,
     },
+    /// A pull request is new, has new commits, or has another base.
+    PullRequest(plans::PullRequestEvent),
     /// An event that is ignored, with the reason.
     Other(String),
 }
@@ -156,6 +159,8 @@ pub enum DeliveryResult {
     Pong,
     /// These requests are in the queue.
     Queued(Vec<Request>),
+    /// The plan of a pull request is requested.
+    Planned(PlanRequest),
     /// The reconciliation of this number of objects of Receivers is requested.
     Requested(usize),
     /// The delivery was ignored, with the reason.
@@ -318,6 +323,7 @@ pub async fn receive(
             addresses,
             references,
         } => push(ports, &addresses, references).await,
+        Event::PullRequest(event) => plans::request(ports, event).await,
         Event::Other(message) => Ok(DeliveryResult::Ignored(message)),
     }
 }

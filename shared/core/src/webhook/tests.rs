@@ -448,7 +448,7 @@ fn what_is_not_a_push_is_answered_with_what_is_expected() {
         .map(|host| (host.secret.to_owned(), Secret::new(SECRET)));
     ports.secrets = Arc::new(MemorySecrets(secrets.collect()));
     for (at, event, expected) in [
-        (0, "issues", "expected push"),
+        (0, "issues", "expected push or pull_request"),
         (1, "Issue Hook", "expected Push Hook or Tag Push Hook"),
         (3, "issues", "expected push"),
         (4, "repo:fork", "expected repo:push"),
@@ -498,4 +498,56 @@ fn a_push_of_many_refs_is_bounded() {
     );
     let sent = send(&ports, &[("authorization", &basic(SECRET))], &body);
     assert_eq!(names(&sent.unwrap()).len(), MAX_REFERENCES);
+}
+
+/// Only actions that change what would be merged are used, and a head in another repository, or in
+/// none, is that of a fork.
+#[test]
+fn the_actions_of_pull_requests_are_told_apart() {
+    let body = |action: &str, changes: &str, head: &str| {
+        format!(
+            r#"{{"action": "{action}", "number": 3, "changes": {changes}, "pull_request": {{
+                "head": {{"ref": "x", "sha": "{one}", "repo": {head}}}, "base": {{"ref": "main", "sha": "{two}", "repo": null}}}},
+                "repository": {{"full_name": "Acme/fleet", "html_url": "https://github.com/Acme/fleet"}}}}"#,
+            one = "1".repeat(40),
+            two = "2".repeat(40),
+        )
+    };
+    let read = |body: &str| {
+        let header = |name: &str| (name == "x-github-event").then_some("pull_request");
+        let delivery = Delivery {
+            header: &header,
+            body: body.as_bytes(),
+        };
+        github::GitHub.read(&delivery)
+    };
+    let own = r#"{"full_name": "acme/Fleet"}"#;
+    for action in ["opened", "synchronize", "reopened"] {
+        let Ok(Event::PullRequest(event)) = read(&body(action, "{}", own)) else {
+            panic!("{action} is used");
+        };
+        assert_eq!(
+            (event.number, &*event.base_ref, event.is_fork),
+            (3, "main", false)
+        );
+    }
+    let base = r#"{"base": {"ref": {"from": "dev"}}}"#;
+    for (action, changes, is_used) in [
+        ("edited", base, true),
+        ("edited", r#"{"title": {"from": "a"}}"#, false),
+        ("closed", "{}", false),
+        ("labeled", "{}", false),
+    ] {
+        let event = read(&body(action, changes, own)).unwrap();
+        assert_eq!(matches!(event, Event::PullRequest(_)), is_used, "{action}");
+    }
+    for head in ["null", r#"{"full_name": "mallory/fleet"}"#] {
+        let event = read(&body("opened", "{}", head)).unwrap();
+        assert!(
+            matches!(event, Event::PullRequest(event) if event.is_fork),
+            "{head}"
+        );
+    }
+    let refusal = read("{\"action\": 1}").unwrap_err();
+    assert_eq!(refusal.status(), 400);
 }

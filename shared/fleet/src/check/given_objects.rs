@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::Object;
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The kinds that `--with` accepts.
@@ -22,6 +22,8 @@ const NAMESPACE: &str = "flux-system";
 #[derive(Clone, Default)]
 pub struct GivenObjects {
     objects: Vec<Object>,
+    /// The objects of single hubs.
+    of_hubs: BTreeMap<String, Vec<Object>>,
     has: BTreeSet<String>,
 }
 
@@ -46,13 +48,30 @@ impl GivenObjects {
         }
         Ok(Self {
             objects,
-            has: BTreeSet::new(),
+            ..Self::default()
+        })
+    }
+
+    /// Creates a set of ConfigMaps and Secrets, each of one hub.
+    ///
+    /// # Errors
+    /// An object is of another kind.
+    pub fn of_hubs(objects: Vec<(String, Object)>) -> Result<Self, Error> {
+        let mut of_hubs: BTreeMap<String, Vec<Object>> = BTreeMap::new();
+        for (hub, object) in objects {
+            let taken = of_hubs.entry(hub).or_default();
+            take(object.into_value(), taken).map_err(Error::new)?;
+        }
+        Ok(Self {
+            of_hubs,
+            ..Self::default()
         })
     }
 
     /// Returns the values of the Secrets, decoded, with the names of their entries.
     pub fn secret_values(&self) -> Vec<(String, String)> {
-        let secrets = self.objects.iter().filter(|one| one.kind() == "Secret");
+        let all = self.objects.iter().chain(self.of_hubs.values().flatten());
+        let secrets = all.filter(|one| one.kind() == "Secret");
         secrets.flat_map(values_of_secret).collect()
     }
 
@@ -62,7 +81,7 @@ impl GivenObjects {
     /// # Errors
     /// A server refuses a request.
     pub async fn apply(&mut self, world: &World) -> Result<(), Error> {
-        if self.objects.is_empty() {
+        if self.objects.is_empty() && self.of_hubs.is_empty() {
             return Ok(());
         }
         let hubs = world.hubs.iter().map(|hub| (hub.name.clone(), true));
@@ -71,7 +90,8 @@ impl GivenObjects {
             if !self.has.insert(cluster.clone()) {
                 continue;
             }
-            for object in &self.objects {
+            let own = self.of_hubs.get(&cluster).filter(|_| is_hub);
+            for object in self.objects.iter().chain(own.into_iter().flatten()) {
                 let namespace = object.namespace();
                 if namespace.is_empty() {
                     world.give(&cluster, object).await?;

@@ -1,5 +1,6 @@
 //! A fleet in directories: the directories in place of repositories, and those that are hubs.
 
+mod blind;
 mod build_files;
 mod directories;
 pub mod encrypted;
@@ -18,6 +19,7 @@ use driftless_core::ports::Secret;
 use std::path::Path;
 use std::time::Duration;
 
+pub use blind::{Blinder, service_keys};
 pub use build_files::Build;
 pub use directories::{DirectoryCharts, charts_in_place_of};
 pub use files::{Files, Location};

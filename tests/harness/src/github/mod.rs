@@ -6,6 +6,7 @@
 //! failures on demand, and sends signed webhooks. Each request is recorded.
 
 mod access;
+mod checks;
 mod codeload;
 mod faults;
 mod json;
@@ -60,6 +61,8 @@ pub struct Call {
     pub authorized: bool,
     /// The status of the answer.
     pub status: u16,
+    /// The body of the request; bytes that are not UTF-8 are replaced.
+    pub body: String,
 }
 
 pub(crate) struct Shared {
@@ -81,6 +84,8 @@ pub(crate) struct State {
     /// Pull requests by repository, in the order of their numbers.
     pub(crate) pulls: BTreeMap<String, Vec<pulls::Pull>>,
     pub(crate) last_comment: u64,
+    /// Check runs of all repositories, oldest first.
+    pub(crate) checks: Vec<Value>,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) deploy_keys: Vec<DeployKey>,
     pub(crate) deliveries: Vec<Delivery>,

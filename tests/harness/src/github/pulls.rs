@@ -13,6 +13,9 @@ pub(crate) struct Pull {
     /// The branch with the changes; `base` is the branch to merge into.
     pub(super) head: String,
     pub(super) base: String,
+    /// The full name of the fork that has the head; `None` for the repository itself.
+    pub(super) fork: Option<String>,
+    pub(super) is_open: bool,
     pub(super) comments: Vec<Value>,
 }
 
@@ -35,6 +38,37 @@ impl GitHub {
         head: &str,
         base: &str,
     ) -> PullRequest {
+        self.open(repository, head, base, None)
+    }
+
+    /// Opens a pull request of a fork. The repository itself also has the branch, because a fork
+    /// shares its commits.
+    pub fn open_pull_request_of_fork(
+        &self,
+        repository: &Repository,
+        head: &str,
+        base: &str,
+        fork: &str,
+    ) -> PullRequest {
+        self.open(repository, head, base, Some(fork.to_owned()))
+    }
+
+    /// Closes a pull request without a webhook.
+    pub fn close_pull_request(&self, repository: &Repository, number: u64) {
+        let mut state = self.shared.state();
+        let list = state.pulls.entry(key(repository)).or_default();
+        for pull in list.iter_mut().filter(|pull| pull.number == number) {
+            pull.is_open = false;
+        }
+    }
+
+    fn open(
+        &self,
+        repository: &Repository,
+        head: &str,
+        base: &str,
+        fork: Option<String>,
+    ) -> PullRequest {
         let mut state = self.shared.state();
         let list = state.pulls.entry(key(repository)).or_default();
         let number = list.len() as u64 + 1;
@@ -43,6 +77,8 @@ impl GitHub {
             title: format!("Merge {head}"),
             head: head.to_owned(),
             base: base.to_owned(),
+            fork,
+            is_open: true,
             comments: Vec::new(),
         });
         drop(state);
@@ -101,6 +137,7 @@ pub(super) fn comment(
     url: &str,
     repository: &Repository,
     number: u64,
+    author: &str,
     body: &Value,
 ) -> Option<Value> {
     state.last_comment += 1;
@@ -115,7 +152,7 @@ pub(super) fn comment(
         "html_url": format!("https://github.com/{name}/pull/{number}#issuecomment-{id}"),
         "issue_url": format!("{url}/repos/{name}/issues/{number}"),
         "body": body["body"],
-        "user": shape::owner(url, "driftless"),
+        "user": shape::owner(url, author),
         "author_association": "NONE",
         "created_at": "2026-01-01T00:00:00Z",
         "updated_at": "2026-01-01T00:00:00Z",
@@ -138,6 +175,16 @@ pub(super) fn edit(
     Some(comment.clone())
 }
 
+/// Deletes a comment; returns `None` if the repository has no such comment.
+pub(super) fn delete(state: &mut State, repository: &Repository, id: u64) -> Option<()> {
+    let list = state.pulls.get_mut(&key(repository))?;
+    let pull = list
+        .iter_mut()
+        .find(|pull| pull.comments.iter().any(|comment| comment["id"] == id))?;
+    pull.comments.retain(|comment| comment["id"] != id);
+    Some(())
+}
+
 pub(super) fn describe(url: &str, repository: &Repository, pull: &Pull) -> Value {
     let name = repository.full_name();
     let number = pull.number;
@@ -151,11 +198,19 @@ pub(super) fn describe(url: &str, repository: &Repository, pull: &Pull) -> Value
             "repo": shape::repository(url, repository),
         })
     };
+    let mut head = side(&pull.head);
+    if let Some(fork) = &pull.fork {
+        let (owner, _) = fork.split_once('/').unwrap_or_default();
+        head["label"] = format!("{owner}:{}", pull.head).into();
+        head["repo"]["full_name"] = fork.clone().into();
+        head["repo"]["fork"] = true.into();
+        head["repo"]["html_url"] = format!("https://github.com/{fork}").into();
+    }
     json!({
         "id": 1000 + number,
         "node_id": format!("PR_{number}"),
         "number": number,
-        "state": "open",
+        "state": if pull.is_open { "open" } else { "closed" },
         "locked": false,
         "draft": false,
         "title": pull.title,
@@ -171,7 +226,7 @@ pub(super) fn describe(url: &str, repository: &Repository, pull: &Pull) -> Value
         "review_comment_url": format!("{api}/pulls/comments{{/number}}"),
         "comments_url": format!("{api}/issues/{number}/comments"),
         "statuses_url": format!("{api}/statuses/{}", repository.resolve(&pull.head).unwrap_or_default()),
-        "head": side(&pull.head),
+        "head": head,
         "base": side(&pull.base),
         "author_association": "CONTRIBUTOR",
         "merged": false,

@@ -11,7 +11,7 @@ use super::access::Caller;
 use super::repository::Repository;
 use super::server::{Incoming, Service};
 use super::setup::{self, Written};
-use super::{Shared, State, codeload, faults, json as shape, pulls};
+use super::{Shared, State, checks, codeload, faults, json as shape, pulls};
 
 /// The answer of an endpoint, without the headers that every answer has.
 enum Reply {
@@ -73,6 +73,14 @@ fn answer(shared: &Shared, request: &Incoming) -> Response {
             let body = serde_json::from_slice(&request.body).unwrap_or_default();
             Reply::from(setup::create(shared, &caller, owner, &body))
         }
+        (Caller::Token(token), ["user"]) if !is_of_app(token) => {
+            Reply::Json(200, shape::owner(&shared.url, author(&caller)))
+        }
+        (_, ["user"]) => error(403, "Resource not accessible by integration"),
+        (Caller::App { .. }, ["app"]) => Reply::Json(
+            200,
+            serde_json::json!({"id": 1, "slug": "driftless", "name": "driftless"}),
+        ),
         (_, ["meta"]) => Reply::Json(200, serde_json::json!({"ssh_keys": [SSH_KEY]})),
         _ => error(404, "Not Found"),
     };
@@ -83,6 +91,19 @@ fn answer(shared: &Shared, request: &Incoming) -> Response {
     };
     let used = shared.state().calls.len() + 1;
     finish(request, reply, limit, used)
+}
+
+/// Returns whether a token is one of the installation of an App.
+fn is_of_app(token: &str) -> bool {
+    token.starts_with("ghs_")
+}
+
+/// Returns the name of a caller, as the author of comments.
+fn author(caller: &Caller) -> &'static str {
+    match caller {
+        Caller::Token(token) if is_of_app(token) => "driftless[bot]",
+        _ => "driftless",
+    }
 }
 
 fn visible(shared: &Shared, caller: &Caller, full_name: &str) -> Option<Arc<Repository>> {
@@ -187,6 +208,14 @@ impl Call<'_> {
             ("GET", ["issues", number, "comments"]) => {
                 self.pull(number, |_, _, pull| Value::Array(pull.comments.clone()))
             }
+            ("DELETE", ["issues", "comments", id]) => self.delete_comment(id),
+            ("POST", ["check-runs"]) => {
+                self.check(|state, body| checks::create(state, &self.repository, body))
+            }
+            ("PATCH", ["check-runs", id]) => self.check(|state, body| {
+                let id = id.parse().unwrap_or_default();
+                checks::update(state, &self.repository, id, body)
+            }),
             ("POST", ["issues", "comments", id]) => self.edit_comment(id),
             ("PATCH", ["issues", "comments", id]) => self.edit_comment(id),
             ("POST", ["issues", number, "comments"]) => self.comment(number),
@@ -467,7 +496,8 @@ impl Call<'_> {
     fn comment(&self, number: &str) -> Reply {
         self.write(201, |state, body| {
             let number = number.parse().ok()?;
-            pulls::comment(state, self.url(), &self.repository, number, body)
+            let author = author(self.caller);
+            pulls::comment(state, self.url(), &self.repository, number, author, body)
         })
     }
 
@@ -475,6 +505,26 @@ impl Call<'_> {
         self.write(200, |state, body| {
             pulls::edit(state, &self.repository, id.parse().ok()?, body)
         })
+    }
+
+    fn delete_comment(&self, id: &str) -> Reply {
+        let mut state = self.shared.state();
+        if !state.access.may_write(self.caller, &self.repository) {
+            return error(403, "Resource not accessible by integration");
+        }
+        let id = id.parse().unwrap_or_default();
+        match pulls::delete(&mut state, &self.repository, id) {
+            Some(()) => Reply::Json(204, Value::Null),
+            None => error(404, "Not Found"),
+        }
+    }
+
+    /// Runs `work` like [`Call::set`] if the caller is a GitHub App.
+    fn check(&self, work: impl FnOnce(&mut State, &Value) -> Written) -> Reply {
+        match self.caller {
+            Caller::Token(token) if is_of_app(token) => self.set(work),
+            _ => error(403, "You must authenticate via a GitHub App."),
+        }
     }
 
     /// Runs `work` with the request's JSON body if the caller may write. `None` is answered with

@@ -136,6 +136,7 @@ async fn respond(shared: Arc<Shared>, request: Request, service: Service) -> Res
         uri: incoming.uri.clone(),
         authorized: incoming.headers.contains_key("authorization"),
         status: 0,
+        body: String::from_utf8_lossy(&incoming.body).into_owned(),
     };
     let response = match fault.as_ref().and_then(Fault::instead) {
         Some(response) => response,

@@ -205,6 +205,32 @@ impl Session<'_> {
         GitAuth::Server(Box::new(server))
     }
 
+    /// Returns the name that comments of the installation's own login have: `SLUG[bot]` of an App,
+    /// or the user of a token.
+    ///
+    /// # Errors
+    /// Fails as [`Api::ask`] does, and without a login.
+    pub async fn own_name(&self) -> Result<String> {
+        let host = &self.repository.host;
+        let own = self.github.logins.installation_login(host).await?;
+        let api = self.api()?;
+        match own {
+            InstallationLogin::App(app) => {
+                let answer = api.ask(ApiRequest::get("/app", Some(jwt(&app)?))).await?;
+                let app: OwnApp = answer.json("GET /app")?;
+                Ok(format!("{}[bot]", app.slug))
+            }
+            InstallationLogin::Token(token) => {
+                let answer = api
+                    .ask(ApiRequest::get("/user", Some(bearer(&token)?)))
+                    .await?;
+                let user: OwnUser = answer.json("GET /user")?;
+                Ok(user.login)
+            }
+            InstallationLogin::Nothing => Err(no_login(host)),
+        }
+    }
+
     async fn login(&self) -> Result<Login> {
         let fixed = |header| {
             Ok(Login {
@@ -332,6 +358,16 @@ struct Login {
 }
 
 #[derive(Deserialize)]
+struct OwnApp {
+    slug: String,
+}
+
+#[derive(Deserialize)]
+struct OwnUser {
+    login: String,
+}
+
+#[derive(Deserialize)]
 struct Installation {
     id: u64,
 }
@@ -372,4 +408,12 @@ pub(in crate::git) fn bearer(token: &Secret) -> Result<HeaderValue> {
     let mut header = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| bad())?;
     header.set_sensitive(true);
     Ok(header)
+}
+
+/// Returns the error of a login that is missing.
+fn no_login(host: &str) -> PortError {
+    PortError::new(
+        ErrorKind::Denied,
+        format!("{host}: the installation has no GitHub App and no token for comments"),
+    )
 }

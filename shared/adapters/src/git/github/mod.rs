@@ -7,6 +7,7 @@ mod bootstrap;
 mod client;
 mod fetch;
 mod login;
+mod pull_requests;
 mod resolve;
 
 pub(super) use bootstrap::if_exists;
