@@ -168,8 +168,8 @@ fn pairs(content: &str, plain: &[u8], format: Format, path: &TreePath) -> Plain 
     found
 }
 
-/// Returns the entries of a dotenv or INI file by their keys, each with the number of earlier entries
-/// of the same key.
+/// Returns the entries of a dotenv or INI file by their keys, each with the number of earlier
+/// entries of the same key.
 fn entries(text: &str) -> BTreeMap<(&str, usize), &str> {
     let mut found = BTreeMap::new();
     for line in text.lines().map(str::trim) {

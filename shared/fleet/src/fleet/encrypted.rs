@@ -24,6 +24,9 @@ const NO_PGP_KEY: &str = ".asc.placeholder";
 /// or an empty string for a placeholder that is the same for all values.
 pub type Mark<'a> = &'a dyn Fn(&str) -> String;
 
+/// The marks of the values of one file.
+pub type FileMarks = Box<dyn Fn(&str) -> String>;
+
 /// The place of a value.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
@@ -57,10 +60,7 @@ pub fn hide(tree: &mut FileTree) {
 
 /// Replaces the encrypted values of every SOPS file with placeholders that have the marks of the
 /// file. Line numbers do not change.
-pub fn hide_marked(
-    tree: &mut FileTree,
-    marks: &dyn Fn(&TreePath, Format, &str) -> Box<dyn Fn(&str) -> String>,
-) {
+pub fn hide_marked(tree: &mut FileTree, marks: &dyn Fn(&TreePath, Format, &str) -> FileMarks) {
     for (path, format) in files(tree) {
         let Some(content) = tree
             .content(&path)
