@@ -1,11 +1,12 @@
 //! The two states of a plan: the files of both commits, and the fleets that they are.
 
 use crate::hubs::{self, HubFacts, Own, Source};
+use crate::live::LiveHubs;
 use crate::work::{ConcernedHub, Work};
 use driftless_core::hub::Settings;
 use driftless_core::ports::{Commit, FetchLimits, GitAuth, PortError, PullRequest, Secret};
 use driftless_fleet::check::{self, ChartHosts, GivenObjects};
-use driftless_fleet::plan::{self, Plan, State};
+use driftless_fleet::plan::{self, LiveClusters, Plan, State};
 use driftless_fleet::{Blinder, Error, Fleet, HubPlan, Options, service_keys};
 use driftless_manifest::{FileTree, Object};
 use driftless_sops::Keyring;
@@ -24,8 +25,8 @@ const FORK: &str = "This pull request comes from a fork: nothing was decrypted, 
     for it. Variables and values that are not in the repository are placeholders.";
 
 /// The note about a repository that everyone may read.
-const PUBLIC: &str = "Everyone can read this repository: values of the hubs' ConfigMaps are placeholders, and other repositories are \
-    not compared.";
+const PUBLIC: &str = "Everyone can read this repository: values of the hubs' ConfigMaps are placeholders, and other repositories and \
+    the live clusters are not compared.";
 
 /// A plan, with notes in Markdown about how it was made.
 pub struct Planned {
@@ -55,8 +56,11 @@ impl From<PortError> for Fault {
 /// The directory of a hub in the repository.
 #[derive(Clone)]
 struct Placed {
+    /// The name in the plan.
     name: String,
     path: String,
+    /// The registered name of the hub, if it is known.
+    registered: Option<String>,
 }
 
 /// Hubs with the same settings, which are planned together.
@@ -129,6 +133,12 @@ pub async fn plan(
         paths.unwrap_or_default()
     };
     let groups = groups(hubs, &paths, &whole, &base, &mut notes)?;
+    let registered = groups.iter().flat_map(|group| &group.hubs);
+    let registered = registered.filter_map(|hub| Some((hub.name.clone(), hub.registered.clone()?)));
+    let live = LiveHubs::new(ports, registered.collect());
+    // Who reads a public pull request must not read the clusters.
+    let is_compared = !pull.is_fork && !pull.is_public;
+    let live = is_compared.then_some(&live as &dyn LiveClusters);
     let mut plan: Option<Plan> = None;
     for group in &groups {
         let options = check::Options {
@@ -150,7 +160,7 @@ pub async fn plan(
         };
         let (base, head) = (state(&before, &common), state(&after, &pull.head_sha));
         // On the heap: the states of this work are large.
-        let made = Box::pin(plan::plan(base, head, &options, &|_| {})).await;
+        let made = Box::pin(plan::plan(base, head, &options, live, &|_| {})).await;
         let made = made.map_err(internal)?;
         match &mut plan {
             None => plan = Some(made),
@@ -274,6 +284,7 @@ fn groups(
                 let all = found.iter().map(|one| Placed {
                     name: one.name.clone(),
                     path: one.path.clone(),
+                    registered: None,
                 });
                 all.collect()
             }
@@ -320,6 +331,7 @@ fn place(name: &str, paths: &[String]) -> Vec<Placed> {
             _ => format!("{name}-{}", path.replace('/', "-")),
         },
         path: path.clone(),
+        registered: Some(name.to_owned()),
     });
     placed.collect()
 }

@@ -36,6 +36,11 @@ impl Environment {
         }
     }
 
+    /// Returns the environment of a branch, whose name is valid.
+    pub fn named(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
     /// Returns the name of the environment, which is also its branch.
     pub fn name(&self) -> &str {
         &self.0

@@ -6,12 +6,10 @@ use super::hub::ClusterObjects;
 use super::kubeconfig::SecretPlace;
 use super::manifests::{Api, namespace};
 use super::resources::{self, EntryPosition, kustomization};
-use super::source::{self, Source};
+use super::source::Source;
 use super::tenant::{self, TenantCluster};
 use crate::error::Error;
 use driftless_core::bootstrap::Root;
-use driftless_core::flux::FLUX_SYSTEM;
-use std::collections::BTreeSet;
 use std::iter;
 
 /// Makes the branch an environment.
@@ -32,7 +30,7 @@ pub fn init(
             )));
         }
     };
-    let environment = Environment(name.to_owned());
+    let environment = Environment::named(name);
     let space = environment.namespace();
     let source = Source {
         name: &space,
@@ -47,7 +45,7 @@ pub fn init(
         // stay.
         let sync = match (before, checkout.text(SYNC)?) {
             (Some(before), Some(text)) => {
-                let earlier = Environment(before.to_owned()).namespace();
+                let earlier = Environment::named(before).namespace();
                 Some(source.renamed(SYNC, &text, &earlier)?)
             }
             _ => None,

@@ -142,7 +142,12 @@ async fn journals(
     let ids = sources.chain(objects.map(|(id, _)| id.clone()));
     let reads = ids.take(MAX_JOURNALS).map(|id| {
         async move {
-            let read = journal::read(context.ports, &context.hub.settings.name, &id).await;
+            let read = journal::read(
+                context.ports.blobs.as_ref(),
+                &context.hub.settings.name,
+                &id,
+            )
+            .await;
             read.map(|journal| (id, journal))
         }
         .boxed()

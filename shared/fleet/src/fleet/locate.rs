@@ -362,7 +362,7 @@ fn nearness(path: &TreePath, near: &TreePath) -> usize {
 mod tests {
     use super::*;
     use driftless_manifest::FileTree;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
     fn files() -> Files {

@@ -78,7 +78,12 @@ pub async fn of(
     else {
         return Ok(None);
     };
-    let journal = journal::read(context.ports, &context.hub.settings.name, &source).await?;
+    let journal = journal::read(
+        context.ports.blobs.as_ref(),
+        &context.hub.settings.name,
+        &source,
+    )
+    .await?;
     let now = context.ports.clock.now();
     let is_recent = journal.entries.iter().any(|entry| {
         entry.result == StepResult::NewRevision

@@ -1,6 +1,7 @@
 //! The changes and notices that follow from the comparisons of a cluster.
 
 use super::dry_run::Outcome;
+use super::placeholders;
 use super::states::States;
 use crate::embedded::Rendered;
 use crate::plan::compare::{Key, Place, change, created, deleted, handover};
@@ -142,6 +143,10 @@ impl Lists<'_> {
         let was = self.states.old.get(key);
         let is_changed = was.is_none_or(|was| stated(&was.object) != stated(&is.object));
         let mut change = match outcome {
+            // The live values of the entries are not here, but the files have other ones.
+            Outcome::Unchanged if is_changed && placeholders::are_in_secret(&is.object) => {
+                return self.add_base(key, None);
+            }
             Outcome::Unchanged => return,
             Outcome::NotCompared(reason) if is_changed => return self.add_base(key, Some(&reason)),
             Outcome::NotCompared(reason) => {

@@ -110,7 +110,9 @@ impl Comparison<'_> {
         wanted: &Wanted<'_>,
         live: Option<&Object>,
     ) -> Result<Outcome, Stop> {
-        if placeholders::has_any(&wanted.item.object) {
+        // The live object has the values in place of the placeholders of before.
+        let before = wanted.before.is_some_and(placeholders::has_any);
+        if before || placeholders::has_any(&wanted.item.object) {
             let reason = "values of the object are not here (give --sops-key or --with)";
             return Ok(Outcome::NotCompared(reason.to_owned()));
         }

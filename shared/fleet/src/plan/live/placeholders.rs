@@ -24,6 +24,12 @@ pub fn keep_live_entries(desired: &mut Object, live: &Object) {
     }
 }
 
+/// Returns whether the object is a Secret with entries that are placeholders.
+pub fn are_in_secret(object: &Object) -> bool {
+    let data = object.pointer("/data").and_then(Value::as_object);
+    object.kind() == "Secret" && data.is_some_and(|data| data.values().any(is_encoded))
+}
+
 /// Returns whether an object other than a Secret has a placeholder.
 pub fn has_any(object: &Object) -> bool {
     object.kind() != "Secret" && object.as_map().values().any(is_in)
