@@ -166,8 +166,8 @@ fn half_match<'l>(long: &'l [usize], short: &'l [usize]) -> Option<Half<'l>> {
     if long.len() < 4 || short.len() * 2 < long.len() {
         return None;
     }
-    let first = half_match_at(long, short, (long.len() + 3) / 4);
-    let second = half_match_at(long, short, (long.len() + 1) / 2);
+    let first = half_match_at(long, short, long.len().div_ceil(4));
+    let second = half_match_at(long, short, long.len().div_ceil(2));
     match (first, second) {
         (Some(first), Some(second)) if first.common.len() > second.common.len() => Some(first),
         (first, None) => first,

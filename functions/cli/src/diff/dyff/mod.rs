@@ -53,9 +53,12 @@ mod tests {
                 wrong.push(format!("{name}\nwant:\n{want}\ngot:\n{text}"));
             }
         }
-        let matched = cases.len() - wrong.len();
-        println!("{matched} / {} cases", cases.len());
-        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let (count, all) = (wrong.len(), cases.len());
+        assert!(
+            wrong.is_empty(),
+            "{count} of {all} cases differ\n{}",
+            wrong.join("\n")
+        );
     }
 
     #[test]
