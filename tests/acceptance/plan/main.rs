@@ -4,6 +4,7 @@
 mod comments;
 mod fleets;
 mod forks;
+mod live;
 mod secrets;
 mod site;
 mod sources;

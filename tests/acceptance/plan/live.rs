@@ -1,0 +1,55 @@
+//! The comparison with the live clusters.
+
+use crate::site::{Login, Site};
+use driftless_harness::github::Change;
+
+const PLAIN: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata:
+  name: plain
+  namespace: flux-system
+spec:
+  interval: 10m
+  path: ./plain
+  prune: true
+  targetNamespace: default
+  sourceRef:
+    kind: GitRepository
+    name: flux-system
+";
+
+fn settings(color: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\ndata:\n  color: {color}\n"
+    )
+}
+
+/// The live object differs from the one in the repository: a private plan shows the live value, one
+/// that everyone can read shows the base.
+#[test]
+fn a_change_is_compared_with_the_live_object_in_a_private_plan_alone() {
+    for is_private in [true, false] {
+        let site = Site::new(Login::App);
+        let files = [
+            ("clusters/staging/plain.yaml", PLAIN.to_owned()),
+            ("plain/settings.yaml", settings("green")),
+        ];
+        let files = files.map(|(path, text)| Change::write(path, text));
+        site.repository.commit("main", &files, "Add settings");
+        site.give(&settings("by-hand").replace("metadata:", "metadata:\n  namespace: default"));
+        site.repository.set_private(is_private);
+        site.commit("change", &[("plain/settings.yaml", &settings("blue"))]);
+        let pull = site
+            .github
+            .open_pull_request(&site.repository, "change", "main");
+        site.plan(&pull);
+        let comment = site.comments(pull.number).remove(0);
+        let before = match is_private {
+            true => "-  color: by-hand",
+            false => "-  color: green",
+        };
+        assert!(comment.contains(before), "{comment}");
+        assert!(comment.contains("+  color: blue"), "{comment}");
+        assert_eq!(comment.contains("by-hand"), is_private, "{comment}");
+    }
+}
