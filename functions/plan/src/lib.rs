@@ -2,8 +2,9 @@
 //! message. The binary calls it for each event of Lambda, and the tests with other ports.
 //!
 //! The course of a plan is in `course`: the commits become fleets (`states`), with what the hubs
-//! know (`hubs`), and are compared with the live clusters (`live`); the plan becomes a comment (`comment`) and a check run (`report`); a record in
-//! the bucket keeps two workers apart (`record`).
+//! know (`hubs`), and are compared with the live clusters (`live`); the plan becomes a comment
+//! (`comment`) and a check run (`report`); a record in the bucket keeps two workers apart
+//! (`record`).
 
 mod comment;
 mod course;

@@ -1,7 +1,7 @@
 //! The part of an execution that functions see: its budget, and the host's own state.
 
 use crate::fmt;
-use crate::function::FuncError;
+use crate::func_error::FuncError;
 use crate::value::Value;
 use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 use std::any::Any;

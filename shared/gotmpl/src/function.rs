@@ -3,6 +3,7 @@
 use crate::Table;
 use crate::context::Exec;
 use crate::error::Error;
+use crate::func_error::FuncError;
 use crate::value::{Elem, Str, Value};
 use std::sync::Arc;
 
@@ -104,38 +105,6 @@ impl Param {
             }
             _ => false,
         }
-    }
-}
-
-/// The error of a function: its message becomes part of the template's error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct FuncError {
-    /// The message, as Go's function would return it.
-    pub message: String,
-    /// True if a budget of the execution is used up.
-    pub budget: bool,
-}
-
-impl FuncError {
-    /// Creates an error with this message.
-    pub fn new(message: impl Into<String>) -> Self {
-        FuncError {
-            message: message.into(),
-            budget: false,
-        }
-    }
-}
-
-impl From<String> for FuncError {
-    fn from(message: String) -> Self {
-        Self::new(message)
-    }
-}
-
-impl From<&str> for FuncError {
-    fn from(message: &str) -> Self {
-        Self::new(message)
     }
 }
 

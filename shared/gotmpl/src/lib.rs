@@ -26,6 +26,7 @@ mod context;
 mod error;
 mod exec;
 pub mod fmt;
+mod func_error;
 mod function;
 mod lex;
 mod name_stack;
@@ -46,7 +47,8 @@ pub use builtin::{compare_equal, html_escape};
 pub use context::{Exec, Limits};
 pub use error::{Error, ErrorKind, shortened};
 pub use exec::Executor;
-pub use function::{Execution, FuncError, Function, Functions, Nested, Param, Plain};
+pub use func_error::FuncError;
+pub use function::{Execution, Function, Functions, Nested, Param, Plain};
 pub use parse::unquote;
 pub use set::{MissingKey, Templates};
 pub use value::{

@@ -47,6 +47,7 @@ mod runtime;
 pub mod serve;
 pub mod service;
 pub mod skip;
+pub mod terminal;
 mod tls;
 pub mod tools;
 pub mod usage;

@@ -1,7 +1,7 @@
 //! `delete` on a terminal: the question, and the object that is gone after yes.
 
 use crate::inspect::Inspected;
-use crate::terminal::{Ended, Terminal};
+use driftless_harness::terminal::{Ended, Terminal};
 
 #[test]
 fn a_deletion_asks_first() {

@@ -1,8 +1,8 @@
 //! The screens of the demo, of a check and of `driftless serve` on a terminal. They need only Rust.
 
 use crate::embedded::Hub;
-use crate::terminal::Terminal;
 use driftless_harness::command::run_in;
+use driftless_harness::terminal::Terminal;
 use driftless_harness::tools;
 use regex::Regex;
 use std::path::Path;

@@ -42,6 +42,5 @@ mod remote;
 mod seeded_mistakes;
 mod served;
 mod template;
-mod terminal;
 mod usage;
 mod watch;

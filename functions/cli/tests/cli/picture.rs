@@ -1,7 +1,7 @@
 //! The picture of the demo in the README. `cargo test -p driftless --test cli picture -- --ignored`
 //! rewrites it.
 
-use crate::terminal::Terminal;
+use driftless_harness::terminal::Terminal;
 use std::fmt::Write as _;
 use std::num::NonZeroU16;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! `get --watch` and `events --watch`: the table on a terminal, lines elsewhere.
 
 use crate::inspect::Inspected;
-use crate::terminal::Terminal;
 use driftless_harness::command::driftless;
 use driftless_harness::process::PATIENCE;
+use driftless_harness::terminal::Terminal;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};

@@ -2,7 +2,7 @@
 
 use super::Out;
 use crate::fmt::sprintf_within;
-use crate::function::FuncError;
+use crate::func_error::FuncError;
 use crate::value::{Complex, Kind, Value};
 use std::cmp::Ordering;
 use std::rc::Rc;

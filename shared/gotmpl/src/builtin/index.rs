@@ -1,7 +1,7 @@
 //! `index`, `slice`, `len`, `call`.
 
 use super::Out;
-use crate::function::FuncError;
+use crate::func_error::FuncError;
 use crate::value::{IntType, List, Value};
 
 fn position(index: &Value, limit: usize) -> Result<usize, FuncError> {

@@ -9,7 +9,8 @@ pub use escape::html_escape;
 
 use crate::context::Exec;
 use crate::fmt;
-use crate::function::{FuncError, Function, Functions, Param, Special};
+use crate::func_error::FuncError;
+use crate::function::{Function, Functions, Param, Special};
 use crate::value::Value;
 
 type Out = Result<Value, FuncError>;

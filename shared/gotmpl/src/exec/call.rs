@@ -3,7 +3,8 @@
 use super::frame::{CurrentNode, Frame, Slot};
 use super::{Executor, READ_BYTES_PER_STEP, Result, STEPS_PER_CALL, constant};
 use crate::error::{Error, ErrorKind};
-use crate::function::{FuncError, Function, Native, Param, Special};
+use crate::func_error::FuncError;
+use crate::function::{Function, Native, Param, Special};
 use crate::parse::{Term, TermKind};
 use crate::value::{IntType, List, Map, Method, Object, TypeInfo, Value};
 use std::any::Any;

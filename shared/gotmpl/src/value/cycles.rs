@@ -9,7 +9,7 @@ thread_local! {
     static NOTED: RefCell<Option<Vec<Weak<dyn Emptied>>>> = const { RefCell::new(None) };
 }
 
-/// What is emptied at the end of [`freeing_cycles`].
+/// A map that is emptied at the end of [`freeing_cycles`].
 pub(super) trait Emptied {
     /// Records the map; returns true the first time.
     fn mark_noted(&self) -> bool;

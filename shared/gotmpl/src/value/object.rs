@@ -2,7 +2,8 @@
 
 use super::{IntType, Value};
 use crate::context::Exec;
-use crate::function::{FuncError, Param};
+use crate::func_error::FuncError;
+use crate::function::Param;
 use std::any::Any;
 use std::borrow::Cow;
 

@@ -1,9 +1,10 @@
 //! The functions of Helm's templates: sprig's and Helm's own, one file per family.
 //!
-//! [`RenderContext`] provides time and entropy. Each file of a family has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter may be
-//! repeated any number of times; parameters have Go's types, so that a template's arguments are
-//! checked before the code runs. Where Go panics, the function fails with the panic's message,
-//! because Go's templates convert it to an error.
+//! [`RenderContext`] provides time and entropy. Each file of a family has a `TABLE` of functions
+//! and a `VARIADIC` table of those whose last parameter may be repeated any number of times;
+//! parameters have Go's types, so that a template's arguments are checked before the code runs.
+//! Where Go panics, the function fails with the panic's message, because Go's templates convert it
+//! to an error.
 
 mod arg;
 mod cast;

@@ -110,7 +110,7 @@ impl Comparison<'_> {
         wanted: &Wanted<'_>,
         live: Option<&Object>,
     ) -> Result<Outcome, Stop> {
-        // The live object has the values in place of the placeholders of before.
+        // The live object has the values in place of the placeholders.
         let before = wanted.before.is_some_and(placeholders::has_any);
         if before || placeholders::has_any(&wanted.item.object) {
             let reason = "values of the object are not here (give --sops-key or --with)";

@@ -1,7 +1,7 @@
 //! Runs a command on a pseudo-terminal, and emulates the screen that a user sees.
 
-use driftless_harness::command::driftless;
-use driftless_harness::process::PATIENCE;
+use crate::command::driftless;
+use crate::process::PATIENCE;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use std::io::{Read as _, Write as _};
