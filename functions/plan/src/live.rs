@@ -29,19 +29,18 @@ impl<'p> LiveHubs<'p> {
 #[async_trait]
 impl LiveClusters for LiveHubs<'_> {
     async fn connect(&self, hub: &str, owner: &Owner) -> Result<Target, Unreachable> {
-        let has_secrets = match owner {
-            Owner::Kustomization(one) => one.may_have_secret_values(),
-            Owner::HelmRelease(one) => one.may_have_secret_values(),
-        };
-        if has_secrets {
-            let reason = "its values may come from a Secret, which a plan does not show";
-            return Err(Unreachable(reason.to_owned()));
-        }
         let Some(registered) = self.registered.get(hub) else {
             let reason = "the directory of the hub is not known";
             return Err(Unreachable(reason.to_owned()));
         };
         self.installed.connect(registered, owner).await
+    }
+
+    fn allows(&self, owner: &Owner) -> bool {
+        match owner {
+            Owner::Kustomization(one) => !one.may_have_secret_values(),
+            Owner::HelmRelease(one) => !one.may_have_secret_values(),
+        }
     }
 
     fn clock(&self) -> &dyn Clock {

@@ -6,7 +6,7 @@ use crate::work::{ConcernedHub, Work};
 use driftless_core::hub::Settings;
 use driftless_core::ports::{Commit, FetchLimits, GitAuth, PortError, PullRequest, Secret};
 use driftless_fleet::check::{self, ChartHosts, GivenObjects};
-use driftless_fleet::plan::{self, LiveClusters, Plan, State};
+use driftless_fleet::plan::{self, Basis, LiveClusters, Plan, State};
 use driftless_fleet::{Blinder, Error, Fleet, HubPlan, Options, service_keys};
 use driftless_manifest::{FileTree, Object};
 use driftless_sops::Keyring;
@@ -27,6 +27,9 @@ const FORK: &str = "This pull request comes from a fork: nothing was decrypted, 
 /// The note about a repository that everyone may read.
 const PUBLIC: &str = "Everyone can read this repository: values of the hubs' ConfigMaps are placeholders, and other repositories and \
     the live clusters are not compared.";
+
+/// The note about a comparison with live clusters.
+const LIVE: &str = "Objects whose values may come from a Secret are compared with the base, the others of these clusters with the live objects.";
 
 /// A plan, with notes in Markdown about how it was made.
 pub struct Planned {
@@ -168,6 +171,9 @@ pub async fn plan(
         }
     }
     let plan = plan.ok_or_else(|| Fault::Fleet("the repository has no hub".to_owned()))?;
+    if plan.clusters.iter().any(|one| one.basis == Basis::Live) {
+        notes.push(LIVE.to_owned());
+    }
     Ok(Planned {
         plan,
         notes,

@@ -1,6 +1,6 @@
 //! The comparison with the live clusters.
 
-use crate::site::{Login, Site};
+use crate::site::{APPS, Login, Site};
 use driftless_harness::github::Change;
 
 const PLAIN: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -52,4 +52,35 @@ fn a_change_is_compared_with_the_live_object_in_a_private_plan_alone() {
         assert!(comment.contains("+  color: blue"), "{comment}");
         assert_eq!(comment.contains("by-hand"), is_private, "{comment}");
     }
+}
+
+/// A change that takes the Secret away from a Kustomization does not show what it had made of it.
+#[test]
+fn values_that_came_from_a_secret_are_not_read_from_the_cluster() {
+    let site = Site::new(Login::App);
+    let probe = |part: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: probe\ndata:\n  part: {part}\n"
+        )
+    };
+    let first = Change::write("apps/probe.yaml", probe("${TOKEN:0:3}"));
+    site.repository.commit("main", &[first], "Add a probe");
+    site.give(&probe("live-value").replace("metadata:", "metadata:\n  namespace: default"));
+    let (plain, _) = APPS
+        .split_once("  decryption:")
+        .expect("a part with secrets");
+    site.commit(
+        "change",
+        &[
+            ("clusters/staging/apps.yaml", plain),
+            ("apps/probe.yaml", &probe("none")),
+        ],
+    );
+    let pull = site
+        .github
+        .open_pull_request(&site.repository, "change", "main");
+    site.plan(&pull);
+    let comment = site.comments(pull.number).remove(0);
+    assert!(comment.contains("+  part: none"), "{comment}");
+    assert!(!comment.contains("live-value"), "{comment}");
 }

@@ -28,7 +28,7 @@ fn a_secret_is_changed_or_unchanged_and_its_bytes_appear_nowhere() {
     let text = site.comments(pull.number).remove(0);
     assert!(text.contains("`Secret/default/database`"), "{text}");
     assert!(
-        text.contains("***** (before)") && text.contains("***** (after)"),
+        text.contains("*** (before)") && text.contains("*** (after)"),
         "{text}"
     );
     assert!(

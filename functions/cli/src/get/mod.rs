@@ -271,6 +271,9 @@ fn no_objects(args: &Args) -> Error {
         (_, [kind]) => Error::new(format!("no {kind} objects found in {place} namespace")),
         _ => Error::new(format!("no objects found in {place} namespace")),
     };
+    if args.label_selector.is_some() {
+        return error.next("leave --label-selector out to list all objects");
+    }
     if args.all_namespaces {
         return error;
     }

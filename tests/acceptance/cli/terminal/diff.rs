@@ -14,7 +14,7 @@ const OBJECTS: &str = r#"apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings, annotations: {note: "two words"}}
 data:
-  size: "${size}"
+  size: "size-${size}"
   config.yaml: |
     server:
       port: 80

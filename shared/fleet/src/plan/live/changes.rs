@@ -96,7 +96,10 @@ pub fn plan(
         plan: ClusterPlan {
             hub: place.0.clone(),
             cluster: place.1.clone(),
-            basis: Basis::Live,
+            basis: match results.is_empty() && !results.unread.is_empty() {
+                true => Basis::Base,
+                false => Basis::Live,
+            },
             changes: Vec::new(),
             drift: Vec::new(),
         },

@@ -134,6 +134,10 @@ async fn of_cluster<'a>(
         match one {
             Ok(one) => results.extend(one),
             Err(Stop::Cluster(reason)) => return Err(reason),
+            Err(Stop::Excluded) => {
+                let all = objects.wanted.iter().chain(&objects.gone);
+                results.unread.extend(all.map(|(key, _)| *key));
+            }
             Err(Stop::Owner(reason)) => {
                 let all = objects.wanted.iter().chain(&objects.gone);
                 results.unread.extend(all.map(|(key, _)| *key));
@@ -195,6 +199,14 @@ impl<'a> OwnerWork<'_, 'a> {
         if let Some(account) = self.new_account() {
             let reason = format!("the change creates its {account}");
             return Err(Stop::Owner(reason));
+        }
+        for state in [self.states.old, self.states.new] {
+            if let Some(object) = state.owner(self.hub, self.id) {
+                let owner = Owner::of(object).map_err(Stop::Owner)?;
+                if !clusters.allows(&owner) {
+                    return Err(Stop::Excluded);
+                }
+            }
         }
         let owner = self.owner()?;
         let target = clusters.connect(self.hub, &owner).await;

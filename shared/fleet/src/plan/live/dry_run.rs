@@ -47,6 +47,8 @@ pub enum Outcome {
 
 /// The reason why more than one object cannot be compared.
 pub enum Stop {
+    /// The objects of this Kustomization or HelmRelease may not be compared.
+    Excluded,
     /// The objects of this Kustomization or HelmRelease.
     Owner(String),
     /// All objects of the cluster.
