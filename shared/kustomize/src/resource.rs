@@ -295,19 +295,25 @@ impl Resource {
         }
     }
 
-    /// Returns labels or annotations, every value as a string.
+    /// Returns labels or annotations, every value as a string. A list is read as pairs of keys and
+    /// values, as kyaml's `getMapFromMeta` does (v0.21.2).
     pub fn texts(&self, field: &str) -> BTreeMap<String, String> {
-        let map = self
-            .node
-            .get("metadata")
-            .and_then(|meta| meta.get(field))
-            .and_then(Node::as_map);
-        map.map_or_else(BTreeMap::new, |map| {
-            map.fields()
-                .iter()
-                .map(|(key, value)| (key.clone(), value.text().to_owned()))
-                .collect()
-        })
+        let meta = self.node.get("metadata");
+        let Some(field) = meta.and_then(|meta| meta.get(field)) else {
+            return BTreeMap::new();
+        };
+        if let Some(items) = field.as_seq() {
+            let pairs = items.chunks_exact(2).filter_map(|pair| match pair {
+                [key, value] => Some((key.text().to_owned(), value.text().to_owned())),
+                _ => None,
+            });
+            return pairs.collect();
+        }
+        let fields = field.as_map().map(|map| map.fields().iter());
+        let fields = fields.into_iter().flatten();
+        fields
+            .map(|(key, value)| (key.clone(), value.text().to_owned()))
+            .collect()
     }
 
     pub fn annotation(&self, key: &str) -> Option<&str> {

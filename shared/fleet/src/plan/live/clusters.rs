@@ -19,8 +19,8 @@ pub trait LiveClusters: Send + Sync {
     /// The hub is not known, or the cluster cannot be connected to as that user.
     async fn connect(&self, hub: &str, owner: &Owner) -> Result<Target, Unreachable>;
 
-    /// Returns whether the objects of a Kustomization or HelmRelease may be compared; otherwise they
-    /// are compared with the base. Both states of each must allow it.
+    /// Returns whether the objects of a Kustomization or HelmRelease may be compared. Both states
+    /// of it must be allowed; otherwise the objects are compared with the base.
     fn allows(&self, owner: &Owner) -> bool {
         let _ = owner;
         true
