@@ -1,7 +1,7 @@
 //! The differences of two objects in the format that `flux diff kustomization` prints: dyff's
 //! report for people (dyff 1.10 as flux 2.9 calls it).
 //!
-//! [`compare`] finds the differences, [`print`] writes them. `tests/corpus/dyff` has recorded
+//! `compare` finds the differences, `print` writes them. `tests/corpus/dyff` has recorded
 //! answers. The text differs from dyff's in these shapes only:
 //!
 //! - Certificates in PEM are compared as text, and not by their fields.
