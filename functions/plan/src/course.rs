@@ -5,9 +5,10 @@ use crate::comment::{self, Comments};
 use crate::record::{self, Held, Lease};
 use crate::report::{self, Made};
 use crate::states::{self, Fault};
-use crate::work::{ConcernedHub, Work, hosted};
+use crate::work::{ConcernedHub, Work};
 use driftless_core::hub;
 use driftless_core::ports::{Check, PlanRequest, PullRequest};
+use driftless_core::repository::hosted;
 use driftless_core::source::index;
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 use crate::course::{Delivery, Outcome};
 use crate::work::Work;
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use driftless_adapters::lambda;
 use driftless_core::ports::{PlanRequest, Ports, PullRequests};
 use lambda_runtime::{Error, LambdaEvent};
 use std::sync::Arc;
@@ -45,7 +46,9 @@ impl Function {
                 continue;
             };
             tracing::error!(message = id, "{reason}: the message returns to the queue");
-            self.redeliver(&message).await;
+            let source = message.event_source_arn.as_deref();
+            let receipt = message.receipt_handle.as_deref();
+            lambda::redeliver(&self.ports, source, receipt, REDELIVERY).await;
             let mut failure = BatchItemFailure::default();
             failure.item_identifier = id;
             response.batch_item_failures.push(failure);
@@ -54,20 +57,13 @@ impl Function {
     }
 
     async fn plan(&self, message: &SqsMessage, deadline: SystemTime) -> Result<(), String> {
-        let body = message.body.as_deref().unwrap_or_default();
-        // Report the position only: the untrusted body must not be logged.
-        let request: PlanRequest = serde_json::from_str(body).map_err(|error| {
-            format!(
-                "the message is not the request of a plan: line {}, column {}",
-                error.line(),
-                error.column()
-            )
-        })?;
+        let body = message.body.as_deref();
+        let request: PlanRequest = lambda::read(body, "the request of a plan")?;
         let received = message.attributes.get("ApproximateReceiveCount");
         let received = received.and_then(|count| count.parse::<u32>().ok());
         let delivery = Delivery {
             is_last: received.is_some_and(|count| count >= MAX_RECEIVES),
-            time: left(deadline, self.ports.clock.now()).saturating_sub(RESERVE),
+            time: lambda::time_left(deadline, self.ports.clock.now()).saturating_sub(RESERVE),
         };
         let work = Work {
             ports: &self.ports,
@@ -83,35 +79,6 @@ impl Function {
         }
         Ok(())
     }
-
-    /// Sets the delay of a message's redelivery, which is the visibility timeout of the queue
-    /// otherwise.
-    async fn redeliver(&self, message: &SqsMessage) {
-        let Some(receipt) = &message.receipt_handle else {
-            return;
-        };
-        let source = message.event_source_arn.as_deref().unwrap_or_default();
-        if let Err(error) = self
-            .ports
-            .queue
-            .redeliver(source, receipt, REDELIVERY)
-            .await
-        {
-            tracing::warn!(%error, "the message is redelivered only after the visibility timeout");
-        }
-    }
-}
-
-/// Returns the rest of the function's time; `now` is the time since 1970. `cargo lambda watch` 1.9
-/// sets the deadline to the time limit itself: ten minutes after 1970.
-fn left(deadline: SystemTime, now: Duration) -> Duration {
-    let since_1970 = deadline
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    if since_1970 < Duration::from_secs(24 * 60 * 60) {
-        return since_1970;
-    }
-    since_1970.saturating_sub(now)
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use crate::work::ConcernedHub;
 use driftless_core::credentials;
 use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
 use driftless_core::hub::{self, Hub};
-use driftless_core::kernel::{Context, Recorder};
+use driftless_core::kernel::Context;
+use driftless_core::kustomization::live_objects::OWNER_NAME;
 use driftless_core::kustomization::opening;
-use driftless_core::ports::{Cause, Ports};
+use driftless_core::ports::Ports;
 use driftless_core::source::lookup::artifact_of;
 use driftless_core::source::{artifact, index};
 use driftless_fleet::Blinder;
@@ -27,9 +28,6 @@ const MAX_BYTES: usize = 4 << 20;
 /// The most other repositories, and their bytes.
 const MAX_SOURCES: usize = 30;
 const MAX_SOURCE_BYTES: usize = 64 << 20;
-/// The label of objects that a Kustomization applies: the repository has them.
-const APPLIED: &str = "/metadata/labels/kustomize.toolkit.fluxcd.io~1name";
-
 /// The facts of a hub.
 #[derive(Default)]
 pub struct HubFacts {
@@ -140,7 +138,8 @@ async fn collect(
         } = &place;
         let found = credentials::read(&hub, kind, namespace, object).await;
         let found = found.map_err(|failure| failure.message)?;
-        let Some(found) = found.filter(|found| found.pointer(APPLIED).is_none()) else {
+        // The repository has the objects that a Kustomization applies.
+        let Some(found) = found.filter(|found| found.label(OWNER_NAME).is_none()) else {
             continue;
         };
         bytes += found.clone().into_value().to_string().len();
@@ -223,15 +222,7 @@ async fn add_sources(
             facts.notes.push(message);
             break;
         }
-        let context = Context {
-            ports,
-            hub: hub.clone(),
-            id: source.id.clone(),
-            cause: Cause::Timer,
-            wait_budget: Duration::ZERO,
-            events: Recorder::default(),
-            is_rehearsal: true,
-        };
+        let context = Context::rehearsal(ports, hub.clone(), source.id.clone());
         match artifact::load_of(&context, &source.id, &artifact).await {
             Ok(files) => {
                 count += 1;

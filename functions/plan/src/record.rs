@@ -4,7 +4,7 @@
 use driftless_core::ports::{
     Blobs, ErrorKind, PortError, Ports, Precondition, PutOutcome, Version,
 };
-use driftless_core::state;
+use driftless_core::state::{self, millis};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -102,10 +102,6 @@ pub async fn take<'a>(
         }
     }
     Ok(Lease::Busy)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Held<'_> {

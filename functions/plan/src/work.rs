@@ -2,7 +2,6 @@
 
 use driftless_core::hub::Settings;
 use driftless_core::ports::{PlanRequest, Ports, PullRequests};
-use driftless_core::repository::{Location, Repository, place};
 
 /// A plan to make.
 pub struct Work<'a> {
@@ -20,12 +19,4 @@ pub struct ConcernedHub {
     pub settings: Settings,
     /// The names of the roots with the repository.
     pub roots: Vec<String>,
-}
-
-/// Returns the repository on a host at an address.
-pub fn hosted(url: &str) -> Option<Repository> {
-    match place(url) {
-        Ok(Location::Hosted(repository)) => Some(repository),
-        _ => None,
-    }
 }

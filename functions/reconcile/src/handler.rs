@@ -1,11 +1,12 @@
 //! Handles a batch of messages: runs one step for each of them.
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use driftless_adapters::lambda;
 use driftless_core::ports::{Ports, Request};
 use driftless_core::step;
 use futures::StreamExt as _;
 use lambda_runtime::{Error, LambdaEvent};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// The number of messages of a batch that are handled concurrently.
 const CONCURRENCY: usize = 10;
@@ -33,7 +34,7 @@ pub async fn handle(
     ports: &Ports,
     event: LambdaEvent<SqsEvent>,
 ) -> Result<SqsBatchResponse, Error> {
-    let left = left(event.context.deadline(), ports.clock.now());
+    let left = lambda::time_left(event.context.deadline(), ports.clock.now());
     let steps = event.payload.records.into_iter().map(|message| async move {
         let id = message.message_id.clone().unwrap_or_default();
         let step = run_step(ports, &message, wait_budget(left));
@@ -42,7 +43,9 @@ pub async fn handle(
             Ok(()) => None,
             Err(reason) => {
                 tracing::error!(message = id, "{reason}: the message returns to the queue");
-                redeliver(ports, &message).await;
+                let source = message.event_source_arn.as_deref();
+                let receipt = message.receipt_handle.as_deref();
+                lambda::redeliver(ports, source, receipt, delay(&message)).await;
                 let mut failure = BatchItemFailure::default();
                 failure.item_identifier = id;
                 Some(failure)
@@ -58,21 +61,12 @@ pub async fn handle(
     Ok(response)
 }
 
-/// Sets the delay of a message's redelivery: a reported failure alone leaves it hidden for the
-/// whole visibility timeout (AWS Lambda Developer Guide, "Handling errors for an SQS event
-/// source").
-async fn redeliver(ports: &Ports, message: &SqsMessage) {
-    let Some(receipt) = &message.receipt_handle else {
-        return;
-    };
+/// Returns the delay of the redelivery of a message that failed.
+fn delay(message: &SqsMessage) -> Duration {
     let received = message.attributes.get("ApproximateReceiveCount");
     let received = received.and_then(|count| count.parse::<u32>().ok());
     let times = received.unwrap_or(1).saturating_sub(1).min(8);
-    let after = (REDELIVERY * 4_u32.pow(times)).min(MAX_REDELIVERY);
-    let source = message.event_source_arn.as_deref().unwrap_or_default();
-    if let Err(error) = ports.queue.redeliver(source, receipt, after).await {
-        tracing::warn!(%error, "the message is redelivered only after the visibility timeout");
-    }
+    (REDELIVERY * 4_u32.pow(times)).min(MAX_REDELIVERY)
 }
 
 async fn run_step(
@@ -80,31 +74,11 @@ async fn run_step(
     message: &SqsMessage,
     wait_budget: Duration,
 ) -> Result<(), String> {
-    let body = message.body.as_deref().unwrap_or_default();
-    // Report the position only: the untrusted body must not be logged.
-    let request: Request = serde_json::from_str(body).map_err(|error| {
-        format!(
-            "the message is not a request: line {}, column {}",
-            error.line(),
-            error.column()
-        )
-    })?;
+    let request: Request = lambda::read(message.body.as_deref(), "a request")?;
     step::run(ports, &request, wait_budget)
         .await
         .map(|_| ())
         .map_err(|error| format!("{}: {error}", request.object))
-}
-
-/// Returns the rest of the function's time; `now` is the time since 1970. `cargo lambda watch` 1.9
-/// sets the deadline to the time limit itself: ten minutes after 1970.
-fn left(deadline: SystemTime, now: Duration) -> Duration {
-    let since_1970 = deadline
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    if since_1970 < Duration::from_secs(24 * 60 * 60) {
-        return since_1970;
-    }
-    since_1970.saturating_sub(now)
 }
 
 /// Returns the time for which a step may wait, so that enough time is left for the writes after the
@@ -302,9 +276,5 @@ mod tests {
         assert_eq!(wait_budget(Duration::ZERO), Duration::ZERO);
         assert_eq!(wait_budget(seconds(120)), WAIT_BUDGET);
         assert_eq!(wait_budget(seconds(63)), seconds(3));
-        let day = seconds(24 * 60 * 60);
-        let deadline = SystemTime::UNIX_EPOCH + day;
-        assert_eq!(left(deadline, day - seconds(7)), seconds(7));
-        assert_eq!(left(deadline, day + seconds(1)), Duration::ZERO);
     }
 }

@@ -17,6 +17,7 @@ pub mod embedded;
 mod expiring_cache;
 pub mod git;
 pub mod key_services;
+pub mod lambda;
 pub mod local;
 pub mod log;
 pub mod notifications;

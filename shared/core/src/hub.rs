@@ -7,7 +7,7 @@ use crate::ports::{
     Blobs, Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, PutOutcome, Resource,
     Result,
 };
-use crate::repository::{Grant, Location, Repository, place};
+use crate::repository::{Grant, hosted};
 use crate::state;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
@@ -163,13 +163,6 @@ impl Settings {
             && registered
                 .zip(hosted(url))
                 .is_some_and(|(registered, named)| registered.is_same(&named))
-    }
-}
-
-fn hosted(url: &str) -> Option<Repository> {
-    match place(url) {
-        Ok(Location::Hosted(repository)) => Some(repository),
-        _ => None,
     }
 }
 

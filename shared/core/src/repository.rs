@@ -77,6 +77,14 @@ impl std::fmt::Display for Repository {
     }
 }
 
+/// Returns the repository of a host at an address; `None` for another address.
+pub fn hosted(url: &str) -> Option<Repository> {
+    match place(url) {
+        Ok(Location::Hosted(repository)) => Some(repository),
+        _ => None,
+    }
+}
+
 /// Reads the URL of a `GitRepository`.
 ///
 /// # Errors

@@ -4,6 +4,12 @@ use crate::ports::{Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
+use std::time::Duration;
+
+/// Converts a time to milliseconds, as records have times.
+pub fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Encodes a string as one part of a key: every byte other than a letter, digit, `-`, `_` or `.`
 /// becomes `%XX`, so that different names have different keys and no name leaves its directory.

@@ -13,6 +13,7 @@ use driftless_core::hub;
 use driftless_core::journal::{self, Journal};
 use driftless_core::kustomization::live_objects;
 use driftless_core::ports::{Patch, Ports, in_time};
+use driftless_core::state::millis;
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use futures::future::join_all;
@@ -183,10 +184,6 @@ async fn read_hub(ports: &Ports, name: &str) -> (Hub, Vec<Row>) {
 
 fn order(row: &Row) -> (&str, &str, &str) {
     (&row.id.namespace, row.id.kind.as_str(), &row.id.name)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns a string of an object; empty if it is missing.

@@ -5,16 +5,15 @@
 //! the object is written. No content of a file leaves this module.
 
 use crate::model::{Place, Row, Snapshot};
-use driftless_core::flux::{ArtifactStatus, FluxKind, ObjectRef};
+use driftless_core::flux::{ArtifactStatus, FluxKind};
 use driftless_core::hub;
-use driftless_core::kernel::{Context, Recorder};
-use driftless_core::ports::{Cause, Ports};
+use driftless_core::kernel::Context;
+use driftless_core::ports::Ports;
 use driftless_core::source::artifact;
 use driftless_manifest::yaml::{self, Limits, Node};
 use driftless_manifest::{FileTree, TreePath};
 use regex::Regex;
 use std::sync::LazyLock;
-use std::time::Duration;
 
 /// The most bytes of a file that is parsed.
 const MAX_FILE: usize = 1 << 20;
@@ -92,24 +91,11 @@ async fn tree(ports: &Ports, row: &Row, source: &Row) -> Option<std::sync::Arc<F
     let object = hub.get(&source.id).await.ok()??;
     let status = object.pointer("/status/artifact")?.clone();
     let artifact: ArtifactStatus = serde_json::from_value(status).ok()?;
-    let context = context(ports, hub, row.id.clone());
+    let context = Context::rehearsal(ports, hub, row.id.clone());
     let loaded = artifact::load_of(&context, &source.id, &artifact).await;
     loaded
         .inspect_err(|error| tracing::debug!(%error, "artifact not read"))
         .ok()
-}
-
-/// Returns the context of a step that only reads.
-fn context(ports: &Ports, hub: hub::Hub, id: ObjectRef) -> Context<'_> {
-    Context {
-        ports,
-        hub,
-        id,
-        cause: Cause::Timer,
-        wait_budget: Duration::ZERO,
-        events: Recorder::default(),
-        is_rehearsal: true,
-    }
 }
 
 /// Returns the place of the first object of a message that a file has: of the field that the

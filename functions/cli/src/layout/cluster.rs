@@ -5,7 +5,7 @@ use super::environment_changes;
 use super::hub::ClusterObjects;
 use super::kubeconfig::SecretPlace;
 use super::manifests::Api;
-use super::resources::{self, EntryPosition, kustomization};
+use super::resources::{self, kustomization};
 use crate::error::Error;
 use driftless_core::bootstrap::Root;
 use driftless_core::flux::FLUX_SYSTEM;
@@ -104,13 +104,7 @@ pub fn add_remote(
     check_shared(checkout)?;
     let directory = environment_changes::infrastructure(checkout, api, hub, remote, FLUX_SYSTEM)?;
     resources::create(checkout, &directory, kustomization(&["infra.yaml"]))?;
-    resources::add(
-        checkout,
-        &format!("clusters/{hub}"),
-        &[],
-        remote,
-        EntryPosition::End,
-    )?;
+    resources::list_remote(checkout, hub, remote)?;
     Ok(vec![SecretPlace {
         namespace: FLUX_SYSTEM.to_owned(),
         directory,

@@ -5,7 +5,7 @@ use super::environment::{Environment, SYNC, hubs, not_found, remotes};
 use super::hub::ClusterObjects;
 use super::kubeconfig::SecretPlace;
 use super::manifests::{Api, namespace};
-use super::resources::{self, EntryPosition, kustomization};
+use super::resources::{self, kustomization};
 use super::source::Source;
 use super::tenant::{self, TenantCluster};
 use crate::error::Error;
@@ -167,13 +167,7 @@ pub fn add_remote(
     let list = format!("{list}namespace: {space}\n");
     resources::create(checkout, &directory, list)?;
     // The scripts apply this directory with kubectl; here the hub follows it.
-    resources::add(
-        checkout,
-        &format!("clusters/{hub}"),
-        &[],
-        remote,
-        EntryPosition::End,
-    )?;
+    resources::list_remote(checkout, hub, remote)?;
     resources::create(checkout, &tenants, kustomization(&[]))?;
     let mut secrets = vec![SecretPlace {
         namespace: space,

@@ -48,6 +48,15 @@ pub fn create(checkout: &mut Checkout, directory: &str, text: String) -> Result<
     Ok(())
 }
 
+/// Adds the directory of a remote cluster to the kustomization of its hub, at the end.
+///
+/// # Errors
+/// Those of [`add`].
+pub fn list_remote(checkout: &mut Checkout, hub: &str, remote: &str) -> Result<(), Error> {
+    let directory = format!("clusters/{hub}");
+    add(checkout, &directory, &[], remote, EntryPosition::End)
+}
+
 /// Adds an entry to the kustomization of a directory. Without a kustomization, and with `first`,
 /// one is created that lists `first` and everything in the directory. With an empty `first` Flux
 /// applies everything in the directory, including the entry, so no kustomization is created, unless

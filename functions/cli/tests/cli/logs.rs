@@ -203,23 +203,34 @@ async fn cloudwatch(
     (StatusCode::OK, answer.to_string())
 }
 
-#[test]
-fn groups_of_a_stack_are_merged() {
-    let runtime = Runtime::new().expect("a runtime");
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let app = Router::new().fallback(cloudwatch).with_state(asked.clone());
+/// Serves a stand-in of CloudWatch Logs; returns its address.
+fn serve(runtime: &Runtime, app: Router) -> String {
     let listener = runtime
         .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
         .expect("listen");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     runtime.spawn(async move { axum::serve(listener, app).await });
-    let home = tempfile::tempdir().expect("a home");
-    let environment = [
-        ("AWS_ENDPOINT_URL", url.as_str()),
+    url
+}
+
+/// Returns the variables that lead to a stand-in of AWS.
+fn aws(url: &str) -> [(&str, &str); 4] {
+    [
+        ("AWS_ENDPOINT_URL", url),
         ("AWS_REGION", "eu-west-1"),
         ("AWS_ACCESS_KEY_ID", "id"),
         ("AWS_SECRET_ACCESS_KEY", "canary"),
-    ];
+    ]
+}
+
+#[test]
+fn groups_of_a_stack_are_merged() {
+    let runtime = Runtime::new().expect("a runtime");
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let app = Router::new().fallback(cloudwatch).with_state(asked.clone());
+    let url = serve(&runtime, app);
+    let home = tempfile::tempdir().expect("a home");
+    let environment = aws(&url);
     let run = |line: &str| {
         let args: Vec<&str> = line.split(' ').collect();
         run_in(home.path(), &args, &environment)
@@ -275,19 +286,10 @@ fn a_followed_group_prints_each_event_once() {
     let runtime = Runtime::new().expect("a runtime");
     let reads = Arc::new(Mutex::new(Vec::new()));
     let app = Router::new().fallback(growing).with_state(reads.clone());
-    let listener = runtime
-        .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
-        .expect("listen");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    runtime.spawn(async move { axum::serve(listener, app).await });
+    let url = serve(&runtime, app);
     let home = tempfile::tempdir().expect("a home");
     let mut command = driftless(home.path());
-    command.envs([
-        ("AWS_ENDPOINT_URL", url.as_str()),
-        ("AWS_REGION", "eu-west-1"),
-        ("AWS_ACCESS_KEY_ID", "id"),
-        ("AWS_SECRET_ACCESS_KEY", "canary"),
-    ]);
+    command.envs(aws(&url));
     command.args(["logs", "--log-group", "g", "-A", "--follow"]);
     command.args(["--since-time", "2026-01-01T00:00:00Z"]);
     let follower = Follower::start(&mut command);

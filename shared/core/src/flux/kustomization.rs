@@ -9,6 +9,11 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// The label with the name of the Kustomization that applied an object.
+pub const KUSTOMIZATION_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
+/// The label with the namespace of that Kustomization.
+pub const KUSTOMIZATION_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+
 /// A Kustomization of kustomize.toolkit.fluxcd.io, of any served version.
 #[derive(Clone, Debug)]
 pub struct Kustomization {
@@ -576,6 +581,17 @@ impl Kustomization {
             DeletionPolicy::Orphan => false,
         }
     }
+}
+
+/// Returns the Kustomization whose labels an object has, except the object itself: a root may apply
+/// itself.
+pub fn kustomization_of(object: &Object) -> Option<ObjectRef> {
+    let (name, namespace) = (
+        object.label(KUSTOMIZATION_NAME)?,
+        object.label(KUSTOMIZATION_NAMESPACE)?,
+    );
+    let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
+    (ObjectRef::of(object).as_ref() != Some(&owner)).then_some(owner)
 }
 
 #[cfg(test)]

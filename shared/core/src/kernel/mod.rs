@@ -41,6 +41,21 @@ pub struct Context<'a> {
     pub is_rehearsal: bool,
 }
 
+impl<'a> Context<'a> {
+    /// Creates the context of a rehearsal, which writes nothing.
+    pub fn rehearsal(ports: &'a Ports, hub: Hub, id: ObjectRef) -> Self {
+        Self {
+            ports,
+            hub,
+            id,
+            cause: Cause::Timer,
+            wait_budget: Duration::ZERO,
+            events: Recorder::default(),
+            is_rehearsal: true,
+        }
+    }
+}
+
 /// The outcome of a step.
 #[derive(Debug, Default)]
 pub struct Outcome {

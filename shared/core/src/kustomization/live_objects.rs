@@ -15,18 +15,10 @@ use driftless_manifest::{Object, ObjectId};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The label with the name of the Kustomization that applied an object.
-pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
-/// The label with the namespace of that Kustomization.
-pub const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
-
-/// Returns the Kustomization whose labels an object has, except the object itself: a root may apply
-/// itself.
-pub fn owner(object: &Object) -> Option<ObjectRef> {
-    let (name, namespace) = (object.label(OWNER_NAME)?, object.label(OWNER_NAMESPACE)?);
-    let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
-    (ObjectRef::of(object).as_ref() != Some(&owner)).then_some(owner)
-}
+pub use crate::flux::{
+    KUSTOMIZATION_NAME as OWNER_NAME, KUSTOMIZATION_NAMESPACE as OWNER_NAMESPACE,
+    kustomization_of as owner,
+};
 
 /// Returns the label selector of a Kustomization's objects.
 pub(super) fn selector(owner: &Kustomization) -> String {

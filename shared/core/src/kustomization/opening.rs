@@ -5,10 +5,9 @@ use super::keys;
 use crate::failure::Failure;
 use crate::flux::Kustomization;
 use crate::hub::Hub;
-use crate::kernel::{Context, Recorder};
-use crate::ports::{Cause, Ports};
+use crate::kernel::Context;
+use crate::ports::Ports;
 use driftless_sops::{Keyring, MasterKey};
-use std::time::Duration;
 
 /// The most data keys that key services decrypt.
 const MAX_SERVICE_KEYS: usize = 256;
@@ -28,15 +27,7 @@ pub async fn keyring(
     let Some(decryption) = &of.spec.decryption else {
         return Ok(Keyring::new());
     };
-    let context = Context {
-        ports,
-        hub: hub.clone(),
-        id: of.id.clone(),
-        cause: Cause::Requeue,
-        wait_budget: Duration::ZERO,
-        events: Recorder::default(),
-        is_rehearsal: true,
-    };
+    let context = Context::rehearsal(ports, hub.clone(), of.id.clone());
     let found = keys::keyring(&context, of, decryption).await?;
     let mut keyring = found.keyring;
     let served = wanted.iter().filter(|key| found.services.has(&key.service));

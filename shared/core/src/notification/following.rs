@@ -10,6 +10,7 @@ use crate::flux::{
 use crate::kernel::Context;
 use crate::kernel::events::pending::{self, AddOutcome, Pending};
 use crate::kernel::events::{is_source, selects};
+use crate::state::millis;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,10 +64,6 @@ impl Wish {
             recovery: options.recovery,
         }
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The state of an object that may have failed.

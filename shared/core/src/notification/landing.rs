@@ -3,6 +3,7 @@
 
 use crate::flux::{
     Condition, ConditionStatus, Conditions, FluxKind, ObjectRef, generation, is_suspended,
+    kustomization_of, source_of,
 };
 use crate::journal::{Journal, Landing, Push, StepResult, pushes};
 use crate::kernel::events::push;
@@ -56,7 +57,7 @@ pub fn followers<'o>(objects: &'o [Object], first: &ObjectRef, revision: &str) -
         if id.kind != FluxKind::Kustomization {
             continue;
         }
-        if let Some(source) = push::source(object).and_then(|source| ids.get(&source)) {
+        if let Some(source) = source_of(object).and_then(|source| ids.get(&source)) {
             let is_newest = text(source, "/status/artifact/revision") == revision;
             let progress = of_kustomization(object, revision, is_newest);
             followers.insert(id, (object, progress));
@@ -66,7 +67,7 @@ pub fn followers<'o>(objects: &'o [Object], first: &ObjectRef, revision: &str) -
     for object in objects.iter().filter(|object| !is_suspended(object)) {
         if let Some(id) = ObjectRef::of(object)
             && id.kind == FluxKind::HelmRelease
-            && push::owner(object).is_some_and(|owner| owners.contains(&owner))
+            && kustomization_of(object).is_some_and(|owner| owners.contains(&owner))
         {
             followers.insert(id, (object, of_release(object)));
         }

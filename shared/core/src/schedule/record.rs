@@ -3,7 +3,7 @@
 use crate::flux::ObjectRef;
 use crate::kernel::{self, Outcome};
 use crate::ports::{Cause, Request};
-use crate::state::{key_part, object_key};
+use crate::state::{key_part, millis, object_key};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -125,11 +125,6 @@ pub(super) fn key(hub: &str, object: &ObjectRef) -> String {
 /// Returns the prefix of the keys of the records of a hub's objects.
 pub(super) fn directory(hub: &str) -> String {
     format!("objects/{}/", key_part(hub))
-}
-
-/// Converts a time since 1970 to milliseconds.
-pub(super) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Record {

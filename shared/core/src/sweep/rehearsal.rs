@@ -14,9 +14,9 @@ use super::snapshot::Snapshot;
 use crate::flux::{FluxKind, ObjectRef};
 use crate::helmrelease;
 use crate::hub::Hub;
-use crate::kernel::{Context, Outcome, Recorder};
+use crate::kernel::{Context, Outcome};
 use crate::kustomization;
-use crate::ports::{Cause, Ports, in_time};
+use crate::ports::{Ports, in_time};
 use crate::schedule::{self, Records};
 use crate::step;
 use driftless_manifest::Object;
@@ -103,18 +103,11 @@ impl<'a> Rehearsals<'a> {
             stop,
         };
         let ports = read_only.ports(self.ports);
-        let context = Context {
-            ports: &ports,
-            hub: Hub {
-                cluster: read_only.cluster(snapshot.clone()),
-                ..self.hub.clone()
-            },
-            id: id.clone(),
-            cause: Cause::Timer,
-            wait_budget: Duration::ZERO,
-            events: Recorder::default(),
-            is_rehearsal: true,
+        let hub = Hub {
+            cluster: read_only.cluster(snapshot.clone()),
+            ..self.hub.clone()
         };
+        let context = Context::rehearsal(&ports, hub, id.clone());
         let step = Abortable::new(rehearse(&context, object.clone()), registration).boxed();
         let done = in_time(self.ports.clock.as_ref(), LIMIT, step).await;
         matches!(done, Some(Ok(Some(outcome))) if is_nothing(&outcome))

@@ -1,9 +1,9 @@
 //! GitHub's deliveries (GitHub Docs, "Webhook events and payloads", "Validating webhook
 //! deliveries").
 
-use super::plans::PullRequestEvent;
 use super::signature::is_prefixed_sha256;
 use super::{Address, Delivery, Event, Refusal, SECRET, Sender, read};
+use crate::ports::PlanRequest;
 use serde::Deserialize;
 
 /// The sender for github.com and servers with the same webhooks.
@@ -131,12 +131,13 @@ fn pull_request(body: &[u8]) -> Result<Event, Refusal> {
             .full_name
             .eq_ignore_ascii_case(&event.repository.full_name)
     });
-    Ok(Event::PullRequest(PullRequestEvent {
+    Ok(Event::PullRequest(PlanRequest {
         repository: event.repository.url(),
         number: event.number,
         base_ref: base.branch,
         base_sha: base.sha,
         head_sha: head.sha,
         is_fork,
+        hubs: Vec::new(),
     }))
 }

@@ -85,7 +85,7 @@ enum Event {
         references: Vec<String>,
     },
     /// A pull request is new, has new commits, or has another base.
-    PullRequest(plans::PullRequestEvent),
+    PullRequest(PlanRequest),
     /// An event that is ignored, with the reason.
     Other(String),
 }

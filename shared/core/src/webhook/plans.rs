@@ -6,24 +6,8 @@ use crate::ports::{PlanRequest, Ports};
 use crate::source::index;
 use std::collections::BTreeSet;
 
-/// The used part of an event.
-#[derive(Debug, PartialEq, Eq)]
-pub struct PullRequestEvent {
-    /// The address of the repository that the pull request is merged into.
-    pub repository: String,
-    /// The number of the pull request.
-    pub number: u64,
-    /// The branch that it is merged into.
-    pub base_ref: String,
-    /// The commit at that branch.
-    pub base_sha: String,
-    /// The commit at its head.
-    pub head_sha: String,
-    /// True if the head is in another repository.
-    pub is_fork: bool,
-}
-
-/// Queues the plan of a pull request for the hubs whose roots follow its base branch.
+/// Queues the plan of a pull request for the hubs whose roots follow its base branch. The event has
+/// no hubs yet.
 ///
 /// The namespace of a root's source has the name of the source. Whether the operator registered the
 /// repository as that of the root is checked by the function that makes the plan: this one reads
@@ -32,7 +16,7 @@ pub struct PullRequestEvent {
 /// # Errors
 /// [`Refusal::Malformed`] for an address that no source can have, else that of the bucket or the
 /// queue.
-pub async fn request(ports: &Ports, event: PullRequestEvent) -> Result<DeliveryResult, Refusal> {
+pub async fn request(ports: &Ports, event: PlanRequest) -> Result<DeliveryResult, Refusal> {
     let malformed =
         |message: &str| Refusal::Malformed("pull_request".to_owned(), message.to_owned());
     let name = index::repository(&event.repository)
@@ -57,13 +41,8 @@ pub async fn request(ports: &Ports, event: PullRequestEvent) -> Result<DeliveryR
         return Ok(DeliveryResult::Ignored(message));
     }
     let request = PlanRequest {
-        repository: event.repository,
-        number: event.number,
-        base_ref: event.base_ref,
-        base_sha: event.base_sha,
-        head_sha: event.head_sha,
-        is_fork: event.is_fork,
         hubs: hubs.into_iter().collect(),
+        ..event
     };
     match ports.queue.plan(&request).await? {
         true => Ok(DeliveryResult::Planned(request)),

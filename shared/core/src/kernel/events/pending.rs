@@ -11,6 +11,7 @@
 use super::push::{self, PushRef};
 use crate::flux::{FluxEvent, FluxKind, ObjectRef, meta_key};
 use crate::ports::{BlobEntry, Ports, Precondition, PutOutcome, Result};
+use crate::state::millis;
 use crate::state::{self, decode_key_part, key_part};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -59,10 +60,6 @@ struct Sent {
     since: u64,
     /// The time at which it was sent, in milliseconds since 1970.
     at: u64,
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The state of the records.

@@ -1,7 +1,7 @@
 //! The push that an event is about: a revision that a source has received a short time before.
 
 use crate::failure::Failure;
-use crate::flux::{FluxEvent, FluxKind, Kustomization, ObjectRef, meta_key, reason};
+use crate::flux::{FluxEvent, FluxKind, ObjectRef, kustomization_of, meta_key, reason, source_of};
 use crate::journal::{self, StepResult};
 use crate::kernel::Context;
 use driftless_manifest::Object;
@@ -60,9 +60,9 @@ pub async fn of(
         kind if is_pushed_to(kind) && event.reason == reason::NEW_ARTIFACT => {
             return Ok(is_hash(own).then(|| PushRef::new(own, id)));
         }
-        FluxKind::Kustomization => (own.to_owned(), source(object)),
+        FluxKind::Kustomization => (own.to_owned(), source_of(object)),
         FluxKind::HelmRelease => {
-            let Some(owner) = owner(object) else {
+            let Some(owner) = kustomization_of(object) else {
                 return Ok(None);
             };
             let Some(owner) = context.hub.get(&owner).await? else {
@@ -70,7 +70,7 @@ pub async fn of(
             };
             let revision = owner.pointer("/status/lastAttemptedRevision");
             let revision = revision.and_then(Value::as_str).unwrap_or_default();
-            (revision.to_owned(), source(&owner))
+            (revision.to_owned(), source_of(&owner))
         }
         _ => return Ok(None),
     };
@@ -104,20 +104,4 @@ pub fn is_pushed_to(kind: FluxKind) -> bool {
 /// Returns whether a revision names a hash, and so one content: the version of a chart does not.
 fn is_hash(revision: &str) -> bool {
     revision.contains(':')
-}
-
-/// Returns the source of a Kustomization.
-pub fn source(kustomization: &Object) -> Option<ObjectRef> {
-    Kustomization::from_object(kustomization.clone())
-        .ok()?
-        .source()
-        .ok()
-}
-
-/// Returns the Kustomization that has applied an object, from the labels of the object.
-pub fn owner(object: &Object) -> Option<ObjectRef> {
-    let group = FluxKind::Kustomization.group();
-    let name = object.label(&format!("{group}/name"))?;
-    let namespace = object.label(&format!("{group}/namespace"))?;
-    Some(ObjectRef::new(FluxKind::Kustomization, namespace, name))
 }

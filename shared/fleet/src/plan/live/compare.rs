@@ -134,15 +134,13 @@ async fn of_cluster<'a>(
         match one {
             Ok(one) => results.extend(one),
             Err(Stop::Cluster(reason)) => return Err(reason),
-            Err(Stop::Excluded) => {
+            Err(stop) => {
                 let all = objects.wanted.iter().chain(&objects.gone);
                 results.unread.extend(all.map(|(key, _)| *key));
-            }
-            Err(Stop::Owner(reason)) => {
-                let all = objects.wanted.iter().chain(&objects.gone);
-                results.unread.extend(all.map(|(key, _)| *key));
-                results.unread_owners.push(((*id).clone(), reason.clone()));
-                reasons.push(reason);
+                if let Stop::Owner(reason) = stop {
+                    results.unread_owners.push(((*id).clone(), reason.clone()));
+                    reasons.push(reason);
+                }
             }
         }
     }
@@ -200,15 +198,7 @@ impl<'a> OwnerWork<'_, 'a> {
             let reason = format!("the change creates its {account}");
             return Err(Stop::Owner(reason));
         }
-        for state in [self.states.old, self.states.new] {
-            if let Some(object) = state.owner(self.hub, self.id) {
-                let owner = Owner::of(object).map_err(Stop::Owner)?;
-                if !clusters.allows(&owner) {
-                    return Err(Stop::Excluded);
-                }
-            }
-        }
-        let owner = self.owner()?;
+        let owner = self.owner(clusters)?;
         let target = clusters.connect(self.hub, &owner).await;
         let target = target.map_err(|Unreachable(reason)| Stop::Owner(reason))?;
         let mut results = Results::default();
@@ -218,11 +208,16 @@ impl<'a> OwnerWork<'_, 'a> {
     }
 
     /// Reads the Kustomization or HelmRelease after the change; a deleted one from before it.
-    fn owner(&self) -> Result<Owner, Stop> {
-        let states = [self.states.new, self.states.old];
-        let mut found = states.iter().filter_map(|one| one.owner(self.hub, self.id));
+    fn owner(&self, clusters: &dyn LiveClusters) -> Result<Owner, Stop> {
+        let states = [self.states.new, self.states.old].into_iter();
+        let objects = states.filter_map(|one| one.owner(self.hub, self.id));
+        let owners: Result<Vec<Owner>, String> = objects.map(Owner::of).collect();
+        let owners = owners.map_err(Stop::Owner)?;
+        if !owners.iter().all(|owner| clusters.allows(owner)) {
+            return Err(Stop::Excluded);
+        }
         let missing = || Stop::Owner(format!("{} is not known", self.id));
-        Owner::of(found.next().ok_or_else(missing)?).map_err(Stop::Owner)
+        owners.into_iter().next().ok_or_else(missing)
     }
 
     /// Returns the service account of the owner if the change creates it: before, no request can be
