@@ -234,6 +234,17 @@ impl Resource {
         Ok(())
     }
 
+    /// Forgets the previous ids and what generators recorded. kustomize keeps these in annotations
+    /// of the object, and loses them with a change that replaces all annotations.
+    pub fn forget_history(&mut self) {
+        self.previous.clear();
+        self.prefixes.clear();
+        self.suffixes.clear();
+        self.behavior = Behavior::Create;
+        self.generated = false;
+        self.needs_hash = false;
+    }
+
     /// Returns the annotations that hold kustomize's history, for JSON patches, which can see them.
     pub fn history(&self) -> Vec<(String, String)> {
         let ids = |part: fn(&PreviousId) -> &str| -> Vec<&str> {

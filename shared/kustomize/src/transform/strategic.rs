@@ -155,7 +155,7 @@ fn patch_resource(
         return Ok(());
     }
     if wiped {
-        forget(resource);
+        resource.forget_history();
     }
     if !flags.retype {
         resource.set_kind(&kind);
@@ -185,16 +185,6 @@ fn wipes_annotations(patch: &Node) -> bool {
                 .is_some_and(|text| text.text() != "merge")
     };
     replaces(patch) || replaces(metadata) || annotations.is_some_and(wiped)
-}
-
-fn forget(resource: &mut Resource) {
-    let forgotten = Resource::new(Node::null());
-    resource.previous = forgotten.previous;
-    resource.prefixes = forgotten.prefixes;
-    resource.suffixes = forgotten.suffixes;
-    resource.behavior = forgotten.behavior;
-    resource.generated = false;
-    resource.needs_hash = false;
 }
 
 /// The patches of `patchesStrategicMerge`, each with the name of its file in errors.

@@ -256,6 +256,9 @@ fn apply_target(
                 levels: path.len(),
             };
             copy.write_to(resource, path)?;
+            if replaces_annotations(path) {
+                resource.forget_history();
+            }
             resource.shares.sync(&mut resource.node, &context.budget)?;
             value.follow(at, &resource.node, &context.budget)?;
         }
@@ -277,6 +280,12 @@ fn target_paths(target: &ReplacementTarget, budget: &Budget) -> Result<Vec<Vec<S
         paths.push(node::smart_split(NAME));
     }
     Ok(paths)
+}
+
+/// Checks whether a value at `path` replaces all annotations of an object.
+fn replaces_annotations(path: &[String]) -> bool {
+    matches!(path, [metadata] if metadata == "metadata")
+        || matches!(path, [metadata, field] if metadata == "metadata" && field == "annotations")
 }
 
 fn is_target(resource: &Resource, select: &Matcher, reject: &[Matcher], schema: &Schema) -> bool {
