@@ -71,7 +71,7 @@ pub struct Args {
     /// Create the deploy key with write access
     #[arg(long)]
     read_write_key: bool,
-    /// The URL to which GitHub delivers pushes: that of the webhook function, or that of
+    /// The URL to which GitHub delivers events: that of the webhook function, or that of
     /// `driftless serve` with /webhook
     #[arg(long, value_name = "URL", value_parser = steps::api)]
     webhook_url: Option<String>,

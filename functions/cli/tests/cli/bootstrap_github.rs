@@ -119,6 +119,13 @@ fn a_repository_that_exists_with_a_token_and_a_webhook() {
     // GitHub delivers pushes now, signed with the secret.
     let push = github.push(&repository, "staging", &[Change::write("a", "b")]);
     assert_eq!(push.deliveries[0].url, "https://hooks.example.com/webhook");
+    let opened = github.deliver("pull_request", &serde_json::json!({"action": "opened"}));
+    assert_eq!(
+        opened.len(),
+        1,
+        "the webhook has the event of pull requests"
+    );
+    assert!(github.deliver("issues", &serde_json::json!({})).is_empty());
     let done = server.run_with(&line(&github, more), &secrets);
     assert!(done.err.contains("webhook updated"), "{}", done.err);
     done.ok();

@@ -105,7 +105,7 @@ pub(super) fn put_file(repository: &Repository, path: &str, body: &Value) -> Wri
 /// Serves `GET /repos/.../hooks`, without the secrets.
 pub(super) fn hooks(state: &State) -> Value {
     let hook = |(id, hook): (usize, &Hook)| {
-        json!({"id": id, "name": "web", "active": true, "events": ["push"],
+        json!({"id": id, "name": "web", "active": true, "events": hook.events,
             "config": {"url": hook.url, "content_type": "json", "secret": "********"}})
     };
     Value::Array(state.hooks.iter().enumerate().map(hook).collect())
@@ -118,7 +118,9 @@ pub(super) fn set_hook(state: &mut State, id: Option<usize>, body: &Value) -> Wr
     if config["content_type"] != "json" || body["active"] != true {
         return Err((422, "Validation Failed"));
     }
-    let hook = Hook::new(text("url"), text("secret"));
+    let events = body["events"].as_array().into_iter().flatten();
+    let events = events.filter_map(Value::as_str).map(str::to_owned);
+    let hook = Hook::new(text("url"), text("secret"), events.collect());
     let (status, id) = match id {
         None => {
             state.hooks.push(hook);

@@ -8,22 +8,30 @@ use super::repository::Repository;
 use super::{GitHub, json as shape};
 use crate::http::Http;
 
-/// A webhook's address, secret and extra headers.
+/// A webhook's address, secret, events and extra headers.
 #[derive(Clone, Debug)]
 pub(crate) struct Hook {
     pub(super) url: String,
     secret: String,
+    pub(super) events: Vec<String>,
     headers: Vec<(String, String)>,
 }
 
 impl Hook {
     /// Creates a webhook without extra headers.
-    pub(super) fn new(url: String, secret: String) -> Self {
+    pub(super) fn new(url: String, secret: String, events: Vec<String>) -> Self {
         Self {
             url,
             secret,
+            events,
             headers: Vec::new(),
         }
+    }
+
+    /// Checks whether the webhook is sent an event. A ping is sent to all.
+    fn wants(&self, event: &str) -> bool {
+        let named = |wanted: &String| wanted == event || wanted == "*";
+        event == "ping" || self.events.iter().any(named)
     }
 }
 
@@ -78,6 +86,7 @@ impl GitHub {
         self.shared.state().hooks.push(Hook {
             url: url.to_owned(),
             secret: secret.to_owned(),
+            events: vec!["*".to_owned()],
             headers: headers.iter().map(owned).collect(),
         });
     }
@@ -109,9 +118,10 @@ impl GitHub {
         }
     }
 
-    /// Sends an event to every hook and waits for the answers.
+    /// Sends an event to every hook that has it and waits for the answers.
     pub fn deliver(&self, event: &str, payload: &Value) -> Vec<Delivery> {
-        let hooks = self.shared.state().hooks.clone();
+        let mut hooks = self.shared.state().hooks.clone();
+        hooks.retain(|hook| hook.wants(event));
         let body = payload.to_string();
         let number = self.shared.state().deliveries.len();
         let send = |(at, hook): (usize, &Hook)| {

@@ -16,6 +16,9 @@ const ATTEMPTS: usize = 3;
 /// The limit of the number of pages of webhooks or deploy keys.
 const PAGES: usize = 20;
 
+/// The events of a webhook: pushes, and the pull requests that the function `plan` comments on.
+const EVENTS: [&str; 2] = ["push", "pull_request"];
+
 /// A client for the administration of one repository.
 pub struct RepositorySetup {
     api: Api,
@@ -256,8 +259,9 @@ impl RepositorySetup {
         }
     }
 
-    /// Creates a webhook for pushes, or updates the one with this URL. Its secret is always set,
-    /// because it cannot be read.
+    /// Creates a webhook for pushes and pull requests, or updates the one with this URL. Its secret is
+    /// always set, because it cannot be read. An installation without plans ignores the events of
+    /// pull requests.
     ///
     /// # Errors
     /// Fails if a request to GitHub does.
@@ -266,14 +270,16 @@ impl RepositorySetup {
         let config =
             json!({"url": url, "content_type": "json", "secret": secret, "insecure_ssl": "0"});
         let hooks: Vec<Hook> = self.list("/hooks", "webhooks").await?;
-        let body = json!({"name": "web", "active": true, "events": ["push"], "config": config});
+        let body = json!({"name": "web", "active": true, "events": EVENTS, "config": config});
         let Some(hook) = hooks.into_iter().find(|hook| hook.config.url == url) else {
             self.send(Method::POST, self.path("/hooks"), body).await?;
             return Ok(Outcome::Created);
         };
         let mut events = hook.events;
-        if !events.iter().any(|event| event == "push" || event == "*") {
-            events.push("push".to_owned());
+        for wanted in EVENTS {
+            if !events.iter().any(|event| event == wanted || event == "*") {
+                events.push(wanted.to_owned());
+            }
         }
         let body = json!({"active": true, "events": events, "config": config});
         let path = self.path(&format!("/hooks/{}", hook.id));
