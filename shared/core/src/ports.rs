@@ -7,6 +7,7 @@ mod charts;
 mod clouds;
 mod git;
 mod key_services;
+mod layer;
 mod notifiers;
 mod pull_requests;
 mod throttle;
@@ -27,6 +28,7 @@ pub use clouds::{
 };
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SignedObjects, SshKey};
 pub use key_services::{AwsKey, AzureKey, GoogleKey, GoogleLogin, KeyServices, VaultKey};
+pub use layer::ClusterLayer;
 pub use notifiers::Notifiers;
 pub use pull_requests::{
     Annotation, AnnotationLevel, Check, Comment, Conclusion, PlanRequest, PullRequest, PullRequests,

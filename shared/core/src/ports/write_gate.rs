@@ -1,11 +1,9 @@
 //! Clusters whose writes pass a gate, which may refuse them.
 
 use super::{
-    Access, ApiCapabilities, Apply, Changes, Cluster, Clusters, Delete, Deleted, Impersonation,
-    Page, Patch, Resource, Result, Token, TokenRequest,
+    Access, Changes, Cluster, ClusterLayer, Clusters, Impersonation, Page, Resource, Result,
 };
 use async_trait::async_trait;
-use driftless_manifest::{Gvk, Object};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,35 +48,13 @@ pub struct GatedCluster {
 }
 
 #[async_trait]
-impl Cluster for GatedCluster {
-    async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
-        self.cluster.resource(gvk).await
+impl ClusterLayer for GatedCluster {
+    fn inner(&self) -> &dyn Cluster {
+        self.cluster.as_ref()
     }
 
-    async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
-        self.cluster.versions(group, kind).await
-    }
-
-    async fn abilities(&self) -> Result<ApiCapabilities> {
-        self.cluster.abilities().await
-    }
-
-    async fn get(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Object>> {
-        self.cluster.get(resource, namespace, name).await
-    }
-
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
-        self.cluster.list(resource, namespace, selector).await
+    async fn before_write(&self) -> Result<()> {
+        self.gate.pass().await
     }
 
     async fn page(&self, resource: &Resource, selector: &str, next: &str) -> Result<Page> {
@@ -93,45 +69,5 @@ impl Cluster for GatedCluster {
         time: Duration,
     ) -> Result<Changes> {
         self.cluster.watch(resource, selector, version, time).await
-    }
-
-    async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object> {
-        self.gate.pass().await?;
-        self.cluster.apply(resource, object, how).await
-    }
-
-    async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
-        self.gate.pass().await?;
-        self.cluster.create(resource, object, manager).await
-    }
-
-    async fn patch(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: Option<&str>,
-        patch: &Patch,
-        manager: &str,
-    ) -> Result<Object> {
-        self.gate.pass().await?;
-        self.cluster
-            .patch(resource, namespace, name, subresource, patch, manager)
-            .await
-    }
-
-    async fn delete(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-        how: &Delete,
-    ) -> Result<Deleted> {
-        self.gate.pass().await?;
-        self.cluster.delete(resource, namespace, name, how).await
-    }
-
-    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
-        self.cluster.token(ask, now).await
     }
 }

@@ -2,17 +2,13 @@
 //! and every narrower LIST.
 
 use crate::flux::FluxKind;
-use crate::ports::{
-    ApiCapabilities, Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PortError, Resource,
-    Result, Token, TokenRequest,
-};
+use crate::ports::{Cluster, ClusterLayer, ErrorKind, PortError, Resource, Result};
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 type Objects = Arc<Vec<Object>>;
 type SharedList = Shared<BoxFuture<'static, Result<Objects>>>;
@@ -78,17 +74,14 @@ impl Snapshot {
 }
 
 #[async_trait]
-impl Cluster for Snapshot {
-    async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
-        self.cluster.resource(gvk).await
+impl ClusterLayer for Snapshot {
+    fn inner(&self) -> &dyn Cluster {
+        self.cluster.as_ref()
     }
 
-    async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
-        self.cluster.versions(group, kind).await
-    }
-
-    async fn abilities(&self) -> Result<ApiCapabilities> {
-        self.cluster.abilities().await
+    async fn before_write(&self) -> Result<()> {
+        let message = "a snapshot of a cluster cannot be written";
+        Err(PortError::new(ErrorKind::Unsupported, message))
     }
 
     /// Returns an object. A user that may read objects but not LIST them reads each one.
@@ -137,41 +130,6 @@ impl Cluster for Snapshot {
             Err(error) => Err(error),
         }
     }
-
-    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
-        self.cluster.token(ask, now).await
-    }
-
-    async fn apply(&self, _: &Resource, _: &Object, _: Apply<'_>) -> Result<Object> {
-        only_read()
-    }
-
-    async fn create(&self, _: &Resource, _: &Object, _: &str) -> Result<Object> {
-        only_read()
-    }
-
-    async fn patch(
-        &self,
-        _: &Resource,
-        _: &str,
-        _: &str,
-        _: Option<&str>,
-        _: &Patch,
-        _: &str,
-    ) -> Result<Object> {
-        only_read()
-    }
-
-    async fn delete(&self, _: &Resource, _: &str, _: &str, _: &Delete) -> Result<Deleted> {
-        only_read()
-    }
-}
-
-fn only_read<T>() -> Result<T> {
-    Err(PortError::new(
-        ErrorKind::Unsupported,
-        "a snapshot of a cluster cannot be written",
-    ))
 }
 
 fn is_selected(object: &Object, selector: &str) -> bool {

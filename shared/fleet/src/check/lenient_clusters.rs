@@ -4,15 +4,14 @@
 use super::apiserver::{ApiServer, SCALE_TO_ZERO, off_by_default};
 use async_trait::async_trait;
 use driftless_core::ports::{
-    Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation,
-    Patch, PortError, Resource, Result, Token, TokenRequest,
+    Access, Apply, Cluster, ClusterLayer, Clusters, Delete, Deleted, ErrorKind, Impersonation,
+    PortError, Resource, Result,
 };
 use driftless_manifest::{Gvk, Object, ObjectId};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// The placeholders, and the objects that were refused because of them.
 #[derive(Clone, Default)]
@@ -169,7 +168,11 @@ impl LenientCluster {
 }
 
 #[async_trait]
-impl Cluster for LenientCluster {
+impl ClusterLayer for LenientCluster {
+    fn inner(&self) -> &dyn Cluster {
+        self.inner.as_ref()
+    }
+
     async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
         let served = self.inner.resource(gvk).await?;
         let is_on = self.servers.version(gvk) != Some(false);
@@ -181,14 +184,6 @@ impl Cluster for LenientCluster {
                 namespaced,
             })
         }))
-    }
-
-    async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
-        self.inner.versions(group, kind).await
-    }
-
-    async fn abilities(&self) -> Result<ApiCapabilities> {
-        self.inner.abilities().await
     }
 
     async fn get(
@@ -239,21 +234,6 @@ impl Cluster for LenientCluster {
         self.refused.answer(object, answer)
     }
 
-    async fn patch(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: Option<&str>,
-        patch: &Patch,
-        manager: &str,
-    ) -> Result<Object> {
-        let patched = self
-            .inner
-            .patch(resource, namespace, name, subresource, patch, manager);
-        patched.await
-    }
-
     async fn delete(
         &self,
         resource: &Resource,
@@ -267,9 +247,5 @@ impl Cluster for LenientCluster {
             return Ok(Deleted::Gone);
         }
         self.inner.delete(resource, namespace, name, options).await
-    }
-
-    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
-        self.inner.token(ask, now).await
     }
 }

@@ -1,0 +1,192 @@
+//! Clients of a cluster that change some requests, and pass the others on to another client.
+
+use super::{
+    ApiCapabilities, Apply, Changes, Cluster, Delete, Deleted, ErrorKind, Page, Patch, PortError,
+    Resource, Result, Token, TokenRequest,
+};
+use async_trait::async_trait;
+use driftless_manifest::{Gvk, Object};
+use std::time::Duration;
+
+/// A client of a cluster around another one. It implements what it changes.
+///
+/// [`page`](Self::page) and [`watch`](Self::watch) are not passed on, since a layer that changes
+/// lists must change both: the one lists, the other refuses.
+#[async_trait]
+pub trait ClusterLayer: Send + Sync {
+    /// Returns the client that gets the requests.
+    fn inner(&self) -> &dyn Cluster;
+
+    /// Allows or refuses a write, including a dry run, before it is passed on.
+    ///
+    /// # Errors
+    /// The reason why the write must not be sent.
+    async fn before_write(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// See [`Cluster::resource`].
+    async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
+        self.inner().resource(gvk).await
+    }
+
+    /// See [`Cluster::get`].
+    async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
+        self.inner().get(resource, namespace, name).await
+    }
+
+    /// See [`Cluster::list`].
+    async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Object>> {
+        self.inner().list(resource, namespace, selector).await
+    }
+
+    /// See [`Cluster::page`].
+    async fn page(&self, resource: &Resource, selector: &str, _next: &str) -> Result<Page> {
+        Ok(Page {
+            objects: self.list(resource, "", selector).await?,
+            ..Page::default()
+        })
+    }
+
+    /// See [`Cluster::watch`].
+    async fn watch(
+        &self,
+        _resource: &Resource,
+        _selector: &str,
+        _version: &str,
+        _time: Duration,
+    ) -> Result<Changes> {
+        let message = "this client of a cluster cannot watch";
+        Err(PortError::new(ErrorKind::Unsupported, message))
+    }
+
+    /// See [`Cluster::apply`].
+    async fn apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        options: Apply<'_>,
+    ) -> Result<Object> {
+        self.inner().apply(resource, object, options).await
+    }
+
+    /// See [`Cluster::create`].
+    async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
+        self.inner().create(resource, object, manager).await
+    }
+
+    /// See [`Cluster::delete`].
+    async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        options: &Delete,
+    ) -> Result<Deleted> {
+        self.inner()
+            .delete(resource, namespace, name, options)
+            .await
+    }
+}
+
+#[async_trait]
+impl<L: ClusterLayer> Cluster for L {
+    async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
+        ClusterLayer::resource(self, gvk).await
+    }
+
+    async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
+        self.inner().versions(group, kind).await
+    }
+
+    async fn abilities(&self) -> Result<ApiCapabilities> {
+        self.inner().abilities().await
+    }
+
+    async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
+        ClusterLayer::get(self, resource, namespace, name).await
+    }
+
+    async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Object>> {
+        ClusterLayer::list(self, resource, namespace, selector).await
+    }
+
+    async fn page(&self, resource: &Resource, selector: &str, next: &str) -> Result<Page> {
+        ClusterLayer::page(self, resource, selector, next).await
+    }
+
+    async fn watch(
+        &self,
+        resource: &Resource,
+        selector: &str,
+        version: &str,
+        time: Duration,
+    ) -> Result<Changes> {
+        ClusterLayer::watch(self, resource, selector, version, time).await
+    }
+
+    async fn apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        options: Apply<'_>,
+    ) -> Result<Object> {
+        self.before_write().await?;
+        ClusterLayer::apply(self, resource, object, options).await
+    }
+
+    async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
+        self.before_write().await?;
+        ClusterLayer::create(self, resource, object, manager).await
+    }
+
+    async fn patch(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        subresource: Option<&str>,
+        patch: &Patch,
+        manager: &str,
+    ) -> Result<Object> {
+        self.before_write().await?;
+        self.inner()
+            .patch(resource, namespace, name, subresource, patch, manager)
+            .await
+    }
+
+    async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        options: &Delete,
+    ) -> Result<Deleted> {
+        self.before_write().await?;
+        ClusterLayer::delete(self, resource, namespace, name, options).await
+    }
+
+    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
+        self.inner().token(ask, now).await
+    }
+}
