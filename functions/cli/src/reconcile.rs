@@ -14,7 +14,7 @@ use driftless_core::flux::{
     REQUESTED_AT, RESET_AT, is_suspended, parse_duration, reason,
 };
 use driftless_core::hub::Hub;
-use driftless_core::ports::Patch;
+use driftless_core::ports::{Patch, PatchRequest};
 use driftless_manifest::Object;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -428,14 +428,14 @@ pub async fn patch(
     let resource = hub.resource(kind).await?;
     Ok(hub
         .cluster
-        .patch(
-            &resource,
+        .patch(&PatchRequest {
+            resource: &resource,
             namespace,
             name,
-            None,
-            &Patch::Merge(patch),
-            MANAGER,
-        )
+            subresource: None,
+            patch: &Patch::Merge(patch),
+            manager: MANAGER,
+        })
         .await?)
 }
 

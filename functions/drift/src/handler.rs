@@ -83,8 +83,8 @@ mod tests {
     use driftless_core::hub::{self, Settings};
     use driftless_core::ports::{
         Access, ApiCapabilities, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
-        Impersonation, Patch, PortError, Precondition, Queue, Request, Resource, Result, Secret,
-        Token, TokenRequest,
+        Impersonation, PatchRequest, PortError, Precondition, Queue, Request, Resource, Result,
+        Secret, Token, TokenRequest,
     };
     use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
     use driftless_manifest::{Gvk, Object};
@@ -166,15 +166,7 @@ mod tests {
         async fn create(&self, _: &Resource, _: &Object, _: &str) -> Result<Object> {
             refused()
         }
-        async fn patch(
-            &self,
-            _: &Resource,
-            _: &str,
-            _: &str,
-            _: Option<&str>,
-            _: &Patch,
-            _: &str,
-        ) -> Result<Object> {
+        async fn patch(&self, _: &PatchRequest<'_>) -> Result<Object> {
             refused()
         }
         async fn delete(&self, _: &Resource, _: &str, _: &str, _: &Delete) -> Result<Deleted> {

@@ -7,7 +7,7 @@
 use crate::apply::three_way::{is_known, replacement, three_way, two_way};
 use crate::flux::{HELM_CONTROLLER, KUSTOMIZE_CONTROLLER};
 use crate::ports::{
-    Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PortError, Resource, Result,
+    Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PatchRequest, PortError, Resource, Result,
 };
 use driftless_manifest::Object;
 use serde_json::Value;
@@ -146,9 +146,15 @@ impl<'c> Applier<'c> {
     ) -> Result<Object> {
         let (namespace, name) = (object.namespace(), object.name());
         let manager = self.strategy.manager;
-        let patched = self
-            .cluster
-            .patch(resource, namespace, name, None, patch, manager);
+        let request = PatchRequest {
+            resource,
+            namespace,
+            name,
+            subresource: None,
+            patch,
+            manager,
+        };
+        let patched = self.cluster.patch(&request);
         patched.await
     }
 

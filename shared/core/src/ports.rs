@@ -519,6 +519,23 @@ pub enum Patch {
     Json(Value),
 }
 
+/// The patch of an object or of its subresource.
+#[derive(Clone, Copy, Debug)]
+pub struct PatchRequest<'a> {
+    /// The resource of the object.
+    pub resource: &'a Resource,
+    /// The namespace of the object; empty for an object of the cluster.
+    pub namespace: &'a str,
+    /// The name of the object.
+    pub name: &'a str,
+    /// The subresource that is patched, such as `status`.
+    pub subresource: Option<&'a str>,
+    /// The body.
+    pub patch: &'a Patch,
+    /// The name of the field manager.
+    pub manager: &'a str,
+}
+
 /// The options of a delete.
 #[derive(Clone, Debug, Default)]
 pub struct Delete {
@@ -625,15 +642,7 @@ pub trait Cluster: Send + Sync {
     /// Creates an object under a field manager.
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object>;
     /// Patches an object, or its subresource (`status`), under a field manager.
-    async fn patch(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: Option<&str>,
-        patch: &Patch,
-        manager: &str,
-    ) -> Result<Object>;
+    async fn patch(&self, request: &PatchRequest<'_>) -> Result<Object>;
     /// Deletes an object.
     async fn delete(
         &self,

@@ -12,7 +12,7 @@ use driftless_core::flux::{
 use driftless_core::hub;
 use driftless_core::journal::{self, Journal};
 use driftless_core::kustomization::live_objects;
-use driftless_core::ports::{Patch, Ports, in_time};
+use driftless_core::ports::{Patch, PatchRequest, Ports, in_time};
 use driftless_core::state::millis;
 use driftless_manifest::Object;
 use futures::FutureExt as _;
@@ -100,9 +100,15 @@ impl Data for PortsData {
         let resource = hub.resource(object.kind).await?;
         let patch = Patch::Merge(action.patch(object.kind));
         let (namespace, name) = (&object.namespace, &object.name);
-        let patched = hub
-            .cluster
-            .patch(&resource, namespace, name, None, &patch, MANAGER);
+        let request = PatchRequest {
+            resource: &resource,
+            namespace,
+            name,
+            subresource: None,
+            patch: &patch,
+            manager: MANAGER,
+        };
+        let patched = hub.cluster.patch(&request);
         patched.await?;
         self.keep(None);
         Ok(())

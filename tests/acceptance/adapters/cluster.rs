@@ -6,7 +6,7 @@ use driftless_adapters::cluster::KubeClusters;
 use driftless_core::kubeconfig::{self, Options};
 use driftless_core::ports::{
     Access, Apply, Change, Changes, Cluster as Port, Clusters, Delete, Deleted, ErrorKind,
-    Impersonation, Login, Patch, Resource, Secret,
+    Impersonation, Login, Patch, PatchRequest, Resource, Secret,
 };
 use driftless_harness::cluster::Cluster;
 use driftless_harness::http::Http;
@@ -147,7 +147,14 @@ async fn apply_create_patch_and_their_conflicts(server: Target) {
     assert_eq!(again.expect_err("already exists").kind, ErrorKind::Conflict);
     let patch = async |patch: Patch| {
         cluster
-            .patch(&resource, "apply", "a", None, &patch, "driftless")
+            .patch(&PatchRequest {
+                resource: &resource,
+                namespace: "apply",
+                name: "a",
+                subresource: None,
+                patch: &patch,
+                manager: "driftless",
+            })
             .await
     };
     let old = json!({"metadata": {"resourceVersion": made.meta("resourceVersion")}});

@@ -9,7 +9,7 @@ use driftless_adapters::embedded::{Embedded, Listener};
 use driftless_adapters::local::SystemClock;
 use driftless_apiserver::User;
 use driftless_core::bootstrap;
-use driftless_core::ports::{Apply, Cluster as _, Patch, PortError};
+use driftless_core::ports::{Apply, Cluster as _, Patch, PatchRequest, PortError};
 use driftless_harness::command::{Done, run_in};
 use driftless_harness::tools;
 use driftless_manifest::{Gvk, Object, yaml};
@@ -542,9 +542,15 @@ fn an_object_that_is_stalled_ends_the_wait() {
             loop {
                 let status = Some("status");
                 let (namespace, name) = ("flux-system", "apps");
-                let patched = server
-                    .cluster
-                    .patch(&resource, namespace, name, status, &patch, "test");
+                let request = PatchRequest {
+                    resource: &resource,
+                    namespace,
+                    name,
+                    subresource: status,
+                    patch: &patch,
+                    manager: "test",
+                };
+                let patched = server.cluster.patch(&request);
                 match patched.await {
                     Ok(_) => break,
                     Err(error) if left == 0 => panic!("{error}"),

@@ -22,7 +22,7 @@ use breaker::Breaker;
 use discovery::Discovery;
 use driftless_core::ports::{
     Access, ApiCapabilities, Apply, Changes, Cluster, Clusters, Delete, Deleted, ErrorKind,
-    Impersonation, Login, Page, Patch, PortError, Resource, Result, Token, TokenRequest,
+    Impersonation, Login, Page, PatchRequest, PortError, Resource, Result, Token, TokenRequest,
 };
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
@@ -301,20 +301,9 @@ impl Cluster for KubeCluster {
         self.forget_if_not_served(resource, answer)
     }
 
-    async fn patch(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: Option<&str>,
-        patch: &Patch,
-        manager: &str,
-    ) -> Result<Object> {
-        let answer = self
-            .caller()
-            .patch(resource, namespace, name, subresource, patch, manager)
-            .await;
-        self.forget_if_not_served(resource, answer)
+    async fn patch(&self, request: &PatchRequest<'_>) -> Result<Object> {
+        let answer = self.caller().patch(request).await;
+        self.forget_if_not_served(request.resource, answer)
     }
 
     async fn delete(

@@ -7,7 +7,8 @@ use super::response::{ApiResponse, RequestContext};
 use crate::percent::encode;
 use bytes::{Bytes, BytesMut};
 use driftless_core::ports::{
-    Apply, Change, Changes, Delete, Deleted, ErrorKind, Page, Patch, PortError, Resource, Result,
+    Apply, Change, Changes, Delete, Deleted, ErrorKind, Page, Patch, PatchRequest, PortError,
+    Resource, Result,
 };
 use driftless_manifest::Object;
 use futures::FutureExt as _;
@@ -479,15 +480,15 @@ impl Caller<'_> {
         self.object(&operation, resource, &answer)
     }
 
-    pub async fn patch(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: Option<&str>,
-        patch: &Patch,
-        manager: &str,
-    ) -> Result<Object> {
+    pub async fn patch(&self, request: &PatchRequest<'_>) -> Result<Object> {
+        let PatchRequest {
+            resource,
+            namespace,
+            name,
+            subresource,
+            patch,
+            manager,
+        } = *request;
         let mut path = path::object(resource, namespace, name)?;
         if let Some(subresource) = subresource {
             path.push_str(&format!("/{}", encode(subresource)));

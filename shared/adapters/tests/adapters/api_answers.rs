@@ -1,7 +1,7 @@
 //! Tests of the Kubernetes adapter with answers that a real API server gives only when it fails.
 
 use driftless_adapters::cluster::KubeCluster;
-use driftless_core::ports::{Apply, Change, Cluster, ErrorKind, Patch, Resource};
+use driftless_core::ports::{Apply, Change, Cluster, ErrorKind, Patch, PatchRequest, Resource};
 use driftless_manifest::{Gvk, Object};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -155,7 +155,15 @@ async fn a_busy_server_is_read_again_and_never_written_again() {
     let patch = Patch::Merge(json!({}));
     let cluster = script.cluster();
     let pods = pods();
-    let lost = cluster.patch(&pods, "a", "p", Some("status"), &patch, "m");
+    let request = PatchRequest {
+        resource: &pods,
+        namespace: "a",
+        name: "p",
+        subresource: Some("status"),
+        patch: &patch,
+        manager: "m",
+    };
+    let lost = cluster.patch(&request);
     let error = lost.await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert!(

@@ -1,7 +1,7 @@
 //! The release records of one release: Secrets in the target cluster in Helm's format.
 
 use crate::flux::HELM_CONTROLLER;
-use crate::ports::{Cluster, Delete, ErrorKind, Patch, PortError, Resource};
+use crate::ports::{Cluster, Delete, ErrorKind, Patch, PatchRequest, PortError, Resource};
 use crate::target::Target;
 use driftless_helm::record::{OWNER_LABELS, RecordLimits, Release, Stamp, Status, secret_name};
 use driftless_manifest::{Gvk, Object};
@@ -154,14 +154,14 @@ impl Storage {
         let name = secret.name();
         target
             .cluster
-            .patch(
-                &self.secrets,
-                &self.namespace,
+            .patch(&PatchRequest {
+                resource: &self.secrets,
+                namespace: &self.namespace,
                 name,
-                None,
-                &patch,
-                HELM_CONTROLLER,
-            )
+                subresource: None,
+                patch: &patch,
+                manager: HELM_CONTROLLER,
+            })
             .await
     }
 

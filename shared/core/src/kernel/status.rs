@@ -7,7 +7,7 @@ use crate::flux::{
     RECONCILING, REQUESTED_AT, STALLED, generation, reason, rfc3339,
 };
 use crate::kernel::Context;
-use crate::ports::{ErrorKind, Patch, PortError};
+use crate::ports::{ErrorKind, Patch, PatchRequest, PortError};
 use driftless_manifest::Object;
 use serde_json::{Map, Value, json};
 
@@ -93,14 +93,14 @@ pub async fn patch_of(
     context
         .hub
         .cluster
-        .patch(
-            &resource,
+        .patch(&PatchRequest {
+            resource: &resource,
             namespace,
             name,
-            Some("status"),
-            &Patch::Merge(patch),
-            own_manager(manager),
-        )
+            subresource: Some("status"),
+            patch: &Patch::Merge(patch),
+            manager: own_manager(manager),
+        })
         .await
 }
 
@@ -221,14 +221,14 @@ impl Context<'_> {
         let patched = self
             .hub
             .cluster
-            .patch(
-                &resource,
-                &self.id.namespace,
-                &self.id.name,
-                None,
-                &patch,
-                own_manager(manager),
-            )
+            .patch(&PatchRequest {
+                resource: &resource,
+                namespace: &self.id.namespace,
+                name: &self.id.name,
+                subresource: None,
+                patch: &patch,
+                manager: own_manager(manager),
+            })
             .await?;
         Ok(patched)
     }

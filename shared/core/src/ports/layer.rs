@@ -1,8 +1,8 @@
 //! Clients of a cluster that change some requests, and pass the others on to another client.
 
 use super::{
-    ApiCapabilities, Apply, Changes, Cluster, Delete, Deleted, ErrorKind, Page, Patch, PortError,
-    Resource, Result, Token, TokenRequest,
+    ApiCapabilities, Apply, Changes, Cluster, Delete, Deleted, ErrorKind, Page, PatchRequest,
+    PortError, Resource, Result, Token, TokenRequest,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
@@ -160,19 +160,9 @@ impl<L: ClusterLayer> Cluster for L {
         ClusterLayer::create(self, resource, object, manager).await
     }
 
-    async fn patch(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: Option<&str>,
-        patch: &Patch,
-        manager: &str,
-    ) -> Result<Object> {
+    async fn patch(&self, request: &PatchRequest<'_>) -> Result<Object> {
         self.before_write().await?;
-        self.inner()
-            .patch(resource, namespace, name, subresource, patch, manager)
-            .await
+        self.inner().patch(request).await
     }
 
     async fn delete(

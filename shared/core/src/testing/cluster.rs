@@ -2,8 +2,8 @@
 
 use super::lock;
 use crate::ports::{
-    ApiCapabilities, Apply, Change, Changes, Cluster, Delete, Deleted, ErrorKind, Page, Patch,
-    PortError, Resource, Result, Token, TokenRequest,
+    ApiCapabilities, Apply, Change, Changes, Cluster, Delete, Deleted, ErrorKind, Page,
+    PatchRequest, PortError, Resource, Result, Token, TokenRequest,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object, ObjectId};
@@ -238,15 +238,7 @@ impl Cluster for MemoryCluster {
         Ok(self.put(object.clone()))
     }
 
-    async fn patch(
-        &self,
-        _: &Resource,
-        _: &str,
-        _: &str,
-        _: Option<&str>,
-        _: &Patch,
-        _: &str,
-    ) -> Result<Object> {
+    async fn patch(&self, _: &PatchRequest<'_>) -> Result<Object> {
         unsupported()
     }
 

@@ -11,7 +11,7 @@ use driftless_adapters::offline::BEHIND_THE_NETWORK;
 use driftless_core::flux::{
     ArtifactGenerator, FluxKind, FluxObject as _, GENERATOR_UID, ObjectRef, reason,
 };
-use driftless_core::ports::Patch;
+use driftless_core::ports::{Patch, PatchRequest};
 use driftless_core::repository;
 use driftless_core::source::consumers;
 use driftless_manifest::Object;
@@ -275,7 +275,14 @@ impl AssumedReady {
             let patch = Patch::Merge(ready(object));
             let (namespace, name) = (&row.id.namespace, &row.id.name);
             hub.cluster
-                .patch(&resource, namespace, name, Some("status"), &patch, MANAGER)
+                .patch(&PatchRequest {
+                    resource: &resource,
+                    namespace,
+                    name,
+                    subresource: Some("status"),
+                    patch: &patch,
+                    manager: MANAGER,
+                })
                 .await?;
         }
         self.all.insert(key, reason);

@@ -8,7 +8,7 @@ use crate::flux::{
 };
 use crate::health::ResourceFilter;
 use crate::hub::Hub;
-use crate::ports::{Cause, Patch, PortError, Ports, Request, Resource};
+use crate::ports::{Cause, Patch, PatchRequest, PortError, Ports, Request, Resource};
 use crate::webhook::{Delivery, Refusal, read};
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
@@ -250,14 +250,15 @@ async fn annotate(
     let time = jiff::Timestamp::from_nanosecond(i128::try_from(now.as_nanos()).unwrap_or_default());
     let time = time.unwrap_or(jiff::Timestamp::MAX).to_string();
     let patch = Patch::Merge(json!({"metadata": {"annotations": {REQUESTED_AT: time}}}));
-    let patched = hub.cluster.patch(
+    let request = PatchRequest {
         resource,
-        object.namespace(),
-        object.name(),
-        None,
-        &patch,
-        NOTIFICATION_CONTROLLER,
-    );
+        namespace: object.namespace(),
+        name: object.name(),
+        subresource: None,
+        patch: &patch,
+        manager: NOTIFICATION_CONTROLLER,
+    };
+    let patched = hub.cluster.patch(&request);
     let patched = patched.await;
     patched
         .map(Some)

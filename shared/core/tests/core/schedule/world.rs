@@ -8,9 +8,9 @@ use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, ApiCapabilities, Apply, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters, Commit,
-    Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PortError, Ports,
-    Precondition, PutOutcome, Queue, Request, Resource, Result, Secret, Token, TokenRequest,
-    Version,
+    Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PatchRequest,
+    PortError, Ports, Precondition, PutOutcome, Queue, Request, Resource, Result, Secret, Token,
+    TokenRequest, Version,
 };
 use driftless_core::testing::{self, MemoryBlobs, MemorySecrets, SqsModel, TestClock};
 use driftless_core::{step, sweep};
@@ -418,16 +418,8 @@ impl Cluster for Client {
     async fn create(&self, _: &Resource, object: &Object, _: &str) -> Result<Object> {
         self.0.calls.pass(async { Ok(object.clone()) }).await
     }
-    async fn patch(
-        &self,
-        _: &Resource,
-        _: &str,
-        _: &str,
-        subresource: Option<&str>,
-        patch: &Patch,
-        _: &str,
-    ) -> Result<Object> {
-        let (Some("status"), Patch::Merge(patch)) = (subresource, patch) else {
+    async fn patch(&self, request: &PatchRequest<'_>) -> Result<Object> {
+        let (Some("status"), Patch::Merge(patch)) = (request.subresource, request.patch) else {
             return Err(PortError::new(ErrorKind::Invalid, "400"));
         };
         let write = async { self.0.write_status(patch) };
