@@ -28,7 +28,6 @@ pub mod credentials;
 mod dependencies;
 mod driver;
 pub mod failure;
-pub mod flux;
 pub mod functions;
 pub mod health;
 pub mod helmrelease;
@@ -53,3 +52,5 @@ pub mod target;
 pub mod testing;
 pub mod tree_cache;
 pub mod webhook;
+
+pub use driftless_flux as flux;

@@ -158,7 +158,7 @@ impl<S: SourceSpec> Source<S> {
 
     /// Returns `metadata.generation` of the object.
     pub fn generation(&self) -> i64 {
-        crate::flux::generation(&self.object)
+        crate::generation(&self.object)
     }
 
     /// Returns `spec.interval`.

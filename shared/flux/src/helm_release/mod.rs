@@ -8,8 +8,7 @@ mod spec;
 mod status;
 
 pub use actions::*;
-pub(crate) use defaults::DEFAULT_HISTORY;
-pub use defaults::{Remediation, short_release_name};
+pub use defaults::{DEFAULT_HISTORY, Remediation, short_release_name};
 pub use release_action::ReleaseAction;
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot, TestHookStatus};
 pub use spec::*;
@@ -96,7 +95,7 @@ impl HelmRelease {
 
     /// Returns `metadata.generation` of the object.
     pub fn generation(&self) -> i64 {
-        crate::flux::generation(&self.object)
+        crate::generation(&self.object)
     }
 }
 

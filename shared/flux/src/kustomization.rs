@@ -506,7 +506,7 @@ impl Kustomization {
 
     /// Returns `metadata.generation` of the object.
     pub fn generation(&self) -> i64 {
-        crate::flux::generation(&self.object)
+        crate::generation(&self.object)
     }
 
     /// Returns the source of the files.

@@ -15,7 +15,7 @@ const NAME_LENGTH: usize = 53;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 const DEFAULT_RETRY: Duration = Duration::from_secs(300);
 /// Flux's default of `spec.maxHistory`: the number of release records and snapshots to keep.
-pub(crate) const DEFAULT_HISTORY: usize = 5;
+pub const DEFAULT_HISTORY: usize = 5;
 
 /// Shortens a release name to Helm's limit: a longer one is cut to 40 characters, and 12 digits of
 /// its SHA-256 are appended.

@@ -418,7 +418,7 @@ mod tests {
     /// `definition.json` is what controller-gen makes of the types of source-watcher 2.3.1.
     #[test]
     fn the_spec_of_artifact_generators_is_that_of_flux() {
-        let text = include_str!("../../../../tests/corpus/artifact-generator/definition.json");
+        let text = include_str!("../../../tests/corpus/artifact-generator/definition.json");
         let flux: Value = serde_json::from_str(text).unwrap();
         let flux = flux.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec");
         let mut ours = spec_schema(FluxKind::ArtifactGenerator, true);
