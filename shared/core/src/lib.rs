@@ -19,7 +19,6 @@
 
 pub mod address;
 pub mod applier;
-pub mod apply;
 pub mod bootstrap;
 pub mod capsule;
 pub mod cloud;
@@ -29,11 +28,9 @@ mod dependencies;
 mod driver;
 pub mod failure;
 pub mod functions;
-pub mod health;
 pub mod helmrelease;
 pub mod hub;
 mod interruption;
-pub mod inventory;
 pub mod journal;
 pub mod kernel;
 pub mod kubeconfig;
@@ -46,7 +43,6 @@ pub mod schedule;
 pub mod source;
 pub mod state;
 pub mod step;
-pub mod substitute;
 pub mod sweep;
 pub mod target;
 pub mod testing;
@@ -54,3 +50,4 @@ pub mod tree_cache;
 pub mod webhook;
 
 pub use driftless_flux as flux;
+pub use driftless_plans::{apply, health, inventory, substitute};

@@ -11,10 +11,7 @@
 )]
 
 mod alerts;
-mod drift_oracle;
 mod flux_api;
-mod health;
 mod helm_digests;
 mod journal;
 mod schedule;
-mod substitute;

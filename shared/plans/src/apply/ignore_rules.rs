@@ -2,7 +2,7 @@
 //! v0.76 applies it, and `spec.driftDetection.ignore` of a HelmRelease.
 
 use super::managers::FieldOwners;
-use crate::flux::IgnoreRule;
+use driftless_flux::IgnoreRule;
 use driftless_kustomize::{ObjectSelector, SelectorBudget};
 use driftless_manifest::Object;
 use serde_json::Value;

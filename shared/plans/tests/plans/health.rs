@@ -1,9 +1,9 @@
 //! Compares health with the results of the code that Flux runs (`tests/oracle/kstatus`).
 
-use driftless_core::health::{
+use driftless_manifest::Object;
+use driftless_plans::health::{
     Assessment, HealthCheck, HealthError, HealthExprs, ReadyExpr, assess, kstatus,
 };
-use driftless_manifest::Object;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

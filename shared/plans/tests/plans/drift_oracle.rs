@@ -1,8 +1,8 @@
 //! Compares the local drift detection with a real API server's dry-runs (`tests/oracle/drift`).
 
-use driftless_core::apply::change_detection::{Drift, compare};
-use driftless_core::apply::normalize;
 use driftless_manifest::Object;
+use driftless_plans::apply::change_detection::{Drift, compare};
+use driftless_plans::apply::normalize;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! Compares the substitution with the results of Flux's own code (`tests/oracle/envsubst`).
 
-use driftless_core::substitute::{SubstituteOptions, object, text};
 use driftless_manifest::Object;
+use driftless_plans::substitute::{SubstituteOptions, object, text};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
