@@ -13,5 +13,5 @@
 mod alerts;
 mod flux_api;
 mod helm_digests;
-mod journal;
+mod registrations;
 mod schedule;
