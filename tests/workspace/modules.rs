@@ -35,7 +35,12 @@ const LAYERS: [&str; 16] = [
 const SAME_LAYER: [(&str, &str); 1] = [("bootstrap", "controllers")];
 
 /// The crates that have the modules of the core.
-const CORE: [&str; 2] = ["shared/kernel", "shared/core"];
+const CORE: [&str; 4] = [
+    "shared/kernel",
+    "shared/source",
+    "shared/helmrelease",
+    "shared/core",
+];
 
 #[test]
 fn modules_of_the_core_are_a_dag() {
@@ -199,7 +204,7 @@ const WRITERS: [(&str, &[&str]); 8] = [
     ("shared/kernel/src/kernel/status.rs", &["patch"]),
     ("shared/kernel/src/kernel/events/kubernetes.rs", &["create"]),
     (
-        "shared/core/src/helmrelease/storage.rs",
+        "shared/helmrelease/src/storage.rs",
         &["create", "patch", "delete"],
     ),
     // Commands and Receivers request reconciliations by annotations.

@@ -19,16 +19,15 @@
 
 pub mod bootstrap;
 pub mod capsule;
-pub mod helmrelease;
 pub mod kustomization;
 pub mod notification;
 pub mod receiver;
-pub mod source;
 pub mod step;
 pub mod sweep;
 pub mod webhook;
 
 pub use driftless_flux as flux;
+pub use driftless_helmrelease as helmrelease;
 pub use driftless_kernel::{
     address, applier, cloud, concurrent, credentials, failure, functions, hub, journal, kernel,
     kubeconfig, ports, repository, schedule, state, target, tree_cache,
@@ -36,3 +35,5 @@ pub use driftless_kernel::{
 use driftless_kernel::{dependencies, driver, interruption};
 pub use driftless_memory as testing;
 pub use driftless_plans::{apply, health, inventory, substitute};
+pub use driftless_source as source;
+pub use driftless_verify as verify;

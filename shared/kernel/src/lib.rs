@@ -23,9 +23,12 @@ pub mod interruption;
 pub mod journal;
 pub mod kernel;
 pub mod kubeconfig;
+mod pattern;
 pub mod ports;
 pub mod repository;
 pub mod schedule;
 pub mod state;
 pub mod target;
 pub mod tree_cache;
+
+pub use pattern::pattern;

@@ -12,6 +12,5 @@
 
 mod alerts;
 mod flux_api;
-mod helm_digests;
 mod registrations;
 mod schedule;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use driftless_core::hub::{self, RegistrationResult, Settings, connect, names, register};
-use driftless_core::ports::{Blobs as _, Precondition};
+use driftless_core::ports::Precondition;
 use driftless_core::testing::{self, MemoryBlobs};
 use driftless_core::{state, sweep};
 use futures::FutureExt as _;

@@ -1,14 +1,11 @@
 //! The events that an Alert selects, as notification-controller 1.9 does. Pure.
 
 use driftless_flux::{Alert, FluxEvent, ObjectSelector, Severity};
-use driftless_go::re2;
 use driftless_manifest::Object;
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 /// The most bytes of a regular expression.
 const MAX_PATTERN: usize = 4 << 10;
-/// The most bytes of a compiled regular expression.
-const MAX_COMPILED: usize = 1 << 20;
 /// The most regular expressions of a list that are used.
 pub const MAX_PATTERNS: usize = 64;
 
@@ -20,10 +17,7 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
     if text.len() > MAX_PATTERN {
         return Err(format!("the expression has more than {MAX_PATTERN} bytes"));
     }
-    let translated = re2::translate(text)?;
-    let mut builder = RegexBuilder::new(&translated);
-    let compiled = builder.size_limit(MAX_COMPILED).build();
-    compiled.map_err(|_| "the expression is too large".to_owned())
+    crate::pattern(text)
 }
 
 /// Returns whether a source is in another namespace than its Alert.
