@@ -98,7 +98,7 @@ mod tests {
     };
     use driftless_core::schedule::{self, MessageDecision};
     use driftless_core::testing::{
-        self, Fault, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock,
+        self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock, faults::Fault,
     };
     use lambda_runtime::Context;
     use std::collections::BTreeMap;

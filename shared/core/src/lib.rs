@@ -17,39 +17,23 @@
 //! ARCHITECTURE.md in this crate has the overview and the invariants, and its directory `docs` the
 //! details of each part.
 
-pub mod address;
-pub mod applier;
-pub mod apply;
 pub mod bootstrap;
 pub mod capsule;
-pub mod cloud;
-pub mod concurrent;
-pub mod credentials;
-mod dependencies;
-mod driver;
-pub mod failure;
-pub mod flux;
-pub mod functions;
-pub mod health;
-pub mod helmrelease;
-pub mod hub;
-mod interruption;
-pub mod inventory;
-pub mod journal;
-pub mod kernel;
-pub mod kubeconfig;
 pub mod kustomization;
 pub mod notification;
-pub mod ports;
 pub mod receiver;
-pub mod repository;
-pub mod schedule;
-pub mod source;
-pub mod state;
 pub mod step;
-pub mod substitute;
 pub mod sweep;
-pub mod target;
-pub mod testing;
-pub mod tree_cache;
 pub mod webhook;
+
+pub use driftless_flux as flux;
+pub use driftless_helmrelease as helmrelease;
+pub use driftless_kernel::{
+    address, applier, cloud, concurrent, credentials, failure, functions, hub, journal, kernel,
+    kubeconfig, ports, repository, schedule, state, target, tree_cache,
+};
+use driftless_kernel::{dependencies, driver, interruption};
+pub use driftless_memory as testing;
+pub use driftless_plans::{apply, health, inventory, substitute};
+pub use driftless_source as source;
+pub use driftless_verify as verify;

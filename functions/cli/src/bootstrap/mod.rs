@@ -19,7 +19,7 @@ use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
 use driftless_core::ports::Secret;
 use driftless_core::repository::{self, Grant};
-use driftless_core::source::verify;
+use driftless_core::verify;
 
 const EXAMPLES: &str = "Examples:
   driftless bootstrap --name staging --repository acme/fleet --path clusters/staging

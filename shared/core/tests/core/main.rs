@@ -11,10 +11,6 @@
 )]
 
 mod alerts;
-mod drift_oracle;
 mod flux_api;
-mod health;
-mod helm_digests;
-mod journal;
+mod registrations;
 mod schedule;
-mod substitute;

@@ -4,7 +4,7 @@ use super::{Secret, read};
 use crate::create::flags::{List, NonEmpty as _, items};
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
-use driftless_core::source::verify;
+use driftless_core::verify;
 use std::path::Path;
 
 const EXAMPLES: &str = "Examples:

@@ -5,10 +5,10 @@ use super::Credentials;
 use super::token::{Request, Token};
 use crate::hub::Hub;
 use crate::ports::Ports;
-use crate::source::verify::key::{Hash, Jwk, PublicKey, Scheme};
 use crate::webhook::{Delivery, Refusal, read};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use driftless_verify::key::{Hash, Jwk, PublicKey, Scheme};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -1,0 +1,270 @@
+//! The one writer of users' objects: applies them by a [`Strategy`], patches them as Helm does,
+//! and deletes exactly the object that was read.
+//!
+//! Strategies are values: a caller that applies as another field manager has another value, and
+//! not another call of [`Cluster::apply`].
+
+use crate::ports::{
+    Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PatchRequest, PortError, Resource, Result,
+};
+use driftless_flux::{HELM_CONTROLLER, KUSTOMIZE_CONTROLLER};
+use driftless_manifest::Object;
+use driftless_plans::apply::three_way::{is_known, replacement, three_way, two_way};
+use serde_json::Value;
+
+/// The number of tries of a delete or patch of an object that other clients change at the same
+/// time.
+const TRIES: usize = 5;
+
+/// The way in which a writer applies objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    /// The name of the field manager.
+    pub manager: &'static str,
+    /// True if fields that other managers own are taken over.
+    pub force: bool,
+}
+
+impl Strategy {
+    /// Applies as kustomize-controller does.
+    pub const KUSTOMIZE: Self = Self::forcing(KUSTOMIZE_CONTROLLER);
+    /// Applies as helm-controller does.
+    pub const HELM: Self = Self::forcing(HELM_CONTROLLER);
+
+    /// Returns the strategy of a manager that takes fields from other managers.
+    pub const fn forcing(manager: &'static str) -> Self {
+        Self {
+            manager,
+            force: true,
+        }
+    }
+
+    /// Returns the strategy of a manager that is refused with a conflict if the object sets a field
+    /// of another manager to another value.
+    pub const fn without_force(manager: &'static str) -> Self {
+        Self {
+            manager,
+            force: false,
+        }
+    }
+}
+
+/// The change of an existing object when Helm applies without server-side apply.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'o> {
+    /// Replace the object by the rendered one (`force`).
+    Replace,
+    /// Apply the changes between this previous object and the rendered one.
+    Since(&'o Object),
+    /// Take the object over: rendered fields win, and fields that others added stay.
+    Adopt,
+    /// Leave the object unchanged: Helm patches a kind that it does not know with the changes since
+    /// the previous release, and there are none.
+    Keep,
+}
+
+/// The error of [`Applier::create_or_patch`].
+#[derive(Debug)]
+pub struct NotChanged {
+    /// The attempted change, in Helm's words; `None` if the object could not be read.
+    pub attempt: Option<String>,
+    /// The error of the cluster.
+    pub error: PortError,
+}
+
+impl From<PortError> for NotChanged {
+    fn from(error: PortError) -> Self {
+        Self {
+            attempt: None,
+            error,
+        }
+    }
+}
+
+/// Writes objects to a cluster by a strategy.
+#[derive(Clone, Copy)]
+pub struct Applier<'c> {
+    cluster: &'c dyn Cluster,
+    strategy: Strategy,
+}
+
+impl<'c> Applier<'c> {
+    /// Returns an applier that writes to a cluster by a strategy.
+    pub fn new(cluster: &'c dyn Cluster, strategy: Strategy) -> Self {
+        Self { cluster, strategy }
+    }
+
+    /// Applies an object by server-side apply, and returns the live object.
+    ///
+    /// # Errors
+    /// The errors of the cluster.
+    pub async fn apply(&self, resource: &Resource, object: &Object) -> Result<Object> {
+        self.server_side(resource, object, false).await
+    }
+
+    /// Returns the object that an apply would store.
+    ///
+    /// # Errors
+    /// The errors that the apply would have.
+    pub async fn dry_run(&self, resource: &Resource, object: &Object) -> Result<Object> {
+        self.server_side(resource, object, true).await
+    }
+
+    async fn server_side(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        dry_run: bool,
+    ) -> Result<Object> {
+        let Strategy { manager, force } = self.strategy;
+        let options = Apply {
+            manager,
+            force,
+            dry_run,
+        };
+        self.cluster.apply(resource, object, options).await
+    }
+
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// The errors of the cluster; a conflict if the object exists.
+    pub async fn create(&self, resource: &Resource, object: &Object) -> Result<Object> {
+        let manager = self.strategy.manager;
+        self.cluster.create(resource, object, manager).await
+    }
+
+    /// Changes the live object of the same name by a patch.
+    ///
+    /// # Errors
+    /// The errors of the cluster; "not found" if the object does not exist.
+    pub async fn patch(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        patch: &Patch,
+    ) -> Result<Object> {
+        let (namespace, name) = (object.namespace(), object.name());
+        let manager = self.strategy.manager;
+        let request = PatchRequest {
+            resource,
+            namespace,
+            name,
+            subresource: None,
+            patch,
+            manager,
+        };
+        let patched = self.cluster.patch(&request);
+        patched.await
+    }
+
+    /// Creates an object, or changes the existing one as Helm does without server-side apply: by a
+    /// merge patch with the changes since the previous release.
+    ///
+    /// # Errors
+    /// The errors of the cluster, with the attempted change.
+    pub async fn create_or_patch(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        change: Change<'_>,
+    ) -> std::result::Result<Object, NotChanged> {
+        let failed = |attempt: &str, error| NotChanged {
+            attempt: Some(attempt.to_owned()),
+            error,
+        };
+        let attempt = describe(object, change);
+        let mut last = None;
+        for _ in 0..TRIES {
+            let live = self
+                .cluster
+                .get(resource, object.namespace(), object.name());
+            let Some(live) = live.await? else {
+                match self.create(resource, object).await {
+                    Err(error) if error.kind == ErrorKind::Conflict => last = Some(error),
+                    Err(error) => return Err(failed("failed to create resource", error)),
+                    Ok(created) => return Ok(created),
+                }
+                continue;
+            };
+            let Some(patch) = patch(object, &live, change) else {
+                return Ok(live);
+            };
+            match self.patch(resource, object, &Patch::Merge(patch)).await {
+                Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::NotFound) => {
+                    last = Some(error);
+                }
+                Err(error) => return Err(failed(&attempt, error)),
+                Ok(patched) => return Ok(patched),
+            }
+        }
+        let conflict = || {
+            let message = "other clients change the object all the time";
+            PortError::new(ErrorKind::Conflict, message)
+        };
+        Err(failed(&attempt, last.unwrap_or_else(conflict)))
+    }
+
+    /// Deletes the object that was read, and not a later one of the same name. If it was changed
+    /// meanwhile, it is read again, and deleted if it still `is_ours`. An object that is gone is
+    /// not an error.
+    ///
+    /// # Errors
+    /// The errors of the cluster; a conflict if the object is no longer ours, or changes
+    /// continually.
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        live: &Object,
+        propagation: &'static str,
+        is_ours: &(dyn Fn(&Object) -> bool + Sync),
+    ) -> Result<Deleted> {
+        let (uid, namespace, name) = (live.meta("uid"), live.namespace(), live.name());
+        let mut version = live.meta("resourceVersion").to_owned();
+        let mut tries = 0;
+        loop {
+            let options = Delete {
+                uid: Some(uid.to_owned()),
+                resource_version: Some(version),
+                propagation: Some(propagation),
+            };
+            let deletion = self.cluster.delete(resource, namespace, name, &options);
+            let error = match deletion.await {
+                Err(error) if error.kind == ErrorKind::NotFound => return Ok(Deleted::Gone),
+                Err(error) if error.kind == ErrorKind::Conflict && tries < TRIES => error,
+                deleted => return deleted,
+            };
+            tries += 1;
+            match self.cluster.get(resource, namespace, name).await? {
+                None => return Ok(Deleted::Gone),
+                Some(other) if other.meta("uid") != uid => return Ok(Deleted::Gone),
+                Some(changed) if is_ours(&changed) => {
+                    version = changed.meta("resourceVersion").to_owned();
+                }
+                Some(_) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Returns the merge patch of a change; `None` if it changes nothing.
+fn patch(object: &Object, live: &Object, change: Change<'_>) -> Option<Value> {
+    match change {
+        Change::Replace => replacement(object, live),
+        Change::Keep => None,
+        Change::Adopt => three_way(object, object, live),
+        Change::Since(before) if is_known(object) => three_way(before, object, live),
+        Change::Since(before) => two_way(before, object),
+    }
+}
+
+fn describe(object: &Object, change: Change<'_>) -> String {
+    match change {
+        Change::Replace => "failed to replace object".to_owned(),
+        _ => format!(
+            "cannot patch \"{}\" with kind {}",
+            object.name(),
+            object.kind()
+        ),
+    }
+}

@@ -1,0 +1,24 @@
+//! The versions of the functions of an installation.
+
+use driftless_kernel::functions::{VERSION, register, versions};
+use driftless_kernel::ports::{Blobs as _, Precondition};
+use driftless_memory::MemoryBlobs;
+
+#[test]
+fn the_version_of_the_last_start_is_recorded() {
+    futures::executor::block_on(check_versions());
+}
+
+async fn check_versions() {
+    let blobs = MemoryBlobs::default();
+    assert!(versions(&blobs).await.unwrap().is_empty());
+    let old = r#"{"version": "0.0.1"}"#.into();
+    let put = blobs.put("versions/drift.json", old, Precondition::None);
+    put.await.unwrap();
+    register(&blobs, "webhook").await.unwrap();
+    let found = versions(&blobs).await.unwrap();
+    assert_eq!(found["drift"], "0.0.1");
+    assert_eq!(found["webhook"], VERSION);
+    register(&blobs, "drift").await.unwrap();
+    assert_eq!(versions(&blobs).await.unwrap()["drift"], VERSION);
+}

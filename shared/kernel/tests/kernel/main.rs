@@ -1,0 +1,17 @@
+//! The integration tests of this crate, in one program: each further program would link all crates
+//! again. They are the tests that run on ports in memory.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+mod blobs;
+mod functions;
+mod hub;
+mod journal;
+mod schedule;
+mod state;
+mod throttle;
