@@ -144,7 +144,7 @@ fn repositories_of_clouds_are_read_as_a_service_account() {
 }
 
 #[test]
-fn what_is_refused() {
+fn logins_that_cannot_work_are_refused_with_a_reason() {
     let world = world();
     for (name, url, more, reason, expected) in [
         (

@@ -298,7 +298,7 @@ fn tests_run_and_fail() {
 }
 
 #[test]
-fn a_test_whose_failure_is_ignored() {
+fn an_ignored_failure_of_a_test_keeps_the_release_deployed() {
     let world = world();
     world.end("web-smoke", false);
     let spec = json!({"test": {"enable": true, "ignoreFailures": true}});

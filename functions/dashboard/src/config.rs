@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_missing_is_named_and_no_secret_is_repeated() {
+    async fn errors_name_the_variable_and_repeat_no_secret() {
         let key = "k".repeat(32);
         let secret = format!(r#"{{"clientId":"a","clientSecret":"hunter2","cookieKey":"{key}"}}"#);
         let good = settings("github", RULES, Some(&secret)).await;

@@ -32,7 +32,7 @@ mod tests {
     use super::{decode, encode, encode_path};
 
     #[test]
-    fn what_was_encoded_is_decoded() {
+    fn encoded_text_decodes_to_itself() {
         for text in ["acme/web_ui", "a@b:c%é", "100%", "%4"] {
             assert_eq!(decode(&encode(text)), text.as_bytes());
         }

@@ -2,7 +2,9 @@
 
 use driftless_flux::HELM_CONTROLLER;
 use driftless_helm::record::{OWNER_LABELS, RecordLimits, Release, Stamp, Status, secret_name};
-use driftless_kernel::ports::{Cluster, Delete, ErrorKind, Patch, PatchRequest, PortError, Resource};
+use driftless_kernel::ports::{
+    Cluster, Delete, ErrorKind, Patch, PatchRequest, PortError, Resource,
+};
 use driftless_kernel::target::Target;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};

@@ -277,7 +277,7 @@ mod tests {
 
     /// Paths that sort between a directory's name and its files were walked for each query.
     #[test]
-    fn a_directory_is_found_among_those_whose_names_begin_so() {
+    fn a_directory_is_found_among_names_with_its_prefix() {
         const MANY: usize = 20_000;
         let mut tree = FileTree::new();
         for number in 0..MANY {

@@ -137,7 +137,7 @@ fn pull_requests_of_github() {
 }
 
 #[test]
-fn heads_of_forks_and_closed_pull_requests_are_told_apart() {
+fn heads_of_forks_and_closed_pull_requests_are_distinguished() {
     let stub = GitHub::start();
     let fleet = stub.repository("acme/fleet");
     let base = fleet.commit("main", &[Change::write("a.yaml", "a: 1\n")], "First");

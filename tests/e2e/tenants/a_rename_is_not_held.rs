@@ -206,7 +206,7 @@ fn of_a_parent_and_into_a_new_child() {
 
 /// A new child that does not build the objects does not take them over.
 #[test]
-fn whose_new_child_has_no_objects_is_held() {
+fn a_rename_to_a_child_without_objects_is_held() {
     let world = start(&[
         Change::write("clusters/hub/child.yaml", child("apps", "./apps", true)),
         Change::write("apps/apps.yaml", configs(40)),
@@ -244,7 +244,7 @@ fn whose_new_child_has_no_objects_is_held() {
 /// A new child that fails is waited for until the timeout; then objects that it has not applied
 /// count.
 #[test]
-fn whose_new_child_fails_is_held() {
+fn a_rename_to_a_child_that_fails_is_held() {
     let world = start(&[
         Change::write("clusters/hub/child.yaml", child("apps", "./apps", true)),
         Change::write("apps/apps.yaml", configs(40)),

@@ -223,7 +223,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_low_screen_leaves_out_what_is_ready() {
+    fn a_low_screen_omits_ready_objects() {
         let mut rows = rows().to_vec();
         for number in 0..40 {
             let name = format!("more-{number}");

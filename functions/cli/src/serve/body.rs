@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn large_bodies_share_memory_and_small_ones_need_none_of_it() {
+    async fn large_bodies_share_memory_and_small_ones_do_not_wait_for_it() {
         let room = BodyMemory::default();
         let large = || drip(25 << 20, Duration::ZERO, 1);
         let mut held = Vec::new();

@@ -441,7 +441,7 @@ fn gitea_is_not_github() {
 }
 
 #[test]
-fn what_is_not_a_push_is_answered_with_what_is_expected() {
+fn other_events_are_answered_with_the_expected_one() {
     let mut ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
     let secrets = HOSTS
         .iter()
@@ -503,7 +503,7 @@ fn a_push_of_many_refs_is_bounded() {
 /// Only actions that change what would be merged are used, and a head in another repository, or in
 /// none, is that of a fork.
 #[test]
-fn the_actions_of_pull_requests_are_told_apart() {
+fn the_actions_of_pull_requests_are_distinguished() {
     let body = |action: &str, changes: &str, head: &str| {
         format!(
             r#"{{"action": "{action}", "number": 3, "changes": {changes}, "pull_request": {{

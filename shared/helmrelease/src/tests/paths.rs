@@ -578,7 +578,7 @@ fn tests_that_fail() {
 }
 
 #[test]
-fn tests_whose_failure_is_ignored() {
+fn failures_of_tests_can_be_ignored() {
     let spec = json!({"test": {"enable": true, "ignoreFailures": true}});
     let mut world = World::new(&spec, &[Success, FailsAfterRecord("no")]);
     assert_eq!(world.attempt(), Pause::Done);

@@ -219,7 +219,7 @@ fn large_but_simple_texts_take_linear_time() {
 }
 
 #[test]
-fn errors_say_where_and_never_what() {
+fn errors_name_the_place_and_no_content() {
     let cases = [
         (
             "a: 1\nb: 2\na: s3cret\n",
@@ -272,7 +272,7 @@ fn errors_say_where_and_never_what() {
 }
 
 #[test]
-fn documents_skip_what_is_empty_and_parse_keeps_it() {
+fn empty_documents_are_skipped_by_documents_and_kept_by_parse() {
     let text = b"---\n# nothing\n---\na: 1\n---\n---\n~\n...\n";
     let nodes = parse(text, "f", &Limits::default()).expect("nodes");
     assert_eq!(

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_whose_own_status_decides() {
+    fn built_in_kinds_are_judged_by_their_status() {
         let ready = |version, kind, spec, status| {
             is_ready(&object(version, kind, spec, status), &[], true).unwrap()
         };

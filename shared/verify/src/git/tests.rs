@@ -154,7 +154,7 @@ fn modes_and_messages() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_signatures_and_foreign_keys_are_refused() {
     let ann = keys(&["ann.asc"]);
     let (commit, objects) = signed("ann", "ann-v1.0.0");
     let refused = |keys: &GitKeys, mode: &str, commit: &Commit, objects: &SignedObjects| {
