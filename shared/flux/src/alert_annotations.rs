@@ -2,6 +2,7 @@
 //! Flux's does.
 
 use super::time::parse_duration;
+use crate::error::FieldError;
 use driftless_manifest::Object;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ impl AlertOptions {
     ///
     /// # Errors
     /// The first annotation with a value that is not valid, and the valid values.
-    pub fn of(alert: &Object) -> Result<Self, String> {
+    pub fn of(alert: &Object) -> Result<Self, FieldError> {
         Ok(Self {
             digest: is_true(alert, DIGEST)?,
             reminder: reminder(alert)?,
@@ -47,17 +48,17 @@ impl AlertOptions {
     }
 }
 
-fn is_true(alert: &Object, key: &str) -> Result<bool, String> {
+fn is_true(alert: &Object, key: &str) -> Result<bool, FieldError> {
     match alert.annotation(key) {
         Some("true") => Ok(true),
         None | Some("" | "false") => Ok(false),
-        Some(_) => Err(format!(
+        Some(_) => Err(FieldError::Value(format!(
             "the annotation {key} is not valid: expected true or false"
-        )),
+        ))),
     }
 }
 
-fn reminder(alert: &Object) -> Result<Option<Duration>, String> {
+fn reminder(alert: &Object) -> Result<Option<Duration>, FieldError> {
     let text = alert.annotation(REMINDER).unwrap_or_default();
     if text.is_empty() {
         return Ok(None);
@@ -66,9 +67,9 @@ fn reminder(alert: &Object) -> Result<Option<Duration>, String> {
     let time = parse_duration(text).ok();
     match time.filter(|time| valid.contains(time)) {
         Some(time) => Ok(Some(time)),
-        None => Err(format!(
+        None => Err(FieldError::Value(format!(
             "the annotation {REMINDER} is not valid: expected a duration between 10m and 12h, such as 1h"
-        )),
+        ))),
     }
 }
 
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn options(annotations: serde_json::Value) -> Result<AlertOptions, String> {
+    fn options(annotations: serde_json::Value) -> Result<AlertOptions, FieldError> {
         let alert = json!({"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",
             "metadata": {"name": "a", "namespace": "b", "annotations": annotations}});
         AlertOptions::of(&Object::new(alert).unwrap())
@@ -95,11 +96,11 @@ mod tests {
         };
         assert_eq!(options(all), Ok(expected));
         assert_eq!(
-            options(json!({DIGEST: "yes"})).unwrap_err(),
+            options(json!({DIGEST: "yes"})).unwrap_err().to_string(),
             "the annotation driftless.dev/digest is not valid: expected true or false"
         );
         for wrong in ["1", "1m", "24h", "-1h", "true"] {
-            let error = options(json!({REMINDER: wrong})).unwrap_err();
+            let error = options(json!({REMINDER: wrong})).unwrap_err().to_string();
             assert!(
                 error.contains(REMINDER) && error.contains("10m"),
                 "{wrong}: {error}"

@@ -5,6 +5,7 @@ use super::{
     ArtifactStatus, CommonMetadata, Conditions, FluxKind, FluxObject, ObjectRef, parse_duration,
     spec_and_status,
 };
+use crate::error::FieldError;
 use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -269,7 +270,7 @@ impl GeneratedEntry {
 impl FluxObject for ArtifactGenerator {
     type Status = ArtifactGeneratorStatus;
 
-    fn from_object(object: Object) -> Result<Self, String> {
+    fn from_object(object: Object) -> Result<Self, FieldError> {
         let (spec, status) = spec_and_status(&object)?;
         let kind = FluxKind::ArtifactGenerator;
         let id = ObjectRef::new(kind, object.namespace(), object.name());
@@ -299,15 +300,16 @@ impl ArtifactGenerator {
     ///
     /// # Errors
     /// The kind of a source has no artifacts.
-    pub fn sources(&self) -> Result<Vec<(&str, ObjectRef)>, String> {
+    pub fn sources(&self) -> Result<Vec<(&str, ObjectRef)>, FieldError> {
         let sources = self.spec.sources.iter();
         let found = sources.map(|source| {
             let kind = FluxKind::parse(&source.kind).filter(|kind| kind.is_source());
             let GeneratorSource {
                 kind: given, name, ..
             } = source;
-            let kind =
-                kind.ok_or_else(|| format!("source `{name}` kind '{given}' not supported"))?;
+            let kind = kind.ok_or_else(|| {
+                FieldError::Value(format!("source `{name}` kind '{given}' not supported"))
+            })?;
             let namespace = source.namespace.as_deref().filter(|one| !one.is_empty());
             let namespace = namespace.unwrap_or(&self.id.namespace);
             Ok((source.alias.as_str(), ObjectRef::new(kind, namespace, name)))

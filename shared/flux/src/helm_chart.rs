@@ -3,6 +3,7 @@
 use super::schema::{DURATION, without};
 use super::source::AccessFrom;
 use super::{FluxKind, ObjectRef, Source, SourceSpec, Verification};
+use crate::error::FieldError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -89,16 +90,16 @@ impl HelmChart {
     ///
     /// # Errors
     /// The kind of `spec.sourceRef` has no charts.
-    pub fn source(&self) -> Result<ObjectRef, String> {
+    pub fn source(&self) -> Result<ObjectRef, FieldError> {
         let source = &self.spec.source_ref;
         let kind = match source.kind.as_str() {
             "HelmRepository" => FluxKind::HelmRepository,
             "GitRepository" => FluxKind::GitRepository,
             "Bucket" => FluxKind::Bucket,
             other => {
-                return Err(format!(
+                return Err(FieldError::Value(format!(
                     "spec.sourceRef.kind: '{other}' has no charts, expected HelmRepository, GitRepository or Bucket"
-                ));
+                )));
             }
         };
         Ok(ObjectRef::new(kind, &self.id.namespace, &source.name))

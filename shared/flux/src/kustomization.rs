@@ -2,6 +2,7 @@
 
 use super::schema::DURATION;
 use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
+use crate::error::FieldError;
 use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -440,15 +441,18 @@ impl DependsOn {
     ///
     /// # Errors
     /// The kind of the dependency is not supported.
-    pub(super) fn resolve(&self, of: &ObjectRef) -> Result<(ObjectRef, Option<String>), String> {
+    pub(super) fn resolve(
+        &self,
+        of: &ObjectRef,
+    ) -> Result<(ObjectRef, Option<String>), FieldError> {
         let kind = match self.kind.as_deref() {
             None => of.kind,
             Some("Kustomization") => FluxKind::Kustomization,
             Some("HelmRelease") => FluxKind::HelmRelease,
             Some(other) => {
-                return Err(format!(
+                return Err(FieldError::Value(format!(
                     "spec.dependsOn: kind '{other}' is not Kustomization or HelmRelease"
-                ));
+                )));
             }
         };
         let namespace = self.namespace.clone().filter(|ns| !ns.is_empty());
@@ -463,7 +467,7 @@ impl DependsOn {
 impl super::FluxObject for Kustomization {
     type Status = KustomizationStatus;
 
-    fn from_object(object: Object) -> Result<Self, String> {
+    fn from_object(object: Object) -> Result<Self, FieldError> {
         Self::from_object(object)
     }
 
@@ -493,7 +497,7 @@ impl Kustomization {
     ///
     /// # Errors
     /// A field is not valid; the message names it.
-    pub fn from_object(object: Object) -> Result<Self, String> {
+    pub fn from_object(object: Object) -> Result<Self, FieldError> {
         let (spec, status) = spec_and_status(&object)?;
         let id = ObjectRef::new(FluxKind::Kustomization, object.namespace(), object.name());
         Ok(Self {
@@ -513,14 +517,11 @@ impl Kustomization {
     ///
     /// # Errors
     /// The kind of `spec.sourceRef` does not produce artifacts.
-    pub fn source(&self) -> Result<ObjectRef, String> {
+    pub fn source(&self) -> Result<ObjectRef, FieldError> {
         let source = &self.spec.source_ref;
-        let kind = FluxKind::parse(&source.kind).filter(|kind| kind.is_source()).ok_or_else(|| {
-            format!(
+        let kind = FluxKind::parse(&source.kind).filter(|kind| kind.is_source()).ok_or_else(|| FieldError::Value(format!(
                 "spec.sourceRef.kind '{}' is not a source kind: expected GitRepository, OCIRepository, Bucket or ExternalArtifact",
-                source.kind
-            )
-        })?;
+                source.kind)))?;
         let namespace = source.namespace.clone().filter(|ns| !ns.is_empty());
         Ok(ObjectRef::new(
             kind,
@@ -534,7 +535,7 @@ impl Kustomization {
     ///
     /// # Errors
     /// The kind of a dependency is not supported.
-    pub fn dependencies(&self) -> Result<Vec<(ObjectRef, Option<String>)>, String> {
+    pub fn dependencies(&self) -> Result<Vec<(ObjectRef, Option<String>)>, FieldError> {
         let all = self.spec.depends_on.iter();
         all.map(|dependency| dependency.resolve(&self.id)).collect()
     }
@@ -543,19 +544,17 @@ impl Kustomization {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn interval(&self) -> Result<Duration, String> {
-        parse_duration(&self.spec.interval).map_err(|error| format!("spec.interval: {error}"))
+    pub fn interval(&self) -> Result<Duration, FieldError> {
+        parse_duration(&self.spec.interval).map_err(FieldError::in_field("spec.interval"))
     }
 
     /// Returns the interval before a retry after a failure.
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn retry_interval(&self) -> Result<Duration, String> {
+    pub fn retry_interval(&self) -> Result<Duration, FieldError> {
         match &self.spec.retry_interval {
-            Some(text) => {
-                parse_duration(text).map_err(|error| format!("spec.retryInterval: {error}"))
-            }
+            Some(text) => parse_duration(text).map_err(FieldError::in_field("spec.retryInterval")),
             None => self.interval(),
         }
     }
@@ -564,10 +563,10 @@ impl Kustomization {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn timeout(&self) -> Result<Duration, String> {
+    pub fn timeout(&self) -> Result<Duration, FieldError> {
         const MIN_TIMEOUT: Duration = Duration::from_secs(30);
         let time = match &self.spec.timeout {
-            Some(text) => parse_duration(text).map_err(|error| format!("spec.timeout: {error}"))?,
+            Some(text) => parse_duration(text).map_err(FieldError::in_field("spec.timeout"))?,
             None => self.interval()?.saturating_sub(MIN_TIMEOUT),
         };
         Ok(time.max(MIN_TIMEOUT))
@@ -629,6 +628,7 @@ mod tests {
             short
                 .source()
                 .unwrap_err()
+                .to_string()
                 .contains("'Pod' is not a source kind")
         );
     }
@@ -637,7 +637,9 @@ mod tests {
     fn errors_name_the_field() {
         let object = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"name": "apps", "namespace": "team"}, "spec": {"interval": 5}});
-        let error = Kustomization::from_object(Object::new(object).unwrap()).unwrap_err();
+        let error = Kustomization::from_object(Object::new(object).unwrap())
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("spec: "), "{error}");
         let odd = kustomization(
             json!({"interval": "-5m", "sourceRef": {"kind": "GitRepository", "name": "x"}}),
@@ -645,6 +647,7 @@ mod tests {
         assert!(
             odd.interval()
                 .unwrap_err()
+                .to_string()
                 .starts_with("spec.interval: '-5m' is not a valid duration")
         );
     }

@@ -6,6 +6,7 @@ mod artifact_generator;
 mod bucket;
 mod condition;
 mod crd;
+mod error;
 mod event;
 mod external_artifact;
 mod git_repository;
@@ -29,6 +30,7 @@ pub use condition::{
     Condition, ConditionStatus, Conditions, HEALTHY, READY, RECONCILING, STALLED, reason, shorten,
 };
 pub use crd::{custom_resource_definitions, is_current, undeclared};
+pub use error::{DurationError, FieldError};
 pub use event::{COMMIT_STATUS_UPDATE, EVENT_GROUP, FluxEvent, InvolvedObject, Severity, meta_key};
 pub use external_artifact::{ExternalArtifactSpec, ExternalSourceRef};
 pub use git_repository::{
@@ -84,7 +86,7 @@ pub trait FluxObject: Sized + Send + Sync {
     ///
     /// # Errors
     /// A field is not valid; the message names it.
-    fn from_object(object: Object) -> Result<Self, String>;
+    fn from_object(object: Object) -> Result<Self, FieldError>;
 
     /// Returns the live object that was read.
     fn object(&self) -> &Object;
@@ -318,18 +320,22 @@ impl fmt::Display for ObjectRef {
 }
 
 /// Parses `spec` and `status` of a live object; a missing status is empty.
-fn spec_and_status<Spec, Status>(object: &Object) -> Result<(Spec, Status), String>
+fn spec_and_status<Spec, Status>(object: &Object) -> Result<(Spec, Status), FieldError>
 where
     Spec: DeserializeOwned,
     Status: DeserializeOwned + Default,
 {
+    let invalid = |part: &'static str| {
+        move |error: serde_json::Error| FieldError::Type {
+            part,
+            reason: error.to_string(),
+        }
+    };
     let map = object.as_map();
     let spec = map.get("spec").cloned().unwrap_or_default();
-    let spec = serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))?;
+    let spec = serde_json::from_value(spec).map_err(invalid("spec"))?;
     let status = match map.get("status") {
-        Some(status) => {
-            serde_json::from_value(status.clone()).map_err(|error| format!("status: {error}"))?
-        }
+        Some(status) => serde_json::from_value(status.clone()).map_err(invalid("status"))?,
         None => Status::default(),
     };
     Ok((spec, status))

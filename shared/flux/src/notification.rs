@@ -3,6 +3,7 @@
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
 use super::{Conditions, FluxKind, FluxObject, ObjectRef, parse_duration, spec_and_status};
+use crate::error::FieldError;
 use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -91,7 +92,7 @@ pub struct NotificationStatus {
 impl<S: NotificationSpec> FluxObject for NotificationObject<S> {
     type Status = NotificationStatus;
 
-    fn from_object(object: Object) -> Result<Self, String> {
+    fn from_object(object: Object) -> Result<Self, FieldError> {
         let (spec, status) = spec_and_status(&object)?;
         let id = ObjectRef::new(S::KIND, object.namespace(), object.name());
         Ok(Self {
@@ -128,10 +129,10 @@ impl Provider {
     ///
     /// # Errors
     /// `spec.timeout` is not a duration.
-    pub fn timeout(&self) -> Result<Duration, String> {
+    pub fn timeout(&self) -> Result<Duration, FieldError> {
         let timeout = self.spec.timeout.as_deref().map(parse_duration);
         let timeout = timeout.unwrap_or(Ok(TIMEOUT_OF_PROVIDER));
-        timeout.map_err(|error| format!("spec.timeout: {error}"))
+        timeout.map_err(FieldError::in_field("spec.timeout"))
     }
 
     /// Returns the expression of the id of a commit status, if there is one.

@@ -4,6 +4,7 @@ use super::kustomization::LocalRef;
 use super::notification::ObjectSelector;
 use super::schema::DURATION;
 use super::{Conditions, FluxKind, FluxObject, ObjectRef, parse_duration, spec_and_status};
+use crate::error::FieldError;
 use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ pub struct ReceiverStatus {
 impl FluxObject for Receiver {
     type Status = ReceiverStatus;
 
-    fn from_object(object: Object) -> Result<Self, String> {
+    fn from_object(object: Object) -> Result<Self, FieldError> {
         let (spec, status) = spec_and_status(&object)?;
         let id = ObjectRef::new(FluxKind::Receiver, object.namespace(), object.name());
         Ok(Self {
@@ -87,10 +88,10 @@ impl Receiver {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn interval(&self) -> Result<Duration, String> {
+    pub fn interval(&self) -> Result<Duration, FieldError> {
         let interval = self.spec.interval.as_deref().map(parse_duration);
         let interval = interval.unwrap_or(Ok(INTERVAL));
-        interval.map_err(|error| format!("spec.interval: {error}"))
+        interval.map_err(FieldError::in_field("spec.interval"))
     }
 
     /// Returns whether senders log in with a token of an OIDC issuer. Such a Receiver has no

@@ -1,6 +1,7 @@
 //! The model that all kinds of sources share: the object, its status and its artifact.
 
 use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
+use crate::error::FieldError;
 use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -123,7 +124,7 @@ pub struct ArtifactStatus {
 impl<S: SourceSpec + Send + Sync> super::FluxObject for Source<S> {
     type Status = SourceStatus;
 
-    fn from_object(object: Object) -> Result<Self, String> {
+    fn from_object(object: Object) -> Result<Self, FieldError> {
         Self::from_object(object)
     }
 
@@ -145,7 +146,7 @@ impl<S: SourceSpec> Source<S> {
     ///
     /// # Errors
     /// A field is not valid; the message names it.
-    pub fn from_object(object: Object) -> Result<Self, String> {
+    pub fn from_object(object: Object) -> Result<Self, FieldError> {
         let (spec, status) = spec_and_status(&object)?;
         let id = ObjectRef::new(S::KIND, object.namespace(), object.name());
         Ok(Self {
@@ -165,8 +166,8 @@ impl<S: SourceSpec> Source<S> {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn interval(&self) -> Result<Duration, String> {
-        parse_duration(self.spec.interval()).map_err(|error| format!("spec.interval: {error}"))
+    pub fn interval(&self) -> Result<Duration, FieldError> {
+        parse_duration(self.spec.interval()).map_err(FieldError::in_field("spec.interval"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Parses and formats Go's durations (`10m0s`) and Kubernetes' times (RFC 3339, whole seconds).
 
+use crate::error::DurationError;
 use driftless_go::duration;
 use std::time::Duration;
 
@@ -11,17 +12,13 @@ const MAX_DURATION: Duration = Duration::from_secs(3_652 * 86_400 + 43_200);
 ///
 /// # Errors
 /// The string is not a duration, or the duration is negative or longer than ten years.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let invalid = || {
-        format!(
-            "'{text}' is not a valid duration: expected numbers with units such as 30s, 10m or 1h30m"
-        )
-    };
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let invalid = || DurationError::Syntax(text.to_owned());
     let nanos = duration::parse(text).map_err(|_| invalid())?;
     let nanos = u64::try_from(nanos).map_err(|_| invalid())?;
     let time = Duration::from_nanos(nanos);
     if time > MAX_DURATION {
-        return Err(format!("'{text}' is too long: at most ten years"));
+        return Err(DurationError::TooLong(text.to_owned()));
     }
     Ok(time)
 }

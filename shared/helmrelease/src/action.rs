@@ -7,9 +7,11 @@ use super::conditions::{
 use super::history;
 use super::messages;
 use super::state::State;
+use crate::error::ReleaseError;
 use driftless_flux::{
-    ConditionStatus, DriftMode, FORCE_AT, HelmRelease, READY, RECONCILING, REQUESTED_AT, RESET_AT,
-    ReleaseAction, Remediation, RemediationStrategy, Snapshot, duration_text, reason,
+    ConditionStatus, DriftMode, FORCE_AT, FieldError, HelmRelease, READY, RECONCILING,
+    REQUESTED_AT, RESET_AT, ReleaseAction, Remediation, RemediationStrategy, Snapshot,
+    duration_text, reason,
 };
 use driftless_helm::record::Release;
 use serde::{Deserialize, Serialize};
@@ -78,7 +80,7 @@ impl Action {
     ///
     /// # Errors
     /// A duration in the spec is not valid.
-    pub fn timeout(&self, release: &HelmRelease) -> Result<Duration, String> {
+    pub fn timeout(&self, release: &HelmRelease) -> Result<Duration, FieldError> {
         match self {
             Self::Install => release.install_timeout(),
             Self::Upgrade => release.upgrade_timeout(),
@@ -93,7 +95,7 @@ impl Action {
     ///
     /// # Errors
     /// A duration in the spec is not valid.
-    pub fn running_message(&self, release: &HelmRelease) -> Result<String, String> {
+    pub fn running_message(&self, release: &HelmRelease) -> Result<String, FieldError> {
         let timeout = duration_text(self.timeout(release)?);
         Ok(format!(
             "Running '{}' action with timeout of {timeout}",
@@ -125,7 +127,7 @@ pub enum Pause {
 }
 
 /// Looks up a record in the storage by its revision; `None` if the record is gone.
-pub type Records<'r> = dyn Fn(i64) -> Result<Option<Release>, String> + 'r;
+pub type Records<'r> = dyn Fn(i64) -> Result<Option<Release>, ReleaseError> + 'r;
 
 /// Decides what to do for a state, and changes the status accordingly: drops old snapshots, marks a
 /// remediation that turned out to be the desired release as released, and summarizes the other
@@ -141,7 +143,7 @@ pub fn decide(
     done: &[ActionKind],
     records: &Records<'_>,
     now: &str,
-) -> Result<Decision, String> {
+) -> Result<Decision, ReleaseError> {
     let forced = take_request(release, FORCE_AT);
     let next = match next(release, state, forced, records, now)? {
         Next::Run(action) => action,
@@ -189,7 +191,7 @@ fn next(
     forced: bool,
     records: &Records<'_>,
     now: &str,
-) -> Result<Next, String> {
+) -> Result<Next, ReleaseError> {
     Ok(match state {
         State::InSync => in_sync(release, forced, now)?,
         State::Locked => Next::Run(Action::Unlock),
@@ -228,7 +230,7 @@ fn mark_remediated_as_released(release: &mut HelmRelease) {
     }
 }
 
-fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, String> {
+fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, ReleaseError> {
     if release.active_retry()?.is_some() {
         history::truncate_to_newest(&mut release.status.history);
     } else {
@@ -290,7 +292,11 @@ fn mark_released_again(release: &mut HelmRelease, now: &str) {
     );
 }
 
-fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Result<Next, String> {
+fn failed(
+    release: &mut HelmRelease,
+    forced: bool,
+    records: &Records<'_>,
+) -> Result<Next, ReleaseError> {
     if release.active_retry()?.is_some() {
         history::truncate_to_newest(&mut release.status.history);
         return Ok(Next::Run(Action::Upgrade));
@@ -314,7 +320,7 @@ fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Res
                 return Ok(Next::MissingTarget);
             };
             let record = records(target.version)
-                .map_err(|e| format!("cannot verify previous release to roll back to: {e}"))?;
+                .map_err(|error| ReleaseError::RollbackTarget(error.to_string()))?;
             // A target that is gone or was changed cannot be rolled back to: the upgrade is tried
             // again.
             let is_intact = record.is_some_and(|record| history::verify(target, &record).is_ok());
@@ -336,7 +342,7 @@ pub fn decide_after(
     action: &Action,
     error: Option<&str>,
     now: &str,
-) -> Result<Option<Pause>, String> {
+) -> Result<Option<Pause>, ReleaseError> {
     if let Some(error) = error {
         if let Some(pause) = retry_pause(release, now)? {
             return Ok(Some(pause));
@@ -368,7 +374,7 @@ pub fn decide_after(
 }
 
 /// Returns the pause until the next attempt if the strategy is `RetryOnFailure`.
-fn retry_pause(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, String> {
+fn retry_pause(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, ReleaseError> {
     let Some(interval) = release.active_retry()? else {
         return Ok(None);
     };

@@ -14,6 +14,7 @@ use super::plan::{Cursor, Operation};
 use super::state::{Desired, State, changed_target, determine, failures_are_stale};
 use super::storage::Storage;
 use super::{history, values};
+use crate::error::ReleaseError;
 use driftless_flux::{
     ArtifactStatus, ConditionStatus, DriftMode, HelmRelease, ObjectRef, RESET_AT, duration_text,
     reason, rfc3339,
@@ -225,7 +226,7 @@ impl Attempt<'_> {
         let storage = &self.storage;
         let records = |version| Ok(storage.get(version).cloned());
         let decision = decide(&mut self.release, &state, &self.done, &records, &now)
-            .map_err(|message| Failure::terminal(reason::FAILED, message))?;
+            .map_err(|error| Failure::terminal(reason::FAILED, error.to_string()))?;
         match decision {
             Decision::Pause(pause) => Ok(Some(AttemptEnd::Paused(pause))),
             Decision::Run(action) => {
@@ -457,7 +458,7 @@ impl Attempt<'_> {
             .collect();
         written.append(&mut self.purged);
         let now = self.now();
-        let failed = |message| Failure::terminal(reason::FAILED, message);
+        let failed = |error: ReleaseError| Failure::terminal(reason::FAILED, error.to_string());
         let action = match operation {
             Operation::Act(action) => action,
             Operation::Uninstall => {

@@ -3,6 +3,7 @@
 
 use super::conditions::reasons;
 use super::memory::ChartFacts;
+use crate::error::ReleaseError;
 use driftless_flux::{
     ArtifactStatus, ChartTemplate, ConditionStatus, Conditions, FluxKind, HELM_CONTROLLER,
     HelmRelease, ObjectRef, READY, STALLED, duration_text, parse_duration, reason,
@@ -265,8 +266,8 @@ pub async fn load(
             FluxKind::ExternalArtifact => with_revision(version, revision),
             _ => with_digest(version, revision),
         };
-        let (version, digest) =
-            changed.map_err(|message| Failure::retry(reasons::CHART_MUTATE_ERROR, message))?;
+        let (version, digest) = changed
+            .map_err(|error| Failure::retry(reasons::CHART_MUTATE_ERROR, error.to_string()))?;
         chart.metadata.version = version;
         facts.oci_digest = digest;
     }
@@ -276,18 +277,19 @@ pub async fn load(
 
 /// Adds the digest of an artifact revision to a version, and returns the new version and the
 /// digest: `1.2.3` with the revision `1.2.3@sha256:0123456789abcdef…` gives `1.2.3+0123456789ab`.
-fn with_digest(version: &str, revision: &str) -> Result<(String, String), String> {
+fn with_digest(version: &str, revision: &str) -> Result<(String, String), ReleaseError> {
     let digest = match revision.split_once('@') {
         Some((tag, _)) if tag != version => {
-            return Err(format!(
+            return Err(ReleaseError::Version(format!(
                 "artifact revision {tag} does not match chart version {version}"
-            ));
+            )));
         }
         Some((_, digest)) => digest,
         None => revision,
     };
     let sum = digest.split_once(':').map_or(digest, |(_, sum)| sum);
-    let mut parsed = Version::parse(version).map_err(|error| error.to_string())?;
+    let mut parsed =
+        Version::parse(version).map_err(|error| ReleaseError::Version(error.to_string()))?;
     parsed.metadata = sum.chars().take(12).collect();
     Ok((parsed.to_string(), digest.to_owned()))
 }
@@ -295,12 +297,12 @@ fn with_digest(version: &str, revision: &str) -> Result<(String, String), String
 /// Adds the digest of the revision of an ExternalArtifact to a version, as helm-controller 1.6
 /// does. A revision without a digest changes nothing; `1.2.3@sha256:…` must be of the same version;
 /// of any other, such as `latest@sha256:…`, the digest counts.
-fn with_revision(version: &str, revision: &str) -> Result<(String, String), String> {
+fn with_revision(version: &str, revision: &str) -> Result<(String, String), ReleaseError> {
     if !revision.contains(':') {
         return Ok((version.to_owned(), String::new()));
     }
-    let mut parsed =
-        Version::parse(version).map_err(|_| format!("invalid chart version {version}"))?;
+    let mut parsed = Version::parse(version)
+        .map_err(|_| ReleaseError::Version(format!("invalid chart version {version}")))?;
     let (tag, digest) = revision.split_once('@').unwrap_or(("", revision));
     let number = |version: &Version| {
         let Version {
@@ -315,9 +317,9 @@ fn with_revision(version: &str, revision: &str) -> Result<(String, String), Stri
     let digest = match Version::parse(tag) {
         Ok(tag_version) if number(&tag_version) == number(&parsed) => digest,
         Ok(_) => {
-            return Err(format!(
+            return Err(ReleaseError::Version(format!(
                 "artifact revision {tag} does not match chart version {version}"
-            ));
+            )));
         }
         Err(_) => revision,
     };
@@ -325,7 +327,11 @@ fn with_revision(version: &str, revision: &str) -> Result<(String, String), Stri
         [_, sum] if sum.len() >= 12 && sum.is_char_boundary(12) => {
             sum[..12].clone_into(&mut parsed.metadata);
         }
-        _ => return Err(format!("invalid artifact revision {digest}")),
+        _ => {
+            return Err(ReleaseError::Version(format!(
+                "invalid artifact revision {digest}"
+            )));
+        }
     }
     Ok((parsed.to_string(), digest.to_owned()))
 }

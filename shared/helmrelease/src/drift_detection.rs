@@ -4,6 +4,7 @@
 //! the live object without a request. If that has no clear result, [`changes`] uses the result of a
 //! dry run. The field manager and the exclusion are helm-controller's.
 
+use crate::error::ReleaseError;
 use driftless_flux::HELM_CONTROLLER;
 use driftless_helm::record::Release;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
@@ -23,10 +24,12 @@ const EXCLUSION: &str = "helm.toolkit.fluxcd.io/driftDetection";
 pub fn desired(
     record: &Release,
     is_namespaced: &dyn Fn(&Gvk) -> Option<bool>,
-) -> Result<Vec<Object>, String> {
+) -> Result<Vec<Object>, ReleaseError> {
     let unreadable = |error: String| {
         let (name, version) = (&record.name, record.version);
-        format!("failed to read objects from manifest of release {name}.v{version}: {error}")
+        ReleaseError::Manifest(format!(
+            "failed to read objects from manifest of release {name}.v{version}: {error}"
+        ))
     };
     let text = record.manifest.as_bytes();
     let values = documents(text, "manifest", Dialect::V2, &Limits::default());
@@ -41,7 +44,10 @@ pub fn desired(
             if object.namespace().is_empty() {
                 let gvk = object.gvk();
                 let namespaced = is_namespaced(&gvk).ok_or_else(|| {
-                    format!("failed to determine if {} is namespace scoped", gvk.kind)
+                    ReleaseError::Manifest(format!(
+                        "failed to determine if {} is namespace scoped",
+                        gvk.kind
+                    ))
                 })?;
                 if namespaced {
                     object.set_namespace(&record.namespace);

@@ -1,5 +1,6 @@
 //! `status.history`: snapshots of release records, the newest first.
 
+use crate::error::ReleaseError;
 use driftless_flux::{
     DEFAULT_HISTORY, HelmRelease, ReleaseAction, SNAPSHOT_VERSION, Snapshot, TestFilter,
     TestHookStatus,
@@ -15,12 +16,14 @@ pub fn snapshot(
     record: &Release,
     action: Option<ReleaseAction>,
     oci_digest: &str,
-) -> Result<Snapshot, String> {
+) -> Result<Snapshot, ReleaseError> {
     let metadata = &record.chart.metadata.known;
     Ok(Snapshot {
         api_version: SNAPSHOT_VERSION.to_owned(),
-        digest: observation_digest(record, oci_digest)
-            .map_err(|error| format!("release {}: {error}", record.name))?,
+        digest: observation_digest(record, oci_digest).map_err(|error| ReleaseError::Record {
+            name: record.name.clone(),
+            reason: error.to_string(),
+        })?,
         name: record.name.clone(),
         namespace: record.namespace.clone(),
         version: record.version,
@@ -141,7 +144,7 @@ fn test_status(hook: &RecordedHook) -> TestHookStatus {
 ///
 /// # Errors
 /// The record cannot be serialized as JSON.
-pub fn adopt_legacy(release: &mut HelmRelease, last: Option<&Release>) -> Result<(), String> {
+pub fn adopt_legacy(release: &mut HelmRelease, last: Option<&Release>) -> Result<(), ReleaseError> {
     let status = &release.status;
     if !status.history.is_empty() || status.last_release_revision < 1 {
         return Ok(());

@@ -18,6 +18,7 @@ mod definitions;
 mod drift_correction;
 pub mod drift_detection;
 mod drifted;
+mod error;
 mod finalize;
 pub mod history;
 mod hooks;
@@ -37,6 +38,8 @@ mod run;
 pub mod state;
 mod storage;
 pub mod values;
+
+pub use error::ReleaseError;
 
 #[cfg(test)]
 mod tests;

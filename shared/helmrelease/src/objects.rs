@@ -6,6 +6,7 @@ use super::drift_detection;
 use super::phase::PhaseError;
 use super::plan::Operation;
 use super::storage::Storage;
+use crate::error::ReleaseError;
 use driftless_flux::HelmRelease;
 use driftless_helm::record::Release;
 use driftless_kernel::ports::PortError;
@@ -58,7 +59,8 @@ pub async fn known_items(
     target: &Target,
     record: &Release,
 ) -> Result<(Vec<Item>, Vec<Object>), PhaseError> {
-    let all = drift_detection::desired(record, &|_| Some(false)).map_err(PhaseError::Failed)?;
+    let all = drift_detection::desired(record, &|_| Some(false))
+        .map_err(|error| PhaseError::Failed(error.to_string()))?;
     let kinds: BTreeSet<Gvk> = all.iter().map(Object::gvk).collect();
     let mut resources = BTreeMap::new();
     for gvk in kinds {
@@ -68,7 +70,9 @@ pub async fn known_items(
     }
     let namespaced = |gvk: &Gvk| Some(resources.get(gvk).is_some_and(|found| found.namespaced));
     let (mut items, mut missing) = (Vec::new(), Vec::new());
-    for object in drift_detection::desired(record, &namespaced).map_err(PhaseError::Failed)? {
+    for object in drift_detection::desired(record, &namespaced)
+        .map_err(|error| PhaseError::Failed(error.to_string()))?
+    {
         match resources.get(&object.gvk()) {
             Some(resource) => items.push(Item::new(object, resource.clone())),
             None => missing.push(object),
@@ -142,7 +146,7 @@ fn selector(release: &HelmRelease) -> String {
 ///
 /// # Errors
 /// Helm's message about what is wrong with them.
-pub fn owned_by(live: &Object, record: &Release) -> Result<(), String> {
+pub fn owned_by(live: &Object, record: &Release) -> Result<(), ReleaseError> {
     let check = |field: &str, key: &str, have: Option<&str>, want: &str| match have {
         Some(have) if have == want => None,
         Some(have) => Some(format!(
@@ -172,6 +176,6 @@ pub fn owned_by(live: &Object, record: &Release) -> Result<(), String> {
     .collect();
     match wrong.is_empty() {
         true => Ok(()),
-        false => Err(format!("invalid ownership metadata; {}", wrong.join("; "))),
+        false => Err(ReleaseError::Ownership(wrong.join("; "))),
     }
 }

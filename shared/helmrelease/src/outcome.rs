@@ -6,6 +6,7 @@ use super::conditions::{RELEASED, REMEDIATED, TEST_SUCCESS, mark, reasons, summa
 use super::history::{self, prepend, snapshot};
 use super::memory::ChartFacts;
 use super::messages;
+use crate::error::ReleaseError;
 use driftless_flux::{ConditionStatus, HelmRelease, READY, ReleaseAction, Snapshot, reason};
 use driftless_helm::record::{Release, Status};
 
@@ -107,7 +108,7 @@ pub fn record(
     release: &mut HelmRelease,
     result: &ActionResult<'_>,
     now: &str,
-) -> Result<Option<ReleaseEvent>, String> {
+) -> Result<Option<ReleaseEvent>, ReleaseError> {
     let event = match result.action {
         Action::Install => record_release(release, result, ReleaseAction::Install, now)?,
         Action::Upgrade => record_release(release, result, ReleaseAction::Upgrade, now)?,
@@ -154,7 +155,7 @@ fn record_release(
     result: &ActionResult<'_>,
     action: ReleaseAction,
     now: &str,
-) -> Result<Option<ReleaseEvent>, String> {
+) -> Result<Option<ReleaseEvent>, ReleaseError> {
     let newest = result.written.iter().max_by_key(|record| record.version);
     for record in result.written {
         if Some(record.version) == newest.map(|newest| newest.version) {
@@ -248,7 +249,7 @@ fn replace(
     record: &Release,
     action: impl Fn(&Snapshot) -> Option<ReleaseAction>,
     keep_tests: bool,
-) -> Result<bool, String> {
+) -> Result<bool, ReleaseError> {
     let mut history = release.status.history.iter_mut();
     let found = history.find(|s| s.targets(&record.name, &record.namespace, record.version));
     let Some(old) = found else {
@@ -308,7 +309,7 @@ fn record_rollback(
     result: &ActionResult<'_>,
     target: &Snapshot,
     now: &str,
-) -> Result<Option<ReleaseEvent>, String> {
+) -> Result<Option<ReleaseEvent>, ReleaseError> {
     for record in result.written {
         if !replace(release, record, |_| Some(ReleaseAction::Rollback), true)? {
             let made = snapshot(record, Some(ReleaseAction::Rollback), "")?;
@@ -359,7 +360,7 @@ fn record_remediation(
     release: &mut HelmRelease,
     result: &ActionResult<'_>,
     now: &str,
-) -> Result<Option<ReleaseEvent>, String> {
+) -> Result<Option<ReleaseEvent>, ReleaseError> {
     for record in result.written {
         let action = ReleaseAction::UninstallRemediation;
         replace(release, record, |_| Some(action), true)?;
@@ -435,7 +436,7 @@ pub fn record_uninstall(
     written: &[Release],
     result: UninstallResult<'_>,
     now: &str,
-) -> Result<Option<ReleaseEvent>, String> {
+) -> Result<Option<ReleaseEvent>, ReleaseError> {
     for record in written {
         replace(release, record, |_| Some(ReleaseAction::Uninstall), true)?;
     }
@@ -484,7 +485,7 @@ fn record_test(
     release: &mut HelmRelease,
     result: &ActionResult<'_>,
     now: &str,
-) -> Result<Option<ReleaseEvent>, String> {
+) -> Result<Option<ReleaseEvent>, ReleaseError> {
     let filters = release.test().filters.clone().unwrap_or_default();
     for record in result.written {
         let Some(latest) = release.status.history.first_mut() else {
@@ -565,7 +566,7 @@ fn record_unlock(
     release: &mut HelmRelease,
     result: &ActionResult<'_>,
     now: &str,
-) -> Result<Option<ReleaseEvent>, String> {
+) -> Result<Option<ReleaseEvent>, ReleaseError> {
     let Some(record) = result.written.last() else {
         return Ok(None);
     };

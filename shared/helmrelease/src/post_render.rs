@@ -2,6 +2,7 @@
 //! name of the HelmRelease, and the common metadata.
 
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
+use crate::error::ReleaseError;
 use driftless_flux::{HelmRelease, KustomizeRenderer};
 use driftless_kustomize::{Build, Options};
 use driftless_manifest::{FileTree, Object, Reader, TreePath, yaml};
@@ -14,7 +15,7 @@ const FILE: &str = "helm-output.yaml";
 ///
 /// # Errors
 /// The error of kustomize, or a document that is not an object.
-pub fn run(release: &HelmRelease, mut documents: Vec<Value>) -> Result<Vec<Value>, String> {
+pub fn run(release: &HelmRelease, mut documents: Vec<Value>) -> Result<Vec<Value>, ReleaseError> {
     let renderers = release.spec.post_renderers.iter().flatten();
     for renderer in renderers.filter_map(|renderer| renderer.kustomize.as_ref()) {
         documents = kustomize(renderer, documents)?;
@@ -25,8 +26,9 @@ pub fn run(release: &HelmRelease, mut documents: Vec<Value>) -> Result<Vec<Value
         .collect()
 }
 
-fn mark(release: &HelmRelease, document: Value) -> Result<Value, String> {
-    let mut object = Object::new(document).map_err(|error| error.to_string())?;
+fn mark(release: &HelmRelease, document: Value) -> Result<Value, ReleaseError> {
+    let mut object =
+        Object::new(document).map_err(|error| ReleaseError::PostRender(error.to_string()))?;
     object.set_label(ORIGIN_NAME, &release.id.name);
     object.set_label(ORIGIN_NAMESPACE, &release.id.namespace);
     if let Some(common) = &release.spec.common_metadata {
@@ -38,10 +40,13 @@ fn mark(release: &HelmRelease, document: Value) -> Result<Value, String> {
     Ok(object.into_value())
 }
 
-fn kustomize(renderer: &KustomizeRenderer, documents: Vec<Value>) -> Result<Vec<Value>, String> {
+fn kustomize(
+    renderer: &KustomizeRenderer,
+    documents: Vec<Value>,
+) -> Result<Vec<Value>, ReleaseError> {
     let text: Vec<String> = documents.iter().map(yaml::to_string).collect();
     let tree = FileTree::from_files([(FILE, text.join("---\n").as_str())])
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| ReleaseError::PostRender(error.to_string()))?;
     let merges = renderer.patches_strategic_merge.iter();
     let merges: Vec<String> = merges.map(|patch| json!(patch).to_string()).collect();
     let patches: Vec<Value> = renderer
@@ -66,6 +71,6 @@ fn kustomize(renderer: &KustomizeRenderer, documents: Vec<Value>) -> Result<Vec<
         .kustomization(&kustomization)
         .options(&Options::flux())
         .objects()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| ReleaseError::PostRender(error.to_string()))?;
     Ok(objects.into_iter().map(Object::into_value).collect())
 }

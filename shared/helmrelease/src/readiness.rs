@@ -32,7 +32,7 @@ impl Attempt<'_> {
             Operation::Act(action) => action.timeout(&self.release),
             Operation::Uninstall => self.release.uninstall_timeout(),
         };
-        timeout.map_err(PhaseError::Failed)
+        timeout.map_err(|error| PhaseError::Failed(error.to_string()))
     }
 
     /// Pauses, unless the wait exceeds its timeout or the step may not wait longer.

@@ -103,7 +103,7 @@ fn render_once(
     request: &RenderRequest,
     options: &Options,
 ) -> Result<Outcome, PhaseError> {
-    let run = |documents| post_render::run(release, documents);
+    let run = |documents| post_render::run(release, documents).map_err(|error| error.to_string());
     let post = PostRenderer {
         strategy: match release.spec.post_render_strategy.unwrap_or_default() {
             PostRenderStrategy::Combined => driftless_helm::PostRenderStrategy::Combined,

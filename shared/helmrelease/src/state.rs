@@ -1,6 +1,7 @@
 //! Determines the state of a release: compares the storage with the HelmRelease.
 
 use super::history;
+use crate::error::ReleaseError;
 use driftless_flux::{CommonMetadata, HelmRelease, PostRenderer};
 use driftless_go::json;
 use driftless_helm::record::{Release, Status, digest_text, same_values};
@@ -49,7 +50,7 @@ pub fn determine(
     release: &HelmRelease,
     last: Option<&Release>,
     desired: &Desired<'_>,
-) -> Result<State, String> {
+) -> Result<State, ReleaseError> {
     let Some(last) = last else {
         return Ok(State::Absent("no release in storage for object"));
     };
@@ -71,9 +72,7 @@ pub fn determine(
         Status::Uninstalled => return Ok(State::Absent("found uninstalled release in storage")),
         Status::Deployed => {}
         other => {
-            return Err(format!(
-                "unable to determine state for release with status '{other}'"
-            ));
+            return Err(ReleaseError::Status(other.clone()));
         }
     }
     let chart = &last.chart.metadata.known;

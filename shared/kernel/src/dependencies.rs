@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::kernel::Context;
 use crate::schedule;
-use driftless_flux::{Conditions, FluxKind, ObjectRef, READY, reason};
+use driftless_flux::{Conditions, FieldError, FluxKind, ObjectRef, READY, reason};
 use driftless_manifest::Object;
 use driftless_plans::health::ReadyExpr;
 use serde_json::{Value, json};
@@ -28,11 +28,11 @@ type IsBehind<'b> = dyn Fn(&Object) -> bool + Sync + 'b;
 pub async fn check(
     context: &Context<'_>,
     own: &Object,
-    dependencies: Result<Dependencies, String>,
+    dependencies: Result<Dependencies, FieldError>,
     is_behind: &IsBehind<'_>,
 ) -> Result<(), Failure> {
     let dependencies =
-        dependencies.map_err(|message| Failure::terminal(reason::FAILED, message))?;
+        dependencies.map_err(|error| Failure::terminal(reason::FAILED, error.to_string()))?;
     for (id, ready_expr) in dependencies {
         let ready_expr = ready_expr.as_deref();
         let find_unmet = || not_ready_message(context, own, &id, ready_expr, is_behind);

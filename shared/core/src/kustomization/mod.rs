@@ -27,7 +27,8 @@ use crate::capsule;
 use crate::driver::{self, Reconciler, Report};
 use crate::failure::Failure;
 use crate::flux::{
-    ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef, is_current, reason,
+    ArtifactStatus, FieldError, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef,
+    is_current, reason,
 };
 use crate::inventory::{Eligibility, Inventory, eligibility};
 use crate::kernel::Context;
@@ -114,13 +115,13 @@ pub enum RunEnd {
 
 async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEnd, Failure> {
     let owner = progress.owner.clone();
-    let invalid = |message: String| Failure::terminal(reason::FAILED, message);
+    let invalid = |error: FieldError| Failure::terminal(reason::FAILED, error);
     owner
         .interval()
         .and(owner.retry_interval())
         .and(owner.timeout())
         .map_err(invalid)?;
-    let ignore = ignore_rules(&owner).map_err(invalid)?;
+    let ignore = ignore_rules(&owner).map_err(|error| Failure::terminal(reason::FAILED, error))?;
     let (source, artifact) = find_artifact(context, &owner).await?;
     progress.revision(&artifact);
     deps::check(context, &owner, &artifact).await?;

@@ -115,6 +115,6 @@ impl Check for ProviderSpec {
     }
 }
 
-fn invalid(message: String) -> Failure {
+fn invalid(message: impl std::fmt::Display) -> Failure {
     Failure::terminal(reason::INVALID_CONFIG, message)
 }

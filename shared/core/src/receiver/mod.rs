@@ -141,7 +141,7 @@ fn check(receiver: &Receiver, allow_local: bool) -> Result<(), Failure> {
         }
     }
     let interval = receiver.interval().map(drop);
-    interval.map_err(|error| terminal(reason::VALIDATION_FAILED, error))
+    interval.map_err(|error| terminal(reason::VALIDATION_FAILED, error.to_string()))
 }
 
 /// Reads the Secret of a Receiver.

@@ -6,6 +6,7 @@ use super::{
     Install, ReleaseAction, RemediationSpec, RemediationStrategy, Rollback, ServerSideMode, Test,
     Uninstall, Upgrade, WaitStrategyName,
 };
+use crate::error::FieldError;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -106,12 +107,14 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The kind of `spec.chartRef` has no chart.
-    pub fn chart_source(&self) -> Result<ObjectRef, String> {
+    pub fn chart_source(&self) -> Result<ObjectRef, FieldError> {
         if let Some(chart) = self.chart_object() {
             return Ok(chart);
         }
         let Some(reference) = &self.spec.chart_ref else {
-            return Err("spec: either chart or chartRef must be set".to_owned());
+            return Err(FieldError::Value(
+                "spec: either chart or chartRef must be set".to_owned(),
+            ));
         };
         let kind = FluxKind::parse(&reference.kind).filter(|kind| {
             matches!(
@@ -119,12 +122,9 @@ impl HelmRelease {
                 FluxKind::OCIRepository | FluxKind::HelmChart | FluxKind::ExternalArtifact
             )
         });
-        let kind = kind.ok_or_else(|| {
-            format!(
+        let kind = kind.ok_or_else(|| FieldError::Value(format!(
                 "spec.chartRef.kind '{}' has no chart: expected OCIRepository, HelmChart or ExternalArtifact",
-                reference.kind
-            )
-        })?;
+                reference.kind)))?;
         let namespace = self.non_empty_or(&reference.namespace, &self.id.namespace);
         Ok(ObjectRef::new(kind, namespace, &reference.name))
     }
@@ -134,7 +134,7 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The kind of a dependency is not supported.
-    pub fn dependencies(&self) -> Result<Vec<(ObjectRef, Option<String>)>, String> {
+    pub fn dependencies(&self) -> Result<Vec<(ObjectRef, Option<String>)>, FieldError> {
         let all = self.spec.depends_on.iter();
         all.map(|dependency| dependency.resolve(&self.id)).collect()
     }
@@ -143,19 +143,19 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn interval(&self) -> Result<Duration, String> {
-        parse_duration(&self.spec.interval).map_err(|error| format!("spec.interval: {error}"))
+    pub fn interval(&self) -> Result<Duration, FieldError> {
+        parse_duration(&self.spec.interval).map_err(FieldError::in_field("spec.interval"))
     }
 
     /// Returns the timeout of one operation: `spec.timeout`, or five minutes.
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn timeout(&self) -> Result<Duration, String> {
+    pub fn timeout(&self) -> Result<Duration, FieldError> {
         duration(&self.spec.timeout, "spec.timeout", DEFAULT_TIMEOUT)
     }
 
-    fn own_timeout(&self, field: &Option<String>, name: &str) -> Result<Duration, String> {
+    fn own_timeout(&self, field: &Option<String>, name: &str) -> Result<Duration, FieldError> {
         duration(field, &format!("spec.{name}.timeout"), self.timeout()?)
     }
 
@@ -163,7 +163,7 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn install_timeout(&self) -> Result<Duration, String> {
+    pub fn install_timeout(&self) -> Result<Duration, FieldError> {
         self.own_timeout(&self.install().timeout, "install")
     }
 
@@ -171,7 +171,7 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn upgrade_timeout(&self) -> Result<Duration, String> {
+    pub fn upgrade_timeout(&self) -> Result<Duration, FieldError> {
         self.own_timeout(&self.upgrade().timeout, "upgrade")
     }
 
@@ -179,7 +179,7 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn test_timeout(&self) -> Result<Duration, String> {
+    pub fn test_timeout(&self) -> Result<Duration, FieldError> {
         self.own_timeout(&self.test().timeout, "test")
     }
 
@@ -187,7 +187,7 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn rollback_timeout(&self) -> Result<Duration, String> {
+    pub fn rollback_timeout(&self) -> Result<Duration, FieldError> {
         self.own_timeout(&self.rollback().timeout, "rollback")
     }
 
@@ -195,7 +195,7 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn uninstall_timeout(&self) -> Result<Duration, String> {
+    pub fn uninstall_timeout(&self) -> Result<Duration, FieldError> {
         self.own_timeout(&self.uninstall().timeout, "uninstall")
     }
 
@@ -344,7 +344,7 @@ impl HelmRelease {
     ///
     /// # Errors
     /// The field is not a valid duration.
-    pub fn active_retry(&self) -> Result<Option<Duration>, String> {
+    pub fn active_retry(&self) -> Result<Option<Duration>, FieldError> {
         match self.status.last_attempted_release_action {
             Some(ReleaseAction::Install) => retry(&self.install().strategy, "install"),
             Some(ReleaseAction::Upgrade) => retry(&self.upgrade().strategy, "upgrade"),
@@ -369,9 +369,9 @@ fn or_default<T: Clone + Default>(field: &Option<T>) -> Cow<'_, T> {
         .map_or_else(|| Cow::Owned(T::default()), Cow::Borrowed)
 }
 
-fn duration(field: &Option<String>, name: &str, default: Duration) -> Result<Duration, String> {
+fn duration(field: &Option<String>, name: &str, default: Duration) -> Result<Duration, FieldError> {
     match field {
-        Some(text) => parse_duration(text).map_err(|error| format!("{name}: {error}")),
+        Some(text) => parse_duration(text).map_err(FieldError::in_field(name)),
         None => Ok(default),
     }
 }
@@ -390,7 +390,7 @@ fn is_retry(strategy: &Option<ActionStrategy>) -> bool {
         .is_some_and(|strategy| strategy.name == ActionStrategyName::RetryOnFailure)
 }
 
-fn retry(strategy: &Option<ActionStrategy>, action: &str) -> Result<Option<Duration>, String> {
+fn retry(strategy: &Option<ActionStrategy>, action: &str) -> Result<Option<Duration>, FieldError> {
     let Some(strategy) = strategy
         .as_ref()
         .filter(|s| s.name == ActionStrategyName::RetryOnFailure)

@@ -15,6 +15,7 @@ pub use spec::*;
 pub use status::HelmReleaseStatus;
 
 use super::{FluxKind, ObjectRef, spec_and_status};
+use crate::error::FieldError;
 use driftless_manifest::Object;
 
 /// The annotation that requests a release without a change; its value must equal that of
@@ -40,7 +41,7 @@ pub struct HelmRelease {
 impl super::FluxObject for HelmRelease {
     type Status = HelmReleaseStatus;
 
-    fn from_object(object: Object) -> Result<Self, String> {
+    fn from_object(object: Object) -> Result<Self, FieldError> {
         Self::from_object(object)
     }
 
@@ -63,7 +64,7 @@ impl HelmRelease {
     ///
     /// # Errors
     /// A field is not valid; the message names it.
-    pub fn from_object(object: Object) -> Result<Self, String> {
+    pub fn from_object(object: Object) -> Result<Self, FieldError> {
         let (mut spec, mut status): (HelmReleaseSpec, HelmReleaseStatus) =
             spec_and_status(&object)?;
         if let Some(chart) = &mut spec.chart {
@@ -75,7 +76,9 @@ impl HelmRelease {
             chart.spec.values_files.splice(0..0, file);
         }
         if spec.chart.is_some() == spec.chart_ref.is_some() {
-            return Err("spec: either chart or chartRef must be set".to_owned());
+            return Err(FieldError::Value(
+                "spec: either chart or chartRef must be set".to_owned(),
+            ));
         }
         status.history.sort_by_key(|snapshot| -snapshot.version);
         let id = ObjectRef::new(FluxKind::HelmRelease, object.namespace(), object.name());

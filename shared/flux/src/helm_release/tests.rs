@@ -138,7 +138,11 @@ fn older_versions_are_mapped() {
 
 #[test]
 fn errors_name_the_field() {
-    let wrong = |spec| HelmRelease::from_object(object("v2", spec, json!({}))).unwrap_err();
+    let wrong = |spec| {
+        HelmRelease::from_object(object("v2", spec, json!({})))
+            .unwrap_err()
+            .to_string()
+    };
     assert_eq!(
         wrong(json!({"interval": "5m"})),
         "spec: either chart or chartRef must be set"
@@ -153,11 +157,13 @@ fn errors_name_the_field() {
     assert!(
         odd.chart_source()
             .unwrap_err()
+            .to_string()
             .contains("'Pod' has no chart")
     );
     assert!(
         odd.upgrade_timeout()
             .unwrap_err()
+            .to_string()
             .starts_with("spec.upgrade.timeout: 'soon' is not a valid duration")
     );
 }

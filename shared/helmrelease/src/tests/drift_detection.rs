@@ -71,11 +71,12 @@ fn objects_as_helm_applied_them() {
     assert!(
         desired(&bad, &|_| Some(true))
             .unwrap_err()
+            .to_string()
             .starts_with("failed to read objects from manifest of release web.v3: ")
     );
     bad.manifest = MANIFEST.to_owned();
     assert_eq!(
-        desired(&bad, &|_| None).unwrap_err(),
+        desired(&bad, &|_| None).unwrap_err().to_string(),
         "failed to determine if ConfigMap is namespace scoped"
     );
 }

@@ -360,7 +360,8 @@ fn states() {
         ),
     ] {
         let (release, last) = managing(&json!({}), status);
-        assert_eq!(determine(&release, Some(&last), &wanted), expected);
+        let found = determine(&release, Some(&last), &wanted);
+        assert_eq!(found.map_err(|error| error.to_string()), expected);
     }
 }
 

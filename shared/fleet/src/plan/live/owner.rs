@@ -23,7 +23,7 @@ impl Owner {
     ///
     /// # Errors
     /// A field is not valid, or the object is of another kind.
-    pub fn of(object: &Object) -> Result<Self, String> {
+    pub fn of(object: &Object) -> Result<Self, FieldError> {
         let object = object.clone();
         match FluxKind::of(&object.gvk()) {
             Some(FluxKind::HelmRelease) => {
