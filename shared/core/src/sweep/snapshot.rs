@@ -1,12 +1,12 @@
 //! A cluster that a whole sweep reads once: one LIST for each kind and namespace answers every GET
 //! and every narrower LIST.
 
-use crate::flux::FluxKind;
-use crate::ports::{
+use async_trait::async_trait;
+use driftless_flux::FluxKind;
+use driftless_kernel::ports::{
     ApiCapabilities, Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PortError, Resource,
     Result, Token, TokenRequest,
 };
-use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
