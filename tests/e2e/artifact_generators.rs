@@ -1,8 +1,8 @@
 //! ArtifactGenerators: their ExternalArtifacts, the objects that use them, and tenants that try to
 //! read what is not theirs.
 
-use driftless_core::ports::Cause;
 use driftless_harness::github::Change;
+use driftless_kernel::ports::Cause;
 use driftless_tests::embedded::Embedded;
 use driftless_tests::site::*;
 use serde_json::{Value, json};

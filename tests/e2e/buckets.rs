@@ -1,7 +1,9 @@
 //! A bucket in this process as a source.
 
-use driftless_core::ports::{AwsIdentity, AzureBucketLogin, BucketLogin, EntraProof, GoogleLogin};
-use driftless_core::testing::MemoryBuckets;
+use driftless_kernel::ports::{
+    AwsIdentity, AzureBucketLogin, BucketLogin, EntraProof, GoogleLogin,
+};
+use driftless_memory::MemoryBuckets;
 use driftless_tests::buckets::*;
 use driftless_tests::site::*;
 use serde_json::{Value, json};
@@ -123,7 +125,7 @@ fn a_bucket_that_fails_keeps_its_artifact_embedded() {
 
 /// Returns a login for messages, with the secrets that it is expected to have.
 fn describe(login: &BucketLogin) -> String {
-    let text = |secret: &driftless_core::ports::Secret| secret.expose_str().unwrap().to_owned();
+    let text = |secret: &driftless_kernel::ports::Secret| secret.expose_str().unwrap().to_owned();
     match login {
         BucketLogin::AccessKey => "an access key".to_owned(),
         BucketLogin::Aws { identity, sts } => match identity {

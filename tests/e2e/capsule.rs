@@ -3,8 +3,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::hub::CapsuleProxy;
 use driftless_harness::github::Change;
+use driftless_kernel::hub::CapsuleProxy;
 use driftless_tests::capsule::{APPS, TENANT, config, definitions};
 use driftless_tests::embedded::Embedded;
 use driftless_tests::site::*;

@@ -1,9 +1,9 @@
 //! ExternalArtifacts of other controllers as sources of Kustomizations and HelmReleases.
 
-use driftless_core::flux::rfc3339;
-use driftless_core::source::archive;
+use driftless_flux::rfc3339;
 use driftless_harness::charts::Host;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
+use driftless_source::archive;
 use driftless_tests::embedded::Embedded;
 use driftless_tests::site::*;
 use serde_json::{Value, json};

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
-use driftless_core::ports::{
+use driftless_harness::github::Change;
+use driftless_kernel::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterEndpoint, CodeCommit, EcrRegistry,
     EksCluster, EntraIdentity, RegistryLogin, Result, Secret, Token,
 };
-use driftless_harness::github::Change;
 use driftless_tests::embedded::Embedded;
 use driftless_tests::site::*;
 use serde_json::{Value, json};

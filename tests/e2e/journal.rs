@@ -1,8 +1,8 @@
 //! The journal that steps write for people.
 
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::journal::{self, Journal, StepResult, pushes};
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_harness::github::Change;
+use driftless_kernel::journal::{self, Journal, StepResult, pushes};
 use driftless_tests::charts;
 use driftless_tests::embedded::Embedded;
 use driftless_tests::releases;
@@ -123,7 +123,7 @@ fn steps_record_what_they_changed_and_nothing_else() {
         ["Deployment/default/web configured", "spec.replicas 5 1"]
     );
     let newest = &journal(&world, FluxKind::Kustomization, "apps").entries[0];
-    assert_eq!(newest.cause, driftless_core::ports::Cause::Drift);
+    assert_eq!(newest.cause, driftless_kernel::ports::Cause::Drift);
 
     // A failure is recorded once, and the journal goes with its object.
     world.commit(FLEET, &[Change::write("apps/web.yaml", "kind: [\n")]);

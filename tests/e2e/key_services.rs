@@ -5,12 +5,12 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use driftless_core::ports::{
+use driftless_harness::github::Change;
+use driftless_harness::tools;
+use driftless_kernel::ports::{
     AwsIdentity, AwsKey, AzureKey, EntraIdentity, EntraProof, ErrorKind, GoogleKey, GoogleLogin,
     KeyServices, PortError, Result, Secret, VaultKey,
 };
-use driftless_harness::github::Change;
-use driftless_harness::tools;
 use driftless_tests::embedded::Embedded;
 use driftless_tests::site::*;
 use serde_json::{Value, json};

@@ -6,15 +6,15 @@ use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded::{Embedded, ResponseBody, kubeconfig};
 use driftless_apiserver::{Body, Request as ApiRequest, User};
 use driftless_core::bootstrap;
-use driftless_core::flux::{FluxKind, GitReference, ObjectRef};
-use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{
+use driftless_core::step;
+use driftless_flux::{FluxKind, GitReference, ObjectRef};
+use driftless_kernel::hub::{self, Settings};
+use driftless_kernel::ports::{
     Access, Cause, Clock, Cluster, Clusters, Commit, FetchLimits, Git, GitAuth, Impersonation,
     Ports, Request as Work, Result as PortResult, Secret,
 };
-use driftless_core::step;
-use driftless_core::testing::{self, MemoryQueue, MemorySecrets};
 use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
+use driftless_memory::{MemoryQueue, MemorySecrets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -179,7 +179,7 @@ impl World {
             )]))),
             clusters: Arc::new(OneServer(slow, OnceLock::new())),
             clock,
-            ..testing::ports(Arc::default(), queue.clone(), Arc::default())
+            ..driftless_memory::ports(Arc::default(), queue.clone(), Arc::default())
         };
         let settings = Settings {
             name: HUB.to_owned(),

@@ -680,7 +680,7 @@ fn a_pending_release_of_a_living_worker_stays() {
     world.reconcile(MINUTE);
     assert_eq!(world.records("hub"), "v1 deployed, v2 pending-upgrade");
     assert_eq!(world.event("PendingRelease"), None);
-    world.work(driftless_core::schedule::LEASE_DURATION);
+    world.work(driftless_kernel::schedule::LEASE_DURATION);
     assert_eq!(
         world.records("hub"),
         "v1 deployed, v2 failed, v3 pending-upgrade"

@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
-use driftless_core::hub::Settings;
-use driftless_core::ports::{
+use driftless_kernel::hub::Settings;
+use driftless_kernel::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, EcrRegistry,
     EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin, Result, Secret,
     Token,

@@ -1,8 +1,8 @@
 //! HelmReleases with drift, remote clusters, tenants, and a chart template.
 
-use driftless_core::flux::FluxKind;
-use driftless_core::hub::Settings;
-use driftless_core::ports::Cause;
+use driftless_flux::FluxKind;
+use driftless_kernel::hub::Settings;
+use driftless_kernel::ports::Cause;
 use driftless_tests::charts;
 use driftless_tests::releases::{HUB, JSON, MERGE, RELEASES, World};
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::flux::REQUESTED_AT;
-use driftless_core::ports::{
+use driftless_flux::REQUESTED_AT;
+use driftless_kernel::ports::{
     BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
 use driftless_tests::charts;

@@ -4,9 +4,9 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::offline::Offline;
-use driftless_core::flux::FluxKind;
-use driftless_core::hub::Settings;
-use driftless_core::ports::{
+use driftless_flux::FluxKind;
+use driftless_kernel::hub::Settings;
+use driftless_kernel::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Cause, Charts, Clouds, ClusterEndpoint,
     Connection, DownloadOutcome, EcrRegistry, EksCluster, EntraIdentity, EntraProof, ErrorKind,
     GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin,

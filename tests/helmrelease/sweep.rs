@@ -1,7 +1,7 @@
 //! The cost of a sweep over many releases with nothing to do.
 
-use driftless_core::flux::FluxKind;
-use driftless_core::ports::Cause;
+use driftless_flux::FluxKind;
+use driftless_kernel::ports::Cause;
 use driftless_tests::charts;
 use driftless_tests::releases::{JSON, MERGE, RELEASES, World};
 use serde_json::{Value, json};

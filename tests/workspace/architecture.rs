@@ -1,6 +1,6 @@
-//! Checks the direction of the crates' dependencies: `functions -> fleet -> adapters -> core ->
-//! {kustomize, helm, gotmpl, notify, sops} -> manifest -> go`, `helm -> gotmpl`,
-//! `{core, apiserver} -> cel`. Engines are pure.
+//! Checks the direction of the crates' dependencies: `functions -> fleet -> adapters`, and below
+//! both `core -> {helmrelease -> source -> verify} -> kernel -> plans -> flux`, then the engines
+//! `{kustomize, helm, gotmpl, notify, sops, cel} -> manifest -> go`. Engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -105,17 +105,25 @@ const MAY_USE: [(&str, &[&str]); 30] = [
     ),
     (
         "driftless-dashboard",
-        &["driftless-manifest", "driftless-core"],
+        &[
+            "driftless-manifest",
+            "driftless-flux",
+            "driftless-plans",
+            "driftless-kernel",
+            "driftless-source",
+            "driftless-core",
+        ],
     ),
     (
         "driftless-adapters",
         &[
             "driftless-manifest",
-            "driftless-core",
             "driftless-git",
-            "driftless-notify",
-            "driftless-sops",
             "driftless-apiserver",
+            "driftless-flux",
+            "driftless-kernel",
+            "driftless-memory",
+            "driftless-source",
         ],
     ),
     (
@@ -125,6 +133,12 @@ const MAY_USE: [(&str, &[&str]); 30] = [
             "driftless-kustomize",
             "driftless-helm",
             "driftless-sops",
+            "driftless-flux",
+            "driftless-plans",
+            "driftless-kernel",
+            "driftless-memory",
+            "driftless-source",
+            "driftless-helmrelease",
             "driftless-core",
             "driftless-adapters",
             "driftless-apiserver",
@@ -138,18 +152,20 @@ const MAY_USE: [(&str, &[&str]); 30] = [
         "plan",
         &[
             "driftless-manifest",
+            "driftless-sops",
+            "driftless-flux",
+            "driftless-kernel",
+            "driftless-source",
             "driftless-core",
             "driftless-adapters",
             "driftless-fleet",
-            "driftless-sops",
         ],
     ),
     ("kubeconfig", &OUTER),
     (
         "dashboard",
         &[
-            "driftless-manifest",
-            "driftless-core",
+            "driftless-kernel",
             "driftless-adapters",
             "driftless-dashboard",
         ],
@@ -160,8 +176,13 @@ const MAY_USE: [(&str, &[&str]); 30] = [
         "driftless-sim",
         &[
             "driftless-manifest",
-            "driftless-core",
             "driftless-helm",
+            "driftless-flux",
+            "driftless-plans",
+            "driftless-kernel",
+            "driftless-memory",
+            "driftless-source",
+            "driftless-core",
             "driftless-apiserver",
             "driftless-adapters",
             "drift",
@@ -170,14 +191,18 @@ const MAY_USE: [(&str, &[&str]); 30] = [
         ],
     ),
 ];
-const OUTER: [&str; 3] = ["driftless-manifest", "driftless-core", "driftless-adapters"];
-const EVERYTHING: [&str; 11] = [
+const OUTER: [&str; 3] = ["driftless-kernel", "driftless-core", "driftless-adapters"];
+const EVERYTHING: [&str; 15] = [
     "driftless-go",
     "driftless-manifest",
-    "driftless-gotmpl",
     "driftless-kustomize",
     "driftless-helm",
     "driftless-sops",
+    "driftless-flux",
+    "driftless-plans",
+    "driftless-kernel",
+    "driftless-verify",
+    "driftless-source",
     "driftless-core",
     "driftless-adapters",
     "driftless-apiserver",

@@ -1,6 +1,7 @@
 //! Checks the source of the SAM template without a tool.
 
-use driftless_core::{schedule, webhook};
+use driftless_core::webhook;
+use driftless_kernel::schedule;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use serde_json::{Value, json};
 

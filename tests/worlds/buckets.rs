@@ -4,12 +4,12 @@
 use crate::embedded::Embedded;
 use crate::site::*;
 use async_trait::async_trait;
-use driftless_core::ports::{
-    Bucket, BucketAddress, BucketEntry, BucketLogin, BucketObject, Buckets, Result as PortResult,
-};
-use driftless_core::testing::MemoryBuckets;
 use driftless_harness::aws::Aws;
 use driftless_harness::github::Change;
+use driftless_kernel::ports::{
+    Bucket, BucketAddress, BucketEntry, BucketLogin, BucketObject, Buckets, Result as PortResult,
+};
+use driftless_memory::MemoryBuckets;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

@@ -14,22 +14,22 @@ use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Body, Request as ApiRequest, User};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::capsule;
-use driftless_core::flux::GitReference;
-use driftless_core::flux::{FLUX_SYSTEM, FluxKind, ObjectRef};
-use driftless_core::hub::{self, Settings};
-use driftless_core::journal::{self, Journal};
-use driftless_core::ports::{
+use driftless_core::webhook::{self, Delivery as Received, DeliveryLimits, DeliveryResult};
+use driftless_core::{step, sweep};
+use driftless_flux::GitReference;
+use driftless_flux::{FLUX_SYSTEM, FluxKind, ObjectRef};
+use driftless_harness::cluster::{Refused, Request};
+use driftless_harness::github::{Change, Delivery, sign};
+use driftless_kernel::hub::{self, Settings};
+use driftless_kernel::journal::{self, Journal};
+use driftless_kernel::ports::{
     Access, Aws, Azure, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git,
     GitAuth, Google, Impersonation, Inline, KeyServices, Login, Notifiers, PortError, Ports,
     Queue as _, Request as Work, Result as PortResult, Secret, SecretStore, SignedObjects,
 };
-use driftless_core::source::index;
-use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
-use driftless_core::webhook::{self, Delivery as Received, DeliveryLimits, DeliveryResult};
-use driftless_core::{step, sweep};
-use driftless_harness::cluster::{Refused, Request};
-use driftless_harness::github::{Change, Delivery, sign};
 use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
+use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
+use driftless_source::index;
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -837,7 +837,7 @@ impl Clusters for Links {
         &self,
         access: &Access,
         user: Option<&Impersonation>,
-    ) -> PortResult<Arc<dyn driftless_core::ports::Cluster>> {
+    ) -> PortResult<Arc<dyn driftless_kernel::ports::Cluster>> {
         let mut all = self.0.iter();
         let found = all.find(|(server, _)| server.url() == access.server);
         let (server, clients) =

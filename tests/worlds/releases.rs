@@ -7,18 +7,18 @@ use driftless_adapters::cluster::{KubeCluster, KubeClusters};
 use driftless_adapters::embedded::{self, Embedded};
 use driftless_apiserver::{Body, Request as ApiRequest, User};
 use driftless_core::bootstrap;
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{
+use driftless_core::{step, sweep};
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_helm::record::{RecordLimits, Release};
+use driftless_kernel::hub::{self, Settings};
+use driftless_kernel::ports::{
     Access, Cause, Clock as _, Cluster, Clusters, Impersonation, Login, Ports, Precondition,
     Request, Result, Secret,
 };
-use driftless_core::schedule::{self, MessageDecision};
-use driftless_core::source::artifact;
-use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
-use driftless_core::{step, sweep};
-use driftless_helm::record::{RecordLimits, Release};
+use driftless_kernel::schedule::{self, MessageDecision};
 use driftless_manifest::{FileTree, Object};
+use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
+use driftless_source::artifact;
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,8 @@ impl World {
         };
         let names = [HUB].iter().chain(others);
         let servers: BTreeMap<String, Arc<Server>> = names.map(server).collect();
-        let mut ports = testing::ports(Arc::<MemoryBlobs>::default(), queue.clone(), clock.clone());
+        let mut ports =
+            driftless_memory::ports(Arc::<MemoryBlobs>::default(), queue.clone(), clock.clone());
         let keys = [(format!("hubs/{HUB}"), servers[HUB].kubeconfig())];
         ports.secrets = Arc::new(MemorySecrets(keys.into()));
         let known = |server: &Arc<Server>| (server.clone(), OnceLock::new());

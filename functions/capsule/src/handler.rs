@@ -2,7 +2,7 @@
 //! Capsule proxy.
 
 use driftless_core::capsule::{self, Report};
-use driftless_core::ports::Ports;
+use driftless_kernel::ports::Ports;
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
 
@@ -41,8 +41,7 @@ fn summarize(report: &Report) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::hub::{self, CapsuleProxy, Settings};
-    use driftless_core::testing;
+    use driftless_kernel::hub::{self, CapsuleProxy, Settings};
     use std::sync::Arc;
 
     const MINUTE: &str = include_str!("../../../events/capsule-schedule.json");
@@ -58,7 +57,7 @@ mod tests {
 
     #[tokio::test]
     async fn hubs_without_a_proxy_are_left_alone_and_failures_are_errors() {
-        let ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+        let ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
         let mut settings = Settings {
             name: "plain".to_owned(),
             ..Settings::default()

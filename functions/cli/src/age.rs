@@ -1,6 +1,6 @@
 //! Ages as kubectl prints them.
 
-use driftless_core::flux::parse_rfc3339;
+use driftless_flux::parse_rfc3339;
 use std::time::Duration;
 
 /// Returns the time since 1970.

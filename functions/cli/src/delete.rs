@@ -4,9 +4,9 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
 use crate::kinds::{KindCommand, Verb, human};
 use crate::term;
-use driftless_core::applier::{Applier, Strategy};
-use driftless_core::flux::{FluxKind, is_suspended};
-use driftless_core::ports::Deleted;
+use driftless_flux::{FluxKind, is_suspended};
+use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::ports::Deleted;
 use driftless_manifest::Object;
 use std::io::IsTerminal as _;
 

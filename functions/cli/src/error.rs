@@ -1,7 +1,7 @@
 //! The error of a command, with its exit code.
 
-use driftless_core::failure::Failure;
-use driftless_core::ports::PortError;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::ports::PortError;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;

@@ -5,8 +5,8 @@ use crate::hub::{self, Scope};
 use crate::kinds::{KindCommand, Verb, human};
 use crate::output;
 use crate::ready::text;
-use driftless_core::flux::FluxKind;
-use driftless_core::hub::Hub;
+use driftless_flux::FluxKind;
+use driftless_kernel::hub::Hub;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Follows the objects of a kind: a watch of all namespaces, or repeated LISTs of one namespace.
 
 use crate::error::Error;
-use driftless_core::ports::{Change, Cluster, ErrorKind, Resource};
+use driftless_kernel::ports::{Change, Cluster, ErrorKind, Resource};
 use driftless_manifest::Object;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -7,9 +7,9 @@ mod plugin;
 
 use crate::error::Error;
 use driftless_adapters::cluster::KubeClusters;
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{Cluster, Clusters as _};
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::hub::{self, Settings};
+use driftless_kernel::ports::{Cluster, Clusters as _};
 use driftless_manifest::Object;
 use std::path::PathBuf;
 use std::sync::Arc;

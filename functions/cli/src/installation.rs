@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use driftless_adapters::config::{self, Config};
-use driftless_core::ports::Ports;
+use driftless_kernel::ports::Ports;
 
 /// Connects to the installation.
 ///

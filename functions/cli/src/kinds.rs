@@ -1,7 +1,7 @@
 //! The kinds of Flux objects as subcommands of a verb: `export kustomization`, `delete source git`.
 
 use clap::Subcommand;
-use driftless_core::flux::FluxKind;
+use driftless_flux::FluxKind;
 
 /// A verb with a subcommand for each kind, which takes these arguments.
 pub trait Verb: clap::Args {

@@ -9,12 +9,12 @@ use crate::progress::Progress;
 use crate::ready::{ready, revision, text};
 use crate::term;
 use clap::Subcommand;
-use driftless_core::flux::{
+use driftless_flux::{
     ConditionStatus, Conditions, FORCE_AT, FluxKind, HelmRepository, ObjectRef, RECONCILING,
     REQUESTED_AT, RESET_AT, is_suspended, parse_duration, reason,
 };
-use driftless_core::hub::Hub;
-use driftless_core::ports::{Patch, PatchRequest};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{Patch, PatchRequest};
 use driftless_manifest::Object;
 use serde_json::{Map, Value, json};
 use std::time::Duration;

@@ -4,10 +4,10 @@
 use crate::error::Error;
 use crate::term;
 use driftless_core::bootstrap::{self, Report, Root};
-use driftless_core::hub::Hub;
-use driftless_core::ports::{Cluster, Ports};
-use driftless_core::repository::{directory, directory_url};
 use driftless_core::webhook;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{Cluster, Ports};
+use driftless_kernel::repository::{directory, directory_url};
 use driftless_manifest::names;
 use std::env;
 

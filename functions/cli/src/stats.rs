@@ -6,9 +6,9 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::Scope;
 use crate::{output, table, term};
 use clap::ValueEnum;
-use driftless_core::flux::{ConditionStatus, Conditions, READY, is_suspended};
-use driftless_core::hub::Hub;
-use driftless_core::ports::ErrorKind;
+use driftless_flux::{ConditionStatus, Conditions, READY, is_suspended};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::ErrorKind;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 

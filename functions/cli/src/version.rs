@@ -6,10 +6,10 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::Scope;
 use crate::{installation, output, term};
 use clap::ValueEnum;
-use driftless_core::flux::FluxKind;
-use driftless_core::functions;
-use driftless_core::hub::Hub;
-use driftless_core::ports::ErrorKind;
+use driftless_flux::FluxKind;
+use driftless_kernel::functions;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::ErrorKind;
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Map, Value, json};
 

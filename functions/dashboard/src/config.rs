@@ -1,8 +1,8 @@
 //! The configuration: variables of the function, and one secret.
 
-use driftless_core::ports::{Ports, Secret};
 use driftless_dashboard::access::{self, Rule};
 use driftless_dashboard::auth::{Key, Kind, Provider};
+use driftless_kernel::ports::{Ports, Secret};
 use serde::Deserialize;
 
 /// The name of the secret in the secret manager.
@@ -101,7 +101,7 @@ fn origin(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::testing::{self, MemorySecrets};
+    use driftless_memory::MemorySecrets;
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
@@ -112,7 +112,7 @@ mod tests {
         rules: &str,
         secret: Option<&str>,
     ) -> Result<Settings, String> {
-        let mut ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+        let mut ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
         let secrets = secret.map(|text| (SECRET.to_owned(), Secret::new(text.to_owned())));
         ports.secrets = Arc::new(MemorySecrets(
             secrets.into_iter().collect::<BTreeMap<_, _>>(),

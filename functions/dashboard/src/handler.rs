@@ -2,10 +2,10 @@
 
 use crate::config::Settings;
 use crate::web::Service;
-use driftless_core::ports::Ports;
 use driftless_dashboard::access::Rule;
 use driftless_dashboard::auth::{Auth, Key, Login, Provider};
 use driftless_dashboard::{Live, Method, PortsData, Site};
+use driftless_kernel::ports::Ports;
 use lambda_http::request::RequestContext;
 use lambda_http::{Body, Error, Request, RequestExt as _, Response};
 use std::collections::BTreeMap;
@@ -118,15 +118,14 @@ fn request(event: &Request) -> driftless_dashboard::Request {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::ports::Secret;
-    use driftless_core::testing;
     use driftless_dashboard::auth::Kind;
+    use driftless_kernel::ports::Secret;
     use std::sync::Arc;
 
     const EVENT: &str = include_str!("../../../events/dashboard-get.json");
 
     fn function() -> Function {
-        let ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+        let ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
         let settings = Settings {
             provider: Provider {
                 kind: Kind::GitHub {

@@ -2,8 +2,8 @@
 //! which starts a sweep.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use driftless_core::ports::{Ports, SweepRequest};
 use driftless_core::sweep::{self, Report, SweepStart};
+use driftless_kernel::ports::{Ports, SweepRequest};
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::{Value, json};
 
@@ -79,15 +79,15 @@ fn answer(report: &Report) -> Value {
 mod tests {
     use super::*;
     use async_trait::async_trait;
-    use driftless_core::flux::{FluxKind, ObjectRef};
-    use driftless_core::hub::{self, Settings};
-    use driftless_core::ports::{
+    use driftless_flux::{FluxKind, ObjectRef};
+    use driftless_kernel::hub::{self, Settings};
+    use driftless_kernel::ports::{
         Access, ApiCapabilities, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
         Impersonation, PatchRequest, PortError, Precondition, Queue, Request, Resource, Result,
         Secret, Token, TokenRequest,
     };
-    use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
     use driftless_manifest::{Gvk, Object};
+    use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
@@ -205,7 +205,7 @@ mod tests {
         let queue = Arc::<MemoryQueue>::default();
         let clock = Arc::<TestClock>::default();
         let blobs = Arc::<MemoryBlobs>::default();
-        let mut ports = testing::ports(blobs, queue.clone(), clock.clone());
+        let mut ports = driftless_memory::ports(blobs, queue.clone(), clock.clone());
         let keys = hubs
             .iter()
             .map(|hub| (format!("hubs/{hub}"), kubeconfig(hub)));

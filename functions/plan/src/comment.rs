@@ -3,8 +3,8 @@
 use crate::record::Held;
 use crate::report::{Body, Made};
 use bytes::Bytes;
-use driftless_core::ports::{Ports, Precondition, PullRequest, PullRequests};
 use driftless_fleet::plan::COMMENT_LIMIT;
+use driftless_kernel::ports::{Ports, Precondition, PullRequest, PullRequests};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 

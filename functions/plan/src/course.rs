@@ -6,10 +6,10 @@ use crate::record::{self, Held, Lease};
 use crate::report::{self, Made};
 use crate::states::{self, Fault};
 use crate::work::{ConcernedHub, Work};
-use driftless_core::hub;
-use driftless_core::ports::{Check, PlanRequest, PullRequest};
-use driftless_core::repository::hosted;
-use driftless_core::source::index;
+use driftless_kernel::hub;
+use driftless_kernel::ports::{Check, PlanRequest, PullRequest};
+use driftless_kernel::repository::hosted;
+use driftless_source::index;
 use std::time::Duration;
 
 /// The number of attempts for a head that were cut off, after which no further one is made.

@@ -4,7 +4,7 @@ use crate::course::{Delivery, Outcome};
 use crate::work::Work;
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use driftless_adapters::lambda;
-use driftless_core::ports::{PlanRequest, Ports, PullRequests};
+use driftless_kernel::ports::{PlanRequest, Ports, PullRequests};
 use lambda_runtime::{Error, LambdaEvent};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -84,9 +84,9 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::hub::{self, Settings};
-    use driftless_core::ports::{Check, PullRequest};
-    use driftless_core::testing::{self, MemoryPullRequests, MemoryQueue};
+    use driftless_kernel::hub::{self, Settings};
+    use driftless_kernel::ports::{Check, PullRequest};
+    use driftless_memory::{MemoryPullRequests, MemoryQueue};
     use lambda_runtime::Context;
 
     const EVENT: &str = include_str!("../../../events/plan-sqs.json");
@@ -104,7 +104,7 @@ mod tests {
             Arc::<MemoryQueue>::default(),
             Arc::<MemoryPullRequests>::default(),
         );
-        let ports = testing::ports(Arc::default(), queue.clone(), Arc::default());
+        let ports = driftless_memory::ports(Arc::default(), queue.clone(), Arc::default());
         for name in ["staging", "production"] {
             let settings = Settings {
                 name: name.to_owned(),
@@ -205,7 +205,7 @@ mod tests {
             let mut record: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
             record["leasedUntil"] = 0.into();
             let bytes = record.to_string().into();
-            let none = driftless_core::ports::Precondition::None;
+            let none = driftless_kernel::ports::Precondition::None;
             world.ports.blobs.put(key, bytes, none).await.unwrap();
         }
         assert_eq!(invoke(&world, EVENT).await, 0);

@@ -3,19 +3,19 @@
 //! reads them, and nothing of it is read for a fork.
 
 use crate::work::ConcernedHub;
-use driftless_core::credentials;
-use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
-use driftless_core::hub::{self, Hub};
-use driftless_core::kernel::Context;
 use driftless_core::kustomization::live_objects::OWNER_NAME;
 use driftless_core::kustomization::opening;
-use driftless_core::ports::Ports;
-use driftless_core::source::lookup::artifact_of;
-use driftless_core::source::{artifact, index};
 use driftless_fleet::Blinder;
 use driftless_fleet::embedded::needs::{self, NeededObject, Purpose};
+use driftless_flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
+use driftless_kernel::credentials;
+use driftless_kernel::hub::{self, Hub};
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::Ports;
 use driftless_manifest::{FileTree, Object};
 use driftless_sops::{Keyring, MasterKey};
+use driftless_source::lookup::artifact_of;
+use driftless_source::{artifact, index};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! The live clusters of the hubs that a plan is compared with.
 
 use async_trait::async_trait;
-use driftless_core::ports::{Clock, Ports};
-use driftless_core::target::Target;
 use driftless_fleet::plan::{Installed, LiveClusters, Owner, Unreachable};
+use driftless_kernel::ports::{Clock, Ports};
+use driftless_kernel::target::Target;
 use std::collections::BTreeMap;
 
 /// The live clusters, except for objects whose values may come from a Secret: in a plan their

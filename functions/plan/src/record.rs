@@ -1,10 +1,10 @@
 //! The record of a pull request in the bucket: the lease that keeps two workers apart, and the id
 //! of the comment. All of it may be lost: the comment is then found by its marker.
 
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Blobs, ErrorKind, PortError, Ports, Precondition, PutOutcome, Version,
 };
-use driftless_core::state::{self, millis};
+use driftless_kernel::state::{self, millis};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -165,7 +165,7 @@ impl Held<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::testing::{self, MemoryBlobs, TestClock};
+    use driftless_memory::{MemoryBlobs, TestClock};
     use std::sync::Arc;
 
     const NAME: &str = "github.com/acme/fleet";
@@ -173,7 +173,8 @@ mod tests {
     #[tokio::test]
     async fn one_worker_has_a_pull_request_until_it_ends_or_the_lease_does() {
         let clock = Arc::<TestClock>::default();
-        let ports = testing::ports(Arc::<MemoryBlobs>::default(), Arc::default(), clock.clone());
+        let ports =
+            driftless_memory::ports(Arc::<MemoryBlobs>::default(), Arc::default(), clock.clone());
         let take = async |head: &str| take(&ports, NAME, 3, head).await.unwrap();
         let Lease::Held(mut held) = take("a").await else {
             panic!("no worker has it");

@@ -1,9 +1,9 @@
 //! A plan as a check run, and the texts of what is not a plan.
 
 use crate::states::Planned;
-use driftless_core::ports::{Annotation, AnnotationLevel, Check, Conclusion};
 use driftless_fleet::Location;
 use driftless_fleet::plan::{Plan, markdown, summary};
+use driftless_kernel::ports::{Annotation, AnnotationLevel, Check, Conclusion};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

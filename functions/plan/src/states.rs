@@ -3,11 +3,11 @@
 use crate::hubs::{self, HubFacts, Own, Source};
 use crate::live::LiveHubs;
 use crate::work::{ConcernedHub, Work};
-use driftless_core::hub::Settings;
-use driftless_core::ports::{Commit, FetchLimits, GitAuth, PortError, PullRequest, Secret};
 use driftless_fleet::check::{self, ChartHosts, GivenObjects};
 use driftless_fleet::plan::{self, Basis, LiveClusters, Plan, State};
 use driftless_fleet::{Blinder, Error, Fleet, HubPlan, Options, service_keys};
+use driftless_kernel::hub::Settings;
+use driftless_kernel::ports::{Commit, FetchLimits, GitAuth, PortError, PullRequest, Secret};
 use driftless_manifest::{FileTree, Object};
 use driftless_sops::Keyring;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The plan to make, with what it is made from.
 
-use driftless_core::hub::Settings;
-use driftless_core::ports::{PlanRequest, Ports, PullRequests};
+use driftless_kernel::hub::Settings;
+use driftless_kernel::ports::{PlanRequest, Ports, PullRequests};
 
 /// A plan to make.
 pub struct Work<'a> {

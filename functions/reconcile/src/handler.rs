@@ -2,8 +2,8 @@
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use driftless_adapters::lambda;
-use driftless_core::ports::{Ports, Request};
 use driftless_core::step;
+use driftless_kernel::ports::{Ports, Request};
 use futures::StreamExt as _;
 use lambda_runtime::{Error, LambdaEvent};
 use std::time::Duration;
@@ -90,16 +90,15 @@ fn wait_budget(left: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::flux::{FluxKind, ObjectRef};
-    use driftless_core::hub::{self, Settings};
-    use driftless_core::ports;
-    use driftless_core::ports::{
+    use driftless_flux::{FluxKind, ObjectRef};
+    use driftless_kernel::hub::{self, Settings};
+    use driftless_kernel::ports;
+    use driftless_kernel::ports::{
         Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, PortError, Secret,
     };
-    use driftless_core::schedule::{self, MessageDecision};
-    use driftless_core::testing::{
-        self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock, faults::Fault,
-    };
+    use driftless_kernel::schedule::{self, MessageDecision};
+    use driftless_memory::faults::Fault;
+    use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
     use lambda_runtime::Context;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -117,7 +116,8 @@ mod tests {
 
     fn world() -> World {
         let (blobs, queue) = (Arc::<MemoryBlobs>::default(), Arc::<MemoryQueue>::default());
-        let ports = testing::ports(blobs.clone(), queue.clone(), Arc::<TestClock>::default());
+        let ports =
+            driftless_memory::ports(blobs.clone(), queue.clone(), Arc::<TestClock>::default());
         World {
             ports,
             blobs,

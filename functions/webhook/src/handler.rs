@@ -1,8 +1,8 @@
 //! Handles a delivery of a Git host: queues a request for each source that follows the pushed
 //! reference.
 
-use driftless_core::ports::Ports;
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
+use driftless_kernel::ports::Ports;
 use lambda_http::{Body, Error, Request, Response};
 use serde_json::{Value, json};
 
@@ -88,11 +88,11 @@ mod tests {
     use super::*;
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use driftless_core::flux::GitReference;
-    use driftless_core::flux::{FluxKind, ObjectRef};
-    use driftless_core::ports::{Cause, Secret};
-    use driftless_core::source::index;
-    use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
+    use driftless_flux::GitReference;
+    use driftless_flux::{FluxKind, ObjectRef};
+    use driftless_kernel::ports::{Cause, Secret};
+    use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
+    use driftless_source::index;
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
@@ -112,7 +112,7 @@ mod tests {
     /// Two hubs follow `acme/fleet`: one its `main`, the other its `main` and its `dev`.
     async fn world() -> World {
         let queue = Arc::<MemoryQueue>::default();
-        let mut ports = testing::ports(
+        let mut ports = driftless_memory::ports(
             Arc::<MemoryBlobs>::default(),
             queue.clone(),
             Arc::<TestClock>::default(),

@@ -3,7 +3,7 @@
 use crate::aws::{AwsLogins, S3Buckets};
 use crate::clouds::{AzureLogins, GoogleLogins};
 use async_trait::async_trait;
-use driftless_core::ports::{Bucket, BucketAddress, BucketLogin, Buckets, Result};
+use driftless_kernel::ports::{Bucket, BucketAddress, BucketLogin, Buckets, Result};
 use std::sync::Arc;
 
 /// The clients of services with buckets.

@@ -3,7 +3,7 @@
 
 use crate::tenant_http::{self, Clients};
 use bytes::Bytes;
-use driftless_core::ports::{Connection, ErrorKind, PortError, Result};
+use driftless_kernel::ports::{Connection, ErrorKind, PortError, Result};
 use reqwest::{Request, Response, StatusCode};
 use serde_json::Value;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Runs blocking computations on separate threads.
 
 use async_trait::async_trait;
-use driftless_core::ports::Compute;
+use driftless_kernel::ports::Compute;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;

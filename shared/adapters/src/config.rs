@@ -11,9 +11,9 @@ use crate::key_services::HttpKeyServices;
 use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
 use crate::notifications::Notifications;
 use crate::offline::Offline;
-use driftless_core::functions;
-use driftless_core::ports::{Clouds, Compute, Ports, PullRequests, Result, Secret, SecretStore};
-use driftless_core::testing::MemoryBlobs;
+use driftless_kernel::functions;
+use driftless_kernel::ports::{Clouds, Compute, Ports, PullRequests, Result, Secret, SecretStore};
+use driftless_memory::MemoryBlobs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -281,7 +281,7 @@ pub struct LocalOptions {
     /// The secrets by name; they take precedence over those of the directory.
     pub given_secrets: BTreeMap<String, Secret>,
     /// The directories of Git repositories that may be read, as
-    /// [`driftless_core::repository::directory_url`] names them.
+    /// [`driftless_kernel::repository::directory_url`] names them.
     pub git_repositories: Vec<PathBuf>,
     /// The hosts with GitHub's API.
     pub hosts: Hosts,
@@ -413,10 +413,10 @@ mod tests {
         let secret = ports.secrets.secret("github/webhook").await.unwrap();
         assert_eq!(secret.unwrap().expose(), b"s");
         assert!(ports.blobs.url("a").contains("/store/"));
-        let kind = driftless_core::flux::FluxKind::Kustomization;
-        let object = driftless_core::flux::ObjectRef::new(kind, "a", "b");
-        let cause = driftless_core::ports::Cause::Timer;
-        let request = driftless_core::ports::Request::new("h", object, cause);
+        let kind = driftless_flux::FluxKind::Kustomization;
+        let object = driftless_flux::ObjectRef::new(kind, "a", "b");
+        let cause = driftless_kernel::ports::Cause::Timer;
+        let request = driftless_kernel::ports::Request::new("h", object, cause);
         ports
             .queue
             .send(vec![(request, std::time::Duration::ZERO)])

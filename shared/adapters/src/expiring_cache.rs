@@ -1,7 +1,7 @@
 //! A cache of values that expire. Concurrent callers share one computation; a value is used until a
 //! fifth of its life is left.
 
-use driftless_core::ports::Result;
+use driftless_kernel::ports::Result;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use std::sync::{Mutex, PoisonError};
@@ -87,7 +87,7 @@ fn is_good<V: Clone>(making: &PendingValue<V>, now: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::ports::{ErrorKind, PortError};
+    use driftless_kernel::ports::{ErrorKind, PortError};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 

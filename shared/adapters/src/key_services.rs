@@ -4,7 +4,7 @@ use crate::aws::AwsLogins;
 use crate::clouds::{AzureLogins, GoogleLogins};
 use crate::vault::HttpVault;
 use async_trait::async_trait;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AwsIdentity, AwsKey, AzureKey, EntraIdentity, GoogleKey, GoogleLogin, KeyServices, Result,
     Secret, VaultKey,
 };

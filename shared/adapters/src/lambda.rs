@@ -1,6 +1,6 @@
 //! What the functions with a queue share: their remaining time, and their messages.
 
-use driftless_core::ports::Ports;
+use driftless_kernel::ports::Ports;
 use serde::de::DeserializeOwned;
 use std::time::{Duration, SystemTime};
 

@@ -53,8 +53,8 @@ mod tests {
     fn a_given_filter_wins_and_a_broken_one_changes_nothing() {
         let shown = |given: Option<&str>| filter(given.map(str::to_owned)).to_string();
         assert!(shown(None).contains("kube_client=off"));
-        let more = shown(Some("debug,driftless_core=trace"));
-        assert!(more.contains("driftless_core=trace") && more.contains("octocrab=off"));
+        let more = shown(Some("debug,driftless=trace"));
+        assert!(more.contains("driftless=trace") && more.contains("octocrab=off"));
         assert!(more.split(',').any(|one| one == "debug"), "{more}");
         assert!(!more.split(',').any(|one| one == "info"), "{more}");
         assert_eq!(shown(Some("a=b=c")), shown(None));

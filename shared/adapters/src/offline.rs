@@ -2,15 +2,15 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, AwsKey, Azure, AzureKey, Bucket, BucketAddress,
     Buckets, Charts, Clouds, ClusterEndpoint, Connection, DownloadOutcome, EcrRegistry, EksCluster,
     EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
     KeyServices, Layer, Manifest, Notifiers, PortError, Referrer, RegistryLogin, Result, Secret,
     Token, Validator, VaultKey,
 };
-use driftless_core::source::redact;
 use driftless_notify::{Transport, TransportError};
+use driftless_source::redact;
 use std::sync::Arc;
 use std::time::Duration;
 

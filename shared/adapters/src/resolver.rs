@@ -1,6 +1,6 @@
 //! Resolves host names, for all clients.
 
-use driftless_core::address;
+use driftless_kernel::address;
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
 

@@ -4,8 +4,8 @@
 
 use crate::resolver;
 use bytes::{Bytes, BytesMut};
-use driftless_core::address;
-use driftless_core::ports::{Connection, ErrorKind, PortError, Result, Secret};
+use driftless_kernel::address;
+use driftless_kernel::ports::{Connection, ErrorKind, PortError, Result, Secret};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;

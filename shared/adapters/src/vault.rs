@@ -3,8 +3,8 @@
 use crate::tenant_http::{Clients, accepted, body, unreachable};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::ports::{Connection, ErrorKind, PortError, Result, Secret, VaultKey};
-use driftless_core::source::redact;
+use driftless_kernel::ports::{Connection, ErrorKind, PortError, Result, Secret, VaultKey};
+use driftless_source::redact;
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use serde::Deserialize;

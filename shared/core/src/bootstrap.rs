@@ -1,13 +1,13 @@
 //! The objects that a hub needs before its first reconciliation: Flux's definitions, its namespace
 //! and identities, and the root that leads to all other objects. Existing objects stay unchanged.
 
-use crate::applier::{Applier, Strategy};
-use crate::flux::{
+use driftless_flux::{
     FLUX_SYSTEM, FluxKind, KUSTOMIZE_CONTROLLER, custom_resource_definitions, is_current,
     undeclared,
 };
-use crate::ports::{Clock, Cluster, ErrorKind, PortError, Resource, Result};
-use crate::target::polling::{self, NotEstablished};
+use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::ports::{Clock, Cluster, ErrorKind, PortError, Resource, Result};
+use driftless_kernel::target::polling::{self, NotEstablished};
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

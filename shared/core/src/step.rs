@@ -4,23 +4,23 @@
 //! objects to reconcile next. It may run repeatedly, late or concurrently with another one without
 //! harm.
 
-use crate::driver::drive;
-use crate::failure::Failure;
-use crate::flux::{AlertSpec, FluxKind, HelmRepository, ProviderSpec, reason};
-use crate::helmrelease::HelmReleases;
-use crate::hub;
-use crate::interruption;
-use crate::journal;
-use crate::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
 use crate::kustomization::Kustomizations;
 use crate::notification::{self, Checked};
-use crate::ports::{Ports, Request, Result};
 use crate::receiver::{self, Receivers};
-use crate::schedule::{self, Lease, MessageDecision};
-use crate::source::artifact_generator::Generators;
-use crate::source::reconciler::Sources;
-use crate::source::{self, artifact_generator, bucket, git, helm_chart, helm_repository, oci};
+use driftless_flux::{AlertSpec, FluxKind, HelmRepository, ProviderSpec, reason};
+use driftless_helmrelease::HelmReleases;
+use driftless_kernel::driver::drive;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub;
+use driftless_kernel::interruption;
+use driftless_kernel::journal;
+use driftless_kernel::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
+use driftless_kernel::ports::{Ports, Request, Result};
+use driftless_kernel::schedule::{self, Lease, MessageDecision};
 use driftless_manifest::Object;
+use driftless_source::artifact_generator::Generators;
+use driftless_source::reconciler::Sources;
+use driftless_source::{artifact_generator, bucket, git, helm_chart, helm_repository, oci};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ async fn work(
         match context.id.kind {
             FluxKind::Receiver => receiver::forget(&context).await?,
             FluxKind::Provider => notification::forget(&context).await?,
-            _ => source::forget(&context).await?,
+            _ => driftless_source::forget(&context).await?,
         }
         return Ok(Outcome::gone("gone"));
     };

@@ -1,7 +1,7 @@
 //! What a user sees, and what a user may do.
 
 use crate::model::Snapshot;
-use driftless_core::journal::Push;
+use driftless_kernel::journal::Push;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The actions on objects.
 
-use driftless_core::flux::{FluxKind, ObjectRef, REQUESTED_AT, suspension};
-use driftless_core::inventory::PRUNE_APPROVED;
+use driftless_flux::{FluxKind, ObjectRef, REQUESTED_AT, suspension};
+use driftless_plans::inventory::PRUNE_APPROVED;
 use serde_json::{Value, json};
 
 /// An action that a user asked for.

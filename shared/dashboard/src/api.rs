@@ -5,8 +5,8 @@ use crate::http::Response;
 use crate::model::{Drift, Place, Row, Snapshot, landed};
 use crate::query::{Filter, PAGE};
 use crate::text::time;
-use driftless_core::flux::ObjectRef;
-use driftless_core::journal::{Journal, Push};
+use driftless_flux::ObjectRef;
+use driftless_kernel::journal::{Journal, Push};
 use serde_json::{Value, json};
 
 /// Renders an error.

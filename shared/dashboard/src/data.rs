@@ -3,8 +3,8 @@
 use crate::actions::Action;
 use crate::model::{Journals, Place, Row, Snapshot};
 use async_trait::async_trait;
-use driftless_core::flux::ObjectRef;
-use driftless_core::journal::Journal;
+use driftless_flux::ObjectRef;
+use driftless_kernel::journal::Journal;
 use std::fmt;
 use std::sync::Arc;
 
@@ -58,14 +58,14 @@ impl fmt::Display for DataError {
     }
 }
 
-impl From<driftless_core::failure::Failure> for DataError {
-    fn from(failure: driftless_core::failure::Failure) -> Self {
+impl From<driftless_kernel::failure::Failure> for DataError {
+    fn from(failure: driftless_kernel::failure::Failure) -> Self {
         Self(failure.message)
     }
 }
 
-impl From<driftless_core::ports::PortError> for DataError {
-    fn from(error: driftless_core::ports::PortError) -> Self {
+impl From<driftless_kernel::ports::PortError> for DataError {
+    fn from(error: driftless_kernel::ports::PortError) -> Self {
         Self(error.message)
     }
 }

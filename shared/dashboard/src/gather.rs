@@ -5,15 +5,15 @@ use crate::data::{Data, DataError};
 use crate::model::{Hub, Journals, Place, Row, Snapshot, State};
 use crate::place;
 use async_trait::async_trait;
-use driftless_core::flux::{
+use driftless_core::kustomization::live_objects;
+use driftless_flux::{
     ConditionStatus, Conditions, FLUX_SYSTEM, FluxKind, HelmRepository, ObjectRef, generation,
     is_suspended, parse_rfc3339, source_of,
 };
-use driftless_core::hub;
-use driftless_core::journal::{self, Journal};
-use driftless_core::kustomization::live_objects;
-use driftless_core::ports::{Patch, PatchRequest, Ports, in_time};
-use driftless_core::state::millis;
+use driftless_kernel::hub;
+use driftless_kernel::journal::{self, Journal};
+use driftless_kernel::ports::{Patch, PatchRequest, Ports, in_time};
+use driftless_kernel::state::millis;
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use futures::future::join_all;

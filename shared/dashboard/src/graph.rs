@@ -1,7 +1,7 @@
 //! What waits for what, as a picture: nodes in columns, each to the right of what it needs.
 
 use crate::model::{Row, Snapshot, State};
-use driftless_core::flux::ObjectRef;
+use driftless_flux::ObjectRef;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
 

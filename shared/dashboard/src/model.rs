@@ -1,7 +1,7 @@
 //! What the pages show.
 
-use driftless_core::flux::ObjectRef;
-use driftless_core::journal::{Journal, Landing};
+use driftless_flux::ObjectRef;
+use driftless_kernel::journal::{Journal, Landing};
 use std::collections::BTreeMap;
 
 /// The journals of a hub's objects.
@@ -133,7 +133,7 @@ pub struct Drift {
     /// The time, in milliseconds since 1970.
     pub at: u64,
     /// The objects that were put back, with their fields; empty for drift that was only found.
-    pub corrected: Vec<driftless_core::journal::ObjectChange>,
+    pub corrected: Vec<driftless_kernel::journal::ObjectChange>,
     /// The message about the drift.
     pub message: String,
 }
@@ -146,7 +146,7 @@ impl Row {
 
     /// Returns whether a mass deletion waits for an approval.
     pub fn is_prune_held(&self) -> bool {
-        self.reason == driftless_core::flux::reason::PRUNE_HELD
+        self.reason == driftless_flux::reason::PRUNE_HELD
     }
 }
 
@@ -179,7 +179,7 @@ impl Snapshot {
 
 /// Returns the state of an object at a landing.
 pub fn landed(landing: &Landing) -> State {
-    use driftless_core::journal::StepResult;
+    use driftless_kernel::journal::StepResult;
     match landing.result {
         StepResult::Ready | StepResult::NewRevision => State::Ready,
         StepResult::Failed => State::Failed,

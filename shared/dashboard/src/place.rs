@@ -5,13 +5,13 @@
 //! the object is written. No content of a file leaves this module.
 
 use crate::model::{Place, Row, Snapshot};
-use driftless_core::flux::{ArtifactStatus, FluxKind};
-use driftless_core::hub;
-use driftless_core::kernel::Context;
-use driftless_core::ports::Ports;
-use driftless_core::source::artifact;
+use driftless_flux::{ArtifactStatus, FluxKind};
+use driftless_kernel::hub;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::Ports;
 use driftless_manifest::yaml::{self, Limits, Node};
 use driftless_manifest::{FileTree, TreePath};
+use driftless_source::artifact;
 use regex::Regex;
 use std::sync::LazyLock;
 

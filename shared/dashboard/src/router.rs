@@ -12,9 +12,9 @@ use crate::model::{Drift, Row, Snapshot};
 use crate::query::{Filter, decode, field};
 use crate::text::{self, segment};
 use crate::views::{self, Details, Page};
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::journal::{self, Push};
-use driftless_core::ports::Cause;
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::journal::{self, Push};
+use driftless_kernel::ports::Cause;
 use maud::Markup;
 use std::sync::Arc;
 

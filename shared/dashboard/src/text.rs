@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-pub use driftless_core::flux::short_hashes;
+pub use driftless_flux::short_hashes;
 
 /// The characters that are encoded in a part of a path and in a value of a query.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -42,7 +42,7 @@ pub fn duration(millis: u64) -> String {
 pub fn time(at: u64) -> String {
     match at {
         0 => String::new(),
-        at => driftless_core::flux::rfc3339(std::time::Duration::from_millis(at)),
+        at => driftless_flux::rfc3339(std::time::Duration::from_millis(at)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The error of a fleet: its message, and the next step for the user.
 
-use driftless_core::failure::Failure;
-use driftless_core::ports::{ErrorKind, PortError};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::ports::{ErrorKind, PortError};
 use std::fmt::{self, Display};
 
 /// An error, with the next step if one is known.

@@ -1,9 +1,9 @@
 //! The parts of an object's status that commands print.
 
-use driftless_core::flux::{Conditions, FluxKind, HelmRepository};
+use driftless_flux::{Conditions, FluxKind, HelmRepository};
 use driftless_manifest::Object;
 
-pub use driftless_core::flux::short_hashes as shorten;
+pub use driftless_flux::short_hashes as shorten;
 
 /// Returns `status` and `message` of the condition `Ready`, as `flux get` prints them.
 pub fn ready(object: &Object) -> (String, String) {

@@ -1,13 +1,13 @@
 //! The step of a HelmRelease: chart, values, state, action, status.
 //!
-//! A step reads the release records, determines the state ([`state::determine`]), decides on an
-//! action ([`action::decide`]), runs it ([`plan`] has the phases), and records the result
-//! ([`outcome::record`]); it repeats this until the decision is a pause. The modules that decide
+//! A step reads the release records, determines the state (`state::determine`), decides on an
+//! action (`action::decide`), runs it (`plan` has the phases), and records the result
+//! (`outcome::record`); it repeats this until the decision is a pause. The modules that decide
 //! work on plain data, so that each rule of Flux's helm-controller 1.6 is a line of a table in a
 //! test; `attempt` and the modules that it uses act on the cluster. A long wait ends the step: the
-//! cursor in [`memory`] has the phase where the next one continues.
+//! cursor in `memory` has the phase where the next one continues.
 
-pub mod action;
+mod action;
 mod apply;
 mod attempt;
 mod changes;
@@ -26,9 +26,9 @@ pub mod memory;
 mod messages;
 mod objects;
 mod objects_to_uninstall;
-pub mod outcome;
+mod outcome;
 mod phase;
-pub mod plan;
+mod plan;
 mod post_render;
 mod readiness;
 mod records;
@@ -37,7 +37,7 @@ mod report;
 mod run;
 pub mod state;
 mod storage;
-pub mod values;
+mod values;
 
 pub use error::ReleaseError;
 

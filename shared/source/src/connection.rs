@@ -245,7 +245,11 @@ fn denied(message: String) -> Failure {
     Failure::retry(reason::AUTHENTICATION_FAILED, message)
 }
 
-/// Returns the proxy of a `proxySecretRef`, if there is one.
+/// Returns the address of the proxy of a `proxySecretRef`, if there is one. The message of a
+/// failure begins with `prefix`.
+///
+/// # Errors
+/// The Secret cannot be read, or has no valid address.
 pub async fn proxy(
     context: &Context<'_>,
     namespace: &str,

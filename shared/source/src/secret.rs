@@ -48,7 +48,7 @@ impl SourceSecret {
 
     /// Returns the login for the host of `url`: user and password, or the entry of a
     /// `.dockerconfigjson`.
-    pub fn login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
+    pub(crate) fn login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
         if let Some(config) = entry(&self.secret, ".dockerconfigjson") {
             return match self.docker_login(&config, url)? {
                 Some(login) => Ok(Some(login)),
@@ -64,7 +64,7 @@ impl SourceSecret {
 
     /// Returns the login like [`login`](Self::login), but without an error if a `.dockerconfigjson`
     /// has no entry for the host.
-    pub fn registry_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
+    pub(crate) fn registry_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
         match entry(&self.secret, ".dockerconfigjson") {
             Some(config) => self.docker_login(&config, url),
             None => self.user(),
@@ -87,17 +87,17 @@ impl SourceSecret {
     }
 
     /// Returns the name of the Secret, for messages.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.secret.name()
     }
 
     /// Returns the value of an entry.
-    pub fn entry(&self, name: &str) -> Option<Secret> {
+    pub(crate) fn entry(&self, name: &str) -> Option<Secret> {
         entry(&self.secret, name)
     }
 
     /// Returns the id and the secret of an access key.
-    pub fn access_key(&self) -> Result<(String, Secret), String> {
+    pub(crate) fn access_key(&self) -> Result<(String, Secret), String> {
         let id = entry(&self.secret, "accesskey");
         let id = id.and_then(|id| id.expose_str().map(str::to_owned));
         match (id, entry(&self.secret, "secretkey")) {
@@ -112,7 +112,7 @@ impl SourceSecret {
     }
 
     /// Returns the login of a service account's Secret, which may be for other registries.
-    pub fn pull_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
+    pub(crate) fn pull_login(&self, url: &str) -> Result<Option<(String, Secret)>, String> {
         match entry(&self.secret, ".dockerconfigjson") {
             Some(config) => self.docker_login(&config, url),
             None => Ok(None),
@@ -150,7 +150,11 @@ impl SourceSecret {
     }
 
     /// Sets the certificates of a connection from `ca.crt`, `tls.crt` and `tls.key`; in older
-    /// Secrets `caFile`, `certFile` and `keyFile`.
+    /// Secrets `caFile`, `certFile` and `keyFile`. A Secret without any is accepted if `optional` is
+    /// true.
+    ///
+    /// # Errors
+    /// A message that names the Secret: an entry is missing or not valid.
     pub fn certificates(&self, connection: &mut Connection, optional: bool) -> Result<(), String> {
         let either =
             |new: &str, old: &str| entry(&self.secret, new).or_else(|| entry(&self.secret, old));
@@ -183,14 +187,18 @@ impl SourceSecret {
 
     /// Returns the address of a proxy with its user: the entry `address`, with the optional entries
     /// `username` and `password`, which override a user in the address.
-    pub fn proxy(&self) -> Result<Secret, String> {
+    pub(crate) fn proxy(&self) -> Result<Secret, String> {
         let text = |key: &str| entry(&self.secret, key)?.expose_str().map(str::to_owned);
         let proxy = proxy_of(text("address"), text("username"), text("password"));
         proxy.map_err(|error| self.fail(&format!(": {error}")))
     }
 }
 
-/// Sets the certificates of a `certSecretRef`, if there is one.
+/// Sets the certificates of a `certSecretRef`, if there is one. The message of a failure begins with
+/// `prefix`.
+///
+/// # Errors
+/// The Secret cannot be read, or an entry of it is missing or not valid.
 pub async fn certificates(
     context: &Context<'_>,
     namespace: &str,

@@ -3,9 +3,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use driftless_adapters::aws::{AwsLogins, settings_at};
-use driftless_core::ports::{Aws, AwsIdentity, EcrRegistry, EksCluster, ErrorKind, Secret, Token};
 use driftless_harness::aws::presigned_identity;
 use driftless_harness::http::Http;
+use driftless_kernel::ports::{
+    Aws, AwsIdentity, EcrRegistry, EksCluster, ErrorKind, Secret, Token,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,8 +1,8 @@
 use bytes::Bytes;
 use driftless_adapters::aws::S3Blobs;
 use driftless_adapters::local::DirectoryBlobs;
-use driftless_core::ports::{BlobEntry, Blobs, ErrorKind, Precondition, PutOutcome, Version};
-use driftless_core::testing::MemoryBlobs;
+use driftless_kernel::ports::{BlobEntry, Blobs, ErrorKind, Precondition, PutOutcome, Version};
+use driftless_memory::MemoryBlobs;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::aws::{S3Blobs, S3Buckets};
-use driftless_core::ports::{
+use driftless_harness::charts::{Fault, Host, Validators};
+use driftless_kernel::ports::{
     AwsIdentity, Blobs as _, Bucket, BucketAddress, BucketEntry, BucketLogin, Buckets, Connection,
     ErrorKind, Precondition, Secret,
 };
-use driftless_core::testing::MemoryBuckets;
-use driftless_harness::charts::{Fault, Host, Validators};
+use driftless_memory::MemoryBuckets;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 //! hostile hosts too.
 
 use driftless_adapters::charts::HttpCharts;
-use driftless_core::ports::{
-    Charts, Connection, DownloadOutcome, ErrorKind, PortError, Secret, Validator,
-};
 use driftless_harness::charts::{self, Fault, Host, Validators};
 use driftless_harness::proxy::Proxy;
+use driftless_kernel::ports::{
+    Charts, Connection, DownloadOutcome, ErrorKind, PortError, Secret, Validator,
+};
 use std::time::Duration;
 use tempfile::TempDir;
 

@@ -10,12 +10,12 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use driftless_adapters::aws::{AwsLogins, settings_at};
 use driftless_adapters::clouds::{AzureLogins, CloudHosts, GoogleLogins};
-use driftless_core::ports::{
+use driftless_harness::library::Library;
+use driftless_harness::tools;
+use driftless_kernel::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterEndpoint, EcrRegistry, EntraIdentity,
     EntraProof, GkeCluster, Google, GoogleIdentity, RegistryLogin, Secret, Token,
 };
-use driftless_harness::library::Library;
-use driftless_harness::tools;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

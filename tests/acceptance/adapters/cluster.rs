@@ -3,13 +3,13 @@
 
 use crate::target::{InProcess, Target};
 use driftless_adapters::cluster::KubeClusters;
-use driftless_core::kubeconfig::{self, Options};
-use driftless_core::ports::{
+use driftless_harness::cluster::Cluster;
+use driftless_harness::http::Http;
+use driftless_kernel::kubeconfig::{self, Options};
+use driftless_kernel::ports::{
     Access, Apply, Change, Changes, Cluster as Port, Clusters, Delete, Deleted, ErrorKind,
     Impersonation, Login, Patch, PatchRequest, Resource, Secret,
 };
-use driftless_harness::cluster::Cluster;
-use driftless_harness::http::Http;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -46,8 +46,8 @@ on_both_servers!(
 
 mod memory {
     use super::{CONFIG_MAP, Port as _, check_watches};
-    use driftless_core::testing::MemoryCluster;
     use driftless_manifest::Gvk;
+    use driftless_memory::MemoryCluster;
     use std::time::Duration;
 
     #[tokio::test]

@@ -12,10 +12,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_adapters::aws::AwsLogins;
 use driftless_adapters::clouds::{AzureLogins, GoogleLogins};
 use driftless_adapters::key_services::HttpKeyServices;
-use driftless_core::ports::{
+use driftless_harness::tools;
+use driftless_kernel::ports::{
     AwsIdentity, AwsKey, ErrorKind, KeyServices, PortError, Secret, VaultKey,
 };
-use driftless_harness::tools;
 use driftless_sops::{Format, KeyService, Keyring, MasterKey, SopsError, decrypt, master_keys};
 use serde_json::{Value, json};
 use std::process::Command;

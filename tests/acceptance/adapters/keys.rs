@@ -1,7 +1,7 @@
 use driftless_adapters::aws::SecretsManager;
 use driftless_adapters::local::LocalSecrets;
-use driftless_core::ports::{ErrorKind, Secret, SecretStore};
-use driftless_core::testing::MemorySecrets;
+use driftless_kernel::ports::{ErrorKind, Secret, SecretStore};
+use driftless_memory::MemorySecrets;
 use std::collections::BTreeMap;
 
 const SECRETS: [(&str, &str); 3] = [

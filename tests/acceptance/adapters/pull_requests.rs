@@ -1,11 +1,11 @@
 //! Pull requests in memory and on the stub of GitHub: one suite for both.
 
 use driftless_adapters::git::{GitHub as Adapter, Hosts};
-use driftless_core::ports::{
+use driftless_harness::github::{Change, GitHub};
+use driftless_kernel::ports::{
     Annotation, AnnotationLevel, Check, Conclusion, PullRequest, PullRequests, Secret,
 };
-use driftless_core::testing::{MemoryPullRequests, MemorySecrets};
-use driftless_harness::github::{Change, GitHub};
+use driftless_memory::{MemoryPullRequests, MemorySecrets};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

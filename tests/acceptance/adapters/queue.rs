@@ -1,7 +1,7 @@
 use driftless_adapters::aws::SqsQueue;
 use driftless_adapters::local::LocalQueue;
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::ports::{Cause, ErrorKind, Queue, Request};
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::ports::{Cause, ErrorKind, Queue, Request};
 use serde_json::json;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

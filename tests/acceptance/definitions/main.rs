@@ -6,7 +6,7 @@ mod objects;
 use driftless_adapters::embedded::Embedded;
 use driftless_adapters::local::SystemClock;
 use driftless_apiserver::{Body, Request, User};
-use driftless_core::flux::custom_resource_definitions;
+use driftless_flux::custom_resource_definitions;
 use driftless_harness::cluster::{Api, Cluster};
 use driftless_harness::tools::FLUX_DEFINITIONS;
 use driftless_manifest::Object;

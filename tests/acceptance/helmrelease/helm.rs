@@ -1,10 +1,10 @@
 //! Helm's command lines, on a real API server.
 
-use driftless_core::source::archive;
 use driftless_harness::cluster::Cluster;
 use driftless_harness::process::run;
 use driftless_harness::tools::Tool;
 use driftless_manifest::FileTree;
+use driftless_source::archive;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

@@ -4,17 +4,17 @@ use age::secrecy::ExposeSecret as _;
 use async_trait::async_trait;
 use driftless_adapters::git::{GitHub as GitHubAdapter, GitRouter, Hosts};
 use driftless_adapters::offline::Offline;
-use driftless_core::flux::{FluxKind, GitReference, ObjectRef};
-use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{
-    Cause, PlanRequest, Ports, PullRequests, Request, Result, Secret, SecretStore,
-};
-use driftless_core::source::index;
-use driftless_core::testing::{MemoryQueue, TestClock};
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult};
 use driftless_fleet::{Options, World};
+use driftless_flux::{FluxKind, GitReference, ObjectRef};
 use driftless_harness::github::{Change, GitHub, PullRequest, Repository, sign};
+use driftless_kernel::hub::{self, Settings};
+use driftless_kernel::ports::{
+    Cause, PlanRequest, Ports, PullRequests, Request, Result, Secret, SecretStore,
+};
 use driftless_manifest::{FileTree, Object};
+use driftless_memory::{MemoryQueue, TestClock};
+use driftless_source::index;
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

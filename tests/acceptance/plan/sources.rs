@@ -1,7 +1,7 @@
 //! The other repositories that a hub follows.
 
 use crate::site::{Login, Site};
-use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_harness::github::Change;
 
 const SOURCE: &str = "apiVersion: source.toolkit.fluxcd.io/v1

@@ -2,12 +2,12 @@
 //! registries, buckets, and what their downloads leave in the caches.
 
 use super::*;
-use driftless_core::ports::Cause;
-use driftless_core::source::archive;
-use driftless_core::testing::MemoryBuckets;
 use driftless_harness::charts::{Host, Validators};
 use driftless_harness::http::Http;
+use driftless_kernel::ports::Cause;
 use driftless_manifest::FileTree;
+use driftless_memory::MemoryBuckets;
+use driftless_source::archive;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -400,7 +400,7 @@ fn tenant_isolation_of_references() {
         tenants.hub().delete(&path(kind, "team-b", name));
         look(&tenants.world, kind, "team-b", name);
     }
-    let unlock = |settings: &mut driftless_core::hub::Settings| {
+    let unlock = |settings: &mut driftless_kernel::hub::Settings| {
         settings.no_cross_namespace_refs = false;
     };
     tenants.world.change("hub", unlock);

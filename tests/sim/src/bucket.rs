@@ -7,7 +7,7 @@ use crate::gate::{Gate, Kind, Trouble};
 use crate::leases::Leases;
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     BlobEntry, Blobs, Clock as _, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 use async_trait::async_trait;
-use driftless_core::ports::Clock;
+use driftless_kernel::ports::Clock;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;

@@ -2,7 +2,7 @@
 //! time, and is used again while it is warm.
 
 use crate::rng::Rng;
-use driftless_core::ports::{BlobCache, Ports, Throttle, WatchCache};
+use driftless_kernel::ports::{BlobCache, Ports, Throttle, WatchCache};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ pub struct Environment {
     pub skew: i64,
     read: Arc<BlobCache>,
     watches: Arc<WatchCache>,
-    unpacked: Arc<driftless_core::tree_cache::TreeCache>,
+    unpacked: Arc<driftless_kernel::tree_cache::TreeCache>,
     throttle: Arc<Throttle>,
 }
 

@@ -4,10 +4,10 @@
 use crate::bugs::Bug;
 use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
-use driftless_core::flux::GitReference;
-use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};
-use driftless_core::source::index;
+use driftless_flux::GitReference;
+use driftless_kernel::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};
 use driftless_manifest::FileTree;
+use driftless_source::index;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

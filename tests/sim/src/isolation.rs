@@ -9,7 +9,7 @@ use crate::run::runtime;
 use crate::scenario::{Running, SEED, fleet, settle};
 use crate::servers::Light;
 use crate::world::World;
-use driftless_core::flux::reason;
+use driftless_flux::reason;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;

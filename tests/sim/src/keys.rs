@@ -2,7 +2,7 @@
 
 use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
+use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -3,7 +3,7 @@
 
 use crate::lambda::{self, Invocation};
 use crate::trace::Trace;
-use driftless_core::flux::FluxKind;
+use driftless_flux::FluxKind;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};

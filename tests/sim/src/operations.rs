@@ -7,8 +7,8 @@ use crate::fleet::{
 use crate::rng::Rng;
 use crate::servers::Light;
 use crate::world::{CANARY, HUB, World};
-use driftless_core::flux::reason;
-use driftless_core::inventory::PRUNE_APPROVED;
+use driftless_flux::reason;
+use driftless_plans::inventory::PRUNE_APPROVED;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

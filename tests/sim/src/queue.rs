@@ -6,7 +6,7 @@ use crate::gate::{Gate, Kind, Trouble};
 use crate::lambda;
 use crate::rng::Rng;
 use async_trait::async_trait;
-use driftless_core::ports::{Cause, ErrorKind, PortError, Queue, Request, Result};
+use driftless_kernel::ports::{Cause, ErrorKind, PortError, Queue, Request, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

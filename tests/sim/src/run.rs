@@ -8,7 +8,7 @@ use crate::rng::Rng;
 use crate::servers::Light;
 use crate::trace::TraceResult;
 use crate::world::{Setup, World};
-use driftless_core::flux::reason;
+use driftless_flux::reason;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded::{Embedded, ResponseBody};
 use driftless_apiserver::{Body, Request as ServerRequest, Server, User};
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Access, Clock, Cluster, Clusters, ErrorKind, Impersonation, PortError, Result,
 };
 use flate2::Compression;

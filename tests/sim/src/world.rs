@@ -23,11 +23,11 @@ use driftless_adapters::embedded::{self, Embedded};
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Server, User};
 use driftless_core::bootstrap::{self, Root};
-use driftless_core::flux::FLUX_SYSTEM;
-use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{Clock as _, Ports, Secret, SweepRequest};
-use driftless_core::testing::TestClock;
 use driftless_core::webhook::SECRET;
+use driftless_flux::FLUX_SYSTEM;
+use driftless_kernel::hub::{self, Settings};
+use driftless_kernel::ports::{Clock as _, Ports, Secret, SweepRequest};
+use driftless_memory::TestClock;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use lambda_runtime::LambdaEvent;
 use serde_json::{Value, json};
@@ -333,7 +333,7 @@ impl World {
             clouds: Offline::clouds(),
             notifiers: Arc::new(Offline),
             clock: Arc::new(self.clock.skewed(skew)),
-            compute: Arc::new(driftless_core::ports::Inline),
+            compute: Arc::new(driftless_kernel::ports::Inline),
             unpacked: Arc::default(),
             read: Arc::default(),
             watches: Arc::default(),

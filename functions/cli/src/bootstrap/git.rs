@@ -9,7 +9,7 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, apply};
 use crate::term;
 use driftless_core::bootstrap::Root;
-use driftless_core::flux::FLUX_SYSTEM;
+use driftless_flux::FLUX_SYSTEM;
 use driftless_kustomize::FILE_NAMES;
 use std::env;
 

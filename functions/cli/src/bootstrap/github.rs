@@ -11,10 +11,10 @@ use crate::term;
 use clap::{ArgAction, ValueEnum};
 use driftless_adapters::git::RepositorySetup;
 use driftless_core::bootstrap::Root;
-use driftless_core::flux::FLUX_SYSTEM;
-use driftless_core::hub::Hub;
-use driftless_core::ports::{Secret, SecretStore as _};
 use driftless_core::webhook;
+use driftless_flux::FLUX_SYSTEM;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{Secret, SecretStore as _};
 
 const EXAMPLES: &str = "Examples:
   export GITHUB_TOKEN=...

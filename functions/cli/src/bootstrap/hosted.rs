@@ -13,8 +13,8 @@ use driftless_adapters::git::{
     GitLabRepository, GiteaRepository, NewRepository, RepositoryAdministration, Visibility,
 };
 use driftless_core::bootstrap::Root;
-use driftless_core::flux::FLUX_SYSTEM;
-use driftless_core::ports::Secret;
+use driftless_flux::FLUX_SYSTEM;
+use driftless_kernel::ports::Secret;
 use std::path::{Path, PathBuf};
 
 const GITLAB_EXAMPLES: &str = "Examples:

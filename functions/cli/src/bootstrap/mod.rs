@@ -15,11 +15,10 @@ use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
-use driftless_core::flux::FLUX_SYSTEM;
-use driftless_core::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
-use driftless_core::ports::Secret;
-use driftless_core::repository::{self, Grant};
-use driftless_core::verify;
+use driftless_flux::FLUX_SYSTEM;
+use driftless_kernel::hub::{self, CapsuleProxy, Hub, RegistrationResult, Settings};
+use driftless_kernel::ports::Secret;
+use driftless_kernel::repository::{self, Grant};
 
 const EXAMPLES: &str = "Examples:
   driftless bootstrap --name staging --repository acme/fleet --path clusters/staging
@@ -197,7 +196,7 @@ fn authority(file: &str) -> Result<String, String> {
 /// Reads a trusted root, and checks that it can be used.
 fn trusted_root(file: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-    match verify::check_trusted_root(text.as_bytes()) {
+    match driftless_verify::check_trusted_root(text.as_bytes()) {
         Ok(()) => Ok(text),
         Err(problem) => Err(format!("the file {problem}")),
     }

@@ -5,7 +5,7 @@ use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{GitHub, GitRouter, GitServers, Hosts as Addresses};
 use driftless_adapters::local::LocalSecrets;
 use driftless_core::kustomization::remote::{Hosts, MAX_REMOTES};
-use driftless_core::ports::{GitAuth, Secret};
+use driftless_kernel::ports::{GitAuth, Secret};
 use driftless_kustomize::Remote;
 use driftless_manifest::FileTree;
 use std::collections::BTreeMap;

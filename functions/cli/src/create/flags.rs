@@ -1,6 +1,6 @@
 //! The values of flags, parsed as the command line of Flux 2.9 parses them.
 
-use driftless_core::flux::parse_duration;
+use driftless_flux::parse_duration;
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 use std::time::Duration;

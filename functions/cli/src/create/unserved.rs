@@ -1,9 +1,9 @@
 //! Objects that Flux's command line can create and driftless does not serve.
 
-use driftless_core::flux::{
+use driftless_flux::{
     Bucket, FluxKind, GitRepository, HelmChart, OCIRepository, ObjectRef, Source, SourceSpec,
 };
-use driftless_core::repository;
+use driftless_kernel::repository;
 use driftless_manifest::Object;
 use serde_json::Value;
 

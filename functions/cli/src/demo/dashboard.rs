@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::serve::connections::{self, ConnectionLimits};
 use crate::serve::dashboard::{self, Dashboard};
-use driftless_core::ports::Ports;
+use driftless_kernel::ports::Ports;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpListener;

@@ -18,10 +18,10 @@ use clap::ValueEnum;
 use driftless_adapters::buckets::HttpBuckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
-use driftless_core::flux::parse_duration;
 use driftless_fleet::check::StandIns;
 use driftless_fleet::embedded::{Row, State, World};
 use driftless_fleet::{Fleet, write_sample};
+use driftless_flux::parse_duration;
 use line::Line;
 use screen::Screen;
 use std::path::{Path, PathBuf};
@@ -280,7 +280,7 @@ fn sync_summary(rows: &[Row], took: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::flux::FluxKind;
+    use driftless_flux::FluxKind;
 
     #[test]
     fn the_sync_summary_counts_objects_that_are_not_ready() {

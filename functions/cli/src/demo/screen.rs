@@ -5,8 +5,8 @@ use super::region::{Region, Size};
 use super::tree::{mark, screen, summary};
 use crate::term;
 use console::Term;
-use driftless_core::flux::ObjectRef;
 use driftless_fleet::embedded::{Row, State};
+use driftless_flux::ObjectRef;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

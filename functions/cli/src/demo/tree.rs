@@ -3,8 +3,8 @@
 use super::line::Line;
 use crate::ready::shorten;
 use crate::term::Mark;
-use driftless_core::flux::ObjectRef;
 use driftless_fleet::embedded::{Row, State};
+use driftless_flux::ObjectRef;
 
 /// Renders the rows of a screen of `width` columns: the tree, then the footer. If they exceed
 /// `most`, ready objects are left out and counted, those at the ends of branches first.
@@ -149,8 +149,8 @@ pub fn summary(row: &Row) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use driftless_core::flux::FluxKind;
     use driftless_fleet::embedded::Finding;
+    use driftless_flux::FluxKind;
 
     pub fn row(kind: FluxKind, name: &str, owner: Option<&str>, state: State) -> Row {
         Row {

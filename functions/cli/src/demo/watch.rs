@@ -1,10 +1,10 @@
 //! Detects edits of the directories and changes on the clusters.
 
 use crate::error::Error;
-use driftless_core::flux::{FluxKind, GitRepository};
-use driftless_core::ports::Cause;
-use driftless_core::source::index;
 use driftless_fleet::embedded::World;
+use driftless_flux::{FluxKind, GitRepository};
+use driftless_kernel::ports::Cause;
+use driftless_source::index;
 
 /// The state at the last poll.
 pub struct Watch<'a> {

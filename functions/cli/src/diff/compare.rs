@@ -2,15 +2,15 @@
 
 use crate::error::Error;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use driftless_core::applier::{Applier, Strategy};
-use driftless_core::apply::annotations::Policy;
-use driftless_core::apply::change_detection::is_same;
-use driftless_core::apply::ignore_rules::IgnoreRules;
-use driftless_core::apply::is_immutable_error;
-use driftless_core::flux::Kustomization;
-use driftless_core::hub::Hub;
-use driftless_core::ports::{ErrorKind, PortError};
+use driftless_flux::Kustomization;
+use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{ErrorKind, PortError};
 use driftless_manifest::Object;
+use driftless_plans::apply::annotations::Policy;
+use driftless_plans::apply::change_detection::is_same;
+use driftless_plans::apply::ignore_rules::IgnoreRules;
+use driftless_plans::apply::is_immutable_error;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

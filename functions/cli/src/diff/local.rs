@@ -3,13 +3,13 @@
 use crate::build::BuildRoot;
 use crate::error::Error;
 use driftless_adapters::git::DirectoryGit;
-use driftless_core::apply::normalize;
-use driftless_core::flux::{FluxKind, Kustomization};
-use driftless_core::hub::Hub;
 use driftless_core::kustomization::build::{self, BuildStop, Inputs};
 use driftless_core::kustomization::inputs;
 use driftless_fleet::hide_encrypted;
+use driftless_flux::{FluxKind, Kustomization};
+use driftless_kernel::hub::Hub;
 use driftless_manifest::{FileTree, Object, TreePath, yaml};
+use driftless_plans::apply::normalize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

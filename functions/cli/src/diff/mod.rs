@@ -12,10 +12,10 @@ use crate::hub::Scope;
 use crate::term;
 use clap::{Subcommand, ValueEnum};
 use compare::{Comparison, Outcome};
-use driftless_core::flux::{FluxKind, Kustomization, ObjectRef};
-use driftless_core::inventory::Inventory;
 use driftless_core::kustomization::live_objects::mark;
+use driftless_flux::{FluxKind, Kustomization, ObjectRef};
 use driftless_manifest::Object;
+use driftless_plans::inventory::Inventory;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "Exit codes: 0 no differences, 1 differences, 2 failed or wrong usage.";

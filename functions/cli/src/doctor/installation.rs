@@ -6,11 +6,11 @@ use crate::term;
 use bytes::Bytes;
 use driftless_adapters::aws::{self, QueueState, SqsQueue};
 use driftless_adapters::config::{self, Config};
-use driftless_core::flux::{FLUX_SYSTEM, FluxKind, GitRepository};
-use driftless_core::functions;
-use driftless_core::hub::{self, Hub};
-use driftless_core::ports::{GitAuth, Ports, Precondition, PutOutcome};
 use driftless_core::webhook;
+use driftless_flux::{FLUX_SYSTEM, FluxKind, GitRepository};
+use driftless_kernel::functions;
+use driftless_kernel::hub::{self, Hub};
+use driftless_kernel::ports::{GitAuth, Ports, Precondition, PutOutcome};
 
 /// The key of the object that probes conditional writes.
 const PROBE: &str = "doctor/probe";
@@ -196,7 +196,7 @@ async fn bucket(ports: &Ports, report: &mut Report) {
         blobs.delete(PROBE).await?;
         Ok((first, second))
     };
-    let results: driftless_core::ports::Result<(PutOutcome, PutOutcome)> = results.await;
+    let results: driftless_kernel::ports::Result<(PutOutcome, PutOutcome)> = results.await;
     match results {
         Ok((PutOutcome::Done(_), PutOutcome::PreconditionFailed)) => {
             report.pass("bucket", "writable, with conditional writes");

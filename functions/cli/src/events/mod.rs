@@ -8,7 +8,7 @@ use crate::follow::Follow;
 use crate::hub::{self, Scope};
 use crate::{age, output, table, term};
 use clap::ValueEnum;
-use driftless_core::ports::Change;
+use driftless_kernel::ports::Change;
 use driftless_manifest::{Gvk, Object};
 use selection::Selection;
 use std::collections::BTreeSet;

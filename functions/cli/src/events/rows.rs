@@ -50,7 +50,7 @@ pub fn time(event: &Object) -> Duration {
     let fields = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime"];
     let times = fields
         .iter()
-        .filter_map(|field| driftless_core::flux::parse_rfc3339(text(event, field)));
+        .filter_map(|field| driftless_flux::parse_rfc3339(text(event, field)));
     times.into_iter().next().unwrap_or_default()
 }
 
@@ -92,7 +92,7 @@ mod tests {
         for (name, value) in fields.as_object().unwrap() {
             event[name] = value.clone();
         }
-        let now = driftless_core::flux::parse_rfc3339("2026-01-01T01:00:00Z").unwrap();
+        let now = driftless_flux::parse_rfc3339("2026-01-01T01:00:00Z").unwrap();
         row(&Object::new(event).unwrap(), true, now).join("|")
     }
 

@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::hub;
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::hub::Hub;
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::hub::Hub;
 use driftless_manifest::Object;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! The kinds of `get` on the command line.
 
 use clap::Subcommand;
-use driftless_core::flux::FluxKind;
+use driftless_flux::FluxKind;
 
 /// The objects to print.
 #[derive(Subcommand)]

@@ -3,7 +3,7 @@
 use crate::age;
 use crate::ready::{ready, revision, shorten, text};
 use crate::{table, term};
-use driftless_core::flux::{Conditions, FluxKind, is_suspended};
+use driftless_flux::{Conditions, FluxKind, is_suspended};
 use driftless_manifest::Object;
 
 /// The columns of a table.

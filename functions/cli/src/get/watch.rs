@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::follow::Follow;
 use crate::term;
 use console::Term;
-use driftless_core::ports::Change;
+use driftless_kernel::ports::Change;
 use driftless_manifest::Object;
 use futures::future::try_join_all;
 

@@ -2,8 +2,8 @@
 
 use super::place::Journals;
 use crate::error::Error;
-use driftless_core::flux::{ObjectRef, duration_text, rfc3339};
-use driftless_core::journal::{self, Entry, FieldChange, ObjectChange, StepResult};
+use driftless_flux::{ObjectRef, duration_text, rfc3339};
+use driftless_kernel::journal::{self, Entry, FieldChange, ObjectChange, StepResult};
 use driftless_manifest::ObjectId;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -146,12 +146,12 @@ fn result(result: StepResult) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::apply::plan::Action;
-    use driftless_core::flux::FluxKind;
-    use driftless_core::journal::{End, Recorder};
-    use driftless_core::ports::Cause;
-    use driftless_core::testing::MemoryBlobs;
+    use driftless_flux::FluxKind;
+    use driftless_kernel::journal::{End, Recorder};
+    use driftless_kernel::ports::Cause;
     use driftless_manifest::Object;
+    use driftless_memory::MemoryBlobs;
+    use driftless_plans::apply::plan::Action;
     use std::sync::Arc;
 
     fn deployment(replicas: u64, image: &str) -> Object {
@@ -165,7 +165,7 @@ mod tests {
     /// Returns a hub with a journal of one Kustomization: a Deployment is created and changed.
     async fn journals() -> Journals {
         let blobs = Arc::new(MemoryBlobs::default());
-        let ports = driftless_core::testing::ports(blobs.clone(), Arc::default(), Arc::default());
+        let ports = driftless_memory::ports(blobs.clone(), Arc::default(), Arc::default());
         let apps = ObjectRef::new(FluxKind::Kustomization, "team-a", "apps");
         let (old, new) = (deployment(1, "web:1"), deployment(2, "web:2"));
         let steps = [

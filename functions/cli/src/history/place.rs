@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::installation;
 use crate::serve::{DEFAULT_NAME, default_data_directory};
 use driftless_adapters::local::DirectoryBlobs;
-use driftless_core::hub;
-use driftless_core::ports::Blobs;
+use driftless_kernel::hub;
+use driftless_kernel::ports::Blobs;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@ use crate::error::Error;
 use crate::hub;
 use crate::ready::{shorten, text};
 use crate::term;
-use driftless_core::flux::{FluxKind, parse_rfc3339, rfc3339};
-use driftless_core::hub::Hub;
-use driftless_core::ports::ErrorKind;
+use driftless_flux::{FluxKind, parse_rfc3339, rfc3339};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::ErrorKind;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 

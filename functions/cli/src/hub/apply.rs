@@ -1,8 +1,8 @@
 //! Server-side apply under the field manager of this command.
 
 use crate::error::Error;
-use driftless_core::applier::{Applier, Strategy};
-use driftless_core::ports::{Cluster, Resource};
+use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::ports::{Cluster, Resource};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 //! strict parser.
 
 use crate::error::Error;
-use driftless_core::kubeconfig::{self, Options};
-use driftless_core::ports::Access;
+use driftless_kernel::kubeconfig::{self, Options};
+use driftless_kernel::ports::Access;
 use driftless_manifest::yaml;
 use serde_json::{Map, Value};
 use std::fs;

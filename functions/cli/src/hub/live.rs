@@ -6,11 +6,11 @@ use super::kubeconfig::load;
 use super::plugin::UserClusters;
 use crate::error::Error;
 use driftless_adapters::config;
-use driftless_core::address;
-use driftless_core::hub::{Hub, Settings};
-use driftless_core::ports::Ports;
 use driftless_fleet::Fleet;
 use driftless_fleet::plan::{Installed, Unreachable};
+use driftless_kernel::address;
+use driftless_kernel::hub::{Hub, Settings};
+use driftless_kernel::ports::Ports;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::kubeconfig::{access, document};
 use crate::error::Error;
 use async_trait::async_trait;
 use driftless_adapters::cluster::Plugin;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Access, Cluster, Clusters, Impersonation, Login, Result as PortResult, Secret,
 };
 use driftless_manifest::yaml;

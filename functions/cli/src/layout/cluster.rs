@@ -8,7 +8,7 @@ use super::manifests::Api;
 use super::resources::{self, kustomization};
 use crate::error::Error;
 use driftless_core::bootstrap::Root;
-use driftless_core::flux::FLUX_SYSTEM;
+use driftless_flux::FLUX_SYSTEM;
 
 /// Checks that the branch is the one that all environments share.
 ///

@@ -3,7 +3,7 @@
 use super::checkout::{Checkout, ENV_NAME};
 use super::source;
 use crate::error::Error;
-use driftless_core::flux::FLUX_SYSTEM;
+use driftless_flux::FLUX_SYSTEM;
 use std::collections::BTreeSet;
 
 /// The file with the source of an environment.

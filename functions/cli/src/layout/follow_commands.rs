@@ -5,7 +5,7 @@ use super::checkout::Checkout;
 use super::environment::Environment;
 use super::hub::{ClusterObjects, RemovalFlags};
 use crate::error::Error;
-use driftless_core::flux::FLUX_SYSTEM;
+use driftless_flux::FLUX_SYSTEM;
 use driftless_manifest::Object;
 use std::path::Path;
 

@@ -32,7 +32,7 @@ use crate::error::{EXIT_CODES, Error};
 use crate::{output, term};
 use checkout::{Change, Checkout};
 use clap::{Subcommand, ValueEnum};
-use driftless_core::flux::FLUX_SYSTEM;
+use driftless_flux::FLUX_SYSTEM;
 use driftless_manifest::names;
 use encrypted::Remote;
 use follow_commands::Next;

@@ -8,7 +8,7 @@ use super::manifests::{self, Api};
 use super::resources::{self, EntryPosition, kustomization};
 use super::source::Source;
 use crate::error::Error;
-use driftless_core::flux::FLUX_SYSTEM;
+use driftless_flux::FLUX_SYSTEM;
 
 /// A cluster of an environment.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use super::level::Level;
 use crate::term;
-use driftless_core::flux::parse_rfc3339;
+use driftless_flux::parse_rfc3339;
 use regex::Regex;
 use serde_json::Value;
 use std::sync::LazyLock;

@@ -84,7 +84,7 @@ fn print(entries: &[Entry]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::flux::parse_rfc3339;
+    use driftless_flux::parse_rfc3339;
 
     #[test]
     fn lines_are_filtered() {

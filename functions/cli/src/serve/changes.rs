@@ -1,9 +1,9 @@
 //! Detects changes of users on the hub, so that a sweep follows at once and not at the next tick of
 //! the timer.
 
-use driftless_core::flux::{FluxKind, REQUESTED_AT};
-use driftless_core::hub;
-use driftless_core::ports::Ports;
+use driftless_flux::{FluxKind, REQUESTED_AT};
+use driftless_kernel::hub;
+use driftless_kernel::ports::Ports;
 use driftless_manifest::Object;
 use std::collections::BTreeSet;
 

@@ -4,8 +4,8 @@
 use crate::error::Error;
 use crate::term;
 use driftless_adapters::local::{VOLATILE_PREFIXES, set_aside};
-use driftless_core::ports::{BlobEntry, Ports, Result as PortResult};
-use driftless_core::state::key_part;
+use driftless_kernel::ports::{BlobEntry, Ports, Result as PortResult};
+use driftless_kernel::state::key_part;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -11,11 +11,11 @@
 //! artifact or a note again renews the time of its file, and it stays.
 
 use driftless_adapters::local::DirectoryBlobs;
-use driftless_core::failure::Failure;
-use driftless_core::flux::{ArtifactStatus, FluxKind};
-use driftless_core::hub;
-use driftless_core::ports::{BlobEntry, Blobs as _, Ports};
-use driftless_core::state;
+use driftless_flux::{ArtifactStatus, FluxKind};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub;
+use driftless_kernel::ports::{BlobEntry, Blobs as _, Ports};
+use driftless_kernel::state;
 use driftless_manifest::Object;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -235,7 +235,7 @@ mod tests {
         let mut garbage = Garbage::new(store.clone());
         let artifact = format!("artifacts/{}.tar.gz", "0".repeat(64));
         let put = async || {
-            let when = driftless_core::ports::Precondition::None;
+            let when = driftless_kernel::ports::Precondition::None;
             store.put(&artifact, "x".into(), when).await.unwrap()
         };
         put().await;

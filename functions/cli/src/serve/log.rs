@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use std::io::{self, IsTerminal as _};
 use tracing_subscriber::EnvFilter;
 
-/// The environment variable with the levels, such as `info` or `driftless_core=debug`.
+/// The environment variable with the levels, such as `info` or `driftless=debug`.
 const LEVELS: &str = "DRIFTLESS_LOG";
 /// The default levels. The log of kube_client is off: it logs each failure without the server's
 /// name, and its caller logs the same failure with the object.
@@ -70,7 +70,7 @@ mod tests {
         for (levels, quiet) in [
             ("", true),
             ("debug", true),
-            ("driftless_core=debug", true),
+            ("driftless=debug", true),
             ("kube_client=warn", false),
         ] {
             let Ok(filter) = filter(levels) else {

@@ -22,7 +22,7 @@ use crate::hub::Connection;
 use crate::root;
 use crate::term;
 pub use data_directory::default as default_data_directory;
-use driftless_core::flux::{FLUX_SYSTEM, parse_duration};
+use driftless_flux::{FLUX_SYSTEM, parse_duration};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ Environment:
   GITHUB_TOKEN                  a token for the repositories that the flags name, or:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
-  DRIFTLESS_LOG                 the log's level, such as info or driftless_core=debug
+  DRIFTLESS_LOG                 the log's level, such as info or driftless=debug
 
 A hub at a loopback address, such as one of kind or k3d, may have remote clusters at loopback addresses without \
 --allow-local-clusters. Changes on the hub are detected within two seconds.

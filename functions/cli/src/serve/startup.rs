@@ -10,10 +10,11 @@ use driftless_adapters::config::{self, LocalOptions};
 use driftless_adapters::git::Hosts;
 use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
 use driftless_core::bootstrap::Root;
-use driftless_core::hub::{self, Hub, Settings};
-use driftless_core::ports::{Ports, Precondition, Secret};
-use driftless_core::repository::directory;
-use driftless_core::{state, webhook};
+use driftless_core::webhook;
+use driftless_kernel::hub::{self, Hub, Settings};
+use driftless_kernel::ports::{Ports, Precondition, Secret};
+use driftless_kernel::repository::directory;
+use driftless_kernel::state;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -222,7 +223,7 @@ fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::repository::directory_url;
+    use driftless_kernel::repository::directory_url;
 
     #[test]
     fn loopback_servers_are_recognized() {

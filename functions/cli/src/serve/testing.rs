@@ -11,16 +11,16 @@ use bytes::Bytes;
 use driftless_adapters::aws::S3Buckets;
 use driftless_adapters::git::DirectoryGit;
 use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
-use driftless_core::hub::Settings;
-use driftless_core::ports::{
-    Cause, Charts, Clock, Connection, DownloadOutcome, Layer, Manifest, Ports, Referrer, Request,
-    Result as PortResult, Validator,
-};
-use driftless_core::source::index;
 use driftless_fleet::embedded::{State, World};
 use driftless_fleet::{Fleet, HubPlan};
 use driftless_helm::{LoadLimits, Package};
+use driftless_kernel::hub::Settings;
+use driftless_kernel::ports::{
+    Cause, Charts, Clock, Connection, DownloadOutcome, Layer, Manifest, Ports, Referrer, Request,
+    Result as PortResult, Validator,
+};
 use driftless_manifest::{EntryKind, FileTree, Gvk, Reader, TreePath};
+use driftless_source::index;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,10 +4,10 @@ use super::changes::ChangeDetector;
 use super::metrics::Metrics;
 use driftless_adapters::local::{LocalQueue, Work};
 use driftless_core::capsule;
-use driftless_core::kernel::Outcome;
-use driftless_core::ports::{Ports, Queue as _, Request, Result};
 use driftless_core::step;
 use driftless_core::sweep;
+use driftless_kernel::kernel::Outcome;
+use driftless_kernel::ports::{Ports, Queue as _, Request, Result};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -150,8 +150,8 @@ impl ServerState {
             .await;
         let swept = swept.unwrap_or_else(|_| {
             let text = "the sweep panicked: this is a bug".to_owned();
-            Err(driftless_core::ports::PortError::new(
-                driftless_core::ports::ErrorKind::Unavailable,
+            Err(driftless_kernel::ports::PortError::new(
+                driftless_kernel::ports::ErrorKind::Unavailable,
                 text,
             ))
         });

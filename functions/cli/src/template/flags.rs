@@ -5,7 +5,7 @@ use crate::accepted::{Flags, switch, value};
 use crate::error::Error;
 use clap::Arg;
 use clap::builder::ValueParser;
-use driftless_core::flux::parse_duration;
+use driftless_flux::parse_duration;
 
 /// Flags of Helm for features that driftless does not have. They are declared, so that the error
 /// can give the reason.

@@ -4,8 +4,8 @@
 use super::objects;
 use crate::concurrent;
 use crate::error::Error;
-use driftless_core::hub::Hub;
-use driftless_core::ports::Resource as Served;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::Resource as Served;
 use driftless_manifest::{Gvk, Object};
 
 /// The short names of Kubernetes' and Flux's own kinds. Those of other definitions are read from
@@ -228,7 +228,7 @@ async fn by_short_name(hub: &Hub, name: &str) -> Result<Option<Gvk>, Error> {
     let definitions = match hub.cluster.list(&resource, "", "").await {
         Ok(definitions) => definitions,
         // Without the right to read definitions, their short names are unknown.
-        Err(error) if error.kind == driftless_core::ports::ErrorKind::Denied => Vec::new(),
+        Err(error) if error.kind == driftless_kernel::ports::ErrorKind::Denied => Vec::new(),
         Err(error) => return Err(error.into()),
     };
     let has_name = |definition: &&Object| {

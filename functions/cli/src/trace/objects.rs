@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::hub;
-use driftless_core::hub::Hub;
-use driftless_core::ports::Resource;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::Resource;
 use driftless_manifest::{Gvk, Object};
 
 /// Returns `Kind/namespace/name`, the name of an object in errors.

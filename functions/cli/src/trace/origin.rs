@@ -4,8 +4,8 @@ use super::objects;
 use super::report::Report;
 use crate::error::Error;
 use crate::hub;
-use driftless_core::flux::FluxKind;
-use driftless_core::hub::Hub;
+use driftless_flux::FluxKind;
+use driftless_kernel::hub::Hub;
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 

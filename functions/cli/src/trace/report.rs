@@ -1,6 +1,6 @@
 //! The lines of a report: a label in a column of fixed width, and its value.
 
-use driftless_core::flux::{Condition, ConditionStatus, Conditions};
+use driftless_flux::{Condition, ConditionStatus, Conditions};
 use driftless_manifest::Object;
 
 /// The text of a report.

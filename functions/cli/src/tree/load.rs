@@ -5,10 +5,10 @@ use super::node::Node;
 use crate::concurrent;
 use crate::error::Error;
 use crate::term;
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::hub::Hub;
-use driftless_core::ports::ErrorKind;
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_helm::record::{RecordLimits, Release, secret_name};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::ErrorKind;
 use driftless_manifest::{Gvk, Object, ObjectId, yaml};
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
 use crate::{output, term};
 use clap::{Subcommand, ValueEnum};
-use driftless_core::flux::FluxKind;
+use driftless_flux::FluxKind;
 use driftless_manifest::yaml;
 use node::Node;
 

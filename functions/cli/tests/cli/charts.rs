@@ -2,11 +2,11 @@
 
 use crate::check::{check, fleet};
 use crate::demo::once;
-use driftless_core::source::archive;
 use driftless_harness::charts::Host;
 use driftless_harness::command::Done;
 use driftless_harness::tools;
 use driftless_manifest::FileTree;
+use driftless_source::archive;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use driftless_core::ports::{ErrorKind, PortError};
+use driftless_kernel::ports::{ErrorKind, PortError};
 
 /// Converts an SDK's error to an error of ports. The message begins with the operation, such as
 /// `send to the queue`.

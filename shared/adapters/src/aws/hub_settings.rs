@@ -3,8 +3,8 @@
 use super::warm_cache::WarmCache;
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::hub;
-use driftless_core::ports::{BlobEntry, Blobs, Precondition, PutOutcome, Result, Version};
+use driftless_kernel::hub;
+use driftless_kernel::ports::{BlobEntry, Blobs, Precondition, PutOutcome, Result, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ impl Blobs for HubSettingsCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::testing::MemoryBlobs;
+    use driftless_memory::MemoryBlobs;
 
     #[tokio::test]
     async fn registrations_are_kept_and_other_records_are_not() {

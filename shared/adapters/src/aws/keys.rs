@@ -5,7 +5,7 @@ use super::warm_cache::WarmCache;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::Client;
-use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
+use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
 use std::time::Duration;
 
 /// The time for which a warm function caches a secret: a rotated secret is read after at most this

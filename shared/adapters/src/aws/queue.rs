@@ -5,10 +5,10 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     ErrorKind, PlanRequest, PortError, Queue, Request, Result, SweepRequest,
 };
-use driftless_core::state::key_part;
+use driftless_kernel::state::key_part;
 use futures::{StreamExt, TryStreamExt};
 use serde::Serialize;
 use sha2::{Digest, Sha256};

@@ -2,7 +2,7 @@
 
 use aws_config::SdkConfig;
 use aws_sdk_s3::config::SharedCredentialsProvider;
-use driftless_core::ports::{ErrorKind, PortError, Result};
+use driftless_kernel::ports::{ErrorKind, PortError, Result};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 

@@ -9,11 +9,11 @@ mod registry;
 use crate::tenant_http::{self, Clients, FileRequest, Login};
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Charts, Connection, DownloadOutcome, ErrorKind, Layer, Manifest, PortError, Referrer, Result,
     Validator,
 };
-use driftless_core::source::redact;
+use driftless_source::redact;
 use reqwest::header::{
     ETAG, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
 };

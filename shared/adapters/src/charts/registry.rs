@@ -6,7 +6,9 @@
 
 use crate::tenant_http::{self, Clients, FileRequest, Login};
 use bytes::Bytes;
-use driftless_core::ports::{Connection, ErrorKind, Layer, Manifest, PortError, Referrer, Result};
+use driftless_kernel::ports::{
+    Connection, ErrorKind, Layer, Manifest, PortError, Referrer, Result,
+};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LINK, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;

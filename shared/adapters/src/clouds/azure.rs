@@ -9,8 +9,8 @@ use crate::expiring_cache::ExpiringCache;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use driftless_core::kubeconfig;
-use driftless_core::ports::{
+use driftless_kernel::kubeconfig;
+use driftless_kernel::ports::{
     AcrRegistry, AksCluster, Azure, AzureKey, ClusterEndpoint, EntraIdentity, EntraProof,
     ErrorKind, PortError, RegistryLogin, Result, Secret, Token,
 };

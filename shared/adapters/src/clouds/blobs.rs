@@ -11,7 +11,7 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use aws_smithy_xml::decode::{Document, ScopedDecoder, try_data};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AzureBucketLogin, Bucket, BucketAddress, BucketEntry, BucketObject, Clock as _, Connection,
     ErrorKind, PortError, Result, Secret,
 };

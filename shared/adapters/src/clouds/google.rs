@@ -11,7 +11,7 @@ use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     ClusterEndpoint, ErrorKind, GkeCluster, Google, GoogleIdentity, GoogleKey, GoogleLogin,
     PortError, Result, Secret, Token,
 };

@@ -12,7 +12,7 @@ pub use google::GoogleLogins;
 use crate::cloud_http;
 use crate::tenant_http::Clients;
 use bytes::Bytes;
-use driftless_core::ports::{ErrorKind, PortError, Result, Secret, Token};
+use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret, Token};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request};
 use serde::Deserialize;

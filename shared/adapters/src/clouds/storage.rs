@@ -8,7 +8,7 @@ use crate::local::SystemClock;
 use crate::percent::encode;
 use crate::tenant_http;
 use async_trait::async_trait;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Bucket, BucketAddress, BucketEntry, BucketObject, Clock as _, Connection, ErrorKind,
     GoogleLogin, PortError, Result,
 };

@@ -7,7 +7,7 @@
 //! the pause is over, one request probes again (half open) while the others wait for its result;
 //! each failed probe doubles the pause.
 
-use driftless_core::ports::{ErrorKind, PortError, Result};
+use driftless_kernel::ports::{ErrorKind, PortError, Result};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};

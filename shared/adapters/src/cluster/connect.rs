@@ -3,7 +3,7 @@
 use crate::resolver;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::ports::{Access, ErrorKind, Login, PortError, Result, Token};
+use driftless_kernel::ports::{Access, ErrorKind, Login, PortError, Result, Token};
 use http::{HeaderValue, Uri, header};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client;

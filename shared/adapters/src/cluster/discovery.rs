@@ -5,7 +5,7 @@
 //! needed.
 
 use super::requests::Caller;
-use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
+use driftless_kernel::ports::{ErrorKind, PortError, Resource, Result};
 use driftless_manifest::Gvk;
 use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;

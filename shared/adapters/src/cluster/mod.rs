@@ -20,7 +20,7 @@ use crate::expiring_cache::ExpiringCache;
 use async_trait::async_trait;
 use breaker::Breaker;
 use discovery::Discovery;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Access, ApiCapabilities, Apply, Changes, Cluster, Clusters, Delete, Deleted, ErrorKind,
     Impersonation, Login, Page, PatchRequest, PortError, Resource, Result, Token, TokenRequest,
 };
@@ -334,7 +334,7 @@ impl Cluster for KubeCluster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::ports::Secret;
+    use driftless_kernel::ports::Secret;
 
     fn access(number: usize, login: Login) -> Access {
         Access {

@@ -1,7 +1,7 @@
 //! Builds the URL paths of the Kubernetes API.
 
 use crate::percent::encode;
-use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
+use driftless_kernel::ports::{ErrorKind, PortError, Resource, Result};
 
 /// Returns the path of a resource's objects in a namespace; in all namespaces if `namespace` is
 /// empty.

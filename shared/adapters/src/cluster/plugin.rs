@@ -3,11 +3,11 @@
 //!
 //! A plugin is a program that the kubeconfig names. So plugins are only for commands that a person
 //! runs with their own kubeconfig. Code that serves hubs or reads another person's kubeconfig uses
-//! the allow-list of [`driftless_core::kubeconfig`], which refuses `exec`.
+//! the allow-list of [`driftless_kernel::kubeconfig`], which refuses `exec`.
 
 use super::connect::{assemble, config, refusal};
 use super::{KubeCluster, Server};
-use driftless_core::ports::{Access, ErrorKind, Impersonation, PortError, Result};
+use driftless_kernel::ports::{Access, ErrorKind, Impersonation, PortError, Result};
 use kube::client::{AuthError, ConfigExt};
 use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use super::path;
 use super::response::{ApiResponse, RequestContext};
 use crate::percent::encode;
 use bytes::{Bytes, BytesMut};
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Apply, Change, Changes, Delete, Deleted, ErrorKind, Page, Patch, PatchRequest, PortError,
     Resource, Result,
 };

@@ -1,7 +1,7 @@
 //! Interprets the answers of an API server.
 
 use bytes::Bytes;
-use driftless_core::ports::{ErrorKind, PortError, Resource};
+use driftless_kernel::ports::{ErrorKind, PortError, Resource};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Map, Value};

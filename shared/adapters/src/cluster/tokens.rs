@@ -2,7 +2,9 @@
 
 use super::path;
 use super::requests::{Caller, JSON, unreadable};
-use driftless_core::ports::{ErrorKind, PortError, Resource, Result, Secret, Token, TokenRequest};
+use driftless_kernel::ports::{
+    ErrorKind, PortError, Resource, Result, Secret, Token, TokenRequest,
+};
 use driftless_manifest::Gvk;
 use http::Method;
 use jiff::Timestamp;

@@ -5,7 +5,7 @@ use super::{Embedded, EmbeddedService, lock};
 use crate::cluster::KubeCluster;
 use async_trait::async_trait;
 use driftless_apiserver::User;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Access, Cluster, Clusters, ErrorKind, Impersonation, Login, PortError, Result, Token,
 };
 use std::collections::BTreeMap;

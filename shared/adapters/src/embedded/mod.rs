@@ -28,7 +28,7 @@ pub use service::{EmbeddedService, ResponseBody};
 
 use crate::cluster::KubeCluster;
 use driftless_apiserver::{Clock as ServerClock, Request, Response, Server, User, Watch};
-use driftless_core::ports::{Clock, Result};
+use driftless_kernel::ports::{Clock, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! The commits of a checkout on this machine, which the user names by a revision.
 
 use super::local::{fetch, unreadable};
-use driftless_core::ports::{ErrorKind, FetchLimits, PortError, Result};
+use driftless_kernel::ports::{ErrorKind, FetchLimits, PortError, Result};
 use driftless_manifest::FileTree;
 use gix::{ObjectId, Repository};
 use std::collections::{BTreeSet, BinaryHeap};

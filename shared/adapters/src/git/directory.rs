@@ -1,12 +1,12 @@
 //! Plain directories that replace Git repositories, for `check` and `demo`.
 
 use async_trait::async_trait;
-use driftless_core::flux::GitReference;
-use driftless_core::ports::{
+use driftless_flux::GitReference;
+use driftless_kernel::ports::{
     Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result, SignedObjects,
 };
-use driftless_core::source::index;
 use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
+use driftless_source::index;
 use ignore::{DirEntry, WalkBuilder};
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,11 +2,11 @@
 
 use super::{GitHost, RefSpec, highest};
 use async_trait::async_trait;
-use driftless_core::flux::GitReference;
-use driftless_core::ports::{
+use driftless_flux::GitReference;
+use driftless_kernel::ports::{
     Commit, ErrorKind, FetchLimits, GitAuth, PortError, Result, SignedObjects,
 };
-use driftless_core::repository::Location;
+use driftless_kernel::repository::Location;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use gix::object::tree::EntryKind as Mode;
 use gix::{ObjectId, Repository};

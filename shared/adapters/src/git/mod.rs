@@ -20,11 +20,11 @@ pub use local::LocalGit;
 pub use server::GitServers;
 
 use async_trait::async_trait;
-use driftless_core::flux::GitReference;
-use driftless_core::ports::{
+use driftless_flux::GitReference;
+use driftless_kernel::ports::{
     Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result, SignedObjects,
 };
-use driftless_core::repository::{self, Location};
+use driftless_kernel::repository::{self, Location};
 use driftless_manifest::FileTree;
 
 /// An adapter for one kind of Git host.

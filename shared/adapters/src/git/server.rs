@@ -5,17 +5,17 @@ use crate::resolver;
 use crate::tenant_http::Clients;
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::address;
-use driftless_core::flux::GitReference;
-use driftless_core::ports::{
-    Commit, Connection, ErrorKind, FetchLimits, GitAuth, GitServer, PortError, Result,
-    SignedObjects,
-};
-use driftless_core::repository::Location;
+use driftless_flux::GitReference;
 use driftless_git::{
     Auth, Body, BoxError, Duplex, Error, FetchOptions, Limits, Network, ObjectId, Reference,
     Remote, RemoteUrl, Secret, SshLogin,
 };
+use driftless_kernel::address;
+use driftless_kernel::ports::{
+    Commit, Connection, ErrorKind, FetchLimits, GitAuth, GitServer, PortError, Result,
+    SignedObjects,
+};
+use driftless_kernel::repository::Location;
 use driftless_manifest::{FileTree, TreePath};
 use futures::StreamExt;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ fn ssh(server: &GitServer, url: &str) -> Result<SshLogin> {
     if key.known_hosts.trim().is_empty() {
         return missing("known_hosts");
     }
-    let secret = |secret: &driftless_core::ports::Secret| Secret::new(secret.expose());
+    let secret = |secret: &driftless_kernel::ports::Secret| Secret::new(secret.expose());
     Ok(SshLogin {
         identity: secret(&key.identity),
         password: key.password.as_ref().map(secret),
@@ -279,9 +279,11 @@ impl Network for Gate {
     ) -> std::result::Result<http::Response<Body>, BoxError> {
         let url = reqwest::Url::parse(&request.uri().to_string())?;
         if url.scheme() == "http" && !self.connection.allow_local {
-            return Err(
-                PortError::new(ErrorKind::Unsupported, driftless_core::repository::PLAIN).into(),
-            );
+            return Err(PortError::new(
+                ErrorKind::Unsupported,
+                driftless_kernel::repository::PLAIN,
+            )
+            .into());
         }
         let client = self.clients.client(&url, &self.connection)?;
         let (parts, body) = request.into_parts();
@@ -328,8 +330,8 @@ impl Network for Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::ports::{Secret, SshKey};
-    use driftless_core::repository::place;
+    use driftless_kernel::ports::{Secret, SshKey};
+    use driftless_kernel::repository::place;
     use std::process::{Command, Stdio};
 
     async fn resolve(url: &str, auth: &GitAuth, branch: &str) -> Result<Commit> {
@@ -382,8 +384,8 @@ mod tests {
     #[tokio::test]
     async fn a_deploy_key_of_github_is_used_over_ssh() {
         use crate::git::{GitHub, GitRouter, Hosts};
-        use driftless_core::ports::Git;
-        use driftless_core::testing::MemorySecrets;
+        use driftless_kernel::ports::Git;
+        use driftless_memory::MemorySecrets;
         let keys = Arc::new(MemorySecrets::default());
         let router = GitRouter::new()
             .with(GitHub::new(Hosts::default(), keys).unwrap())
@@ -508,8 +510,8 @@ mod tests {
     #[tokio::test]
     async fn hosts_with_an_api_are_also_read_in_gits_own_protocol() {
         use crate::git::{GitHub, Hosts};
-        use driftless_core::repository::Repository;
-        use driftless_core::testing::MemorySecrets;
+        use driftless_kernel::repository::Repository;
+        use driftless_memory::MemorySecrets;
         if Command::new("git").arg("--version").output().is_err() {
             return;
         }

@@ -3,8 +3,8 @@
 
 use crate::percent::decode;
 use crate::resolver;
-use driftless_core::address;
-use driftless_core::ports::{ErrorKind, PortError, Result, Secret};
+use driftless_kernel::address;
+use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret};
 use reqwest::Url;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

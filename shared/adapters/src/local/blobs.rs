@@ -4,7 +4,7 @@ use super::directory::{Directory, age, present};
 use super::names;
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     BlobEntry, Blobs, ErrorKind, PortError, Precondition, PutOutcome, Result, Version,
 };
 use sha2::{Digest, Sha256};

@@ -1,7 +1,7 @@
 //! The port [`Clock`] on this machine.
 
 use async_trait::async_trait;
-use driftless_core::ports::Clock;
+use driftless_kernel::ports::Clock;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

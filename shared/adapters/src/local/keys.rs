@@ -1,7 +1,7 @@
 //! The secret store of one machine: given secrets, and files of a directory.
 
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
+use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! Different keys get different files, also on a file system that ignores case; a key can be a
 //! parent of another one (`a` and `a/b`); and no key leads out of the directory.
 
-use driftless_core::ports::Result;
+use driftless_kernel::ports::Result;
 use std::path::{Path, PathBuf};
 
 /// The extension of the files of blobs; no directory has it.
@@ -92,7 +92,7 @@ fn decode(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::ports::ErrorKind;
+    use driftless_kernel::ports::ErrorKind;
     use std::collections::HashSet;
 
     #[test]

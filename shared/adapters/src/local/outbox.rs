@@ -2,7 +2,7 @@
 
 use super::directory::write_whole;
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, PlanRequest, PortError, Queue, Request, Result};
+use driftless_kernel::ports::{ErrorKind, PlanRequest, PortError, Queue, Request, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -84,8 +84,8 @@ impl Queue for OutboxQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::flux::{FluxKind, ObjectRef};
-    use driftless_core::ports::Cause;
+    use driftless_flux::{FluxKind, ObjectRef};
+    use driftless_kernel::ports::Cause;
 
     #[tokio::test]
     async fn sent_requests_are_events_of_sqs() {

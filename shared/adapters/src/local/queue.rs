@@ -1,8 +1,8 @@
 //! The queue in the memory of this process.
 
 use async_trait::async_trait;
-use driftless_core::flux::ObjectRef;
-use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
+use driftless_flux::ObjectRef;
+use driftless_kernel::ports::{ErrorKind, PortError, Queue, Request, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -228,8 +228,8 @@ impl Queue for LocalQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_core::flux::FluxKind;
-    use driftless_core::ports::Cause;
+    use driftless_flux::FluxKind;
+    use driftless_kernel::ports::Cause;
 
     fn request(name: &str, cause: Cause) -> Request {
         let object = ObjectRef::new(FluxKind::Kustomization, "apps", name);

@@ -8,7 +8,7 @@ use crate::tenant_http::{self, Clients};
 use async_trait::async_trait;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
-use driftless_core::ports::{Connection, ErrorKind, Notifiers, PortError};
+use driftless_kernel::ports::{Connection, ErrorKind, Notifiers, PortError};
 use driftless_notify::{NatsLogin, Transport, TransportError};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;

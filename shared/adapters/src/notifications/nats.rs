@@ -4,8 +4,8 @@
 use super::nkey::{Nkey, credentials};
 use super::{lost, refused};
 use crate::resolver;
-use driftless_core::address::is_local_host;
-use driftless_core::ports::Connection;
+use driftless_kernel::address::is_local_host;
+use driftless_kernel::ports::Connection;
 use driftless_notify::{NatsLogin, TransportError};
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;

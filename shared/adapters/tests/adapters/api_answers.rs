@@ -1,7 +1,7 @@
 //! Tests of the Kubernetes adapter with answers that a real API server gives only when it fails.
 
 use driftless_adapters::cluster::KubeCluster;
-use driftless_core::ports::{Apply, Change, Cluster, ErrorKind, Patch, PatchRequest, Resource};
+use driftless_kernel::ports::{Apply, Change, Cluster, ErrorKind, Patch, PatchRequest, Resource};
 use driftless_manifest::{Gvk, Object};
 use flate2::Compression;
 use flate2::write::GzEncoder;

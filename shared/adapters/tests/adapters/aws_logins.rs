@@ -7,7 +7,9 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use driftless_adapters::aws::{self, AwsLogins};
-use driftless_core::ports::{Aws, AwsIdentity, EcrRegistry, EksCluster, ErrorKind, Secret, Token};
+use driftless_kernel::ports::{
+    Aws, AwsIdentity, EcrRegistry, EksCluster, ErrorKind, Secret, Token,
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use axum::response::Response;
 use driftless_adapters::aws::{AwsLogins, S3Buckets};
 use driftless_adapters::buckets::HttpBuckets;
 use driftless_adapters::clouds::{AzureLogins, CloudHosts, GoogleLogins};
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AzureBucketLogin, Bucket, BucketAddress, BucketLogin, Buckets, Connection, EntraIdentity,
     EntraProof, ErrorKind, GoogleIdentity, GoogleLogin, LdapLogin, Secret, Token,
 };

@@ -6,7 +6,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::response::Response;
 use driftless_adapters::clouds::{AzureLogins, CloudHosts, GoogleLogins};
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AcrRegistry, AksCluster, Azure, EntraIdentity, EntraProof, ErrorKind, GkeCluster, Google,
     GoogleIdentity, Secret, Token,
 };

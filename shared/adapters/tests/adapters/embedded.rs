@@ -8,8 +8,8 @@ use driftless_adapters::cluster::KubeClusters;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
 use driftless_adapters::local::SystemClock;
 use driftless_apiserver::User;
-use driftless_core::kubeconfig::{Options, parse};
-use driftless_core::ports::{Apply, Cluster, Clusters, ErrorKind, Impersonation, Login, Secret};
+use driftless_kernel::kubeconfig::{Options, parse};
+use driftless_kernel::ports::{Apply, Cluster, Clusters, ErrorKind, Impersonation, Login, Secret};
 use driftless_manifest::{Gvk, Object};
 use futures::io::AsyncBufReadExt;
 use futures::{StreamExt, TryStreamExt};
@@ -30,7 +30,7 @@ fn config_map(name: &str) -> Object {
 async fn apply(
     cluster: &dyn Cluster,
     name: &str,
-) -> Result<Object, driftless_core::ports::PortError> {
+) -> Result<Object, driftless_kernel::ports::PortError> {
     let gvk = Gvk::new("v1", "ConfigMap");
     let resource = cluster.resource(&gvk).await?.unwrap();
     let options = Apply {

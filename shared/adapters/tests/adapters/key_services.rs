@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use driftless_adapters::aws::AwsLogins;
 use driftless_adapters::clouds::{AzureLogins, GoogleLogins};
 use driftless_adapters::key_services::HttpKeyServices;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AwsIdentity, AwsKey, AzureKey, EntraIdentity, EntraProof, ErrorKind, GoogleKey, GoogleLogin,
     KeyServices, Secret,
 };

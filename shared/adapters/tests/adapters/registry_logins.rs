@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use driftless_adapters::charts::HttpCharts;
-use driftless_core::ports::{Charts, Connection, ErrorKind, Layer, Secret};
+use driftless_kernel::ports::{Charts, Connection, ErrorKind, Layer, Secret};
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

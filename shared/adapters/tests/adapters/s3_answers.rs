@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use driftless_adapters::aws::{self, S3Blobs};
-use driftless_core::ports::{Blobs, ErrorKind, Precondition, PutOutcome, Version};
+use driftless_kernel::ports::{Blobs, ErrorKind, Precondition, PutOutcome, Version};
 use std::sync::{Arc, Mutex};
 
 type Asked = Arc<Mutex<Vec<String>>>;

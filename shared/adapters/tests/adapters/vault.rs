@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
 use driftless_adapters::key_services::HttpKeyServices;
-use driftless_core::ports::{ErrorKind, KeyServices, Result, Secret, VaultKey};
+use driftless_kernel::ports::{ErrorKind, KeyServices, Result, Secret, VaultKey};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

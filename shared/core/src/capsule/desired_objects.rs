@@ -5,13 +5,13 @@ use super::{
     ACCOUNT_UID_ANNOTATION, EXPIRES_ANNOTATION, GLOBAL_ANNOTATION, LABEL, MANAGER, ON, Place,
     TOKEN_ANNOTATION,
 };
-use crate::failure::Failure;
-use crate::flux::reason;
-use crate::hub::CapsuleProxy;
-use crate::kubeconfig;
-use crate::ports::{Login, Secret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use driftless_flux::reason;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub::CapsuleProxy;
+use driftless_kernel::kubeconfig;
+use driftless_kernel::ports::{Login, Secret};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::time::Duration;

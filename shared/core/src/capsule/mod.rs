@@ -21,13 +21,15 @@
 
 mod desired_objects;
 
-use crate::applier::{Applier, Strategy};
-use crate::concurrent;
-use crate::failure::Failure;
-use crate::flux::reason;
-use crate::hub::{self, CapsuleProxy, Hub};
-use crate::ports::{Cluster, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest};
 use desired_objects::{Owner, TenantId};
+use driftless_flux::reason;
+use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::concurrent;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub::{self, CapsuleProxy, Hub};
+use driftless_kernel::ports::{
+    Cluster, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest,
+};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The cluster that a Kustomization applies to, and its user there.
 
-use crate::flux::{KubeConfigRef, Kustomization};
+use driftless_flux::{KubeConfigRef, Kustomization};
 use driftless_manifest::Object;
 use serde::Deserialize;
 

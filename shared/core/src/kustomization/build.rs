@@ -1,11 +1,11 @@
 //! Renders the objects of an artifact: decrypts, builds and substitutes. Pure.
 
 use super::decrypt::Decryptor;
-use crate::failure::Failure;
-use crate::flux::{Kustomization, reason};
-use crate::substitute::{self, SubstituteOptions};
+use driftless_flux::{Kustomization, reason};
+use driftless_kernel::failure::Failure;
 use driftless_kustomize::{ErrorKind, Options, Remote, on_large_stack};
 use driftless_manifest::{FileTree, Fuel, Object, ReadSet, Reader, TreePath};
+use driftless_plans::substitute::{self, SubstituteOptions};
 use driftless_sops::MasterKey;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

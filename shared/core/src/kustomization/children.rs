@@ -3,14 +3,15 @@
 
 use super::peers::Peers;
 use super::prune::find;
-use crate::failure::Failure;
-use crate::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef, reason};
-use crate::helmrelease;
-use crate::inventory::{Eligibility, Entry, IndirectDeletions, Inventory, Limits, eligibility};
-use crate::kernel::Context;
-use crate::ports::PortError;
-use crate::target::Target;
+use driftless_flux::{FluxKind, HelmRelease, Kustomization, ObjectRef, reason};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::PortError;
+use driftless_kernel::target::Target;
 use driftless_manifest::{Gvk, Object, ObjectId};
+use driftless_plans::inventory::{
+    Eligibility, Entry, IndirectDeletions, Inventory, Limits, eligibility,
+};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A Flux object that would be deleted.
@@ -161,7 +162,8 @@ impl Child {
                         // Only releases of a hub can be read: those of another cluster are
                         // uninstalled by another installation.
                         None if !target.remote => {
-                            let released = helmrelease::objects_to_uninstall(context, &one).await;
+                            let released =
+                                driftless_helmrelease::objects_to_uninstall(context, &one).await;
                             Inventory::of(&released.map_err(unread)?)
                         }
                         None => Inventory::default(),

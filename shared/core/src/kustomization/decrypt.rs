@@ -6,9 +6,9 @@
 //! notes that key, and runs again when the keys of all such files are there.
 
 use super::keys::{self, Keys, Services};
-use crate::kernel::Context;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use driftless_kernel::kernel::Context;
 use driftless_manifest::{Object, ReadFilter, TreePath};
 use driftless_sops::{Format, Keyring, MasterKey, SopsError, decrypt, is_encrypted, master_keys};
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! Checks `dependsOn` of a Kustomization.
 
-use crate::dependencies;
-use crate::failure::Failure;
-use crate::flux::{ArtifactStatus, Kustomization};
-use crate::kernel::Context;
+use driftless_flux::{ArtifactStatus, Kustomization};
+use driftless_kernel::dependencies;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
 use driftless_manifest::Object;
 
 /// Checks the dependencies of a Kustomization.

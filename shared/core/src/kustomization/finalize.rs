@@ -2,12 +2,12 @@
 //! policy, then its finalizer is removed.
 
 use super::prune::{Pruned, prune};
-use crate::driver::{Report, StepEnd};
-use crate::failure::{Failure, TargetError};
-use crate::flux::{DeletionPolicy, Kustomization, reason};
-use crate::inventory::Inventory;
-use crate::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
-use crate::target;
+use driftless_flux::{DeletionPolicy, Kustomization, reason};
+use driftless_kernel::driver::{Report, StepEnd};
+use driftless_kernel::failure::{Failure, TargetError};
+use driftless_kernel::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
+use driftless_kernel::target;
+use driftless_plans::inventory::Inventory;
 
 /// Prunes the inventory. A failure is retried with the finalizer in place, so that no object is
 /// forgotten. The status gets the objects that are left.

@@ -15,15 +15,15 @@
 
 use super::applying_user::ApplyingUser;
 use super::live_objects::{OWNER_NAME, OWNER_NAMESPACE};
-use crate::applier::{Applier, Strategy};
-use crate::failure::TargetError;
-use crate::failure::{Class, Failure};
-use crate::flux::{FluxKind, KubeConfigRef, Kustomization, reason};
-use crate::inventory::Inventory;
-use crate::kernel::Context;
-use crate::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
-use crate::target::{self, Target, TargetsCluster};
+use driftless_flux::{FluxKind, KubeConfigRef, Kustomization, reason};
+use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::failure::TargetError;
+use driftless_kernel::failure::{Class, Failure};
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
+use driftless_kernel::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Object, ObjectId};
+use driftless_plans::inventory::Inventory;
 use serde_json::json;
 
 /// The other living Kustomizations of a hub, listed once per prune.

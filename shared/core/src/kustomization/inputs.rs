@@ -3,12 +3,12 @@
 use super::build::Inputs;
 use super::decrypt::Decryptor;
 use super::keys;
-use crate::credentials;
-use crate::failure::Failure;
-use crate::flux::{Kustomization, SubstituteFrom, reason};
-use crate::hub::Hub;
-use crate::kernel::Context;
-use crate::substitute;
+use driftless_flux::{Kustomization, SubstituteFrom, reason};
+use driftless_kernel::credentials;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::kernel::Context;
+use driftless_plans::substitute;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -2,20 +2,20 @@
 //! in a large build.
 
 use super::applying_user::ApplyingUser;
-use crate::apply::annotations::Policy;
-use crate::apply::ignore_rules::IgnoreRules;
-use crate::failure::Failure;
-use crate::flux::{FluxKind, Kustomization, ObjectRef, SOURCE_WATCHER, reason};
-use crate::inventory::Inventory;
-use crate::kernel::Context;
-use crate::ports::ErrorKind;
-use crate::target::Target;
-use crate::target::objects::{self, Denied, Item};
+use driftless_flux::{FluxKind, Kustomization, ObjectRef, SOURCE_WATCHER, reason};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::ErrorKind;
+use driftless_kernel::target::Target;
+use driftless_kernel::target::objects::{self, Denied, Item};
 use driftless_manifest::{Object, ObjectId};
+use driftless_plans::apply::annotations::Policy;
+use driftless_plans::apply::ignore_rules::IgnoreRules;
+use driftless_plans::inventory::Inventory;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub use crate::flux::{
+pub use driftless_flux::{
     KUSTOMIZATION_NAME as OWNER_NAME, KUSTOMIZATION_NAMESPACE as OWNER_NAMESPACE,
     kustomization_of as owner,
 };

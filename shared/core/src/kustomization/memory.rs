@@ -1,8 +1,8 @@
 //! The memory of a Kustomization's steps in the bucket. All of it can be lost: the next step then
 //! reads and does more.
 
-use crate::apply::fingerprint::AppliedState;
 use driftless_manifest::ReadSet;
+use driftless_plans::apply::fingerprint::AppliedState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

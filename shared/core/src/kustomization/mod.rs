@@ -21,23 +21,23 @@ pub mod remote;
 mod report;
 pub mod variables;
 
-use crate::apply::ignore_rules::IgnoreRules;
-use crate::apply::plan::{Action, Change};
 use crate::capsule;
-use crate::driver::{self, Reconciler, Report};
-use crate::failure::Failure;
-use crate::flux::{
+use build::{BuildResult, Inputs};
+use driftless_flux::{
     ArtifactStatus, FieldError, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef,
     is_current, reason,
 };
-use crate::inventory::{Eligibility, Inventory, eligibility};
-use crate::kernel::Context;
-use crate::ports::ErrorKind;
-use crate::source::{artifact, lookup};
-use crate::target::objects::{self, Denied, Item};
-use crate::target::{self, Target};
-use build::{BuildResult, Inputs};
+use driftless_kernel::driver::{self, Reconciler, Report};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::ErrorKind;
+use driftless_kernel::target::objects::{self, Denied, Item};
+use driftless_kernel::target::{self, Target};
 use driftless_manifest::{Gvk, Object, ObjectId};
+use driftless_plans::apply::ignore_rules::IgnoreRules;
+use driftless_plans::apply::plan::{Action, Change};
+use driftless_plans::inventory::{Eligibility, Inventory, eligibility};
+use driftless_source::{artifact, lookup};
 use memory::{HealthWait, Memory};
 use prune::Prune;
 use prune_gate::{Gate, PruneDecision, WaitForChildren};
@@ -215,7 +215,7 @@ async fn has_same_files(
 fn reads_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
     let requested_at = owner
         .object
-        .annotation(crate::flux::REQUESTED_AT)
+        .annotation(driftless_flux::REQUESTED_AT)
         .unwrap_or_default();
     context.cause.reads_cluster() || requested_at != owner.status.last_handled_reconcile_at
 }
@@ -236,7 +236,7 @@ fn ignore_rules(owner: &Kustomization) -> Result<IgnoreRules, String> {
     IgnoreRules::new(&owner.spec.ignore, "spec.ignore")
 }
 
-fn artifact_failure(error: crate::ports::PortError) -> Failure {
+fn artifact_failure(error: driftless_kernel::ports::PortError) -> Failure {
     let failure = Failure::port(reason::ARTIFACT_FAILED, &error);
     if error.kind == ErrorKind::NotFound {
         failure.context("the artifact is missing in the bucket, and the source must store it again")

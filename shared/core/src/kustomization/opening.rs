@@ -2,11 +2,11 @@
 //! Kustomization, with the data keys that its key services decrypt.
 
 use super::keys;
-use crate::failure::Failure;
-use crate::flux::Kustomization;
-use crate::hub::Hub;
-use crate::kernel::Context;
-use crate::ports::Ports;
+use driftless_flux::Kustomization;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::Ports;
 use driftless_sops::{Keyring, MasterKey};
 
 /// The most data keys that key services decrypt.

@@ -2,14 +2,13 @@
 //! which keep the objects that they list, and which may still take over an object.
 
 use super::applying_user::is_same_cluster;
-use crate::apply::change_detection::{self, Drift};
-use crate::apply::normalize;
-use crate::flux::{
+use driftless_flux::{
     ConditionStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, READY, STALLED, shorten,
 };
-use crate::helmrelease;
-use crate::inventory::{Eligibility, Inventory, eligibility};
 use driftless_manifest::{Object, ObjectId};
+use driftless_plans::apply::change_detection::{self, Drift};
+use driftless_plans::apply::normalize;
+use driftless_plans::inventory::{Eligibility, Inventory, eligibility};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum length of a child's message within ours, in bytes.
@@ -276,8 +275,8 @@ impl Peer {
 
     fn is_created_by(&self, release: &ObjectId) -> bool {
         let object = &self.object.object;
-        object.label(helmrelease::OWNER_NAME) == Some(&release.name)
-            && object.label(helmrelease::OWNER_NAMESPACE) == Some(&release.namespace)
+        object.label(driftless_helmrelease::OWNER_NAME) == Some(&release.name)
+            && object.label(driftless_helmrelease::OWNER_NAMESPACE) == Some(&release.namespace)
     }
 
     fn state(&self) -> String {

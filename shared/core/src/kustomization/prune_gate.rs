@@ -9,12 +9,12 @@ use super::children;
 use super::heirs::{self, Heirs};
 use super::memory::{Memory, PruneWait};
 use super::peers::{Peers, PendingChild};
-use crate::failure::Failure;
-use crate::flux::{ArtifactStatus, Kustomization, reason};
-use crate::inventory::{self, IndirectDeletions, Inventory};
-use crate::kernel::Context;
-use crate::target::Target;
+use driftless_flux::{ArtifactStatus, Kustomization, reason};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::target::Target;
 use driftless_manifest::Object;
+use driftless_plans::inventory::{self, IndirectDeletions, Inventory};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 

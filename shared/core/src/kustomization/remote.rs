@@ -3,12 +3,12 @@
 //! again.
 
 use super::build::{self, BuildResult, BuildStop, Inputs};
-use crate::credentials::LoginHint;
-use crate::failure::Failure;
-use crate::flux::{GitReference, Kustomization, reason};
-use crate::hub::Settings;
-use crate::kernel::Context;
-use crate::ports::{
+use driftless_flux::{GitReference, Kustomization, reason};
+use driftless_kernel::credentials::LoginHint;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub::Settings;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::{
     Charts, Connection, DownloadOutcome, ErrorKind, Git, GitAuth, PortError, Result as PortResult,
 };
 use driftless_kustomize::Remote;

@@ -5,17 +5,17 @@ use super::apply::Report;
 use super::health::HEALTH_FAILED;
 use super::memory::Memory;
 use super::{PruneState, RunEnd};
-use crate::apply::plan::{Action, ChangeSet};
-use crate::driver;
-use crate::failure::{Class, Failure};
-use crate::flux::{
+use driftless_flux::{
     ArtifactStatus, COMMIT_STATUS_UPDATE, ConditionStatus, FluxKind, HEALTHY, KUSTOMIZE_CONTROLLER,
     Kustomization, KustomizationStatus, ObjectRef, READY, RECONCILING, STALLED, duration_text,
     meta_key, reason, rfc3339, shorten,
 };
-use crate::inventory::Inventory;
-use crate::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
+use driftless_kernel::driver;
+use driftless_kernel::failure::{Class, Failure};
+use driftless_kernel::kernel::{Context, FIRST_CHECK, LONGEST_RETRY, Outcome};
 use driftless_manifest::Gvk;
+use driftless_plans::apply::plan::{Action, ChangeSet};
+use driftless_plans::inventory::Inventory;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 //! without its cluster.
 
 use super::{artifact_failure, find_artifact, inputs, remote};
-use crate::failure::Failure;
-use crate::flux::Kustomization;
-use crate::kernel::Context;
-use crate::source::artifact;
+use driftless_flux::Kustomization;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_source::artifact;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

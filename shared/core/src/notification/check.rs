@@ -3,14 +3,14 @@
 use super::connection;
 use super::following::{self, Following};
 use super::sending::{self, Done};
-use crate::failure::Failure;
-use crate::flux::{
+use driftless_flux::{
     Alert, AlertOptions, AlertSpec, NotificationObject, NotificationSpec, Provider, ProviderSpec,
     reason,
 };
-use crate::health::CommitStatusExpr;
-use crate::kernel::Context;
-use crate::kernel::events::{MAX_PATTERNS, is_foreign, pattern};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::kernel::events::{MAX_PATTERNS, is_foreign, pattern};
+use driftless_plans::health::CommitStatusExpr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -1,17 +1,17 @@
 //! The address, the login and the connection of a Provider.
 
-use crate::cloud::{self, Exchange, azure, google};
-use crate::credentials;
-use crate::failure::Failure;
-use crate::flux::{Alert, LocalRef, Provider, reason};
-use crate::kernel::Context;
-use crate::ports::{Connection, Secret};
-use crate::source::connection as of_source;
-use crate::source::secret::{SourceSecret, certificates};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use driftless_flux::{Alert, LocalRef, Provider, reason};
+use driftless_kernel::cloud::{self, Exchange, azure, google};
+use driftless_kernel::credentials;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::{Connection, Secret};
 use driftless_manifest::Object;
 use driftless_notify::Settings;
+use driftless_source::connection as of_source;
+use driftless_source::secret::{SourceSecret, certificates};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use url::{Url, form_urlencoded};

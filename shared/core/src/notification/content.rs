@@ -1,8 +1,8 @@
 //! The content of a notification: which events a Provider gets, and what an Alert adds, as in
 //! notification-controller 1.9 (internal/server). Pure.
 
-use crate::flux::{Alert, EVENT_GROUP, FluxEvent, Provider, Severity, meta_key};
-use crate::health::{CommitStatusExpr, ExprError};
+use driftless_flux::{Alert, EVENT_GROUP, FluxEvent, Provider, Severity, meta_key};
+use driftless_plans::health::{CommitStatusExpr, ExprError};
 use serde_json::json;
 use std::collections::BTreeMap;
 

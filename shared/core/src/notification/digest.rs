@@ -3,16 +3,16 @@
 
 use super::digest_text::Digest;
 use super::landing::{Followers, Progress, followers, landings, took};
-use crate::concurrent;
-use crate::failure::Failure;
-use crate::flux::{
+use driftless_flux::{
     Alert, COMMIT_STATUS_UPDATE, FluxEvent, FluxKind, ObjectRef, Provider, Severity, meta_key,
 };
-use crate::journal::{self, Journal, Landing, Push};
-use crate::kernel::Context;
-use crate::kernel::events::pending::Pending;
-use crate::kernel::events::push::{self, PushRef};
-use crate::kernel::events::{is_source, selects};
+use driftless_kernel::concurrent;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::journal::{self, Journal, Landing, Push};
+use driftless_kernel::kernel::Context;
+use driftless_kernel::kernel::events::pending::Pending;
+use driftless_kernel::kernel::events::push::{self, PushRef};
+use driftless_kernel::kernel::events::{is_source, selects};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! The message about a push. Pure.
 
-use crate::flux::{duration_text, shorten};
+use driftless_flux::{duration_text, shorten};
 use std::time::Duration;
 
 /// The most failed objects that a message names.

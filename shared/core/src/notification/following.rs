@@ -2,15 +2,15 @@
 //! news of their recovery. The step of the Alert checks them: when one of them fails, and when a
 //! sweep finds that one is ready again or that a reminder is due.
 
-use crate::failure::Failure;
-use crate::flux::{
+use driftless_flux::{
     Alert, AlertOptions, Condition, ConditionStatus, Conditions, FluxEvent, FluxKind,
     LONGEST_REMINDER, ObjectRef, Severity, duration_text, is_suspended, meta_key, parse_rfc3339,
 };
-use crate::kernel::Context;
-use crate::kernel::events::pending::{self, AddOutcome, Pending};
-use crate::kernel::events::{is_source, selects};
-use crate::state::millis;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::kernel::events::pending::{self, AddOutcome, Pending};
+use driftless_kernel::kernel::events::{is_source, selects};
+use driftless_kernel::state::millis;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

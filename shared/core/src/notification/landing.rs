@@ -1,12 +1,12 @@
 //! The state of a push on a hub: which objects it has reached, from the live objects and their
 //! journals. Pure.
 
-use crate::flux::{
+use driftless_flux::{
     Condition, ConditionStatus, Conditions, FluxKind, ObjectRef, generation, is_suspended,
     kustomization_of, source_of,
 };
-use crate::journal::{Journal, Landing, Push, StepResult, pushes};
-use crate::kernel::events::push;
+use driftless_kernel::journal::{Journal, Landing, Push, StepResult, pushes};
+use driftless_kernel::kernel::events::push;
 use driftless_manifest::Object;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

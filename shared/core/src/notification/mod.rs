@@ -1,6 +1,6 @@
 //! The steps of Alerts and Providers. That of an Alert checks its fields. That of a Provider sends
 //! the events that wait for it: the Alerts of the hub selected them at the end of another object's
-//! step ([`crate::kernel::events`]).
+//! step ([`driftless_kernel::kernel::events`]).
 
 mod check;
 mod connection;
@@ -15,14 +15,14 @@ pub use content::{combined, commit_status, conflicts, is_for};
 pub use following::{Following, is_due};
 pub(crate) use sending::forget;
 
-use crate::driver::{Memory, Reconciler, Report, StepEnd};
-use crate::failure::{Class, Failure};
-use crate::flux::{
+use check::Check;
+use driftless_flux::{
     ConditionStatus, NOTIFICATION_CONTROLLER, NotificationObject, NotificationStatus, READY,
     RECONCILING, STALLED, generation, reason, rfc3339,
 };
-use crate::kernel::{Context, LONGEST_RETRY, Outcome};
-use check::Check;
+use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
+use driftless_kernel::failure::{Class, Failure};
+use driftless_kernel::kernel::{Context, LONGEST_RETRY, Outcome};
 use sending::Done;
 use std::marker::PhantomData;
 use std::time::Duration;

@@ -3,14 +3,14 @@
 use super::connection::{Link, link};
 use super::content;
 use super::digest::{self, DigestOutcome};
-use crate::failure::{Class, Failure};
-use crate::flux::{
+use driftless_flux::{
     Alert, FluxEvent, FluxKind, FluxObject as _, NOTIFICATION_CONTROLLER, ObjectRef, Provider,
     Severity, reason,
 };
-use crate::kernel::Context;
-use crate::kernel::events::pending::{self, Pending};
-use crate::ports::in_time;
+use driftless_kernel::failure::{Class, Failure};
+use driftless_kernel::kernel::Context;
+use driftless_kernel::kernel::events::pending::{self, Pending};
+use driftless_kernel::ports::in_time;
 use driftless_manifest::Object;
 use driftless_notify as notify;
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ pub(super) async fn send(context: &Context<'_>, provider: &Provider) -> Result<D
 /// Returns whether the last notification of this generation was not sent.
 fn is_failing(provider: &Provider) -> bool {
     let ready = provider.status.conditions.ready();
-    let generation = crate::flux::generation(&provider.object);
+    let generation = driftless_flux::generation(&provider.object);
     ready.is_some_and(|ready| {
         ready.reason == reason::NOTIFICATION_FAILED && ready.observed_generation == generation
     })

@@ -3,18 +3,18 @@
 
 pub mod paths;
 
-use crate::credentials;
-use crate::driver::{Memory, Reconciler, Report, StepEnd};
-use crate::failure::{Class, Failure};
-use crate::flux::{
+use driftless_flux::{
     ConditionStatus, NOTIFICATION_CONTROLLER, READY, RECONCILING, Receiver, ReceiverStatus,
     STALLED, duration_text, generation, reason, rfc3339,
 };
-use crate::health::{ClaimsCheck, ResourceFilter};
-use crate::hub::Hub;
-use crate::kernel::{Context, LONGEST_RETRY, Outcome};
-use crate::ports::Secret;
+use driftless_kernel::credentials;
+use driftless_kernel::driver::{Memory, Reconciler, Report, StepEnd};
+use driftless_kernel::failure::{Class, Failure};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::kernel::{Context, LONGEST_RETRY, Outcome};
+use driftless_kernel::ports::Secret;
 use driftless_manifest::Object;
+use driftless_plans::health::{ClaimsCheck, ResourceFilter};
 
 /// The reconciler of Receivers.
 pub(crate) struct Receivers;

@@ -1,10 +1,10 @@
 //! The notes of which Receiver has which webhook: steps write them, deliveries read them. A note
 //! proves nothing: a delivery reads the Receiver and its token again.
 
-use crate::flux::{FluxKind, ObjectRef, WEBHOOK_PATH};
-use crate::ports::{BlobEntry, Ports, Precondition, Result};
-use crate::state::{decode_key_part, key_part};
 use bytes::Bytes;
+use driftless_flux::{FluxKind, ObjectRef, WEBHOOK_PATH};
+use driftless_kernel::ports::{BlobEntry, Ports, Precondition, Result};
+use driftless_kernel::state::{decode_key_part, key_part};
 
 const PREFIX: &str = "receivers/";
 /// The length of a SHA-256 digest in hex.
@@ -91,7 +91,6 @@ pub async fn find(ports: &Ports, path: &str) -> Result<Vec<(String, ObjectRef)>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
     use futures::FutureExt as _;
     use std::sync::Arc;
 
@@ -101,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_receiver_is_found_by_its_path_only() {
-        let ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+        let ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
         let hook = |name: &str| ObjectRef::new(FluxKind::Receiver, "apps", name);
         let path = |digit: &str| format!("{WEBHOOK_PATH}{}", digit.repeat(DIGEST));
         assert!(now(note(&ports, "eu", &hook("a"), &path("1"))));

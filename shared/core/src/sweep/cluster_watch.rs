@@ -5,13 +5,14 @@
 //! sweep: a watch from a resourceVersion leaves nothing out. A step reads again before it decides,
 //! so a late sweep costs a minute, and nothing else.
 
-use crate::apply::fingerprint::fingerprint;
-use crate::flux::{FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, ObjectRef};
-use crate::helmrelease;
-use crate::hub::Hub;
 use crate::kustomization;
-use crate::ports::{Change, Cluster, ErrorKind, Ports, Resource, Result, Values, WatchSnapshot};
+use driftless_flux::{FluxKind, HELM_CONTROLLER, KUSTOMIZE_CONTROLLER, ObjectRef};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{
+    Change, Cluster, ErrorKind, Ports, Resource, Result, Values, WatchSnapshot,
+};
 use driftless_manifest::{Gvk, Object};
+use driftless_plans::apply::fingerprint::fingerprint;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ pub async fn fingerprints(
     owner: FluxKind,
 ) -> Result<Arc<Values>> {
     let (label, manager) = match owner {
-        FluxKind::HelmRelease => (helmrelease::OWNER_NAME, HELM_CONTROLLER),
+        FluxKind::HelmRelease => (driftless_helmrelease::OWNER_NAME, HELM_CONTROLLER),
         _ => (
             kustomization::live_objects::OWNER_NAME,
             KUSTOMIZE_CONTROLLER,
@@ -223,8 +224,8 @@ impl<'a> Query<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{self, MemoryCluster, TestClock};
     use driftless_manifest::ObjectId;
+    use driftless_memory::{MemoryCluster, TestClock};
     use futures::FutureExt as _;
     use serde_json::json;
 
@@ -240,7 +241,7 @@ mod tests {
             let clock = Arc::<TestClock>::default();
             Self {
                 cluster: MemoryCluster::default(),
-                ports: testing::ports(Arc::default(), Arc::default(), clock.clone()),
+                ports: driftless_memory::ports(Arc::default(), Arc::default(), clock.clone()),
                 clock,
             }
         }
@@ -386,7 +387,7 @@ mod tests {
         assert!(requests[..59].iter().all(|one| one.starts_with("WATCH")));
         assert_eq!(requests[59..], [LIST]);
         let world = World {
-            ports: testing::ports(Arc::default(), Arc::default(), world.clock.clone()),
+            ports: driftless_memory::ports(Arc::default(), Arc::default(), world.clock.clone()),
             ..world
         };
         assert_eq!(world.names(), result("a", LIST));
@@ -402,7 +403,7 @@ mod tests {
         assert_eq!(world.names(), result("a b c d e", &[LIST; 3].join(", ")));
         // The token of the second page is too old: the list begins again.
         let cold = World {
-            ports: testing::ports(Arc::default(), Arc::default(), world.clock.clone()),
+            ports: driftless_memory::ports(Arc::default(), Arc::default(), world.clock.clone()),
             ..world
         };
         cold.cluster

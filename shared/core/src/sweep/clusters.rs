@@ -1,7 +1,7 @@
 //! The clusters of a sweep: objects by their cluster, and the order of the clusters.
 
-use crate::ports::Clock;
-use crate::target::TargetsCluster;
+use driftless_kernel::ports::Clock;
+use driftless_kernel::target::TargetsCluster;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
 use serde_json::json;

@@ -2,11 +2,11 @@
 //! the sweep sends one request to each dark cluster, and queues its objects when it answers.
 
 use super::clusters;
-use crate::flux::{Conditions, KubeConfigRef, ObjectRef, READY};
-use crate::hub::Hub;
-use crate::ports::{Ports, in_time};
-use crate::schedule::Records;
-use crate::target::{self, TargetsCluster};
+use driftless_flux::{Conditions, KubeConfigRef, ObjectRef, READY};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{Ports, in_time};
+use driftless_kernel::schedule::Records;
+use driftless_kernel::target::{self, TargetsCluster};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use futures::stream::BoxStream;

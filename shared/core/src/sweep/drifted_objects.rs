@@ -2,16 +2,15 @@
 //! cluster, compared with the fingerprints of their last step.
 
 use super::{cluster_watch, clusters};
-use crate::apply::fingerprint::AppliedState;
-use crate::concurrent;
-use crate::flux::{DriftMode, FluxKind, HelmRelease, KubeConfigRef, Kustomization, ObjectRef};
-use crate::helmrelease;
-use crate::hub::Hub;
 use crate::kustomization;
-use crate::ports::{Ports, Values, in_time};
-use crate::schedule::Records;
-use crate::target::{self, Target, TargetsCluster};
+use driftless_flux::{DriftMode, FluxKind, HelmRelease, KubeConfigRef, Kustomization, ObjectRef};
+use driftless_kernel::concurrent;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{Ports, Values, in_time};
+use driftless_kernel::schedule::Records;
+use driftless_kernel::target::{self, Target, TargetsCluster};
 use driftless_manifest::{Gvk, Object, ObjectId};
+use driftless_plans::apply::fingerprint::AppliedState;
 use futures::FutureExt as _;
 use futures::stream::BoxStream;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +73,7 @@ fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandi
                 return None;
             }
             let record = records.of(hub, &id)?;
-            let memory: helmrelease::memory::Memory = record.memory();
+            let memory: driftless_helmrelease::memory::Memory = record.memory();
             (one.spec.kube_config, memory.seen)
         }
         _ => return None,
@@ -119,7 +118,7 @@ async fn check_group(
     let target = match target::open(ports, hub, first, None).await {
         Ok(target) => target,
         Err(error) => {
-            let failure: crate::failure::Failure = error.into();
+            let failure: driftless_kernel::failure::Failure = error.into();
             tracing::warn!(object = %first.id, "drift not checked: {failure}");
             return drifted;
         }

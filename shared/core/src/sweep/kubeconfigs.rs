@@ -7,10 +7,10 @@
 //! way.
 
 use super::due::Entry;
-use crate::concurrent;
-use crate::flux::{ConditionStatus, Conditions, ObjectRef, parse_rfc3339};
-use crate::hub::Hub;
-use crate::ports::Resource;
+use driftless_flux::{ConditionStatus, Conditions, ObjectRef, parse_rfc3339};
+use driftless_kernel::concurrent;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::Resource;
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use serde_json::Value;

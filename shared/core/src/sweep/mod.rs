@@ -12,17 +12,17 @@ mod read_only;
 mod rehearsal;
 mod snapshot;
 
-use crate::concurrent;
-use crate::failure::Failure;
-use crate::flux::{FluxKind, ObjectRef, reason};
-use crate::hub::{self, Hub};
-use crate::kernel::events::pending;
 use crate::notification::{self, Following};
-use crate::ports::{
+use driftless_flux::{FluxKind, ObjectRef, reason};
+use driftless_kernel::concurrent;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub::{self, Hub};
+use driftless_kernel::kernel::events::pending;
+use driftless_kernel::ports::{
     Cause, Clock, PortError, Ports, Precondition, PutOutcome, Request, Version, in_time,
 };
-use crate::schedule::Records;
-use crate::state::{self, key_part};
+use driftless_kernel::schedule::Records;
+use driftless_kernel::state::{self, key_part};
 use driftless_manifest::Object;
 use due::Entry;
 use futures::future::{BoxFuture, Either, select};

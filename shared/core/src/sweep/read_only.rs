@@ -2,18 +2,18 @@
 //! ends the rehearsal that uses them.
 
 use super::snapshot::Snapshot;
-use crate::flux::{GitReference, ObjectRef};
-use crate::ports::{
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_flux::{GitReference, ObjectRef};
+use driftless_kernel::ports::{
     Access, BlobEntry, Blobs, Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts,
     Cluster, Clusters, Commit, Connection, DownloadOutcome, FetchLimits, Gate, GatedCluster, Git,
     GitAuth, Impersonation, Layer, Manifest, Ports, Precondition, PutOutcome, Queue, Referrer,
     Request, Result, SignedObjects, Validator, Version,
 };
-use crate::schedule::Records;
-use crate::source::artifact;
-use async_trait::async_trait;
-use bytes::Bytes;
+use driftless_kernel::schedule::Records;
 use driftless_manifest::FileTree;
+use driftless_source::artifact;
 use futures::future::{AbortHandle, pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

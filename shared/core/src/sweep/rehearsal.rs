@@ -11,14 +11,13 @@
 use super::due::{self, Artifacts};
 use super::read_only::{ReadOnly, SnapshotsOfClusters};
 use super::snapshot::Snapshot;
-use crate::flux::{FluxKind, ObjectRef};
-use crate::helmrelease;
-use crate::hub::Hub;
-use crate::kernel::{Context, Outcome};
 use crate::kustomization;
-use crate::ports::{Ports, in_time};
-use crate::schedule::{self, Records};
 use crate::step;
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::kernel::{Context, Outcome};
+use driftless_kernel::ports::{Ports, in_time};
+use driftless_kernel::schedule::{self, Records};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use futures::future::{AbortHandle, Abortable};
@@ -65,7 +64,7 @@ impl<'a> Rehearsals<'a> {
             ports,
             hub,
             records,
-            releases: snapshot(helmrelease::OWNER_NAME),
+            releases: snapshot(driftless_helmrelease::OWNER_NAME),
             others: snapshot(kustomization::live_objects::OWNER_NAME),
             artifacts,
         }

@@ -1,9 +1,9 @@
 //! A cluster that a whole sweep reads once: one LIST for each kind and namespace answers every GET
 //! and every narrower LIST.
 
-use crate::flux::FluxKind;
-use crate::ports::{Cluster, ClusterLayer, ErrorKind, PortError, Resource, Result};
 use async_trait::async_trait;
+use driftless_flux::FluxKind;
+use driftless_kernel::ports::{Cluster, ClusterLayer, ErrorKind, PortError, Resource, Result};
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};

@@ -3,7 +3,7 @@
 
 use super::signature::is_prefixed_sha256;
 use super::{Address, Delivery, Event, Refusal, SECRET, Sender, read};
-use crate::ports::PlanRequest;
+use driftless_kernel::ports::PlanRequest;
 use serde::Deserialize;
 
 /// The sender for github.com and servers with the same webhooks.
@@ -118,7 +118,7 @@ fn pull_request(body: &[u8]) -> Result<Event, Refusal> {
         _ => false,
     };
     if !is_used {
-        let action = crate::flux::shorten(&event.action, 100);
+        let action = driftless_flux::shorten(&event.action, 100);
         return Ok(Event::Other(format!(
             "the action '{action}' of a pull request changes no plan: expected opened, synchronize, reopened, or edited with \
              another base branch"

@@ -18,10 +18,10 @@ mod tests;
 
 pub use receivers::{check_path, is_receiver_path};
 
-use crate::concurrent;
-use crate::flux::ObjectRef;
-use crate::ports::{Cause, ErrorKind, PlanRequest, PortError, Ports, Request};
-use crate::source::index;
+use driftless_flux::ObjectRef;
+use driftless_kernel::concurrent;
+use driftless_kernel::ports::{Cause, ErrorKind, PlanRequest, PortError, Ports, Request};
+use driftless_source::index;
 use futures::FutureExt as _;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -93,7 +93,7 @@ enum Event {
 impl Event {
     /// Returns an event that is ignored; `expected` names those that are used.
     fn unused(event: &str, expected: &str) -> Self {
-        let event = crate::flux::shorten(event, 100);
+        let event = driftless_flux::shorten(event, 100);
         Self::Other(format!(
             "events of type '{event}' are not used: expected {expected}"
         ))
@@ -360,7 +360,7 @@ async fn push(
         found.extend(followers?);
     }
     if found.is_empty() {
-        let references = crate::flux::shorten(&references.join(", "), 300);
+        let references = driftless_flux::shorten(&references.join(", "), 300);
         let message = format!("no source follows {references} of {}", first.name());
         return Ok(DeliveryResult::Ignored(message));
     }

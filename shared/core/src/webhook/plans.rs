@@ -1,9 +1,9 @@
 //! The event of a pull request: requests its plan if a hub has a root that follows the base branch.
 
 use super::{DeliveryResult, Refusal};
-use crate::flux::shorten;
-use crate::ports::{PlanRequest, Ports};
-use crate::source::index;
+use driftless_flux::shorten;
+use driftless_kernel::ports::{PlanRequest, Ports};
+use driftless_source::index;
 use std::collections::BTreeSet;
 
 /// Queues the plan of a pull request for the hubs whose roots follow its base branch. The event has

@@ -1,10 +1,10 @@
 //! Deliveries of every host: signed, forged, replayed with another body, and malformed.
 
 use super::*;
-use crate::flux::GitReference;
-use crate::flux::{FluxKind, ObjectRef};
-use crate::ports::Secret;
-use crate::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets};
+use driftless_flux::GitReference;
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::ports::Secret;
+use driftless_memory::{MemoryBlobs, MemoryQueue, MemorySecrets};
 use futures::FutureExt as _;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn a_push_queues_its_followers_and_nothing_else_does() {
         Arc::new(MemoryBlobs::default()),
         Arc::new(MemoryQueue::default()),
     );
-    let mut ports = testing::ports(blobs, queue.clone(), Arc::default());
+    let mut ports = driftless_memory::ports(blobs, queue.clone(), Arc::default());
     let receive = |ports: &Ports, one: SampleDelivery<'_>| {
         let header = |name: &str| match name {
             "x-github-event" => Some(one.event),
@@ -332,7 +332,7 @@ fn names(result: &DeliveryResult) -> Vec<String> {
 #[test]
 fn pushes_of_every_host_queue_the_followers_of_each_address_and_ref() {
     for host in &HOSTS {
-        let mut ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+        let mut ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
         let (name, value) = (host.proof)(host.body);
         let headers = [host.event, (name, value.as_str())];
         let refusal = send(&ports, &headers, host.body).unwrap_err();
@@ -379,7 +379,7 @@ fn pushes_of_every_host_queue_the_followers_of_each_address_and_ref() {
 #[test]
 fn forged_and_malformed_deliveries_of_every_host_are_refused() {
     for host in &HOSTS {
-        let mut ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+        let mut ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
         let secrets = [(host.secret.to_owned(), Secret::new("another secret"))];
         ports.secrets = Arc::new(MemorySecrets(secrets.into()));
         let (name, value) = (host.proof)(host.body);
@@ -418,7 +418,7 @@ fn forged_and_malformed_deliveries_of_every_host_are_refused() {
 /// Gitea and Forgejo also send GitHub's headers.
 #[test]
 fn gitea_is_not_github() {
-    let mut ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+    let mut ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
     let secrets = [("gitea/webhook".to_owned(), Secret::new(SECRET))];
     ports.secrets = Arc::new(MemorySecrets(secrets.into()));
     let body = HOSTS[3].body;
@@ -442,7 +442,7 @@ fn gitea_is_not_github() {
 
 #[test]
 fn other_events_are_answered_with_the_expected_one() {
-    let mut ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+    let mut ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
     let secrets = HOSTS
         .iter()
         .map(|host| (host.secret.to_owned(), Secret::new(SECRET)));
@@ -477,7 +477,7 @@ fn other_events_are_answered_with_the_expected_one() {
 
 #[test]
 fn a_push_of_many_refs_is_bounded() {
-    let mut ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+    let mut ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
     let secrets = [("azuredevops/webhook".to_owned(), Secret::new(SECRET))];
     ports.secrets = Arc::new(MemorySecrets(secrets.into()));
     let url = "https://git.acme.example/acme/fleet";

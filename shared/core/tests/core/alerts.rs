@@ -1,9 +1,9 @@
 //! Compares what Alerts select and Providers get with what notification-controller does
 //! (`tests/oracle/alerts`).
 
-use driftless_core::flux::{Alert, FluxEvent, FluxObject as _, Provider};
-use driftless_core::kernel::events::selects;
 use driftless_core::notification::{combined, commit_status, conflicts, is_for};
+use driftless_flux::{Alert, FluxEvent, FluxObject as _, Provider};
+use driftless_kernel::kernel::events::selects;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Compares FLUX-API.md with the types: there is a row for each kind and each field, and fields
 //! that the code refuses are marked as refused.
 
-use driftless_core::flux::{
+use driftless_flux::{
     Bucket, FluxKind, GitRepository, HelmChart, OCIRepository, custom_resource_definitions,
 };
 use driftless_manifest::Object;

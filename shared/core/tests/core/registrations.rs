@@ -1,10 +1,11 @@
 //! A damaged registration of a hub.
 
 use bytes::Bytes;
-use driftless_core::hub::{self, RegistrationResult, Settings, connect, names, register};
-use driftless_core::ports::Precondition;
-use driftless_core::testing::{self, MemoryBlobs};
-use driftless_core::{state, sweep};
+use driftless_core::sweep;
+use driftless_kernel::hub::{self, RegistrationResult, Settings, connect, names, register};
+use driftless_kernel::ports::Precondition;
+use driftless_kernel::state;
+use driftless_memory::MemoryBlobs;
 use futures::FutureExt as _;
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ fn locked_down(name: &str) -> Settings {
 #[test]
 fn a_damaged_registration_stops_its_hub_alone_and_loosens_nothing() {
     let blobs = Arc::<MemoryBlobs>::default();
-    let ports = testing::ports(blobs, Arc::default(), Arc::default());
+    let ports = driftless_memory::ports(blobs, Arc::default(), Arc::default());
     for name in ["eu/staging", "production"] {
         now(register(&ports, &locked_down(name))).unwrap();
     }

@@ -11,7 +11,7 @@ pub struct Provider {
     /// The id of the dashboard at the service.
     pub client_id: String,
     /// The secret of the dashboard at the service.
-    pub client_secret: driftless_core::ports::Secret,
+    pub client_secret: driftless_kernel::ports::Secret,
 }
 
 /// The kind of a service that knows users.

@@ -5,8 +5,8 @@ use crate::actions::has_actions;
 use crate::graph::{self, Scope};
 use crate::model::{Place, Row, Snapshot, State};
 use crate::text;
-use driftless_core::flux::ObjectRef;
-use driftless_core::journal::{Entry, Journal, ObjectChange, StepResult};
+use driftless_flux::ObjectRef;
+use driftless_kernel::journal::{Entry, Journal, ObjectChange, StepResult};
 use maud::{Markup, html};
 
 /// The details of an object that are not in its row.

@@ -4,7 +4,7 @@ use super::{parts, pushes};
 use crate::model::{Hub, Row, Snapshot, State};
 use crate::query::Filter;
 use crate::text::{count, counted};
-use driftless_core::journal::Push;
+use driftless_kernel::journal::Push;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use crate::model::{Place, Row, State, href};
 use crate::text;
-use driftless_core::flux::ObjectRef;
+use driftless_flux::ObjectRef;
 use maud::{Markup, html};
 
 /// Renders the mark of a state: a shape that differs without its colour.

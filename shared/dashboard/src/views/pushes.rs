@@ -3,7 +3,7 @@
 use super::parts;
 use crate::model::{State, landed};
 use crate::text;
-use driftless_core::journal::{Landing, Push};
+use driftless_kernel::journal::{Landing, Push};
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 

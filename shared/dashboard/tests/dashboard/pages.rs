@@ -1,10 +1,10 @@
 //! What pages and JSON show.
 
 use crate::world::{Fleets, NOW, Service, ask, id, row};
-use driftless_core::flux::FluxKind;
 use driftless_dashboard::Request;
 use driftless_dashboard::auth::Auth;
 use driftless_dashboard::model::State;
+use driftless_flux::FluxKind;
 use serde_json::Value;
 
 async fn text(address: &str) -> String {

@@ -1,14 +1,14 @@
 //! Fleets in memory, and requests to their dashboard.
 
 use async_trait::async_trait;
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::journal::{Entry, Journal, ObjectChange, StepResult};
-use driftless_core::ports::{Cause, Secret};
 use driftless_dashboard::access::Rule;
 use driftless_dashboard::actions::Action;
 use driftless_dashboard::auth::{Auth, Key, Kind, Login, Provider, Web};
 use driftless_dashboard::model::{Hub, Journals, Place, Row, Snapshot, State};
 use driftless_dashboard::{Data, DataError, Live, Request, Response, Site, handle};
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::journal::{Entry, Journal, ObjectChange, StepResult};
+use driftless_kernel::ports::{Cause, Secret};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -8,13 +8,13 @@ use crate::embedded::{Objects, Row, State, World, without_wait};
 use crate::error::Error;
 use driftless_adapters::git::BASE_NOT_FETCHED;
 use driftless_adapters::offline::BEHIND_THE_NETWORK;
-use driftless_core::flux::{
+use driftless_flux::{
     ArtifactGenerator, FluxKind, FluxObject as _, GENERATOR_UID, ObjectRef, reason,
 };
-use driftless_core::ports::{Patch, PatchRequest};
-use driftless_core::repository;
-use driftless_core::source::consumers;
+use driftless_kernel::ports::{Patch, PatchRequest};
+use driftless_kernel::repository;
 use driftless_manifest::Object;
+use driftless_source::consumers;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -383,7 +383,7 @@ fn of_host(message: &str, remedy: &str) -> Option<Diagnostic> {
 
 /// Renders the status of an object that is assumed to be ready.
 fn ready(object: &Object) -> Value {
-    let generation = driftless_core::flux::generation(object);
+    let generation = driftless_flux::generation(object);
     let attempted = object
         .pointer("/status/lastAttemptedRevision")
         .cloned()

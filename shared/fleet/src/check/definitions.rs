@@ -5,7 +5,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::kind_names::{self, Names};
 use crate::embedded::{MANAGED_BY, MANAGER, Objects, Row, State, World, object_of};
 use crate::error::Error;
-use driftless_core::ports::Cluster as _;
+use driftless_kernel::ports::Cluster as _;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use regex::Regex;
 use serde_json::{Value, json};
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use driftless_adapters::embedded::Embedded;
     use driftless_apiserver::User;
-    use driftless_core::testing::TestClock;
+    use driftless_memory::TestClock;
     use std::sync::Arc;
 
     #[tokio::test]

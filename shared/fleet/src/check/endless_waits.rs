@@ -3,7 +3,7 @@
 use super::assumed::AssumedReady;
 use super::missing_objects::MadeUp;
 use crate::embedded::{Objects, Row, State, World};
-use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_manifest::Object;
 use serde_json::Value;
 use std::collections::BTreeSet;

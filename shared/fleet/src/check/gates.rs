@@ -1,6 +1,6 @@
 //! The flag `--feature-gates`, in the syntax of Flux's controllers.
 
-use driftless_core::hub::Settings;
+use driftless_kernel::hub::Settings;
 
 /// A feature gate and its value.
 #[derive(Clone)]

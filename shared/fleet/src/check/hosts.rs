@@ -7,7 +7,7 @@ use bytes::Bytes;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{BASE_NOT_FETCHED, DirectoryGit};
 use driftless_adapters::offline::Offline;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Charts, Connection, DownloadOutcome, ErrorKind, Layer, Manifest, PortError, Referrer, Result,
     Validator,
 };

@@ -1,7 +1,7 @@
 //! The plural and scope of kinds that the cluster does not define.
 
 use crate::embedded::{Objects, World};
-use driftless_core::flux::FluxKind;
+use driftless_flux::FluxKind;
 use driftless_manifest::yaml::Node;
 use driftless_manifest::{Gvk, ObjectId};
 use serde_json::Value;

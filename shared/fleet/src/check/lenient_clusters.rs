@@ -3,7 +3,7 @@
 
 use super::apiserver::{ApiServer, SCALE_TO_ZERO, off_by_default};
 use async_trait::async_trait;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Access, Apply, Cluster, ClusterLayer, Clusters, Delete, Deleted, ErrorKind, Impersonation,
     PortError, Resource, Result,
 };

@@ -28,7 +28,7 @@ use crate::fleet::Fleet;
 use apiserver::{ApiServer, Setting};
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::offline::Offline;
-use driftless_core::testing::{MemoryQueue, TestClock};
+use driftless_memory::{MemoryQueue, TestClock};
 use hosts::{FileHosts, FileStandIns};
 use lenient_clusters::{LenientClusters, LenientState};
 use run::{CheckRun, Plan};

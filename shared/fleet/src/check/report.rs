@@ -4,7 +4,7 @@ use super::assumed::ASSUMED;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use crate::embedded::{Finding, OwnerFinding, Row, State, World};
 use crate::fleet::{Fleet, HubPlan};
-use driftless_core::flux::FluxKind;
+use driftless_flux::FluxKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

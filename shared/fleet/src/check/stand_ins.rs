@@ -7,7 +7,7 @@ use super::missing_objects::MadeUp;
 use crate::embedded::{Row, State, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
-use driftless_core::ports::Cause;
+use driftless_kernel::ports::Cause;
 use std::sync::Arc;
 
 /// The stand-ins of a running fleet.

@@ -2,7 +2,7 @@
 
 use super::Progress;
 use crate::embedded::{Row, State};
-use driftless_core::ports::Request;
+use driftless_kernel::ports::Request;
 
 /// The steps of a check so far.
 pub struct Steps<'a> {

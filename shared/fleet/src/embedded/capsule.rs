@@ -4,8 +4,8 @@
 use super::{Finding, MANAGED_BY, MANAGER, Row, World};
 use crate::error::Error;
 use driftless_core::capsule::{self, AccountFailure};
-use driftless_core::hub::{CapsuleProxy, Hub};
-use driftless_core::ports::Cluster as _;
+use driftless_kernel::hub::{CapsuleProxy, Hub};
+use driftless_kernel::ports::Cluster as _;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,15 +8,15 @@ use crate::error::Error;
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::User;
-use driftless_core::credentials;
-use driftless_core::flux::ObjectRef;
-use driftless_core::hub::{self, Hub};
-use driftless_core::ports::{
+use driftless_flux::ObjectRef;
+use driftless_kernel::credentials;
+use driftless_kernel::hub::{self, Hub};
+use driftless_kernel::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterEndpoint, CodeCommit, EcrRegistry,
     EksCluster, EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError,
     RegistryLogin, Result as PortResult, Secret, Token,
 };
-use driftless_core::target::{self, TargetsCluster};
+use driftless_kernel::target::{self, TargetsCluster};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

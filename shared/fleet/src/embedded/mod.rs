@@ -19,12 +19,12 @@ use driftless_adapters::offline::Offline;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::capsule::AccountFailure;
-use driftless_core::flux::{FLUX_SYSTEM, ObjectRef};
-use driftless_core::hub::{self, Hub, Settings};
-use driftless_core::ports::{
+use driftless_flux::{FLUX_SYSTEM, ObjectRef};
+use driftless_kernel::hub::{self, Hub, Settings};
+use driftless_kernel::ports::{
     Buckets, Cause, Charts, Clock, Clouds, Inline, Ports, Queue, Request, Secret,
 };
-use driftless_core::testing::MemoryBlobs;
+use driftless_memory::MemoryBlobs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! The Secrets, ConfigMaps and service accounts that a Flux object needs.
 
-use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_manifest::Object;
 use serde_json::Value;
 use std::fmt;

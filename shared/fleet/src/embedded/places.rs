@@ -4,7 +4,7 @@ use super::findings::id_of;
 use super::{Row, World};
 use crate::error::Error;
 use crate::fleet::{Build, Files, Location};
-use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_manifest::ObjectId;
 use std::collections::BTreeMap;
 use std::sync::Arc;

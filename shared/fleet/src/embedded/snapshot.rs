@@ -3,17 +3,17 @@
 use super::{Finding, World};
 use crate::error::Error;
 use crate::ready::revision;
-use driftless_core::flux::{
+use driftless_core::kustomization::live_objects;
+use driftless_flux::{
     ConditionStatus, Conditions, FluxKind, HelmRelease, HelmRepository, Kustomization, ObjectRef,
     generation, is_suspended, source_of, timestamp,
 };
-use driftless_core::health::{self, Health};
-use driftless_core::hub::Hub;
-use driftless_core::inventory::Inventory;
-use driftless_core::kustomization::live_objects;
-use driftless_core::ports::Cluster as _;
-use driftless_core::target::{self, Target};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::Cluster as _;
+use driftless_kernel::target::{self, Target};
 use driftless_manifest::{Gvk, Object, ObjectId};
+use driftless_plans::health::{self, Health};
+use driftless_plans::inventory::Inventory;
 use std::collections::BTreeMap;
 
 /// A Flux object of a hub.
@@ -273,7 +273,7 @@ impl World {
                 Err(_) => return Ok(None),
             },
         };
-        let failed = |none| Error::from(driftless_core::failure::Failure::from(none));
+        let failed = |none| Error::from(driftless_kernel::failure::Failure::from(none));
         opened.map(Some).map_err(failed)
     }
 }

@@ -8,7 +8,7 @@
 
 use super::encrypted;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use driftless_core::ports::Secret;
+use driftless_kernel::ports::Secret;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{FileTree, Object, TreePath};
 use driftless_sops::{Format, Keyring, MasterKey, decrypt, master_keys};

@@ -4,15 +4,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::git::DirectoryGit;
 use driftless_adapters::offline::Offline;
-use driftless_core::flux::GitReference;
-use driftless_core::ports::{
+use driftless_flux::GitReference;
+use driftless_helm::index;
+use driftless_kernel::ports::{
     Charts, Connection, DownloadOutcome, ErrorKind, FetchLimits, Git, GitAuth, Layer, Manifest,
     PortError, Referrer, Result, Validator,
 };
-use driftless_core::source::archive;
-use driftless_helm::index;
 use driftless_manifest::yaml::{self, Limits};
 use driftless_manifest::{FileTree, TreePath};
+use driftless_source::archive;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

@@ -3,10 +3,10 @@
 use super::HubPlan;
 use super::build_files::entries;
 use super::roots;
-use driftless_core::source::index;
 use driftless_kustomize::FILE_NAMES;
 use driftless_manifest::yaml::{self, Limits, Node};
 use driftless_manifest::{FileTree, TreePath};
+use driftless_source::index;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The file that `flux bootstrap` writes into a hub's directory.

@@ -14,8 +14,8 @@ mod sample;
 
 use crate::error::Error;
 use driftless_adapters::git::DirectoryGit;
-use driftless_core::hub::Settings;
-use driftless_core::ports::Secret;
+use driftless_kernel::hub::Settings;
+use driftless_kernel::ports::Secret;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The URL that a clone was made from.
 
-use driftless_core::source::index;
+use driftless_source::index;
 use std::path::Path;
 
 /// Returns the URL of the remote `origin` in the directory's `.git/config`, in the form of a

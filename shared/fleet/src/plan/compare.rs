@@ -6,9 +6,9 @@ use super::model::{Action, Basis, Change, ClusterPlan, Notice};
 use super::redact::Redactor;
 use crate::check::Checked;
 use crate::embedded::{Rendered, State};
-use driftless_core::apply::annotations::Policy;
-use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_manifest::{Object, ObjectId};
+use driftless_plans::apply::annotations::Policy;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

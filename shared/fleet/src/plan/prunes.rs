@@ -2,9 +2,9 @@
 
 use super::compare::{Side, reason_to_stay};
 use super::model::Notice;
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::inventory::{IndirectDeletions, Inventory, PRUNE_APPROVED, guard};
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_manifest::{Object, ObjectId};
+use driftless_plans::inventory::{IndirectDeletions, Inventory, PRUNE_APPROVED, guard};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The Kustomization or HelmRelease of a hub.

@@ -10,10 +10,10 @@
 mod releases;
 mod site;
 
-use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_fleet::plan::{
     Action, Basis, COMMENT_LIMIT, Installed, Plan, Unreachable, json, markdown, summary, text,
 };
+use driftless_flux::{FluxKind, ObjectRef};
 use serde_json::json;
 use site::{HUB, Site, config_map, find, ids, kustomization, run};
 

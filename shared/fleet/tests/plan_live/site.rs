@@ -1,16 +1,16 @@
 //! A fleet in a directory, and the live clusters that its base state was applied to.
 
 use driftless_adapters::offline::Offline;
-use driftless_core::applier::{Applier, Strategy};
-use driftless_core::hub::Hub;
-use driftless_core::ports::{Cause, Patch, Resource};
-use driftless_core::testing::{MemoryQueue, TestClock};
 use driftless_core::{step, sweep};
 use driftless_fleet::check;
 use driftless_fleet::embedded::State as ObjectState;
 use driftless_fleet::plan::{self, Change, Installed, LiveClusters, Plan, State};
 use driftless_fleet::{Fleet, Options, World};
+use driftless_kernel::applier::{Applier, Strategy};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{Cause, Patch, Resource};
 use driftless_manifest::{Object, yaml};
+use driftless_memory::{MemoryQueue, TestClock};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;

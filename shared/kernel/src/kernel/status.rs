@@ -313,6 +313,9 @@ impl Context<'_> {
 
 /// Converts a status to JSON. A failure cannot happen with our types, but is returned rather than
 /// hidden.
+///
+/// # Errors
+/// The value has no form in JSON.
 pub fn to_value<T: serde::Serialize>(status: &T) -> Result<Value, Failure> {
     serde_json::to_value(status)
         .map_err(|error| Failure::terminal(reason::FAILED, format!("status: {error}")))

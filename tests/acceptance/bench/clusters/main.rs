@@ -12,7 +12,7 @@ mod world;
 
 use driftless_adapters::embedded::Embedded;
 use driftless_adapters::local::SystemClock;
-use driftless_core::ports::Cause;
+use driftless_kernel::ports::Cause;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

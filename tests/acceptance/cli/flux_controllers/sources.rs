@@ -7,7 +7,7 @@ use super::intended_differences;
 use super::site::{Side, Sources, host, publish};
 use super::snapshot::{Snapshot, is_settled, is_trying, of_kind};
 use super::source_acts::{acts, secrets};
-use driftless_core::flux::FluxKind;
+use driftless_flux::FluxKind;
 use driftless_harness::charts::{Host, index};
 use driftless_harness::cluster::Cluster;
 use driftless_harness::github::Change;

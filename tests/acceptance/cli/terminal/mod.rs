@@ -76,8 +76,8 @@ fn normal(value: Value) -> Value {
             Value::Object(fields.collect::<Map<String, Value>>())
         }
         Value::Array(items) => items.into_iter().map(normal).collect(),
-        Value::String(text) => match driftless_core::flux::parse_duration(&text) {
-            Ok(time) => driftless_core::flux::duration_text(time).into(),
+        Value::String(text) => match driftless_flux::parse_duration(&text) {
+            Ok(time) => driftless_flux::duration_text(time).into(),
             Err(_) => text.into(),
         },
         other => other,

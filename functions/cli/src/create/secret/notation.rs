@@ -4,7 +4,6 @@ use super::{Secret, read};
 use crate::create::flags::{List, NonEmpty as _, items};
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
-use driftless_core::verify;
 use std::path::Path;
 
 const EXAMPLES: &str = "Examples:
@@ -58,7 +57,7 @@ impl Args {
             certificates.push((name.to_owned(), text.clone().into_bytes()));
             secret.set(name, text);
         }
-        verify::check_notation(policy.as_bytes(), &certificates)
+        driftless_verify::check_notation(policy.as_bytes(), &certificates)
             .map_err(|error| Error::new(format!("invalid trust policy or certificate: {error}")))?;
         secret.set("trustpolicy.json", policy);
         Ok(secret)

@@ -10,7 +10,7 @@ use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
 };
 use aws_smithy_runtime_api::client::result::ConnectorError;
-use driftless_core::ports::{Connection, ErrorKind, PortError};
+use driftless_kernel::ports::{Connection, ErrorKind, PortError};
 use http_body_util::Limited;
 use reqwest::{Body, Url};
 use std::error::Error as _;

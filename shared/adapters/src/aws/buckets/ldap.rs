@@ -4,7 +4,7 @@
 use crate::tenant_http::{self, Clients};
 use aws_sdk_s3::config::Credentials;
 use aws_smithy_xml::decode::{Document, try_data};
-use driftless_core::ports::{ErrorKind, LdapLogin, PortError, Result};
+use driftless_kernel::ports::{ErrorKind, LdapLogin, PortError, Result};
 use reqwest::Url;
 use reqwest::header::CONTENT_TYPE;
 use url::form_urlencoded::Serializer;

@@ -22,7 +22,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::EncodingType;
 use bytes::{Bytes, BytesMut};
 use connector::Gate;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Bucket, BucketAddress, BucketEntry, BucketLogin, BucketObject, Buckets, Clock as _, ErrorKind,
     PortError, Result,
 };

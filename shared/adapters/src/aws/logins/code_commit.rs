@@ -4,7 +4,7 @@
 use super::Shared;
 use aws_sdk_s3::config::Credentials;
 use aws_sigv4::sign::v4::{calculate_signature, generate_signing_key};
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AwsIdentity, CodeCommit, ErrorKind, PortError, RegistryLogin, Result, Secret,
 };
 use jiff::Timestamp;

@@ -4,7 +4,7 @@ use super::Shared;
 use super::sign::SigningRequest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AwsIdentity, EcrRegistry, ErrorKind, PortError, RegistryLogin, Result, Secret,
 };
 use http::Method;
@@ -87,7 +87,7 @@ fn read(answer: &[u8]) -> Option<(RegistryLogin, Duration)> {
 #[cfg(test)]
 mod tests {
     use super::{read, service};
-    use driftless_core::ports::EcrRegistry;
+    use driftless_kernel::ports::EcrRegistry;
     use std::time::Duration;
 
     #[test]

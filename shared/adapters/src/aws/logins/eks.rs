@@ -8,7 +8,7 @@ use super::sign::SigningRequest;
 use super::{Shared, host};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     AwsIdentity, ClusterEndpoint, EksCluster, ErrorKind, PortError, Result, Secret, Token,
 };
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use aws_config::Region;
 use aws_sdk_s3::config::Credentials;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::ports::{AwsIdentity, AwsKey, ErrorKind, PortError, Result, Secret};
+use driftless_kernel::ports::{AwsIdentity, AwsKey, ErrorKind, PortError, Result, Secret};
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;

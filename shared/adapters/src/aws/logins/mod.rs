@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::{Credentials, ProvideCredentials, SharedCredentialsProvider};
 use bytes::Bytes;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Aws, AwsIdentity, ClusterEndpoint, CodeCommit, EcrRegistry, EksCluster, ErrorKind, PortError,
     RegistryLogin, Result, Secret, Token,
 };

@@ -5,7 +5,7 @@ use aws_sigv4::http_request::{
     SignableBody, SignableRequest, SignatureLocation, SigningSettings, sign,
 };
 use aws_sigv4::sign::v4::SigningParams;
-use driftless_core::ports::{ErrorKind, PortError, Result};
+use driftless_kernel::ports::{ErrorKind, PortError, Result};
 use http::{Method, Request};
 use std::time::{Duration, UNIX_EPOCH};
 

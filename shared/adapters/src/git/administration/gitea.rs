@@ -10,7 +10,7 @@ use crate::git::github::{NewFile, Outcome, if_exists};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::ports::{Result, Secret};
+use driftless_kernel::ports::{Result, Secret};
 use serde::Deserialize;
 use serde_json::json;
 

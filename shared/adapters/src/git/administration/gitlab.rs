@@ -9,7 +9,7 @@ use super::{
 use crate::git::github::{NewFile, Outcome, if_exists};
 use crate::percent::encode;
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, PortError, Result, Secret};
+use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret};
 use serde::Deserialize;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ pub use gitlab::GitLabRepository;
 
 use super::github::{Api, ApiRequest, ApiResponse, NewFile, Outcome, RepositorySetup, bearer};
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, PortError, Result, Secret};
+use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret};
 use http::{HeaderValue, Method};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@
 
 use super::client::{Api, ApiRequest, ApiResponse};
 use super::login::bearer;
-use driftless_core::ports::{ErrorKind, PortError, Result, Secret};
+use driftless_kernel::ports::{ErrorKind, PortError, Result, Secret};
 use http::{HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Sends requests to GitHub's API through octocrab.
 
 use bytes::Bytes;
-use driftless_core::ports::{ErrorKind, PortError, Result};
+use driftless_kernel::ports::{ErrorKind, PortError, Result};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use octocrab::Octocrab;

@@ -3,9 +3,9 @@
 use super::Session;
 use super::client::ApiRequest;
 use crate::git::is_sha;
-use driftless_core::ports::{ErrorKind, FetchLimits, PortError, Result};
-use driftless_core::source::archive;
+use driftless_kernel::ports::{ErrorKind, FetchLimits, PortError, Result};
 use driftless_manifest::{BlobId, EntryKind, FileTree, TreePath, git_tree_id};
+use driftless_source::archive;
 use futures::{StreamExt, TryStreamExt};
 use http::header;
 use serde::Deserialize;

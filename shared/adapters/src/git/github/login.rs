@@ -2,8 +2,8 @@
 
 use super::Session;
 use super::client::{Api, ApiRequest, ApiResponse, NOT_VALID};
-use driftless_core::flux::parse_rfc3339;
-use driftless_core::ports::{
+use driftless_flux::parse_rfc3339;
+use driftless_kernel::ports::{
     ErrorKind, GitAuth, GitServer, PortError, Result, Secret, SecretStore,
 };
 use http::{HeaderValue, Method};

@@ -17,12 +17,12 @@ pub(super) use login::bearer;
 
 use super::{GitHost, GitServers};
 use async_trait::async_trait;
-use driftless_core::flux::GitReference;
-use driftless_core::ports::{
+use driftless_flux::GitReference;
+use driftless_kernel::ports::{
     Commit, Compute, ErrorKind, FetchLimits, GitAuth, Inline, PortError, Result, SecretStore,
     SignedObjects,
 };
-use driftless_core::repository::{Location, Repository};
+use driftless_kernel::repository::{Location, Repository};
 use driftless_manifest::FileTree;
 use login::Logins;
 use std::collections::BTreeMap;

@@ -5,11 +5,11 @@ use super::client::{ApiRequest, ApiResponse};
 use super::{GitHub, Session, hosted};
 use crate::percent::encode_path;
 use async_trait::async_trait;
-use driftless_core::ports::{
+use driftless_kernel::ports::{
     Annotation, AnnotationLevel, Check, Comment, Conclusion, ErrorKind, GitAuth, PullRequest,
     PullRequests, Result,
 };
-use driftless_core::repository;
+use driftless_kernel::repository;
 use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};

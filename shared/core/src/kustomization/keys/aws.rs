@@ -1,12 +1,12 @@
 //! AWS Key Management Service.
 
 use super::{Identity, Service, entry_problem, failed, fields, invalid};
-use crate::cloud::{Exchange, aws};
-use crate::failure::Failure;
-use crate::hub::Settings;
-use crate::kernel::Context;
-use crate::ports::{AwsIdentity, AwsKey, Secret};
 use async_trait::async_trait;
+use driftless_kernel::cloud::{Exchange, aws};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub::Settings;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::{AwsIdentity, AwsKey, Secret};
 use driftless_sops::{KeyService, MasterKey};
 
 /// The entry of the Secret.

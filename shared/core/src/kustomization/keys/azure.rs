@@ -1,11 +1,11 @@
 //! Azure Key Vault.
 
 use super::{Identity, Service, entry_problem, failed, fields, invalid};
-use crate::cloud::{Exchange, azure};
-use crate::failure::Failure;
-use crate::kernel::Context;
-use crate::ports::{AzureKey, EntraIdentity, EntraProof, Secret};
 use async_trait::async_trait;
+use driftless_kernel::cloud::{Exchange, azure};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::{AzureKey, EntraIdentity, EntraProof, Secret};
 use driftless_sops::{KeyService, MasterKey};
 
 /// The entry of the Secret.

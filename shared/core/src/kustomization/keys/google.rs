@@ -1,12 +1,12 @@
 //! Google Cloud KMS.
 
 use super::{Identity, Service, failed, invalid};
-use crate::cloud::Exchange;
-use crate::cloud::google::{self, KeyProblem};
-use crate::failure::Failure;
-use crate::kernel::Context;
-use crate::ports::{GoogleKey, GoogleLogin, Secret};
 use async_trait::async_trait;
+use driftless_kernel::cloud::Exchange;
+use driftless_kernel::cloud::google::{self, KeyProblem};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::{GoogleKey, GoogleLogin, Secret};
 use driftless_sops::{KeyService, MasterKey};
 
 /// Keys of Google Cloud KMS. The entry `sops.gcp-kms` of the Secret is the JSON of a key of a
@@ -71,7 +71,7 @@ fn service_account_key(entry: &Secret) -> Result<GoogleLogin, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::google::TOKEN_URI;
+    use driftless_kernel::cloud::google::TOKEN_URI;
     use serde_json::{Value, json};
 
     #[test]

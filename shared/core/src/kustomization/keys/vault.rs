@@ -1,10 +1,10 @@
 //! HashiCorp Vault's transit engine.
 
 use super::{Identity, Service, failed, invalid};
-use crate::failure::Failure;
-use crate::kernel::Context;
-use crate::ports::{Secret, VaultKey};
 use async_trait::async_trait;
+use driftless_kernel::failure::Failure;
+use driftless_kernel::kernel::Context;
+use driftless_kernel::ports::{Secret, VaultKey};
 use driftless_sops::{KeyService, MasterKey};
 
 /// Keys of HashiCorp Vault. The token is in the entry `sops.vault-token` of the Secret.

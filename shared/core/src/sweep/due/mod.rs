@@ -4,20 +4,19 @@
 #[cfg(test)]
 mod tests;
 
-use crate::flux::generation;
-use crate::flux::{
+use crate::kustomization::live_objects;
+use driftless_flux::generation;
+use driftless_flux::{
     ArtifactGenerator, ArtifactStatus, Condition, ConditionStatus, Conditions, FluxKind,
     FluxObject as _, HelmRepository, ObjectRef, READY, REQUESTED_AT, STALLED, generator_interval,
     is_suspended, parse_duration, parse_rfc3339, reason, sources_digest,
 };
-use crate::helmrelease;
-use crate::helmrelease::conditions::reasons;
-use crate::inventory::PRUNE_APPROVED;
-use crate::kustomization::live_objects;
-use crate::ports::Cause;
-use crate::schedule::Record;
-use crate::source::consumers;
+use driftless_helmrelease::conditions::reasons;
+use driftless_kernel::ports::Cause;
+use driftless_kernel::schedule::Record;
 use driftless_manifest::Object;
+use driftless_plans::inventory::PRUNE_APPROVED;
+use driftless_source::consumers;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -302,7 +301,7 @@ pub fn is_chart_of_artifact(id: &ObjectRef, object: &Object, artifacts: &Artifac
 
 /// Returns whether an apply has just created the object, and so has queued it.
 fn is_just_applied(object: &Object, now: Duration) -> bool {
-    let owners = [live_objects::OWNER_NAME, helmrelease::OWNER_NAME];
+    let owners = [live_objects::OWNER_NAME, driftless_helmrelease::OWNER_NAME];
     let created = parse_rfc3339(object.meta("creationTimestamp"));
     owners.iter().any(|owner| object.label(owner).is_some())
         && created.is_some_and(|created| now.saturating_sub(created) < LOST_AFTER)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::flux::FINALIZER;
+use driftless_flux::FINALIZER;
 use serde_json::json;
 
 fn object(change: impl FnOnce(&mut Value)) -> (ObjectRef, Object) {

@@ -3,11 +3,11 @@
 
 use super::Credentials;
 use super::token::{Request, Token};
-use crate::hub::Hub;
-use crate::ports::Ports;
 use crate::webhook::{Delivery, Refusal, read};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::Ports;
 use driftless_verify::key::{Hash, Jwk, PublicKey, Scheme};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub(super) async fn verify(
         let message = "the identity token of Google is missing or not valid for this Receiver";
         Refusal::Invalid(message.to_owned())
     };
-    let text = |secret: &Option<crate::ports::Secret>| {
+    let text = |secret: &Option<driftless_kernel::ports::Secret>| {
         let text = secret
             .as_ref()
             .and_then(|secret| secret.expose_str().map(str::to_owned));

@@ -11,11 +11,11 @@ mod token;
 mod types;
 
 use super::{Delivery, DeliveryLimits, DeliveryResult, Refusal};
-use crate::concurrent;
-use crate::flux::{FluxObject as _, ObjectRef, READY, Receiver, WEBHOOK_PATH};
-use crate::hub::{self, Hub};
-use crate::ports::{ErrorKind, PortError, Ports, Request, Secret, in_time};
 use crate::receiver::{self, paths};
+use driftless_flux::{FluxObject as _, ObjectRef, READY, Receiver, WEBHOOK_PATH};
+use driftless_kernel::concurrent;
+use driftless_kernel::hub::{self, Hub};
+use driftless_kernel::ports::{ErrorKind, PortError, Ports, Request, Secret, in_time};
 use futures::FutureExt as _;
 use std::time::Duration;
 
@@ -204,7 +204,7 @@ async fn read(
     if receiver.webhook_path(token.expose()) != path {
         return Err(Refusal::UnknownPath);
     }
-    let entry = |key: &str| crate::credentials::entry(&secret, key);
+    let entry = |key: &str| driftless_kernel::credentials::entry(&secret, key);
     let credentials = Credentials {
         token,
         email: entry("email"),
@@ -213,7 +213,7 @@ async fn read(
     Ok((receiver, Some(credentials)))
 }
 
-fn unavailable(failure: crate::failure::Failure) -> Refusal {
+fn unavailable(failure: driftless_kernel::failure::Failure) -> Refusal {
     PortError::new(ErrorKind::Unavailable, failure.message).into()
 }
 

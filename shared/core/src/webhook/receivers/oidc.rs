@@ -6,11 +6,11 @@
 //! expires.
 
 use super::token::{self, Request};
-use crate::flux::{OidcProvider, Receiver};
-use crate::health::ClaimsCheck;
-use crate::hub::Hub;
-use crate::ports::{ErrorKind, PortError, Ports};
 use crate::webhook::{Delivery, Refusal};
+use driftless_flux::{OidcProvider, Receiver};
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{ErrorKind, PortError, Ports};
+use driftless_plans::health::ClaimsCheck;
 use driftless_verify::key::{Hash, Jwk, PublicKey, Scheme};
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -2,15 +2,15 @@
 //! reconciliation.
 
 use super::{Requests, Seen};
-use crate::concurrent;
-use crate::flux::{
+use crate::webhook::{Delivery, Refusal, read};
+use driftless_flux::{
     FluxKind, NOTIFICATION_CONTROLLER, ObjectRef, REQUESTED_AT, Receiver, ReceiverResource,
 };
-use crate::health::ResourceFilter;
-use crate::hub::Hub;
-use crate::ports::{Cause, Patch, PatchRequest, PortError, Ports, Request, Resource};
-use crate::webhook::{Delivery, Refusal, read};
+use driftless_kernel::concurrent;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::{Cause, Patch, PatchRequest, PortError, Ports, Request, Resource};
 use driftless_manifest::{Gvk, Object};
+use driftless_plans::health::ResourceFilter;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,8 +1,10 @@
 //! Tokens of senders (RFC 7519), and the keys that issuers sign them with.
 
-use crate::ports::{Connection, DownloadOutcome, ErrorKind, PortError, Ports, Validator};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use driftless_kernel::ports::{
+    Connection, DownloadOutcome, ErrorKind, PortError, Ports, Validator,
+};
 use driftless_verify::key::{PublicKey, Scheme};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -2,11 +2,11 @@
 //! 1.9.
 
 use super::{Credentials, gcr};
-use crate::flux::Receiver;
-use crate::hub::Hub;
-use crate::ports::Ports;
 use crate::webhook::signature::{is_prefixed, is_sha1, is_token};
 use crate::webhook::{Delivery, Refusal, read};
+use driftless_flux::Receiver;
+use driftless_kernel::hub::Hub;
+use driftless_kernel::ports::Ports;
 use serde::Deserialize;
 use serde_json::Value;
 

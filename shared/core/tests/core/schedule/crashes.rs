@@ -1,8 +1,8 @@
 //! A worker that dies before or after any of its calls.
 
 use super::world::{Crash, World};
-use driftless_core::ports::Clock as _;
-use driftless_core::schedule;
+use driftless_kernel::ports::Clock as _;
+use driftless_kernel::schedule;
 use std::time::Duration;
 
 const HEALED: Duration = Duration::from_secs(60);

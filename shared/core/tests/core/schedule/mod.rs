@@ -5,8 +5,8 @@ mod crashes;
 mod log;
 mod world;
 
-use driftless_core::ports::{Cause, Clock as _};
-use driftless_core::schedule;
+use driftless_kernel::ports::{Cause, Clock as _};
+use driftless_kernel::schedule;
 use std::time::Duration;
 use world::World;
 

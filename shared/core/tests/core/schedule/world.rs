@@ -3,18 +3,18 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::flux::GitReference;
-use driftless_core::flux::{FluxKind, ObjectRef};
-use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{
+use driftless_core::{step, sweep};
+use driftless_flux::GitReference;
+use driftless_flux::{FluxKind, ObjectRef};
+use driftless_kernel::hub::{self, Settings};
+use driftless_kernel::ports::{
     Access, ApiCapabilities, Apply, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters, Commit,
     Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PatchRequest,
     PortError, Ports, Precondition, PutOutcome, Queue, Request, Resource, Result, Secret, Token,
     TokenRequest, Version,
 };
-use driftless_core::testing::{self, MemoryBlobs, MemorySecrets, SqsModel, TestClock};
-use driftless_core::{step, sweep};
 use driftless_manifest::{EntryKind, FileTree, Gvk, Object, TreePath};
+use driftless_memory::{MemoryBlobs, MemorySecrets, SqsModel, TestClock};
 use futures::FutureExt as _;
 use futures::future::pending;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl World {
         let hub = Arc::new(Hub::new(calls.clone()));
         let host = Arc::new(Host::new(calls.clone()));
         let blobs = Stored(MemoryBlobs::default(), calls.clone());
-        let mut ports = testing::ports(Arc::default(), Arc::default(), clock.clone());
+        let mut ports = driftless_memory::ports(Arc::default(), Arc::default(), clock.clone());
         ports.blobs = Arc::new(blobs);
         ports.queue = Arc::new(Sent(queue.clone(), calls.clone()));
         ports.clusters = Arc::new(Hubs(hub.clone()));

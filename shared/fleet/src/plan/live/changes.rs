@@ -9,10 +9,10 @@ use crate::plan::diff::{changes, stated};
 use crate::plan::immutable;
 use crate::plan::model::{Action, Basis, Change, ClusterPlan, Notice};
 use crate::plan::redact::Redactor;
-use driftless_core::apply::annotations::Policy;
-use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::kustomization::live_objects;
+use driftless_flux::{FluxKind, ObjectRef};
 use driftless_manifest::Object;
+use driftless_plans::apply::annotations::Policy;
 use std::collections::BTreeMap;
 
 /// The annotations of Helm that name the release of an object.

@@ -1,8 +1,8 @@
 //! The result of Helm's apply without server-side apply: computed here, because it has no dry run.
 
 use crate::plan::diff::stated;
-use driftless_core::apply::three_way::{is_known, three_way, two_way};
 use driftless_manifest::Object;
+use driftless_plans::apply::three_way::{is_known, three_way, two_way};
 use serde_json::{Map, Value};
 
 /// Returns the live object after the changes from `before` to `after`, which are the objects of two

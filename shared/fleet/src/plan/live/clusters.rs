@@ -2,8 +2,8 @@
 
 use super::owner::Owner;
 use async_trait::async_trait;
-use driftless_core::ports::Clock;
-use driftless_core::target::Target;
+use driftless_kernel::ports::Clock;
+use driftless_kernel::target::Target;
 
 /// The reason why a live cluster cannot be used for an object; it contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,15 +10,15 @@ use crate::embedded::Rendered;
 use crate::plan::compare::{Key, Place, Side, is_forced, keys};
 use crate::plan::diff::stated;
 use crate::plan::model::{ClusterPlan, Notice};
-use driftless_core::apply::applied_by;
-use driftless_core::apply::ignore_rules::IgnoreRules;
-use driftless_core::concurrent;
-use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::kustomization::live_objects;
-use driftless_core::ports::{ErrorKind, in_time};
-use driftless_core::target::Target;
-use driftless_core::target::objects::{self, CONCURRENCY, Denied, Item};
+use driftless_flux::{FieldError, FluxKind, ObjectRef};
+use driftless_kernel::concurrent;
+use driftless_kernel::ports::{ErrorKind, in_time};
+use driftless_kernel::target::Target;
+use driftless_kernel::target::objects::{self, CONCURRENCY, Denied, Item};
 use driftless_manifest::{Object, ObjectId};
+use driftless_plans::apply::applied_by;
+use driftless_plans::apply::ignore_rules::IgnoreRules;
 use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -211,8 +211,8 @@ impl<'a> OwnerWork<'_, 'a> {
     fn owner(&self, clusters: &dyn LiveClusters) -> Result<Owner, Stop> {
         let states = [self.states.new, self.states.old].into_iter();
         let objects = states.filter_map(|one| one.owner(self.hub, self.id));
-        let owners: Result<Vec<Owner>, String> = objects.map(Owner::of).collect();
-        let owners = owners.map_err(Stop::Owner)?;
+        let owners: Result<Vec<Owner>, FieldError> = objects.map(Owner::of).collect();
+        let owners = owners.map_err(|error| Stop::Owner(error.to_string()))?;
         if !owners.iter().all(|owner| clusters.allows(owner)) {
             return Err(Stop::Excluded);
         }

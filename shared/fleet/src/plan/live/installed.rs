@@ -3,10 +3,10 @@
 use super::clusters::{LiveClusters, Unreachable};
 use super::owner::Owner;
 use async_trait::async_trait;
-use driftless_core::failure::Failure;
-use driftless_core::hub::{self, Hub};
-use driftless_core::ports::{Clock, Ports};
-use driftless_core::target::{self, Target};
+use driftless_kernel::failure::Failure;
+use driftless_kernel::hub::{self, Hub};
+use driftless_kernel::ports::{Clock, Ports};
+use driftless_kernel::target::{self, Target};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 

@@ -1,13 +1,12 @@
 //! The Kustomization or HelmRelease whose objects are compared.
 
-use driftless_core::applier::Strategy;
-use driftless_core::flux::{
-    FluxKind, HELM_CONTROLLER, HelmRelease, KUSTOMIZE_CONTROLLER, KubeConfigRef, Kustomization,
-    ObjectRef,
-};
-use driftless_core::helmrelease;
 use driftless_core::kustomization::live_objects;
-use driftless_core::target::TargetsCluster;
+use driftless_flux::{
+    FieldError, FluxKind, HELM_CONTROLLER, HelmRelease, KUSTOMIZE_CONTROLLER, KubeConfigRef,
+    Kustomization, ObjectRef,
+};
+use driftless_kernel::applier::Strategy;
+use driftless_kernel::target::TargetsCluster;
 use driftless_manifest::Object;
 
 /// An object that applies others.
@@ -61,7 +60,10 @@ impl Owner {
     pub fn selector(&self) -> String {
         let (name, namespace) = match self {
             Self::Kustomization(_) => (live_objects::OWNER_NAME, live_objects::OWNER_NAMESPACE),
-            Self::HelmRelease(_) => (helmrelease::OWNER_NAME, helmrelease::OWNER_NAMESPACE),
+            Self::HelmRelease(_) => (
+                driftless_helmrelease::OWNER_NAME,
+                driftless_helmrelease::OWNER_NAMESPACE,
+            ),
         };
         let id = self.id();
         format!("{name}={},{namespace}={}", id.name, id.namespace)
