@@ -1,5 +1,5 @@
-//! Checks the direction of the crates' dependencies: `functions -> fleet -> adapters -> core ->
-//! {kustomize, helm, gotmpl, notify, sops} -> manifest -> go`, `helm -> gotmpl`,
+//! Checks the direction of the crates' dependencies: `functions -> server -> fleet -> adapters ->
+//! core -> {kustomize, helm, gotmpl, notify, sops} -> manifest -> go`, `helm -> gotmpl`,
 //! `{core, apiserver} -> cel`. Engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// The crates of the workspace that each crate may use. A listed crate that does
 /// not exist is ignored; a crate that is not listed fails the test.
-const MAY_USE: [(&str, &[&str]); 23] = [
+const MAY_USE: [(&str, &[&str]); 25] = [
     ("driftless-cel", &[]),
     ("driftless-go", &[]),
     ("driftless-manifest", &["driftless-go"]),
@@ -26,6 +26,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
     ),
     ("driftless-sops", &["driftless-go", "driftless-manifest"]),
     ("driftless-notify", &["driftless-go", "driftless-manifest"]),
+    ("driftless-dyff", &["driftless-manifest"]),
     ("driftless-git", &["driftless-manifest"]),
     ("driftless-core", &ENGINES),
     (
@@ -57,6 +58,16 @@ const MAY_USE: [(&str, &[&str]); 23] = [
             "driftless-core",
             "driftless-adapters",
             "driftless-apiserver",
+        ],
+    ),
+    (
+        "driftless-server",
+        &[
+            "driftless-manifest",
+            "driftless-core",
+            "driftless-adapters",
+            "driftless-dashboard",
+            "driftless-fleet",
         ],
     ),
     ("webhook", &OUTER),
@@ -110,22 +121,23 @@ const ENGINES: [&str; 8] = [
     "driftless-sops",
 ];
 const OUTER: [&str; 3] = ["driftless-manifest", "driftless-core", "driftless-adapters"];
-const EVERYTHING: [&str; 11] = [
+const EVERYTHING: [&str; 12] = [
     "driftless-go",
     "driftless-manifest",
     "driftless-gotmpl",
     "driftless-kustomize",
     "driftless-helm",
     "driftless-sops",
+    "driftless-dyff",
     "driftless-core",
     "driftless-adapters",
     "driftless-apiserver",
     "driftless-fleet",
-    "driftless-dashboard",
+    "driftless-server",
 ];
 
 /// Crates that must not depend on I/O, directly or through others.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "driftless-cel",
     "driftless-go",
     "driftless-manifest",
@@ -137,6 +149,7 @@ const PURE: [&str; 11] = [
     "driftless-core",
     "driftless-apiserver",
     "driftless-dashboard",
+    "driftless-dyff",
 ];
 
 /// Crates that do I/O: SDKs, HTTP, sockets.

@@ -199,7 +199,7 @@ fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
         .enable_all()
         .build();
     runtime
-        .map_err(|error| Error::new(format!("start: {error}")))?
+        .map_err(|error| Error::caused_by(error).context("start"))?
         .block_on(work)
 }
 

@@ -137,12 +137,10 @@ impl Args {
     fn at_commit(&self, checkout: &Checkout, commit: &CommitId) -> Result<Fleet, Error> {
         let files = checkout.files(commit)?;
         let dir = self.dir.canonicalize();
-        let dir = dir.map_err(|error| Error::new(format!("{}: {error}", self.dir.display())))?;
+        let dir = dir.map_err(|error| Error::caused_by(error).context(self.dir.display()))?;
         let files = below(&files, checkout.root(), &dir)?;
-        let fleet = self.fleet.open_files(&dir, files).map_err(|error| Error {
-            message: format!("{}: {}", title(commit), error.message),
-            ..error
-        })?;
+        let fleet = self.fleet.open_files(&dir, files);
+        let fleet = fleet.map_err(|error| error.context(title(commit)))?;
         self.clusters.set(fleet)
     }
 
@@ -157,10 +155,7 @@ impl Args {
             return Err(Error::new(text).next("correct the errors that the change adds"));
         }
         if self.detailed_exitcode && !plan.is_empty() {
-            return Err(Error {
-                code: 2,
-                ..Error::new(text)
-            });
+            return Err(Error::new(text).with_code(2));
         }
         term::success(&text);
         Ok(())

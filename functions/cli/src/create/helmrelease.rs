@@ -195,12 +195,8 @@ impl Args {
             let failed =
                 |reason| Error::new(format!("reading values from {file} failed: {reason}"));
             let text = std::fs::read(file).map_err(|error| {
-                let unreadable = Error::unreadable("--values", Path::new(file), &error);
-                let message = format!("reading values from {file} failed: {}", unreadable.message);
-                Error {
-                    message,
-                    ..unreadable
-                }
+                Error::unreadable("--values", Path::new(file), &error)
+                    .context(format!("reading values from {file} failed"))
             })?;
             let more = values::read(&text, file, Compat::Helm3)
                 .map_err(|error| failed(error.to_string()))?;

@@ -12,7 +12,7 @@ mod watch;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet_options::FleetOptions;
-use crate::serve::{StopSignals, log, metrics::Metrics, worker};
+use crate::serve::log;
 use crate::term::{self, Mark};
 use clap::ValueEnum;
 use driftless_adapters::buckets::HttpBuckets;
@@ -22,6 +22,7 @@ use driftless_core::flux::parse_duration;
 use driftless_fleet::check::StandIns;
 use driftless_fleet::embedded::{Row, State, World};
 use driftless_fleet::{Fleet, write_sample};
+use driftless_server::{BackgroundTasks, StopSignals};
 use line::Line;
 use screen::Screen;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use watch::Watch;
-use worker::ServerState;
 
 const EXAMPLES: &str = "Examples:
   driftless demo                       # stays up: edit driftless-demo/fleet, look with kubectl
@@ -89,7 +89,7 @@ pub fn run(args: Args) -> Result<(), Error> {
         .enable_all()
         .build();
     runtime
-        .map_err(|error| Error::new(format!("cannot start the runtime: {error}")))?
+        .map_err(|error| Error::caused_by(error).context("cannot start the runtime"))?
         .block_on(demo(&args, logs))
 }
 
@@ -110,14 +110,8 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         Some(_) => Some(StandIns::new(fleet, &mut world)?),
         None => None,
     };
-    let shared = Arc::new(ServerState {
-        ports: world.ports.clone(),
-        queue,
-        metrics: Metrics::default(),
-    });
-    let workers = worker::workers(&shared, WORKERS);
     let names: Vec<&str> = world.hubs.iter().map(|hub| hub.name.as_str()).collect();
-    let timer = worker::timer(&shared, &names, SWEEP);
+    let tasks = BackgroundTasks::start(world.ports.clone(), queue.clone(), &names, WORKERS, SWEEP);
     let dashboard = match args.once {
         true => None,
         false => Some(dashboard::serve(world.ports.clone()).await?),
@@ -128,7 +122,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         directory: &directory,
         world: &world,
         stand_ins,
-        queue: shared.queue.clone(),
+        queue,
         watch: Watch::new(&world),
         screen: Screen::new(logs),
     };
@@ -136,9 +130,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         done = show.run() => done,
         () = end.wait() => Ok(()),
     };
-    timer.abort();
-    shared.queue.close();
-    futures::future::join_all(workers).await;
+    tasks.stop().await;
     done
 }
 

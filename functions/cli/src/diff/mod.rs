@@ -2,7 +2,6 @@
 //! reports it.
 
 mod compare;
-mod dyff;
 mod local;
 mod text;
 
@@ -82,9 +81,7 @@ enum Format {
 /// # Errors
 /// There are differences (code 1), or the comparison failed (code 2).
 pub async fn run(args: Args) -> Result<(), Error> {
-    let found = compare(args)
-        .await
-        .map_err(|error| Error { code: 2, ..error })?;
+    let found = compare(args).await.map_err(|error| error.with_code(2))?;
     match found {
         0 => Ok(()),
         count => Err(Error::new(format!("{count} objects differ"))),

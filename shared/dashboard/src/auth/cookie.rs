@@ -23,6 +23,16 @@ impl fmt::Debug for Key {
     }
 }
 
+impl From<[u8; MIN_KEY]> for Key {
+    /// Returns the same key as [`Key::new`].
+    fn from(bytes: [u8; MIN_KEY]) -> Self {
+        // HMAC pads a short key with zeros to the size of a block.
+        let mut block = [0; 64];
+        block[..MIN_KEY].copy_from_slice(&bytes);
+        Self(Hmac::new(&block.into()))
+    }
+}
+
 impl Key {
     /// Returns a key of these bytes.
     ///
@@ -113,6 +123,11 @@ mod tests {
             assert_eq!(opened(&key, "session", broken), None, "{broken}");
         }
         assert!(Key::new(&[1; 31]).is_err());
+        let token = |key: Key| key.token("session", "ada");
+        assert_eq!(
+            token(Key::from([7; 32])),
+            token(Key::new(&[7; 32]).unwrap())
+        );
         let token = key.token("csrf", "a");
         assert!(key.is_token(&token, &token) && !key.is_token("", &token));
         assert!(!key.is_token(&token, &key.token("csrf", "b")));
