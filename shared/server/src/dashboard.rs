@@ -13,7 +13,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use driftless_core::ports::Ports;
 use driftless_dashboard::access::User;
-use driftless_dashboard::auth::{Auth, Key, Web};
+use driftless_dashboard::auth::{Auth, Key, Web, WebError};
 use driftless_dashboard::router::{MAX_BODY, seen};
 use driftless_dashboard::{Data as _, Live, PortsData, Request, Site, handle};
 use futures::stream;
@@ -39,17 +39,19 @@ pub(crate) struct Dashboard {
     stop: watch::Sender<bool>,
 }
 
+const NO_LOGINS: &str = "the dashboard of this machine has no logins";
+
 /// No logins on this machine.
 struct NoLogins;
 
 #[async_trait]
 impl Web for NoLogins {
-    async fn get(&self, _: &str, _: Option<&str>) -> Result<Value, String> {
-        Err("the dashboard of this machine has no logins".to_owned())
+    async fn get(&self, _: &str, _: Option<&str>) -> Result<Value, WebError> {
+        Err(WebError::new(NO_LOGINS))
     }
 
-    async fn post(&self, _: &str, _: &[(&str, &str)]) -> Result<Value, String> {
-        Err("the dashboard of this machine has no logins".to_owned())
+    async fn post(&self, _: &str, _: &[(&str, &str)]) -> Result<Value, WebError> {
+        Err(WebError::new(NO_LOGINS))
     }
 }
 

@@ -12,7 +12,7 @@ use driftless_core::flux::FluxKind;
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{Clock, Ports, Secret};
 use driftless_core::testing::{self, MemorySecrets};
-use driftless_dashboard::auth::{Auth, Key, Web};
+use driftless_dashboard::auth::{Auth, Key, Web, WebError};
 use driftless_dashboard::{Data as _, Live, PortsData, Request, Site, handle};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
@@ -95,12 +95,12 @@ struct NoLogins;
 
 #[async_trait::async_trait]
 impl Web for NoLogins {
-    async fn get(&self, url: &str, _: Option<&str>) -> Result<Value, String> {
-        Err(url.to_owned())
+    async fn get(&self, url: &str, _: Option<&str>) -> Result<Value, WebError> {
+        Err(WebError::new(url))
     }
 
-    async fn post(&self, url: &str, _: &[(&str, &str)]) -> Result<Value, String> {
-        Err(url.to_owned())
+    async fn post(&self, url: &str, _: &[(&str, &str)]) -> Result<Value, WebError> {
+        Err(WebError::new(url))
     }
 }
 

@@ -23,6 +23,11 @@ impl fmt::Debug for Key {
     }
 }
 
+/// A key has too few bytes to be safe.
+#[derive(Debug, thiserror::Error)]
+#[error("the key has fewer than {MIN_KEY} bytes: create it at random")]
+pub struct ShortKey;
+
 impl From<[u8; MIN_KEY]> for Key {
     /// Returns the same key as [`Key::new`].
     fn from(bytes: [u8; MIN_KEY]) -> Self {
@@ -38,12 +43,11 @@ impl Key {
     ///
     /// # Errors
     /// There are fewer than 32 bytes.
-    pub fn new(bytes: &[u8]) -> Result<Self, String> {
-        let short = || format!("the key has fewer than {MIN_KEY} bytes: create it at random");
+    pub fn new(bytes: &[u8]) -> Result<Self, ShortKey> {
         if bytes.len() < MIN_KEY {
-            return Err(short());
+            return Err(ShortKey);
         }
-        Hmac::new_from_slice(bytes).map(Self).map_err(|_| short())
+        Hmac::new_from_slice(bytes).map(Self).map_err(|_| ShortKey)
     }
 
     fn sign(&self, purpose: &str, text: &str) -> Hmac<Sha256> {

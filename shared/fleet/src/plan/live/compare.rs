@@ -3,7 +3,7 @@
 use super::changes::{self, Results};
 use super::clusters::{LiveClusters, Unreachable};
 use super::dry_run::{Comparison, Creations, Outcome, Stop, Wanted};
-use super::owner::Owner;
+use super::owner::{InvalidOwner, Owner};
 use super::states::States;
 use crate::check::Progress;
 use crate::embedded::Rendered;
@@ -60,7 +60,7 @@ pub async fn compare(
             let work = of_cluster(states, clusters, place, keys).boxed();
             let limit = || {
                 let seconds = TIME.as_secs();
-                format!("the comparison takes longer than {seconds} s")
+                Unreachable(format!("the comparison takes longer than {seconds} s"))
             };
             let done = in_time(clusters.clock(), TIME, work).await;
             done.unwrap_or_else(|| Err(limit()))
@@ -90,7 +90,7 @@ pub async fn compare(
 }
 
 /// The plan of a cluster with its warnings and errors.
-type ClusterOutcome = Result<(ClusterPlan, Vec<Notice>, Vec<Notice>), String>;
+type ClusterOutcome = Result<(ClusterPlan, Vec<Notice>, Vec<Notice>), Unreachable>;
 
 /// The objects of a Kustomization or HelmRelease in one cluster.
 #[derive(Default)]
@@ -133,7 +133,7 @@ async fn of_cluster<'a>(
     for ((id, objects), one) in owners.iter().zip(compared) {
         match one {
             Ok(one) => results.extend(one),
-            Err(Stop::Cluster(reason)) => return Err(reason),
+            Err(Stop::Cluster(reason)) => return Err(Unreachable(reason)),
             Err(stop) => {
                 let all = objects.wanted.iter().chain(&objects.gone);
                 results.unread.extend(all.map(|(key, _)| *key));
@@ -148,7 +148,7 @@ async fn of_cluster<'a>(
     if let Some(reason) =
         is_all_denied.or(reasons.into_iter().next().filter(|_| results.is_empty()))
     {
-        return Err(reason);
+        return Err(Unreachable(reason));
     }
     Ok(changes::plan(states, place, results))
 }
@@ -211,8 +211,8 @@ impl<'a> OwnerWork<'_, 'a> {
     fn owner(&self, clusters: &dyn LiveClusters) -> Result<Owner, Stop> {
         let states = [self.states.new, self.states.old].into_iter();
         let objects = states.filter_map(|one| one.owner(self.hub, self.id));
-        let owners: Result<Vec<Owner>, String> = objects.map(Owner::of).collect();
-        let owners = owners.map_err(Stop::Owner)?;
+        let owners: Result<Vec<Owner>, InvalidOwner> = objects.map(Owner::of).collect();
+        let owners = owners.map_err(|error| Stop::Owner(error.to_string()))?;
         if !owners.iter().all(|owner| clusters.allows(owner)) {
             return Err(Stop::Excluded);
         }

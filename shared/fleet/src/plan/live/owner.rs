@@ -18,19 +18,25 @@ pub enum Owner {
     HelmRelease(Box<HelmRelease>),
 }
 
+/// An object that is no valid Kustomization or HelmRelease; the message names the field.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidOwner(String);
+
 impl Owner {
     /// Reads a Kustomization or HelmRelease.
     ///
     /// # Errors
     /// A field is not valid, or the object is of another kind.
-    pub fn of(object: &Object) -> Result<Self, String> {
+    pub fn of(object: &Object) -> Result<Self, InvalidOwner> {
         let object = object.clone();
-        match FluxKind::of(&object.gvk()) {
+        let owner = match FluxKind::of(&object.gvk()) {
             Some(FluxKind::HelmRelease) => {
                 HelmRelease::from_object(object).map(|one| Self::HelmRelease(Box::new(one)))
             }
             _ => Kustomization::from_object(object).map(|one| Self::Kustomization(Box::new(one))),
-        }
+        };
+        owner.map_err(InvalidOwner)
     }
 
     /// Returns its kind, namespace and name.
