@@ -3,6 +3,7 @@
 use driftless_core::failure::Failure;
 use driftless_core::ports::PortError;
 use driftless_server::{DataDirectoryError, RegisterError, ServerError, SignalError};
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -26,6 +27,23 @@ pub struct Error {
     pub code: u8,
     /// The error that caused this one; its text is part of the message.
     source: Option<Cause>,
+}
+
+/// The reason that the value of a flag is not valid, for the user.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidValue(Cow<'static, str>);
+
+impl From<&'static str> for InvalidValue {
+    fn from(reason: &'static str) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl From<String> for InvalidValue {
+    fn from(reason: String) -> Self {
+        Self(reason.into())
+    }
 }
 
 /// The error that caused the error of a command.
@@ -80,12 +98,12 @@ impl Error {
 
     /// Returns the error for a file of a flag that cannot be read; an error of usage if it does not
     /// exist.
-    pub fn unreadable(flag: &str, file: &Path, error: &io::Error) -> Self {
+    pub fn unreadable(flag: &str, file: &Path, error: io::Error) -> Self {
         let shown = file.display();
         match error.kind() {
             io::ErrorKind::NotFound => Self::usage(format!("{flag}: {shown} does not exist"))
                 .next(format!("name a file that exists with {flag}")),
-            _ => Self::new(format!("{flag}: {shown}: {error}")),
+            _ => Self::caused_by(error).context(format!("{flag}: {shown}")),
         }
     }
 
@@ -170,5 +188,30 @@ impl From<RegisterError> for Error {
             RegisterError::Connect(failure) => failure.into(),
             RegisterError::Install { server, source } => Self::from(source).at(&server),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn an_error_keeps_its_cause() {
+        let cause = io::Error::new(io::ErrorKind::PermissionDenied, "not yours");
+        let error = Error::caused_by(cause).context("read a");
+        assert_eq!(error.to_string(), "read a: not yours");
+        let cause = error.source().and_then(|cause| cause.downcast_ref());
+        assert!(
+            cause.is_some_and(|cause: &io::Error| cause.kind() == io::ErrorKind::PermissionDenied)
+        );
+    }
+
+    #[test]
+    fn a_chain_is_one_message() {
+        let path = "a".into();
+        let source = io::Error::other("no room");
+        let error = Error::from(DataDirectoryError::Create { path, source });
+        assert_eq!(error.message, "create a: no room");
     }
 }

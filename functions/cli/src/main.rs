@@ -4,6 +4,7 @@ mod accepted;
 mod age;
 mod bootstrap;
 mod build;
+mod change_options;
 mod check;
 mod cluster_options;
 mod completion;

@@ -182,7 +182,7 @@ fn title(commit: &CommitId) -> String {
 /// Returns the files below a directory of the checkout, with paths from it.
 fn below(files: &FileTree, root: &Path, dir: &Path) -> Result<FileTree, Error> {
     let prefix = dir.strip_prefix(root).unwrap_or(Path::new(""));
-    let directory = TreePath::new(&prefix.to_string_lossy()).map_err(Error::new)?;
+    let directory = TreePath::new(&prefix.to_string_lossy()).map_err(Error::caused_by)?;
     if directory.is_root() {
         return Ok(files.clone());
     }
@@ -191,9 +191,9 @@ fn below(files: &FileTree, root: &Path, dir: &Path) -> Result<FileTree, Error> {
         let content = files.content(path).cloned().unwrap_or_default();
         let rest = path.as_str().strip_prefix(directory.as_str());
         let rest = rest.unwrap_or_default().trim_start_matches('/');
-        let path = TreePath::new(rest).map_err(Error::new)?;
+        let path = TreePath::new(rest).map_err(Error::caused_by)?;
         part.insert(path, entry.kind.clone(), content)
-            .map_err(Error::new)?;
+            .map_err(Error::caused_by)?;
     }
     Ok(part)
 }

@@ -12,9 +12,9 @@ mod watch;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet_options::FleetOptions;
+use crate::output::TableOrJson;
 use crate::serve::log;
 use crate::term::{self, Mark};
-use clap::ValueEnum;
 use driftless_adapters::buckets::HttpBuckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
@@ -70,16 +70,8 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     timeout: Duration,
     /// Output format of --once
-    #[arg(short, long, value_enum, default_value_t = Format::Table, requires = "once")]
-    output: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table
-    Table,
-    /// A JSON document
-    Json,
+    #[arg(short, long, value_enum, default_value_t = TableOrJson::Table, requires = "once")]
+    output: TableOrJson,
 }
 
 /// Runs until a signal, or with `--once` until the fleet is synced.
@@ -211,7 +203,7 @@ impl DemoOutput<'_> {
             }
             if is_over && self.args.once {
                 self.screen.draw(&rows, &[]);
-                let as_json = self.args.output == Format::Json;
+                let as_json = self.args.output == TableOrJson::Json;
                 return summary::print(self.world, &rows, as_json, took).await;
             }
             if is_over && synced.is_none() {

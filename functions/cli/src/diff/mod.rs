@@ -114,7 +114,7 @@ async fn compare(args: Args) -> Result<usize, Error> {
             ));
         }
     };
-    let owner = Kustomization::from_object(object).map_err(Error::new)?;
+    let owner = Kustomization::from_object(object).map_err(Error::caused_by)?;
     if owner.spec.kube_config.is_some() && !is_from_file {
         return Err(Error::new(format!("{}: diff is not supported for remote clusters: spec.kubeConfig is set", owner.id))
             .next("give the kubeconfig of the remote cluster with --kubeconfig, and the Kustomization with --kustomization-file"));

@@ -164,7 +164,7 @@ impl ObjectSelector {
 }
 
 /// The `spec` of an Alert.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertSpec {
     /// The Provider that gets the events.
@@ -188,7 +188,7 @@ pub struct AlertSpec {
 }
 
 /// A selector of Flux objects by name or label.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectSelector {
     /// The API version of the objects.
@@ -208,7 +208,7 @@ pub struct ObjectSelector {
 }
 
 /// The `spec` of a Provider.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "self.type == 'github' || self.type == 'gitlab' || self.type == 'gitea' || self.type == 'bitbucketserver' || \
