@@ -2,7 +2,7 @@
 //! downloaded for them, and how their API servers are set.
 
 use crate::build::remote;
-use crate::error::Error;
+use crate::error::{Error, InvalidValue};
 use crate::fleet_options::FleetOptions;
 use clap::ValueEnum;
 use driftless_fleet::Fleet;
@@ -107,9 +107,10 @@ impl ClusterOptions {
 }
 
 /// Parses `1.33`, `v1.33.2`, or such a version with a suffix.
-fn kube_version(text: &str) -> Result<[u64; 3], String> {
+fn kube_version(text: &str) -> Result<[u64; 3], InvalidValue> {
     let wrong = || {
-        format!("'{text}' is not a Kubernetes version: expected a version such as 1.33 or v1.33.2")
+        let expected = "expected a version such as 1.33 or v1.33.2";
+        InvalidValue::from(format!("'{text}' is not a Kubernetes version: {expected}"))
     };
     let plain = text.strip_prefix('v').unwrap_or(text);
     let plain = plain.split(['-', '+']).next().unwrap_or_default();

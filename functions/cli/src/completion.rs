@@ -88,7 +88,7 @@ pub fn man(args: &ManArgs, mut root: Command) -> Result<(), Error> {
 fn pages(command: &Command, name: &str, directory: &Path) -> Result<usize, Error> {
     let file = directory.join(format!("{name}.1"));
     std::fs::write(&file, page(command, name)?)
-        .map_err(|error| Error::new(format!("{}: {error}", file.display())))?;
+        .map_err(|error| Error::caused_by(error).context(file.display()))?;
     let below = command
         .get_subcommands()
         .filter(|below| !below.is_hide_set() && below.get_name() != "help");
@@ -100,6 +100,6 @@ fn pages(command: &Command, name: &str, directory: &Path) -> Result<usize, Error
 fn page(command: &Command, name: &str) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     let written = clap_mangen::Man::new(command.clone()).render(&mut text);
-    written.map_err(|error| Error::new(format!("{name}.1: {error}")))?;
+    written.map_err(|error| Error::caused_by(error).context(format!("{name}.1")))?;
     Ok(text)
 }

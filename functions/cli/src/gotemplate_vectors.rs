@@ -80,16 +80,16 @@ pub fn run(args: &Args) -> Result<(), Error> {
     };
     let shown = args.file.display();
     let text =
-        std::fs::read_to_string(&args.file).map_err(|e| Error::new(format!("{shown}: {e}")))?;
+        std::fs::read_to_string(&args.file).map_err(|e| Error::caused_by(e).context(&shown))?;
     for (i, line) in text.lines().enumerate() {
         let vector: Vector = serde_json::from_str(line)
-            .map_err(|e| Error::new(format!("{shown}:{}: {e}", i + 1)))?;
+            .map_err(|e| Error::caused_by(e).context(format!("{shown}:{}", i + 1)))?;
         let answer = match render(&vector, compat, now, entropy) {
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(got) => json!({"name": vector.name, "got": got}),
                 Err(e) => json!({"name": vector.name, "got_b64": base64(e.as_bytes())}),
             },
-            Err(error) => json!({"name": vector.name, "error": error}),
+            Err(error) => json!({"name": vector.name, "error": error.message}),
         };
         term::result(&format!("{answer}\n"))?;
     }
@@ -101,7 +101,7 @@ fn render(
     compat: Compat,
     now: (i64, u32),
     entropy: [u8; 32],
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, Error> {
     let mut files = BTreeMap::from([
         ("Chart.yaml", CHART),
         ("values.yaml", &vector.values),
@@ -112,8 +112,8 @@ fn render(
         name: name.to_owned(),
         data: data.as_bytes().into(),
     });
-    let text = |e: driftless_helm::HelmError| e.to_string();
-    let chart = Chart::from_files(files.collect(), compat, &LoadLimits::default()).map_err(text)?;
+    let chart = Chart::from_files(files.collect(), compat, &LoadLimits::default());
+    let chart = chart.map_err(Error::caused_by)?;
     let user = user_values(vector, compat)?;
     let options = Options {
         compat,
@@ -123,24 +123,26 @@ fn render(
             revision: 1,
             is_upgrade: false,
         },
-        capabilities: Capabilities::default().with_kube_version("v1.34.0", compat)?,
+        capabilities: Capabilities::default()
+            .with_kube_version("v1.34.0", compat)
+            .map_err(Error::caused_by)?,
         now,
         entropy,
         lookups: None,
         limits: Default::default(),
     };
-    match render_texts(&chart, &user, &options, true).map_err(text)? {
+    match render_texts(&chart, &user, &options, true).map_err(Error::caused_by)? {
         TemplateOutcome::Done(mut texts) => texts
             .remove("vec/templates/t.txt")
-            .ok_or_else(|| "the template rendered to nothing".to_owned()),
-        TemplateOutcome::Needs(_) => Err("a lookup without a cluster".to_owned()),
+            .ok_or_else(|| Error::new("the template rendered to nothing")),
+        TemplateOutcome::Needs(_) => Err(Error::new("a lookup without a cluster")),
     }
 }
 
-fn user_values(vector: &Vector, compat: Compat) -> Result<values::Table, String> {
+fn user_values(vector: &Vector, compat: Compat) -> Result<values::Table, Error> {
     let mut user = values::Table::new();
     for text in &vector.user_values {
-        let read = values::read(text.as_bytes(), "values", compat).map_err(|e| e.to_string())?;
+        let read = values::read(text.as_bytes(), "values", compat).map_err(Error::caused_by)?;
         user = values::merge(user, read);
     }
     for set in &vector.set {
@@ -149,12 +151,12 @@ fn user_values(vector: &Vector, compat: Compat) -> Result<values::Table, String>
             "set-string" => values::SetKind::Text,
             "set-json" => values::SetKind::Json,
             "set-literal" => values::SetKind::Literal,
-            other => return Err(format!("a set of kind {other} is unknown")),
+            other => return Err(Error::new(format!("a set of kind {other} is unknown"))),
         };
         values::set(&mut user, kind, &set.arg, compat, &|_| {
             Err("no files here".to_owned())
         })
-        .map_err(|e| e.to_string())?;
+        .map_err(Error::caused_by)?;
     }
     Ok(user)
 }

@@ -4,6 +4,7 @@ mod accepted;
 mod age;
 mod bootstrap;
 mod build;
+mod change_options;
 mod check;
 mod cluster_options;
 mod completion;
@@ -199,7 +200,7 @@ fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
         .enable_all()
         .build();
     runtime
-        .map_err(|error| Error::new(format!("start: {error}")))?
+        .map_err(|error| Error::caused_by(error).context("start"))?
         .block_on(work)
 }
 

@@ -32,9 +32,27 @@ impl Output {
     }
 }
 
+/// The format of a report, in lines or as JSON.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TextOrJson {
+    /// A line for each result
+    Text,
+    /// A JSON document
+    Json,
+}
+
+/// The format of a list, as a table or as JSON.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableOrJson {
+    /// A table
+    Table,
+    /// A JSON document
+    Json,
+}
+
 /// Writes a document to stdout.
 pub fn print_json(document: &Value) -> Result<(), Error> {
-    let text = serde_json::to_string_pretty(document).map_err(Error::new)?;
+    let text = serde_json::to_string_pretty(document).map_err(Error::caused_by)?;
     term::result(&(text + "\n"))
 }
 

@@ -137,12 +137,10 @@ impl Args {
     fn at_commit(&self, checkout: &Checkout, commit: &CommitId) -> Result<Fleet, Error> {
         let files = checkout.files(commit)?;
         let dir = self.dir.canonicalize();
-        let dir = dir.map_err(|error| Error::new(format!("{}: {error}", self.dir.display())))?;
+        let dir = dir.map_err(|error| Error::caused_by(error).context(self.dir.display()))?;
         let files = below(&files, checkout.root(), &dir)?;
-        let fleet = self.fleet.open_files(&dir, files).map_err(|error| Error {
-            message: format!("{}: {}", title(commit), error.message),
-            ..error
-        })?;
+        let fleet = self.fleet.open_files(&dir, files);
+        let fleet = fleet.map_err(|error| error.context(title(commit)))?;
         self.clusters.set(fleet)
     }
 
@@ -157,10 +155,7 @@ impl Args {
             return Err(Error::new(text).next("correct the errors that the change adds"));
         }
         if self.detailed_exitcode && !plan.is_empty() {
-            return Err(Error {
-                code: 2,
-                ..Error::new(text)
-            });
+            return Err(Error::new(text).with_code(2));
         }
         term::success(&text);
         Ok(())
@@ -187,7 +182,7 @@ fn title(commit: &CommitId) -> String {
 /// Returns the files below a directory of the checkout, with paths from it.
 fn below(files: &FileTree, root: &Path, dir: &Path) -> Result<FileTree, Error> {
     let prefix = dir.strip_prefix(root).unwrap_or(Path::new(""));
-    let directory = TreePath::new(&prefix.to_string_lossy()).map_err(Error::new)?;
+    let directory = TreePath::new(&prefix.to_string_lossy()).map_err(Error::caused_by)?;
     if directory.is_root() {
         return Ok(files.clone());
     }
@@ -196,9 +191,9 @@ fn below(files: &FileTree, root: &Path, dir: &Path) -> Result<FileTree, Error> {
         let content = files.content(path).cloned().unwrap_or_default();
         let rest = path.as_str().strip_prefix(directory.as_str());
         let rest = rest.unwrap_or_default().trim_start_matches('/');
-        let path = TreePath::new(rest).map_err(Error::new)?;
+        let path = TreePath::new(rest).map_err(Error::caused_by)?;
         part.insert(path, entry.kind.clone(), content)
-            .map_err(Error::new)?;
+            .map_err(Error::caused_by)?;
     }
     Ok(part)
 }

@@ -1,17 +1,17 @@
 //! `driftless reconcile`: requests a reconciliation now, as `flux reconcile` does, and waits for
 //! it.
 
+use crate::change_options::WaitOptions;
 use crate::error::{EXIT_CODES, Error};
-use crate::hub::{self, Scope};
+use crate::hub;
 use crate::kinds::human;
-use crate::output::Output;
 use crate::progress::Progress;
 use crate::ready::{ready, revision, text};
 use crate::term;
 use clap::Subcommand;
 use driftless_flux::{
     ConditionStatus, Conditions, FORCE_AT, FluxKind, HelmRepository, ObjectRef, RECONCILING,
-    REQUESTED_AT, RESET_AT, is_suspended, parse_duration, reason,
+    REQUESTED_AT, RESET_AT, is_suspended, reason,
 };
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::{Patch, PatchRequest};
@@ -37,13 +37,8 @@ const MANAGER: &str = "driftless";
 pub struct Args {
     #[command(subcommand)]
     command: ReconcileCommand,
-    /// The time to wait
-    #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
-    timeout: Duration,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    scope: Scope,
+    options: WaitOptions,
 }
 
 #[derive(Subcommand)]
@@ -236,19 +231,20 @@ pub async fn run(args: Args) -> Result<(), Error> {
         with_source,
         more,
     } = args.command.into();
-    let hub = args.scope.connection.connect().await?;
+    let WaitOptions { timeout, change } = args.options;
+    let hub = change.scope.connection.connect().await?;
     let wait = Wait {
         hub: &hub,
-        deadline: Instant::now() + args.timeout,
+        deadline: Instant::now() + timeout,
     };
-    let id = ObjectRef::new(kind, &args.scope.namespace, &one.name);
+    let id = ObjectRef::new(kind, &change.scope.namespace, &one.name);
     if with_source {
         for source in sources(&hub, &id).await? {
             wait.reconcile(&source, &[]).await?;
         }
     }
     let object = wait.reconcile(&id, &more).await?;
-    args.output.print(vec![object], true)
+    change.output.print(vec![object], true)
 }
 
 /// Returns the sources of an object, each after its own source: the chart of a release also has

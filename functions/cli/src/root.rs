@@ -1,7 +1,7 @@
 //! The root of a hub: the flags that name it, its source and Kustomization, and the webhook that
 //! reports its pushes.
 
-use crate::error::Error;
+use crate::error::{Error, InvalidValue};
 use crate::term;
 use driftless_core::bootstrap::{self, Report, Root};
 use driftless_core::webhook;
@@ -34,7 +34,7 @@ pub fn has_webhook_secret() -> bool {
 }
 
 /// Parses `--repository` to a URL.
-pub fn repository(text: &str) -> Result<String, String> {
+pub fn repository(text: &str) -> Result<String, InvalidValue> {
     if let Some(path) = directory(text) {
         return Ok(directory_url(path));
     }
@@ -51,15 +51,15 @@ pub fn repository(text: &str) -> Result<String, String> {
         Some((owner, name)) if plain(owner) && plain(name) => {
             Ok(format!("https://github.com/{owner}/{name}"))
         }
-        _ => Err("expected OWNER/NAME, https://HOST/OWNER/NAME or file:///PATH".to_owned()),
+        _ => Err("expected OWNER/NAME, https://HOST/OWNER/NAME or file:///PATH".into()),
     }
 }
 
 /// Parses the name of a root, which is the name of a namespace.
-pub fn root_name(text: &str) -> Result<String, String> {
+pub fn root_name(text: &str) -> Result<String, InvalidValue> {
     match names::label(text).as_slice() {
         [] => Ok(text.to_owned()),
-        problems => Err(problems.join("; ")),
+        problems => Err(problems.join("; ").into()),
     }
 }
 

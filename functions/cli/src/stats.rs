@@ -4,8 +4,8 @@
 use crate::concurrent;
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Scope;
-use crate::{output, table, term};
-use clap::ValueEnum;
+use crate::output::{self, TableOrJson};
+use crate::{table, term};
 use driftless_flux::{ConditionStatus, Conditions, READY, is_suspended};
 use driftless_kernel::hub::Hub;
 use driftless_kernel::ports::ErrorKind;
@@ -45,16 +45,10 @@ pub struct Args {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
     /// The output format
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[arg(short, long, value_enum, default_value_t = TableOrJson::Table)]
+    output: TableOrJson,
     #[command(flatten)]
     scope: Scope,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Table,
-    Json,
 }
 
 /// The counts of a kind.
@@ -85,11 +79,11 @@ pub async fn run(args: Args) -> Result<(), Error> {
         counted.push((*kind, Counts::of(&objects?)));
     }
     match args.output {
-        Format::Json => {
+        TableOrJson::Json => {
             let kinds = counted.iter().map(|(kind, counts)| counts.document(kind));
             output::print_json(&kinds.collect())
         }
-        Format::Table => {
+        TableOrJson::Table => {
             let rows: Vec<Vec<String>> = counted
                 .iter()
                 .map(|(kind, counts)| counts.row(kind))

@@ -1,16 +1,15 @@
 //! `driftless suspend` and `driftless resume`.
 
+use crate::change_options::{ChangeOptions, WaitOptions};
 use crate::error::{EXIT_CODES, Error};
-use crate::hub::{self, Scope};
+use crate::hub;
 use crate::kinds::human;
-use crate::output::Output;
 use crate::reconcile::{Wait, is_settled, patch, report_outcome};
 use crate::term;
 use clap::Subcommand;
-use driftless_flux::{FluxKind, ObjectRef, is_suspended, parse_duration, suspension};
+use driftless_flux::{FluxKind, ObjectRef, is_suspended, suspension};
 use driftless_kernel::hub::Hub;
 use std::collections::BTreeSet;
-use std::time::Duration;
 use tokio::time::Instant;
 
 const SUSPEND: &str = "Examples:
@@ -28,9 +27,7 @@ pub struct SuspendArgs {
     #[command(subcommand)]
     command: SuspendCommand,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    scope: Scope,
+    options: ChangeOptions,
 }
 
 /// Resume suspended objects, and wait for them
@@ -39,13 +36,8 @@ pub struct SuspendArgs {
 pub struct ResumeArgs {
     #[command(subcommand)]
     command: SuspendCommand,
-    /// The time to wait
-    #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
-    timeout: Duration,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    scope: Scope,
+    options: WaitOptions,
 }
 
 #[derive(Subcommand)]
@@ -205,8 +197,9 @@ impl ObjectNames {
 /// Sets `spec.suspend` of each object.
 pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
     let (kind, which) = args.command.parts();
-    let hub = args.scope.connection.connect().await?;
-    let namespace = &args.scope.namespace;
+    let ChangeOptions { output, scope } = args.options;
+    let hub = scope.connection.connect().await?;
+    let namespace = &scope.namespace;
     let mut failed = Failed::default();
     let mut objects = Vec::new();
     for name in which.names(&hub, kind, namespace).await? {
@@ -222,18 +215,19 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
         };
         objects.extend(failed.note(done.await));
     }
-    args.output.print(objects, !which.all)?;
+    output.print(objects, !which.all)?;
     failed.end()
 }
 
 /// Removes `spec.suspend`, then waits for each object.
 pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
     let (kind, which) = args.command.parts();
-    let hub = args.scope.connection.connect().await?;
-    let namespace = &args.scope.namespace;
+    let WaitOptions { timeout, change } = args.options;
+    let hub = change.scope.connection.connect().await?;
+    let namespace = &change.scope.namespace;
     let wait = Wait {
         hub: &hub,
-        deadline: Instant::now() + args.timeout,
+        deadline: Instant::now() + timeout,
     };
     let mut failed = Failed::default();
     let mut objects = Vec::new();
@@ -276,7 +270,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
         };
         objects.extend(failed.note(done.await));
     }
-    args.output.print(objects, !which.all)?;
+    change.output.print(objects, !which.all)?;
     failed.end()
 }
 

@@ -84,7 +84,7 @@ pub fn result(text: &str) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.map_err(|error| Error::new(format!("write to stdout: {error}"))),
+        done => done.map_err(|error| Error::caused_by(error).context("write to stdout")),
     }
 }
 
@@ -131,7 +131,7 @@ pub fn marked(mark: Mark, text: &str) {
 /// # Errors
 /// The terminal cannot be written or read.
 pub fn confirm(question: &str) -> Result<bool, Error> {
-    let failed = |error: io::Error| Error::new(format!("ask on the terminal: {error}"));
+    let failed = |error: io::Error| Error::caused_by(error).context("ask on the terminal");
     let mut out = io::stderr().lock();
     write!(out, "{question} [y/N] ").map_err(failed)?;
     out.flush().map_err(failed)?;

@@ -1,8 +1,8 @@
 //! The configuration: variables of the function, and one secret.
 
-use driftless_dashboard::access::{self, Rule};
-use driftless_dashboard::auth::{Key, Kind, Provider};
-use driftless_kernel::ports::{Ports, Secret};
+use driftless_dashboard::access::{self, Rule, RulesError};
+use driftless_dashboard::auth::{Key, Kind, Provider, ShortKey};
+use driftless_kernel::ports::{PortError, Ports, Secret};
 use serde::Deserialize;
 
 /// The name of the secret in the secret manager.
@@ -35,25 +35,50 @@ struct Stored {
     cookie_key: String,
 }
 
+/// The reason that the configuration is not valid: the variable or the secret, and what is expected.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The variable with the service names none.
+    #[error(
+        "{PROVIDER}: expected github, github=https://HOST of an Enterprise Server, \
+         or the issuer of an OpenID Connect provider, https://HOST/..."
+    )]
+    Provider,
+    /// The variable with the origin has another value.
+    #[error("{ORIGIN}: '{0}' is not an origin: expected https://HOST")]
+    Origin(String),
+    /// The rules of access are not valid.
+    #[error("{ACCESS}: {0}")]
+    Access(#[from] RulesError),
+    /// The secret manager does not answer.
+    #[error(transparent)]
+    Secrets(#[from] PortError),
+    /// The secret does not exist.
+    #[error("the secret manager has no '{SECRET}'")]
+    NoSecret,
+    /// The secret has another form. The error of the parser may repeat a value, so it is left out.
+    #[error("the secret '{SECRET}' is not a JSON object with clientId, clientSecret and cookieKey")]
+    Form,
+    /// The key of the secret is too short.
+    #[error("the secret '{SECRET}': cookieKey: {0}")]
+    Key(#[from] ShortKey),
+}
+
 /// Reads the configuration.
 ///
 /// # Errors
 /// A variable or the secret is missing or not valid; the message names it and what is expected.
-pub async fn read(ports: &Ports, variable: &dyn Fn(&str) -> String) -> Result<Settings, String> {
-    let kind = provider(&variable(PROVIDER)).map_err(|error| format!("{PROVIDER}: {error}"))?;
-    let origin = origin(&variable(ORIGIN)).map_err(|error| format!("{ORIGIN}: {error}"))?;
-    let rules = access::rules(&variable(ACCESS)).map_err(|error| format!("{ACCESS}: {error}"))?;
-    let secret = ports.secrets.secret(SECRET).await;
-    let secret = secret.map_err(|error| error.message)?;
-    let secret = secret.ok_or_else(|| format!("the secret manager has no '{SECRET}'"))?;
-    // The error of the parser may repeat a value.
-    let stored: Stored = serde_json::from_slice(secret.expose()).map_err(|_| {
-        format!(
-            "the secret '{SECRET}' is not a JSON object with clientId, clientSecret and cookieKey"
-        )
-    })?;
-    let key = Key::new(stored.cookie_key.as_bytes())
-        .map_err(|error| format!("the secret '{SECRET}': cookieKey: {error}"))?;
+pub async fn read(
+    ports: &Ports,
+    variable: &dyn Fn(&str) -> String,
+) -> Result<Settings, ConfigError> {
+    let kind = provider(&variable(PROVIDER))?;
+    let origin = origin(&variable(ORIGIN))?;
+    let rules = access::rules(&variable(ACCESS))?;
+    let secret = ports.secrets.secret(SECRET).await?;
+    let secret = secret.ok_or(ConfigError::NoSecret)?;
+    let stored: Stored = serde_json::from_slice(secret.expose()).map_err(|_| ConfigError::Form)?;
+    let key = Key::new(stored.cookie_key.as_bytes())?;
     Ok(Settings {
         provider: Provider {
             kind,
@@ -66,9 +91,7 @@ pub async fn read(ports: &Ports, variable: &dyn Fn(&str) -> String) -> Result<Se
     })
 }
 
-fn provider(text: &str) -> Result<Kind, String> {
-    let expected = "expected github, github=https://HOST of an Enterprise Server, \
-                    or the issuer of an OpenID Connect provider, https://HOST/...";
+fn provider(text: &str) -> Result<Kind, ConfigError> {
     let is_https = |url: &str| url.starts_with("https://") && url.len() > "https://".len();
     match (text, text.strip_prefix("github=")) {
         ("github", _) => Ok(Kind::GitHub {
@@ -83,18 +106,18 @@ fn provider(text: &str) -> Result<Kind, String> {
         (issuer, None) if is_https(issuer) => Ok(Kind::Oidc {
             issuer: issuer.to_owned(),
         }),
-        _ => Err(expected.to_owned()),
+        _ => Err(ConfigError::Provider),
     }
 }
 
-fn origin(text: &str) -> Result<String, String> {
+fn origin(text: &str) -> Result<String, ConfigError> {
     let origin = text.trim_end_matches('/');
     let is_origin = origin
         .strip_prefix("https://")
         .is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@']));
     match origin.is_empty() || is_origin {
         true => Ok(origin.to_owned()),
-        false => Err(format!("'{text}' is not an origin: expected https://HOST")),
+        false => Err(ConfigError::Origin(text.to_owned())),
     }
 }
 
@@ -111,7 +134,7 @@ mod tests {
         provider: &str,
         rules: &str,
         secret: Option<&str>,
-    ) -> Result<Settings, String> {
+    ) -> Result<Settings, ConfigError> {
         let mut ports = driftless_memory::ports(Arc::default(), Arc::default(), Arc::default());
         let secrets = secret.map(|text| (SECRET.to_owned(), Secret::new(text.to_owned())));
         ports.secrets = Arc::new(MemorySecrets(
@@ -126,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn errors_name_the_variable_and_repeat_no_secret() {
+    async fn what_is_missing_is_named_and_no_secret_is_repeated() {
         let key = "k".repeat(32);
         let secret = format!(r#"{{"clientId":"a","clientSecret":"hunter2","cookieKey":"{key}"}}"#);
         let good = settings("github", RULES, Some(&secret)).await;
@@ -171,7 +194,11 @@ mod tests {
                 "cookieKey: the key has fewer than 32 bytes",
             ),
         ] {
-            let error = settings(provider, rules, secret).await.err().unwrap();
+            let error = settings(provider, rules, secret)
+                .await
+                .err()
+                .unwrap()
+                .to_string();
             assert!(error.contains(expected), "{error}");
             assert!(!error.contains("hunter2"), "{error}");
         }

@@ -1,7 +1,7 @@
 //! Converts an HTTP event to a request of the dashboard, and its response back.
 
 use crate::config::Settings;
-use crate::web::Service;
+use crate::web::{ClientError, Service};
 use driftless_dashboard::access::Rule;
 use driftless_dashboard::auth::{Auth, Key, Login, Provider};
 use driftless_dashboard::{Live, Method, PortsData, Site};
@@ -31,7 +31,7 @@ impl Function {
     ///
     /// # Errors
     /// The client of the login cannot be created.
-    pub fn new(ports: Ports, settings: Settings) -> Result<Self, String> {
+    pub fn new(ports: Ports, settings: Settings) -> Result<Self, ClientError> {
         Ok(Self {
             data: PortsData::new(ports.clone(), FRESH),
             ports,
@@ -84,13 +84,18 @@ impl Function {
     }
 }
 
+/// An event has no domain, so no login can return to the function.
+#[derive(Debug, thiserror::Error)]
+#[error("the event does not name the domain of the function's URL")]
+struct NoDomain;
+
 /// Returns the origin of the function's own URL. AWS writes the name, not the sender.
-fn own_origin(event: &Request) -> Result<String, String> {
+fn own_origin(event: &Request) -> Result<String, NoDomain> {
     let name = match event.request_context_ref() {
         Some(RequestContext::ApiGatewayV2(context)) => context.domain_name.clone(),
         _ => None,
     };
-    let name = name.ok_or("the event does not name the domain of the function's URL")?;
+    let name = name.ok_or(NoDomain)?;
     Ok(format!("https://{name}"))
 }
 

@@ -13,7 +13,9 @@ async fn main() -> Result<(), Error> {
     driftless_adapters::log::init_lambda();
     let ports = driftless_adapters::config::function_ports("dashboard").await?;
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    let settings = config::read(&ports, &variable).await?;
-    let function = handler::Function::new(ports, settings)?;
+    // The runtime prints the start's error by its Debug, which is the message only of a string.
+    let settings = config::read(&ports, &variable).await;
+    let settings = settings.map_err(|error| error.to_string())?;
+    let function = handler::Function::new(ports, settings).map_err(|error| error.to_string())?;
     run(service_fn(|request| function.handle(request))).await
 }

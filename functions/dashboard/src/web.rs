@@ -1,7 +1,7 @@
 //! Requests to the service that knows the users.
 
 use async_trait::async_trait;
-use driftless_dashboard::auth::Web;
+use driftless_dashboard::auth::{Web, WebError};
 use reqwest::{Client, RequestBuilder, redirect};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,12 +22,17 @@ pub struct Service {
     public: Mutex<BTreeMap<String, (Instant, Value)>>,
 }
 
+/// The client cannot be created.
+#[derive(Debug, thiserror::Error)]
+#[error("the client of the login: {0}")]
+pub struct ClientError(#[from] reqwest::Error);
+
 impl Service {
     /// Creates a client.
     ///
     /// # Errors
     /// The client cannot be created.
-    pub fn new() -> Result<Self, String> {
+    pub fn new() -> Result<Self, ClientError> {
         // Fails if another part of the process has installed it already.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let client = Client::builder()
@@ -36,16 +41,16 @@ impl Service {
             .user_agent("driftless")
             .build();
         Ok(Self {
-            client: client.map_err(|error| format!("the client of the login: {error}"))?,
+            client: client?,
             public: Mutex::default(),
         })
     }
 }
 
 /// Returns the JSON document of an answer. An error names the address without its query.
-async fn document(url: &str, request: RequestBuilder) -> Result<Value, String> {
+async fn document(url: &str, request: RequestBuilder) -> Result<Value, WebError> {
     let name = url.split('?').next().unwrap_or_default();
-    let failed = |error: reqwest::Error| format!("{name}: {}", error.without_url());
+    let failed = |error: reqwest::Error| WebError::new(format!("{name}: {}", error.without_url()));
     let request = request.header("accept", "application/json");
     let mut answer = request.send().await.map_err(failed)?;
     let status = answer.status();
@@ -53,21 +58,22 @@ async fn document(url: &str, request: RequestBuilder) -> Result<Value, String> {
     while let Some(part) = answer.chunk().await.map_err(failed)? {
         bytes.extend_from_slice(&part);
         if bytes.len() > MAX_ANSWER {
-            return Err(format!(
+            return Err(WebError::new(format!(
                 "{name}: the answer is larger than {MAX_ANSWER} bytes"
-            ));
+            )));
         }
     }
     if !status.is_success() {
-        return Err(format!("{name}: answered {status}"));
+        return Err(WebError::new(format!("{name}: answered {status}")));
     }
     // The error of the parser may repeat a part of a token.
-    serde_json::from_slice(&bytes).map_err(|_| format!("{name}: the answer is not JSON"))
+    serde_json::from_slice(&bytes)
+        .map_err(|_| WebError::new(format!("{name}: the answer is not JSON")))
 }
 
 #[async_trait]
 impl Web for Service {
-    async fn get(&self, url: &str, bearer: Option<&str>) -> Result<Value, String> {
+    async fn get(&self, url: &str, bearer: Option<&str>) -> Result<Value, WebError> {
         let request = self.client.get(url);
         if let Some(token) = bearer {
             return document(url, request.bearer_auth(token)).await;
@@ -83,7 +89,7 @@ impl Web for Service {
         Ok(found)
     }
 
-    async fn post(&self, url: &str, form: &[(&str, &str)]) -> Result<Value, String> {
+    async fn post(&self, url: &str, form: &[(&str, &str)]) -> Result<Value, WebError> {
         let mut encoded = String::new();
         for (name, value) in form {
             let (name, value) = (encode(name), encode(value));

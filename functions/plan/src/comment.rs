@@ -4,7 +4,7 @@ use crate::record::Held;
 use crate::report::{Body, Made};
 use bytes::Bytes;
 use driftless_fleet::plan::COMMENT_LIMIT;
-use driftless_kernel::ports::{Ports, Precondition, PullRequest, PullRequests};
+use driftless_kernel::ports::{PortError, Ports, Precondition, PullRequest, PullRequests};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub async fn text(
     key: &str,
     made: &Made,
     pull: &PullRequest,
-) -> Result<String, String> {
+) -> Result<String, PortError> {
     let limit = COMMENT_LIMIT - RESERVE;
     let mut body = made.body.render(MAX_WHOLE, None);
     if body.len() > limit {
@@ -53,9 +53,8 @@ pub async fn text(
             .blobs
             .put(key, Bytes::from(body), Precondition::None)
             .await;
-        put.map_err(|error| error.message)?;
-        let link = ports.blobs.link(key, LINK).await;
-        let link = link.map_err(|error| error.message)?;
+        put?;
+        let link = ports.blobs.link(key, LINK).await?;
         body = made.body.render(limit, link.as_deref());
         if matches!(made.body, Body::Plan(..)) {
             body.push_str(&match link {
@@ -79,10 +78,10 @@ impl Comments<'_> {
     ///
     /// # Errors
     /// The Git host's, or the bucket's.
-    pub async fn write(&self, held: &mut Held<'_>, text: &str) -> Result<(), String> {
+    pub async fn write(&self, held: &mut Held<'_>, text: &str) -> Result<(), PortError> {
         if let Some(id) = held.comment() {
             let edited = self.pull_requests.edit_comment(self.repository, id, text);
-            if edited.await.map_err(|error| error.message)? {
+            if edited.await? {
                 return Ok(());
             }
         }
@@ -90,8 +89,7 @@ impl Comments<'_> {
         let own = self
             .pull_requests
             .own_comments(self.repository, self.number)
-            .await
-            .map_err(|error| error.message)?;
+            .await?;
         let marker = marker(self.ports);
         let mut marked = own
             .into_iter()
@@ -100,20 +98,20 @@ impl Comments<'_> {
         let id = match marked.next() {
             Some(id) => {
                 let edited = self.pull_requests.edit_comment(self.repository, id, text);
-                edited.await.map_err(|error| error.message)?;
+                edited.await?;
                 id
             }
             None => {
                 let created = self
                     .pull_requests
                     .create_comment(self.repository, self.number, text);
-                created.await.map_err(|error| error.message)?
+                created.await?
             }
         };
-        held.set_comment(id).await.map_err(|error| error.message)?;
+        held.set_comment(id).await?;
         for doubled in marked {
             let deleted = self.pull_requests.delete_comment(self.repository, doubled);
-            deleted.await.map_err(|error| error.message)?;
+            deleted.await?;
         }
         Ok(())
     }

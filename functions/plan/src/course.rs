@@ -2,12 +2,13 @@
 //! comment.
 
 use crate::comment::{self, Comments};
+use crate::error::PlanError;
 use crate::record::{self, Held, Lease};
 use crate::report::{self, Made};
 use crate::states::{self, Fault};
 use crate::work::{ConcernedHub, Work};
 use driftless_kernel::hub;
-use driftless_kernel::ports::{Check, PlanRequest, PullRequest};
+use driftless_kernel::ports::{Check, PlanRequest, PortError, PullRequest};
 use driftless_kernel::repository::hosted;
 use driftless_source::index;
 use std::time::Duration;
@@ -33,27 +34,35 @@ pub enum Outcome {
     Dropped(String),
 }
 
+/// The need for a plan.
+enum Wanted {
+    /// The pull request still has the head and the base of the request.
+    Yes(PullRequest),
+    /// No plan is wanted, with the reason.
+    No(&'static str),
+}
+
 impl Work<'_> {
     /// Makes the plan and writes the comment and the check run.
     ///
     /// # Errors
     /// The plan was not made, or the comment was not written: the message returns to the queue.
-    pub async fn run(&self, delivery: Delivery) -> Result<Outcome, String> {
+    pub async fn run(&self, delivery: Delivery) -> Result<Outcome, PlanError> {
         let pull = match self.check_wanted().await? {
-            Ok(pull) => pull,
-            Err(reason) => return Ok(Outcome::Dropped(reason)),
+            Wanted::Yes(pull) => pull,
+            Wanted::No(reason) => return Ok(Outcome::Dropped(reason.to_owned())),
         };
-        let hubs = self.concerned_hubs().await?;
+        let hubs = self.concerned_hubs().await;
         if hubs.is_empty() {
             let reason = "the repository is not registered as the root of one of the hubs";
             return Ok(Outcome::Dropped(reason.to_owned()));
         }
-        let name = index::repository(&self.request.repository)
-            .ok_or("the repository's address is not valid")?;
+        let name =
+            index::repository(&self.request.repository).ok_or(PlanError::InvalidRepository)?;
         let lease = record::take(self.ports, &name, self.request.number, &pull.head_sha).await;
-        let mut held = match lease.map_err(|error| error.message)? {
+        let mut held = match lease? {
             Lease::Held(held) => held,
-            Lease::Busy => return Err("another worker makes a plan of the pull request".to_owned()),
+            Lease::Busy => return Err(PlanError::Busy),
         };
         match self.attempt(&pull, &hubs, &name, &mut held, delivery).await {
             Ok(outcome) => {
@@ -72,8 +81,8 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the pull request if its plan is still wanted, else the reason why not.
-    async fn check_wanted(&self) -> Result<Result<PullRequest, String>, String> {
+    /// Reads the pull request, and checks whether its plan is still wanted.
+    async fn check_wanted(&self) -> Result<Wanted, PlanError> {
         let PlanRequest {
             repository,
             number,
@@ -82,26 +91,25 @@ impl Work<'_> {
             ..
         } = self.request;
         let pull = self.pull_requests.pull_request(repository, *number).await;
-        let Some(pull) = pull.map_err(|error| error.message)? else {
-            return Ok(Err(
-                "the pull request does not exist, or the login at GitHub may not read it"
-                    .to_owned(),
+        let Some(pull) = pull? else {
+            return Ok(Wanted::No(
+                "the pull request does not exist, or the login at GitHub may not read it",
             ));
         };
         Ok(match &pull {
-            pull if !pull.is_open => Err("the pull request is closed".to_owned()),
+            pull if !pull.is_open => Wanted::No("the pull request is closed"),
             pull if pull.head_sha != *head_sha => {
-                Err("the pull request has another head by now".to_owned())
+                Wanted::No("the pull request has another head by now")
             }
             pull if pull.base_ref != *base_ref => {
-                Err("the pull request has another base by now".to_owned())
+                Wanted::No("the pull request has another base by now")
             }
-            _ => Ok(pull),
+            _ => Wanted::Yes(pull),
         })
     }
 
     /// Returns the hubs of the request whose operator registered the repository as that of a root.
-    async fn concerned_hubs(&self) -> Result<Vec<ConcernedHub>, String> {
+    async fn concerned_hubs(&self) -> Vec<ConcernedHub> {
         let repository = hosted(&self.request.repository);
         let is_same = |url: &str| {
             let pair = repository.as_ref().zip(hosted(url));
@@ -124,7 +132,7 @@ impl Work<'_> {
                 concerned.push(ConcernedHub { settings, roots });
             }
         }
-        Ok(concerned)
+        concerned
     }
 
     async fn attempt(
@@ -134,13 +142,12 @@ impl Work<'_> {
         name: &str,
         held: &mut Held<'_>,
         delivery: Delivery,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, PlanError> {
         let repository = &self.request.repository;
         let check = self
             .pull_requests
             .create_check(repository, &pull.head_sha, &report::in_progress())
-            .await
-            .map_err(|error| error.message)?;
+            .await?;
         if check.is_none() {
             tracing::info!(
                 repository,
@@ -165,14 +172,14 @@ impl Work<'_> {
             Ok(planned) => (Made::of(planned, hubs.len()), None),
             Err(Fault::Fleet(message)) => (Made::refused(&message), None),
             Err(Fault::Internal(reason)) if is_over => (Made::failed(), Some(reason)),
-            Err(Fault::Internal(reason)) => return Err(reason),
+            Err(Fault::Internal(reason)) => return Err(PlanError::Internal(reason)),
         };
-        if let Err(reason) = self.check_wanted().await? {
+        if let Wanted::No(reason) = self.check_wanted().await? {
             self.complete(check, &report::superseded()).await?;
-            return Ok(Outcome::Dropped(reason));
+            return Ok(Outcome::Dropped(reason.to_owned()));
         }
         if !held.is_valid(self.ports.clock.now()) {
-            return Err("the lease of the pull request is over".to_owned());
+            return Err(PlanError::LeaseOver);
         }
         let comments = Comments {
             ports: self.ports,
@@ -186,7 +193,7 @@ impl Work<'_> {
             if delivery.is_last {
                 self.complete(check, &Made::failed().check).await?;
             }
-            return Err(error);
+            return Err(error.into());
         }
         self.complete(check, &made.check).await?;
         match failure {
@@ -204,12 +211,12 @@ impl Work<'_> {
         }
     }
 
-    async fn complete(&self, check: Option<u64>, content: &Check) -> Result<(), String> {
+    async fn complete(&self, check: Option<u64>, content: &Check) -> Result<(), PortError> {
         let Some(id) = check else {
             return Ok(());
         };
         let repository = &self.request.repository;
         let done = self.pull_requests.update_check(repository, id, content);
-        done.await.map_err(|error| error.message)
+        done.await
     }
 }

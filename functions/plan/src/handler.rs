@@ -1,9 +1,10 @@
 //! Handles messages of the queue of plans.
 
 use crate::course::{Delivery, Outcome};
+use crate::error::PlanError;
 use crate::work::Work;
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
-use driftless_adapters::lambda;
+use driftless_adapters::lambda::{self, UnreadableMessage};
 use driftless_kernel::ports::{PlanRequest, Ports, PullRequests};
 use lambda_runtime::{Error, LambdaEvent};
 use std::sync::Arc;
@@ -56,7 +57,7 @@ impl Function {
         Ok(response)
     }
 
-    async fn plan(&self, message: &SqsMessage, deadline: SystemTime) -> Result<(), String> {
+    async fn plan(&self, message: &SqsMessage, deadline: SystemTime) -> Result<(), FailedMessage> {
         let body = message.body.as_deref();
         let request: PlanRequest = lambda::read(body, "the request of a plan")?;
         let received = message.attributes.get("ApproximateReceiveCount");
@@ -72,12 +73,33 @@ impl Function {
         };
         let (repository, number) = (&request.repository, request.number);
         let outcome = Box::pin(work.run(delivery)).await;
-        let outcome = outcome.map_err(|error| format!("{repository}, #{number}: {error}"))?;
+        let outcome = outcome.map_err(|error| FailedMessage {
+            place: format!("{repository}, #{number}: "),
+            error,
+        })?;
         match outcome {
             Outcome::Planned(summary) => tracing::info!(repository, number, "planned: {summary}"),
             Outcome::Dropped(reason) => tracing::info!(repository, number, "dropped: {reason}"),
         }
         Ok(())
+    }
+}
+
+/// A message whose plan was not made.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}{error}")]
+struct FailedMessage {
+    /// The pull request; empty if the message names none.
+    place: String,
+    error: PlanError,
+}
+
+impl From<UnreadableMessage> for FailedMessage {
+    fn from(error: UnreadableMessage) -> Self {
+        Self {
+            place: String::new(),
+            error: error.into(),
+        }
     }
 }
 

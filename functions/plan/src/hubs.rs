@@ -9,10 +9,11 @@ use driftless_fleet::Blinder;
 use driftless_fleet::embedded::needs::{self, NeededObject, Purpose};
 use driftless_flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
 use driftless_kernel::credentials;
+use driftless_kernel::failure::Failure;
 use driftless_kernel::hub::{self, Hub};
 use driftless_kernel::kernel::Context;
-use driftless_kernel::ports::Ports;
-use driftless_manifest::{FileTree, Object};
+use driftless_kernel::ports::{PortError, Ports};
+use driftless_manifest::{FileTree, InvalidObject, Object};
 use driftless_sops::{Keyring, MasterKey};
 use driftless_source::lookup::artifact_of;
 use driftless_source::{artifact, index};
@@ -78,7 +79,7 @@ pub async fn read(
     let work = collect(ports, concerned, own, wanted, blinder, &mut facts);
     let done = match tokio::time::timeout(TIMEOUT, work).await {
         Ok(done) => done,
-        Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
+        Err(_) => Err(HubError::NoAnswer),
     };
     if let Err(problem) = done {
         tracing::warn!(hub = name, "the plan has nothing of the hub: {problem}");
@@ -90,6 +91,19 @@ pub async fn read(
     facts
 }
 
+/// The reason that a hub cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum HubError {
+    #[error("no answer within {} s", TIMEOUT.as_secs())]
+    NoAnswer,
+    #[error(transparent)]
+    Failure(#[from] Failure),
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error(transparent)]
+    Object(#[from] InvalidObject),
+}
+
 async fn collect(
     ports: &Ports,
     concerned: &ConcernedHub,
@@ -97,11 +111,9 @@ async fn collect(
     wanted: &[MasterKey],
     blinder: &Blinder,
     facts: &mut HubFacts,
-) -> Result<(), String> {
+) -> Result<(), HubError> {
     let name = &concerned.settings.name;
-    let hub = hub::connect(ports, name)
-        .await
-        .map_err(|failure| failure.message)?;
+    let hub = hub::connect(ports, name).await?;
     let repositories = repositories(&hub, own).await?;
     let is_root = |id: &ObjectRef| {
         let mut followed = repositories.iter().filter(|one| one.is_base);
@@ -111,7 +123,7 @@ async fn collect(
     };
     let mut needed: BTreeSet<NeededObject> = BTreeSet::new();
     for kind in [FluxKind::Kustomization, FluxKind::HelmRelease] {
-        let objects = hub.list(kind).await.map_err(|error| error.message)?;
+        let objects = hub.list(kind).await?;
         for object in objects {
             let all = needs::of(&object).into_iter();
             let read = all
@@ -136,8 +148,7 @@ async fn collect(
             namespace,
             name: object,
         } = &place;
-        let found = credentials::read(&hub, kind, namespace, object).await;
-        let found = found.map_err(|failure| failure.message)?;
+        let found = credentials::read(&hub, kind, namespace, object).await?;
         // The repository has the objects that a Kustomization applies.
         let Some(found) = found.filter(|found| found.label(OWNER_NAME).is_none()) else {
             continue;
@@ -169,10 +180,11 @@ struct Followed {
 }
 
 /// Lists the Git repositories that the hub follows.
-async fn repositories(hub: &Hub, own: Own<'_>) -> Result<Vec<Followed>, String> {
-    let objects = hub.list(FluxKind::GitRepository).await;
-    let objects = objects.map_err(|error| error.message)?.into_iter();
-    let parsed = objects.filter_map(|object| GitRepository::from_object(object).ok());
+async fn repositories(hub: &Hub, own: Own<'_>) -> Result<Vec<Followed>, PortError> {
+    let objects = hub.list(FluxKind::GitRepository).await?;
+    let parsed = objects
+        .into_iter()
+        .filter_map(|object| GitRepository::from_object(object).ok());
     let followed = parsed.map(|object| {
         let reference = object.spec.reference.clone().unwrap_or_default();
         let names = [

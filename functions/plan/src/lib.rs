@@ -8,6 +8,7 @@
 
 mod comment;
 mod course;
+mod error;
 mod handler;
 mod hubs;
 mod live;

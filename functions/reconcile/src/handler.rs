@@ -1,9 +1,10 @@
 //! Handles a batch of messages: runs one step for each of them.
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
-use driftless_adapters::lambda;
+use driftless_adapters::lambda::{self, UnreadableMessage};
 use driftless_core::step;
-use driftless_kernel::ports::{Ports, Request};
+use driftless_flux::ObjectRef;
+use driftless_kernel::ports::{PortError, Ports, Request};
 use futures::StreamExt as _;
 use lambda_runtime::{Error, LambdaEvent};
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub async fn handle(
         let id = message.message_id.clone().unwrap_or_default();
         let step = run_step(ports, &message, wait_budget(left));
         let done = tokio::time::timeout(left.saturating_sub(RESPONSE_MARGIN), step).await;
-        match done.unwrap_or_else(|_| Err("the step did not end in time".to_owned())) {
+        match done.unwrap_or(Err(StepError::Timeout)) {
             Ok(()) => None,
             Err(reason) => {
                 tracing::error!(message = id, "{reason}: the message returns to the queue");
@@ -69,16 +70,28 @@ fn delay(message: &SqsMessage) -> Duration {
     (REDELIVERY * 4_u32.pow(times)).min(MAX_REDELIVERY)
 }
 
+/// The reason that a step did not end, so that its message returns to the queue.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error("the step did not end in time")]
+    Timeout,
+    #[error(transparent)]
+    Message(#[from] UnreadableMessage),
+    #[error("{object}: {error}")]
+    Step { object: ObjectRef, error: PortError },
+}
+
 async fn run_step(
     ports: &Ports,
     message: &SqsMessage,
     wait_budget: Duration,
-) -> Result<(), String> {
+) -> Result<(), StepError> {
     let request: Request = lambda::read(message.body.as_deref(), "a request")?;
-    step::run(ports, &request, wait_budget)
-        .await
-        .map(|_| ())
-        .map_err(|error| format!("{}: {error}", request.object))
+    let done = step::run(ports, &request, wait_budget).await;
+    done.map(|_| ()).map_err(|error| StepError::Step {
+        object: request.object,
+        error,
+    })
 }
 
 /// Returns the time for which a step may wait, so that enough time is left for the writes after the
@@ -90,11 +103,11 @@ fn wait_budget(left: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_flux::{FluxKind, ObjectRef};
+    use driftless_flux::FluxKind;
     use driftless_kernel::hub::{self, Settings};
     use driftless_kernel::ports;
     use driftless_kernel::ports::{
-        Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, PortError, Secret,
+        Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, Secret,
     };
     use driftless_kernel::schedule::{self, MessageDecision};
     use driftless_memory::faults::Fault;

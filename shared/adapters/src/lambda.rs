@@ -16,17 +16,28 @@ pub fn time_left(deadline: SystemTime, now: Duration) -> Duration {
     since_1970.saturating_sub(now)
 }
 
+/// A message has another form. The error has only the position: the untrusted body must not be
+/// logged.
+#[derive(Debug, thiserror::Error)]
+#[error("the message is not {expected}: line {line}, column {column}")]
+pub struct UnreadableMessage {
+    expected: &'static str,
+    line: usize,
+    column: usize,
+}
+
 /// Reads the body of a message; `expected` names its content.
 ///
 /// # Errors
-/// The position of the error alone: the untrusted body must not be logged.
-pub fn read<T: DeserializeOwned>(body: Option<&str>, expected: &str) -> Result<T, String> {
-    serde_json::from_str(body.unwrap_or_default()).map_err(|error| {
-        format!(
-            "the message is not {expected}: line {}, column {}",
-            error.line(),
-            error.column()
-        )
+/// The body is no such document.
+pub fn read<T: DeserializeOwned>(
+    body: Option<&str>,
+    expected: &'static str,
+) -> Result<T, UnreadableMessage> {
+    serde_json::from_str(body.unwrap_or_default()).map_err(|error| UnreadableMessage {
+        expected,
+        line: error.line(),
+        column: error.column(),
     })
 }
 

@@ -40,21 +40,36 @@ pub struct Rule {
     pub actions: bool,
 }
 
+/// The form of the rules in errors.
+const EXPECTED: &str = "expected a JSON list such as \
+                        [{\"groups\": [\"acme/web\"], \"namespaces\": [\"web\"], \"actions\": true}]";
+
+/// The reason that rules are not valid; rules are counted from zero.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// The text is not a list of rules.
+    #[error("{0}; {expected}", expected = EXPECTED)]
+    Json(#[from] serde_json::Error),
+    /// A rule is for nobody.
+    #[error("rule {0} has no users and no groups; {expected}", expected = EXPECTED)]
+    NoUsers(usize),
+    /// A rule gives nothing.
+    #[error("rule {0} has no namespaces; {expected}", expected = EXPECTED)]
+    NoNamespaces(usize),
+}
+
 /// Reads the rules of the configuration, a JSON list.
 ///
 /// # Errors
 /// The text is not such a list, or a rule has no users or no namespaces.
-pub fn rules(text: &str) -> Result<Vec<Rule>, String> {
-    let expected = "expected a JSON list such as \
-                    [{\"groups\": [\"acme/web\"], \"namespaces\": [\"web\"], \"actions\": true}]";
-    let rules: Vec<Rule> =
-        serde_json::from_str(text).map_err(|error| format!("{error}; {expected}"))?;
+pub fn rules(text: &str) -> Result<Vec<Rule>, RulesError> {
+    let rules: Vec<Rule> = serde_json::from_str(text)?;
     for (at, rule) in rules.iter().enumerate() {
         if rule.users.is_empty() && rule.groups.is_empty() {
-            return Err(format!("rule {at} has no users and no groups; {expected}"));
+            return Err(RulesError::NoUsers(at));
         }
         if rule.namespaces.is_empty() {
-            return Err(format!("rule {at} has no namespaces; {expected}"));
+            return Err(RulesError::NoNamespaces(at));
         }
     }
     Ok(rules)

@@ -23,25 +23,34 @@ pub enum Action {
     },
 }
 
+/// The reason that a form names no action.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidAction {
+    /// The revision to approve is missing.
+    #[error("approve-prune: the field revision is missing")]
+    NoRevision,
+    /// The name is not that of an action.
+    #[error("the action is not one of reconcile, suspend, resume, approve-prune")]
+    Unknown,
+}
+
 impl Action {
     /// Returns the action with this name in a form.
     ///
     /// # Errors
     /// The name is not that of an action, or the revision is missing.
-    pub fn parse(name: &str, revision: &str, now: &str) -> Result<Self, String> {
+    pub fn parse(name: &str, revision: &str, now: &str) -> Result<Self, InvalidAction> {
         match name {
             "reconcile" => Ok(Self::Reconcile {
                 requested_at: now.to_owned(),
             }),
             "suspend" => Ok(Self::Suspend),
             "resume" => Ok(Self::Resume),
-            "approve-prune" if revision.is_empty() => {
-                Err("approve-prune: the field revision is missing".to_owned())
-            }
+            "approve-prune" if revision.is_empty() => Err(InvalidAction::NoRevision),
             "approve-prune" => Ok(Self::ApprovePrune {
                 revision: revision.to_owned(),
             }),
-            _ => Err("the action is not one of reconcile, suspend, resume, approve-prune".into()),
+            _ => Err(InvalidAction::Unknown),
         }
     }
 

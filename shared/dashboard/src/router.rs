@@ -318,8 +318,8 @@ async fn post(
         ));
     }
     let (name, revision) = (field(&form, "action"), field(&form, "revision"));
-    let action =
-        Action::parse(&name, &revision, &text::time(site.now)).map_err(Refused::Invalid)?;
+    let action = Action::parse(&name, &revision, &text::time(site.now))
+        .map_err(|error| Refused::Invalid(error.to_string()))?;
     if !action.fits(&row.id) {
         let reason = format!("{} has no action {}", row.id.kind, action.name());
         return Err(Refused::Invalid(reason));

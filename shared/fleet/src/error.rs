@@ -2,10 +2,11 @@
 
 use driftless_kernel::failure::Failure;
 use driftless_kernel::ports::{ErrorKind, PortError};
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
-/// An error, with the next step if one is known.
-#[derive(Debug)]
+/// An error, with the next step if one is known, and the error that caused it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     /// The message, which begins with the object or `file:line`.
     pub message: String,
@@ -13,7 +14,12 @@ pub struct Error {
     pub next: Option<String>,
     /// True if an option or an argument is wrong.
     pub is_usage: bool,
+    /// The error that caused this one; its text is part of the message.
+    source: Option<Cause>,
 }
+
+/// The error that caused another one.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 impl Error {
     /// Returns an error of the work.
@@ -22,7 +28,25 @@ impl Error {
             message: message.to_string(),
             next: None,
             is_usage: false,
+            source: None,
         }
+    }
+
+    /// Returns an error of the work with the message of its cause.
+    pub fn caused_by(cause: impl Into<Cause>) -> Self {
+        let cause = cause.into();
+        Self {
+            message: cause.to_string(),
+            source: Some(cause),
+            ..Self::new("")
+        }
+    }
+
+    /// Puts what was tried before the message.
+    #[must_use]
+    pub fn context(mut self, tried: impl Display) -> Self {
+        self.message = format!("{tried}: {}", self.message);
+        self
     }
 
     /// Returns an error of an option or an argument.
@@ -41,26 +65,18 @@ impl Error {
     }
 }
 
-impl Display for Error {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Error {}
-
 impl From<PortError> for Error {
     fn from(error: PortError) -> Self {
         Self {
             next: next_step(&error).map(str::to_owned),
-            ..Self::new(error)
+            ..Self::caused_by(error)
         }
     }
 }
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        Self::new(failure)
+        Self::caused_by(failure)
     }
 }
 

@@ -165,7 +165,7 @@ impl ObjectSelector {
 }
 
 /// The `spec` of an Alert.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertSpec {
     /// The Provider that gets the events.
@@ -189,7 +189,7 @@ pub struct AlertSpec {
 }
 
 /// A selector of Flux objects by name or label.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectSelector {
     /// The API version of the objects.
@@ -209,7 +209,7 @@ pub struct ObjectSelector {
 }
 
 /// The `spec` of a Provider.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "self.type == 'github' || self.type == 'gitlab' || self.type == 'gitea' || self.type == 'bitbucketserver' || \

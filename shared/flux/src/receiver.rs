@@ -209,7 +209,7 @@ const OIDC: &str = "generic-oidc";
 const AUDIENCE: &str = "notification-controller";
 
 /// The `spec` of a Receiver.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "self.type != 'generic-oidc' || (has(self.oidcProviders) && size(self.oidcProviders) > 0)",
@@ -247,7 +247,7 @@ pub struct ReceiverSpec {
 }
 
 /// A selector of objects to reconcile.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct ReceiverResource {
     /// The kind, name and labels of the objects.
     #[serde(flatten)]
@@ -257,7 +257,7 @@ pub struct ReceiverResource {
 }
 
 /// An OIDC issuer of tokens.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OidcProvider {
     /// The URL of the issuer.
@@ -274,7 +274,7 @@ pub struct OidcProvider {
 }
 
 /// A variable with a part of a token.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct OidcVariable {
     /// The name of the variable.
     pub name: String,
@@ -283,7 +283,7 @@ pub struct OidcVariable {
 }
 
 /// A condition that a token must meet.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct OidcValidation {
     /// The CEL expression over the token.
     pub expression: String,

@@ -8,7 +8,7 @@ use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
 use driftless_adapters::local::SystemClock;
 use driftless_apiserver::User;
 use driftless_core::bootstrap;
-use driftless_dashboard::auth::{Auth, Key, Web};
+use driftless_dashboard::auth::{Auth, Key, Web, WebError};
 use driftless_dashboard::{Data as _, Live, PortsData, Request, Site, handle};
 use driftless_flux::FluxKind;
 use driftless_kernel::hub::{self, Settings};
@@ -95,12 +95,12 @@ struct NoLogins;
 
 #[async_trait::async_trait]
 impl Web for NoLogins {
-    async fn get(&self, url: &str, _: Option<&str>) -> Result<Value, String> {
-        Err(url.to_owned())
+    async fn get(&self, url: &str, _: Option<&str>) -> Result<Value, WebError> {
+        Err(WebError::new(url))
     }
 
-    async fn post(&self, url: &str, _: &[(&str, &str)]) -> Result<Value, String> {
-        Err(url.to_owned())
+    async fn post(&self, url: &str, _: &[(&str, &str)]) -> Result<Value, WebError> {
+        Err(WebError::new(url))
     }
 }
 

@@ -5,7 +5,7 @@ use super::flux_flags::FluxFlags;
 use super::steps::{self, Cluster, SshAccess};
 use super::{Installation, Rules};
 use crate::create::known_hosts;
-use crate::error::{EXIT_CODES, Error};
+use crate::error::{EXIT_CODES, Error, InvalidValue};
 use crate::hub::Connection;
 use crate::term;
 use clap::{ArgAction, ValueEnum};
@@ -147,20 +147,20 @@ struct Hosted {
 }
 
 /// Parses the owner of a project of GitLab.
-fn owner(text: &str) -> Result<String, String> {
+fn owner(text: &str) -> Result<String, InvalidValue> {
     let trimmed = text.trim_matches('/');
     match !trimmed.is_empty() && trimmed.split('/').all(|part| steps::plain(part).is_ok()) {
         true => Ok(trimmed.to_owned()),
-        false => Err("expected the name of a group or a user, as in acme/platform".to_owned()),
+        false => Err("expected the name of a group or a user, as in acme/platform".into()),
     }
 }
 
 /// Parses a host with or without a port.
-fn host(text: &str) -> Result<String, String> {
+fn host(text: &str) -> Result<String, InvalidValue> {
     let (host, port) = text.split_once(':').unwrap_or((text, "443"));
     match steps::plain(host).is_ok() && port.parse::<u16>().is_ok() {
         true => Ok(text.to_owned()),
-        false => Err("expected HOST or HOST:PORT".to_owned()),
+        false => Err("expected HOST or HOST:PORT".into()),
     }
 }
 
@@ -310,8 +310,9 @@ impl Hosted {
 fn read_known_hosts(file: &Path, host: &str) -> Result<String, Error> {
     let flag = "--known-hosts-file";
     let text =
-        std::fs::read_to_string(file).map_err(|error| Error::unreadable(flag, file, &error))?;
-    known_hosts::check(&text, host)
-        .map_err(|reason| Error::new(format!("{flag}: {}: {reason}", file.display())))?;
+        std::fs::read_to_string(file).map_err(|error| Error::unreadable(flag, file, error))?;
+    known_hosts::check(&text, host).map_err(|reason| {
+        Error::caused_by(reason).context(format!("{flag}: {}", file.display()))
+    })?;
     Ok(text)
 }

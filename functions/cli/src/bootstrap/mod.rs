@@ -7,7 +7,7 @@ mod github;
 mod hosted;
 mod steps;
 
-use crate::error::{EXIT_CODES, Error};
+use crate::error::{EXIT_CODES, Error, InvalidValue};
 use crate::hub::{Connection, access, load};
 use crate::root::{self, follow, install, root_name};
 use crate::term;
@@ -170,35 +170,36 @@ impl Rules {
 }
 
 /// Checks that a grant can be parsed, and returns it unchanged.
-fn grant(text: &str) -> Result<String, String> {
-    Grant::parse(text).map(|_| text.to_owned())
+fn grant(text: &str) -> Result<String, InvalidValue> {
+    Grant::parse(text)?;
+    Ok(text.to_owned())
 }
 
 /// Parses the URL of a proxy. Only https, because the proxy receives tokens.
-fn proxy(text: &str) -> Result<String, String> {
+fn proxy(text: &str) -> Result<String, InvalidValue> {
     match text.strip_prefix("https://") {
         Some(host) if !host.is_empty() && !host.contains(['@', ' ', '"']) => {
             Ok(text.trim_end_matches('/').to_owned())
         }
-        _ => Err("expected https://HOST or https://HOST:PORT".to_owned()),
+        _ => Err("expected https://HOST or https://HOST:PORT".into()),
     }
 }
 
 /// Reads a file with a certificate authority.
-fn authority(file: &str) -> Result<String, String> {
+fn authority(file: &str) -> Result<String, InvalidValue> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     match text.contains("-----BEGIN CERTIFICATE-----") {
         true => Ok(text),
-        false => Err("the file has no PEM certificate".to_owned()),
+        false => Err("the file has no PEM certificate".into()),
     }
 }
 
 /// Reads a trusted root, and checks that it can be used.
-fn trusted_root(file: &str) -> Result<String, String> {
+fn trusted_root(file: &str) -> Result<String, InvalidValue> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     match driftless_verify::check_trusted_root(text.as_bytes()) {
         Ok(()) => Ok(text),
-        Err(problem) => Err(format!("the file {problem}")),
+        Err(problem) => Err(format!("the file {problem}").into()),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Installation, Rules, report_registration};
 use crate::create::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
-use crate::error::Error;
+use crate::error::{Error, InvalidValue};
 use crate::hub::{Connection, apply};
 use crate::root::{follow, report_changes};
 use crate::term;
@@ -24,16 +24,16 @@ pub const SYNC: &str = "gotk-sync.yaml";
 pub const LIST: &str = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- gotk-sync.yaml\n";
 
 /// Parses the name of an owner, a repository or a host.
-pub fn plain(text: &str) -> Result<String, String> {
+pub fn plain(text: &str) -> Result<String, InvalidValue> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     match !text.is_empty() && text.bytes().all(fits) && !text.starts_with('.') {
         true => Ok(text.to_owned()),
-        false => Err("expected letters, digits, '-', '_' and '.'".to_owned()),
+        false => Err("expected letters, digits, '-', '_' and '.'".into()),
     }
 }
 
 /// Parses a path of directories, or a branch.
-pub fn path(text: &str) -> Result<String, String> {
+pub fn path(text: &str) -> Result<String, InvalidValue> {
     let trimmed = text.trim_start_matches("./").trim_matches('/');
     let is_part = |part: &str| {
         plain(part).is_ok()
@@ -41,17 +41,17 @@ pub fn path(text: &str) -> Result<String, String> {
     };
     match trimmed.is_empty() || trimmed.split('/').all(is_part) {
         true => Ok(trimmed.to_owned()),
-        false => Err(
-            "expected names of letters, digits, '-', '_' and '.', with '/' between them".to_owned(),
-        ),
+        false => {
+            Err("expected names of letters, digits, '-', '_' and '.', with '/' between them".into())
+        }
     }
 }
 
 /// Parses the URL of an API.
-pub fn api(text: &str) -> Result<String, String> {
+pub fn api(text: &str) -> Result<String, InvalidValue> {
     match text.starts_with("https://") || text.starts_with("http://") {
         true => Ok(text.to_owned()),
-        false => Err("expected an https or http URL".to_owned()),
+        false => Err("expected an https or http URL".into()),
     }
 }
 
@@ -145,7 +145,7 @@ pub async fn deploy_key(
     let pair = match known_pair(hub).await? {
         Some(pair) => pair,
         None => KeyPair::new()
-            .map_err(|error| Error::new(format!("key pair generation failed: {error}")))?,
+            .map_err(|error| Error::caused_by(error).context("key pair generation failed"))?,
     };
     let hosts = match ssh.known_hosts {
         Some(hosts) => hosts.to_owned(),
@@ -154,10 +154,7 @@ pub async fn deploy_key(
     let hosts = match hosts.is_empty() {
         false => hosts,
         true => known_hosts::scan(ssh.host).map_err(|error| {
-            Error::new(format!(
-                "SSH key scan for host {} failed: {error}",
-                ssh.host
-            ))
+            Error::caused_by(error).context(format!("SSH key scan for host {} failed", ssh.host))
         })?,
     };
     let title = match path {

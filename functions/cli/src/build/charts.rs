@@ -24,7 +24,7 @@ impl DiskCharts {
         let mut table = Table::new();
         for file in &call.values {
             let more = values::read(file.text.as_bytes(), &file.name, compat);
-            table = values::merge(table, more.map_err(Error::new)?);
+            table = values::merge(table, more.map_err(Error::caused_by)?);
         }
         let rendered = Release {
             chart: &self.root.join(call.dir.as_str()),
@@ -44,6 +44,6 @@ impl DiskCharts {
             skip_tests: call.skip_tests,
             show_only: Vec::new(),
         };
-        template_text(&rendered, &shown).map_err(Error::new)
+        template_text(&rendered, &shown).map_err(Error::caused_by)
     }
 }

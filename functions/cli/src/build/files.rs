@@ -83,7 +83,7 @@ impl BuildRoot {
             .ok()
             .and_then(Path::to_str)
             .ok_or_else(unusable)?;
-        let dir = TreePath::new(rest).map_err(Error::new)?;
+        let dir = TreePath::new(rest).map_err(Error::caused_by)?;
         Ok(Self { root, dir })
     }
 }
@@ -303,7 +303,8 @@ impl<'r> Files<'r> {
     /// whether the path exists.
     fn take(&mut self, path: &TreePath) -> Result<bool, Error> {
         let disk = self.root.join(path.as_str());
-        let failed = |error: io::Error| Error::new(format!("read {}: {error}", disk.display()));
+        let failed =
+            |error: io::Error| Error::caused_by(error).context(format!("read {}", disk.display()));
         let meta = match fs::symlink_metadata(&disk) {
             Ok(meta) => meta,
             Err(error) => {
@@ -339,7 +340,7 @@ impl<'r> Files<'r> {
         };
         self.tree
             .insert(path.clone(), kind, content)
-            .map_err(Error::new)?;
+            .map_err(Error::caused_by)?;
         Ok(true)
     }
 
@@ -371,7 +372,9 @@ impl<'r> Files<'r> {
         let mut directories = vec![dir.clone()];
         while let Some(directory) = directories.pop() {
             let disk = self.root.join(directory.as_str());
-            let failed = |error: io::Error| Error::new(format!("list {}: {error}", disk.display()));
+            let failed = |error: io::Error| {
+                Error::caused_by(error).context(format!("list {}", disk.display()))
+            };
             for entry in fs::read_dir(&disk).map_err(failed)? {
                 let entry = entry.map_err(failed)?;
                 let (kind, name) = (entry.file_type().map_err(failed)?, entry.file_name());

@@ -95,5 +95,6 @@ fn namespace(document: &Value) -> Option<&str> {
 
 fn write(path: &Path, documents: &[Value]) -> Result<(), Error> {
     let text = driftless_kustomize::documents_to_yaml(documents);
-    fs::write(path, text).map_err(|error| Error::new(format!("write {}: {error}", path.display())))
+    fs::write(path, text)
+        .map_err(|error| Error::caused_by(error).context(format!("write {}", path.display())))
 }

@@ -1,6 +1,6 @@
 //! Remote bases and files, for `--allow-remote`.
 
-use crate::error::Error;
+use crate::error::{Error, InvalidValue};
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{GitHub, GitRouter, GitServers, Hosts as Addresses};
 use driftless_adapters::local::LocalSecrets;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// Parses `HOST=URL`.
-pub fn host(text: &str) -> Result<(String, String), String> {
+pub fn host(text: &str) -> Result<(String, String), InvalidValue> {
     let (host, url) = text.split_once('=').ok_or("expected HOST=URL")?;
     Ok((host.to_owned(), url.to_owned()))
 }
@@ -34,7 +34,7 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime = runtime.map_err(|error| Error::new(format!("start: {error}")))?;
+        let runtime = runtime.map_err(|error| Error::caused_by(error).context("start"))?;
         let git = {
             // The Git client starts its worker in the runtime.
             let _inside = runtime.enter();
@@ -66,7 +66,7 @@ impl Client {
             allow_local: true,
         };
         let done = self.runtime.block_on(hosts.fetch(wanted, tree));
-        done.map_err(|error| Error::new(format!("{wanted}: {error}")))
+        done.map_err(|error| Error::caused_by(error).context(&wanted))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use driftless_fleet::check::{ASSUMED, CheckedObject, Diagnostic, Diagnostics, Occurrences};
 use driftless_go::quote::is_print;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -47,29 +48,20 @@ fn path(file: &Path) -> String {
     text.strip_prefix("./").unwrap_or(&text).to_owned()
 }
 
+/// The bytes that are encoded in a path of RFC 3986.
+const RESERVED_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'@');
+
 /// Encodes a path as a relative reference of RFC 3986.
 fn encoded(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z'
-            | b'A'..=b'Z'
-            | b'0'..=b'9'
-            | b'/'
-            | b'-'
-            | b'.'
-            | b'_'
-            | b'~'
-            | b'+'
-            | b','
-            | b'@' => {
-                out.push(char::from(byte));
-            }
-            // Writing to a String cannot fail.
-            byte => drop(write!(out, "%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(path, RESERVED_IN_PATH).to_string()
 }
 
 /// Renders JUnit XML that Jenkins, GitLab and GitHub's reporters read: a suite for each hub, a case

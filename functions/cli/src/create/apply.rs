@@ -103,7 +103,7 @@ impl Hub {
     /// # Errors
     /// Fails with the errors of the cluster, and if it does not serve the kind.
     pub async fn apply(&self, object: Value) -> Result<(Resource, Object, Change), Error> {
-        let mut object = Object::new(object).map_err(Error::new)?;
+        let mut object = Object::new(object).map_err(Error::caused_by)?;
         let resource = self.resource(&object.gvk()).await?;
         let cluster = self.hub.cluster.as_ref();
         let live = cluster

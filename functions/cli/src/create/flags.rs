@@ -1,7 +1,11 @@
 //! The values of flags, parsed as the command line of Flux 2.9 parses them.
 
-use driftless_flux::parse_duration;
-use serde_json::{Map, Value, json};
+use crate::error::InvalidValue;
+use driftless_flux::{
+    DependsOn, DurationError, KubeConfigRef, LocalRef, SecretKeyRef, parse_duration,
+};
+use driftless_go::duration;
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -10,10 +14,10 @@ use std::time::Duration;
 pub struct List(Vec<String>);
 
 impl FromStr for List {
-    type Err = String;
+    type Err = InvalidValue;
 
     /// Parses the list as Go's `encoding/csv` parses one record.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let mut items = Vec::new();
         let mut rest = text;
         if rest.is_empty() {
@@ -34,7 +38,7 @@ impl FromStr for List {
 }
 
 /// Splits off an item without quotes; the rest is what follows its comma.
-fn plain_item(text: &str) -> Result<(String, Option<&str>), String> {
+fn plain_item(text: &str) -> Result<(String, Option<&str>), InvalidValue> {
     let (item, after) = match text.split_once(',') {
         Some((item, after)) => (item, Some(after)),
         None => (text, None),
@@ -42,19 +46,20 @@ fn plain_item(text: &str) -> Result<(String, Option<&str>), String> {
     match item {
         _ if item.contains('"') => Err(format!(
             "'{item}' contains a quote: quote the whole item, and double the quote"
-        )),
-        _ if item.contains('\n') => Err("an item with a line break must be quoted".to_owned()),
+        )
+        .into()),
+        _ if item.contains('\n') => Err("an item with a line break must be quoted".into()),
         _ => Ok((item.to_owned(), after)),
     }
 }
 
 /// Splits off an item whose opening quote was already read; the rest is what follows its comma.
-fn quoted_item(text: &str) -> Result<(String, Option<&str>), String> {
+fn quoted_item(text: &str) -> Result<(String, Option<&str>), InvalidValue> {
     let mut item = String::new();
     let mut rest = text;
     loop {
         let Some((part, after)) = rest.split_once('"') else {
-            return Err(format!("'\"{text}' has no closing quote"));
+            return Err(format!("'\"{text}' has no closing quote").into());
         };
         item.push_str(part);
         if let Some(more) = after.strip_prefix('"') {
@@ -65,7 +70,7 @@ fn quoted_item(text: &str) -> Result<(String, Option<&str>), String> {
         } else if let Some(more) = after.strip_prefix(',') {
             return Ok((item, Some(more)));
         } else {
-            return Err(format!("a comma must follow the quote before '{after}'"));
+            return Err(format!("a comma must follow the quote before '{after}'").into());
         }
     }
 }
@@ -79,69 +84,43 @@ pub fn items(lists: &[List]) -> Vec<&str> {
 }
 
 /// Returns `spec.ignore` for these paths; `None` without paths.
-pub fn ignore(lists: &[List]) -> Option<Value> {
+pub fn ignore(lists: &[List]) -> Option<String> {
     let paths = items(lists);
-    (!paths.is_empty()).then(|| paths.join("\n").into())
+    (!paths.is_empty()).then(|| paths.join("\n"))
 }
 
 /// Parses a Boolean value as Go's `strconv.ParseBool` does.
-pub fn switch(text: &str) -> Result<bool, String> {
+pub fn switch(text: &str) -> Result<bool, InvalidValue> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err("expected true or false".to_owned()),
+        _ => Err("expected true or false".into()),
     }
 }
 
-/// A duration; as a `Value` it has the format of Go's `Duration.String`, as in Flux's objects.
+/// A duration, which is written in the format of Go's `Duration.String`, as in Flux's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time(pub Duration);
 
 impl FromStr for Time {
-    type Err = String;
+    type Err = DurationError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        parse_duration(text).map(Self)
+    fn from_str(text: &str) -> Result<Self, DurationError> {
+        Ok(Self(parse_duration(text)?))
     }
 }
 
-impl From<Time> for Value {
-    fn from(Time(time): Time) -> Self {
-        let nanos = time.as_nanos();
-        if nanos == 0 {
-            return "0s".into();
-        }
-        for (unit, name) in [(1_000, "ns"), (1_000_000, "µs"), (1_000_000_000, "ms")] {
-            if nanos < unit {
-                return format!("{}{name}", fraction(nanos, unit / 1_000)).into();
-            }
-        }
-        let (hours, minutes) = (time.as_secs() / 3_600, time.as_secs() / 60 % 60);
-        let seconds = fraction(nanos % 60_000_000_000, 1_000_000_000);
-        match (hours, minutes) {
-            (0, 0) => format!("{seconds}s"),
-            (0, _) => format!("{minutes}m{seconds}s"),
-            _ => format!("{hours}h{minutes}m{seconds}s"),
-        }
-        .into()
+impl fmt::Display for Time {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = i64::try_from(self.0.as_nanos()).unwrap_or(i64::MAX);
+        formatter.write_str(&duration::format(nanos))
     }
-}
-
-/// Formats `count / unit` as a decimal number, without trailing zeros.
-fn fraction(count: u128, unit: u128) -> String {
-    let (whole, rest) = (count / unit, count % unit);
-    if rest == 0 {
-        return whole.to_string();
-    }
-    let width = unit.to_string().len() - 1;
-    let digits = format!("{rest:0width$}");
-    format!("{whole}.{}", digits.trim_end_matches('0'))
 }
 
 impl Time {
-    /// Returns `None` for zero, which means that the flag was not given.
-    pub fn nonzero(self) -> Option<Value> {
-        (!self.0.is_zero()).then(|| self.into())
+    /// Returns the duration as text; `None` for zero, which means that the flag was not given.
+    pub fn nonzero(self) -> Option<String> {
+        (!self.0.is_zero()).then(|| self.to_string())
     }
 }
 
@@ -179,15 +158,9 @@ impl Reference {
         reference
     }
 
-    /// Returns the reference as a field of an object; an empty namespace is left out.
-    pub fn value(&self) -> Value {
-        let mut value = Map::new();
-        value.insert("kind".to_owned(), self.kind.as_str().into());
-        value.insert("name".to_owned(), self.name.as_str().into());
-        if !self.namespace.is_empty() {
-            value.insert("namespace".to_owned(), self.namespace.as_str().into());
-        }
-        value.into()
+    /// Returns the namespace; `None` if the flag names none.
+    pub fn namespace(&self) -> Option<String> {
+        Some(self.namespace.clone()).filter(|namespace| !namespace.is_empty())
     }
 }
 
@@ -195,20 +168,17 @@ const KUSTOMIZATION_SOURCES: [&str; 3] = ["OCIRepository", "GitRepository", "Buc
 const CHART_SOURCES: [&str; 3] = ["HelmRepository", "GitRepository", "Bucket"];
 
 /// Parses the source of a Kustomization; without a kind it is a GitRepository.
-pub fn kustomization_source(text: &str) -> Result<Reference, String> {
+pub fn kustomization_source(text: &str) -> Result<Reference, InvalidValue> {
     let mut source = Reference::any(text);
     if text.trim().is_empty() {
-        return Err("no Kustomization source given".to_owned());
+        return Err("no Kustomization source given".into());
     }
     if source.name.is_empty() {
-        return Err(format!(
-            "no name given for source of kind '{}'",
-            source.kind
-        ));
+        return Err(format!("no name given for source of kind '{}'", source.kind).into());
     }
     if source.kind.is_empty() {
         if KUSTOMIZATION_SOURCES.contains(&source.name.as_str()) {
-            return Err(format!("no kind specified for source '{}'", source.name));
+            return Err(format!("no kind specified for source '{}'", source.name).into());
         }
         source.kind = "GitRepository".to_owned();
     }
@@ -217,20 +187,20 @@ pub fn kustomization_source(text: &str) -> Result<Reference, String> {
 }
 
 /// Parses the source of a chart, in any namespace.
-pub fn chart_source(text: &str) -> Result<Reference, String> {
+pub fn chart_source(text: &str) -> Result<Reference, InvalidValue> {
     chart(text, Reference::any(text))
 }
 
 /// Parses the source of a chart in the namespace of the object that refers to it.
-pub fn local_chart_source(text: &str) -> Result<Reference, String> {
+pub fn local_chart_source(text: &str) -> Result<Reference, InvalidValue> {
     chart(text, Reference::local(text))
 }
 
-fn chart(text: &str, mut source: Reference) -> Result<Reference, String> {
+fn chart(text: &str, mut source: Reference) -> Result<Reference, InvalidValue> {
     if source.kind.is_empty() || source.name.is_empty() {
-        return Err(format!(
-            "invalid helm chart source '{text}', must be in format <kind>/<name>"
-        ));
+        return Err(
+            format!("invalid helm chart source '{text}', must be in format <kind>/<name>").into(),
+        );
     }
     source.kind = parse_kind("source kind", &source.kind, &CHART_SOURCES)?;
     Ok(source)
@@ -238,18 +208,16 @@ fn chart(text: &str, mut source: Reference) -> Result<Reference, String> {
 
 /// Returns a kind in its correct spelling; the flag may use another case. `subject` names the
 /// flag's value in the error.
-pub fn parse_kind(subject: &str, kind: &str, kinds: &[&str]) -> Result<String, String> {
+pub fn parse_kind(subject: &str, kind: &str, kinds: &[&str]) -> Result<String, InvalidValue> {
     let found = kinds.iter().find(|known| known.eq_ignore_ascii_case(kind));
     found.map(|known| (*known).to_owned()).ok_or_else(|| {
-        format!(
-            "{subject} '{kind}' is not supported, must be one of: {}",
-            kinds.join(", ")
-        )
+        let kinds = kinds.join(", ");
+        format!("{subject} '{kind}' is not supported, must be one of: {kinds}").into()
     })
 }
 
 /// Normalizes a path in a repository: it begins with `./` and has no `..` and no empty parts.
-pub fn safe_path(text: &str) -> Result<String, String> {
+pub fn safe_path(text: &str) -> Result<String, InvalidValue> {
     let mut parts = Vec::new();
     for part in text.trim().split('/') {
         match part {
@@ -265,27 +233,33 @@ pub fn safe_path(text: &str) -> Result<String, String> {
 
 /// Returns `dependsOn` for items `[<namespace>/]<name>[@<expression>]`. Flux 2.9 drops the
 /// expression; here it is an error.
-pub fn depends_on(lists: &[List]) -> Result<Option<Value>, String> {
+pub fn depends_on(lists: &[List]) -> Result<Vec<DependsOn>, InvalidValue> {
     let dependency = |text: &str| {
         if text.contains('@') {
             return Err(format!(
                 "invalid dependency '{text}': an expression cannot be given by --depends-on, set readyExpr in the object"
-            ));
+            ).into());
         }
-        Ok(match text.split_once('/') {
-            None => json!({"name": text}),
-            Some(("", name)) => json!({"name": name}),
-            Some((namespace, name)) => json!({"name": name, "namespace": namespace}),
+        let (namespace, name) = text.split_once('/').unwrap_or(("", text));
+        Ok(DependsOn {
+            kind: None,
+            name: name.to_owned(),
+            namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+            ready_expr: None,
         })
     };
-    let found: Result<Vec<Value>, String> = items(lists).into_iter().map(dependency).collect();
-    found.map(|found| (!found.is_empty()).then(|| found.into()))
+    items(lists).into_iter().map(dependency).collect()
 }
 
 /// A flag whose empty value means that it was not given, as in Flux.
 pub trait NonEmpty {
     /// Returns the value if it is not empty.
     fn non_empty(&self) -> Option<&str>;
+
+    /// Returns a copy of the value if it is not empty.
+    fn given(&self) -> Option<String> {
+        self.non_empty().map(str::to_owned)
+    }
 }
 
 impl NonEmpty for Option<String> {
@@ -294,16 +268,26 @@ impl NonEmpty for Option<String> {
     }
 }
 
-/// Returns `{"name": NAME}` if a name was given.
-pub fn name_of(flag: &Option<String>) -> Option<Value> {
-    flag.non_empty().map(|name| json!({ "name": name }))
+/// Returns the reference to the named object; `None` if no name was given.
+pub fn local_ref(flag: &Option<String>) -> Option<LocalRef> {
+    let name = flag.non_empty()?.to_owned();
+    Some(LocalRef { name })
+}
+
+/// Returns `kubeConfig` for the Secret of a flag; `None` if no Secret was given.
+pub fn kube_config(secret: &Option<String>) -> Option<KubeConfigRef> {
+    let name = secret.non_empty()?.to_owned();
+    Some(KubeConfigRef {
+        secret_ref: Some(SecretKeyRef { name, key: None }),
+        config_map_ref: None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn list(text: &str) -> Result<Vec<String>, String> {
+    fn list(text: &str) -> Result<Vec<String>, InvalidValue> {
         text.parse::<List>().map(|list| list.0)
     }
 
@@ -330,7 +314,7 @@ mod tests {
             ("61500ms", "1m1.5s"),
             ("7ns", "7ns"),
         ] {
-            assert_eq!(Value::from(text.parse::<Time>().unwrap()), want, "{text}");
+            assert_eq!(text.parse::<Time>().unwrap().to_string(), want, "{text}");
         }
         "-1m".parse::<Time>().unwrap_err();
     }
@@ -351,6 +335,11 @@ mod tests {
     #[test]
     fn expressions_of_dependencies_are_refused() {
         let lists = ["a,team/b@dep.ok".parse::<List>().unwrap()];
-        assert!(depends_on(&lists).unwrap_err().contains("team/b@dep.ok"));
+        assert!(
+            depends_on(&lists)
+                .unwrap_err()
+                .to_string()
+                .contains("team/b@dep.ok")
+        );
     }
 }

@@ -1,13 +1,18 @@
 //! `driftless create helmrelease`.
 
 use super::flags::{self, List, NonEmpty as _, Reference, Time, items};
-use super::object::{AwaitedState, Fields, NewObject, object};
+use super::object::{AwaitedState, NewObject, object};
 use super::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use driftless_flux::{
+    ChartRef, ChartSourceRef, ChartTemplate, ChartTemplateSpec, CrdsPolicy, FluxKind,
+    HelmReleaseSpec, Install, Upgrade, ValuesRef,
+};
 use driftless_helm::Compat;
 use driftless_helm::values::{self, Table};
-use serde_json::{Number, Value, json};
+use serde_json::{Number, Value};
 use std::path::Path;
 
 const EXAMPLES: &str = "Examples:
@@ -80,11 +85,20 @@ pub struct Args {
     #[arg(long, value_name = "OBJECTS")]
     values_from: Vec<List>,
     /// The policy of upgrades for the chart's definitions: Skip, Create or CreateReplace
-    #[arg(long, value_name = "POLICY", value_parser = ["Skip", "Create", "CreateReplace"])]
-    crds: Option<String>,
+    #[arg(long, value_name = "POLICY", value_parser = PossibleValuesParser::new(["Skip", "Create", "CreateReplace"]).map(crds_policy))]
+    crds: Option<CrdsPolicy>,
     /// The Secret with the kubeconfig of a remote cluster
     #[arg(long, value_name = "NAME")]
     kubeconfig_secret_ref: Option<String>,
+}
+
+/// Converts a value of `--crds`, one of the possible ones.
+fn crds_policy(text: String) -> CrdsPolicy {
+    match text.as_str() {
+        "Create" => CrdsPolicy::Create,
+        "CreateReplace" => CrdsPolicy::CreateReplace,
+        _ => CrdsPolicy::Skip,
+    }
 }
 
 impl Args {
@@ -93,45 +107,43 @@ impl Args {
     /// # Errors
     /// Fails for flags that are not valid or exclude each other.
     pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
-        let mut spec = Fields::default();
-        self.set_chart(&mut spec)?;
+        let (chart, chart_ref) = self.chart()?;
         let metadata = common.metadata(&self.named)?;
-        let target = self.target_namespace.non_empty();
-        spec.set("interval", common.interval)
-            .set("releaseName", self.release_name.non_empty())
-            .set("targetNamespace", target)
-            .set(
-                "storageNamespace",
-                self.storage_namespace.non_empty().or(target),
-            )
-            .set(
-                "dependsOn",
-                flags::depends_on(&self.depends_on).map_err(Error::usage)?,
-            )
-            .set("serviceAccountName", self.service_account.non_empty());
-        if let Some(name) = flags::name_of(&self.kubeconfig_secret_ref) {
-            spec.set("kubeConfig", json!({ "secretRef": name }));
-        }
-        let mut install = Fields::default();
-        install.flag("createNamespace", self.create_target_namespace);
-        if let Some(policy) = self.crds.non_empty() {
-            install.set("crds", "Create");
-            spec.set("upgrade", json!({ "crds": policy }));
-        }
-        if !install.is_empty() {
-            spec.set("install", Value::from(install));
-        }
-        spec.set("values", self.values()?)
-            .set("valuesFrom", self.values_from()?);
+        let target = self.target_namespace.given();
+        let install = Install {
+            create_namespace: self.create_target_namespace,
+            crds: self.crds.map(|_| CrdsPolicy::Create),
+            ..Install::default()
+        };
+        let spec = HelmReleaseSpec {
+            chart,
+            chart_ref,
+            interval: common.interval.to_string(),
+            release_name: self.release_name.given(),
+            storage_namespace: self.storage_namespace.given().or_else(|| target.clone()),
+            target_namespace: target,
+            depends_on: flags::depends_on(&self.depends_on).map_err(Error::usage)?,
+            service_account_name: self.service_account.given(),
+            kube_config: flags::kube_config(&self.kubeconfig_secret_ref),
+            install: Some(install).filter(|install| *install != Install::default()),
+            upgrade: self.crds.map(|crds| Upgrade {
+                crds: Some(crds),
+                ..Upgrade::default()
+            }),
+            values: self.values()?,
+            values_from: self.values_from()?,
+            ..HelmReleaseSpec::default()
+        };
         Ok(NewObject {
-            object: object("helm.toolkit.fluxcd.io/v2", "HelmRelease", metadata, spec),
+            object: object(FluxKind::HelmRelease, metadata, &spec)?,
             noun: "HelmRelease",
             end: AwaitedState::Applied,
         })
     }
 
-    fn set_chart(&self, spec: &mut Fields) -> Result<(), Error> {
-        let chart = match (self.chart.non_empty(), self.chart_ref.non_empty()) {
+    /// Returns `chart` or `chartRef`.
+    fn chart(&self) -> Result<(Option<ChartTemplate>, Option<ChartRef>), Error> {
+        let chart = match (self.chart.given(), self.chart_ref.non_empty()) {
             (None, None) => {
                 return Err(Error::usage("chart or chart-ref is required")
                     .next("add --chart NAME with --source KIND/NAME, or --chart-ref KIND/NAME"));
@@ -140,29 +152,35 @@ impl Args {
                 let message = "cannot use --chart in combination with --chart-ref";
                 return Err(Error::usage(message));
             }
-            (None, Some(text)) => {
-                spec.set("chartRef", self.chart_ref(text)?);
-                return Ok(());
-            }
+            (None, Some(text)) => return Ok((None, Some(self.chart_ref(text)?))),
             (Some(chart), None) => chart,
         };
         // Flux writes an object with an empty reference, which the API server refuses.
         let Some(source) = &self.source else {
             return Err(Error::usage("--chart: chart source is required").next("add --source"));
         };
-        let mut inner = Fields::default();
-        inner
-            .set("chart", chart)
-            .set("version", self.chart_version.non_empty())
-            .set("sourceRef", source.value())
-            .set("reconcileStrategy", self.reconcile_strategy.as_str())
-            .set("interval", self.chart_interval.nonzero());
-        spec.set("chart", json!({ "spec": Value::from(inner) }));
-        Ok(())
+        let spec = ChartTemplateSpec {
+            chart,
+            version: self.chart_version.given(),
+            source_ref: ChartSourceRef {
+                api_version: None,
+                kind: source.kind.clone(),
+                name: source.name.clone(),
+                namespace: source.namespace(),
+            },
+            reconcile_strategy: Some(self.reconcile_strategy.clone()),
+            interval: self.chart_interval.nonzero(),
+            ..ChartTemplateSpec::default()
+        };
+        let template = ChartTemplate {
+            metadata: None,
+            spec,
+        };
+        Ok((Some(template), None))
     }
 
     /// Returns `chartRef`. Flags that choose a chart in a source would be ignored, and are refused.
-    fn chart_ref(&self, text: &str) -> Result<Value, Error> {
+    fn chart_ref(&self, text: &str) -> Result<ChartRef, Error> {
         for (flag, given) in [
             ("--source", self.source.is_some()),
             ("--chart-version", self.chart_version.non_empty().is_some()),
@@ -175,7 +193,12 @@ impl Args {
         }
         let reference = Reference::any(text);
         match CHART_REFS.contains(&reference.kind.as_str()) {
-            true => Ok(reference.value()),
+            true => Ok(ChartRef {
+                api_version: None,
+                namespace: reference.namespace(),
+                kind: reference.kind,
+                name: reference.name,
+            }),
             false => Err(Error::usage(format!(
                 "chart reference kind '{}' is not supported, must be one of: {}",
                 reference.kind,
@@ -185,31 +208,28 @@ impl Args {
     }
 
     /// Returns the merged values of all files; `None` without files.
-    fn values(&self) -> Result<Option<Value>, Error> {
+    fn values(&self) -> Result<Option<Table>, Error> {
         let files = items(&self.values);
         if files.is_empty() {
             return Ok(None);
         }
         let mut table = Table::new();
         for file in files {
-            let failed =
-                |reason| Error::new(format!("reading values from {file} failed: {reason}"));
+            let tried = || format!("reading values from {file} failed");
             let text = std::fs::read(file).map_err(|error| {
-                let unreadable = Error::unreadable("--values", Path::new(file), &error);
-                let message = format!("reading values from {file} failed: {}", unreadable.message);
-                Error {
-                    message,
-                    ..unreadable
-                }
+                Error::unreadable("--values", Path::new(file), error).context(tried())
             })?;
             let more = values::read(&text, file, Compat::Helm3)
-                .map_err(|error| failed(error.to_string()))?;
+                .map_err(|error| Error::caused_by(error).context(tried()))?;
             table = values::merge(table, more);
         }
-        Ok(Some(numbers(Value::Object(table))))
+        let table = table.into_iter();
+        Ok(Some(
+            table.map(|(key, value)| (key, numbers(value))).collect(),
+        ))
     }
 
-    fn values_from(&self) -> Result<Option<Value>, Error> {
+    fn values_from(&self) -> Result<Vec<ValuesRef>, Error> {
         let from = |text: &str| {
             let reference = Reference::local(text);
             if reference.kind.is_empty() {
@@ -218,12 +238,13 @@ impl Args {
                 )));
             }
             let kind = flags::parse_kind("reference kind", &reference.kind, &VALUES_FROM);
-            let kind = kind.map_err(Error::usage)?;
-            Ok(json!({"kind": kind, "name": reference.name}))
+            Ok(ValuesRef {
+                kind: kind.map_err(Error::usage)?,
+                name: reference.name,
+                ..ValuesRef::default()
+            })
         };
-        let found: Result<Vec<Value>, Error> =
-            items(&self.values_from).into_iter().map(from).collect();
-        found.map(|found| (!found.is_empty()).then(|| found.into()))
+        items(&self.values_from).into_iter().map(from).collect()
     }
 }
 

@@ -1,12 +1,12 @@
 //! `driftless create kustomization`.
 
 use super::flags::{self, List, NonEmpty as _, Reference, Time, items};
-use super::object::{AwaitedState, Fields, NewObject, object};
+use super::object::{AwaitedState, NewObject, object};
 use super::{Common, Named};
 use crate::accepted::{Accepted, Flags, value};
 use crate::error::{EXIT_CODES, Error};
 use clap::{Arg, ArgAction};
-use serde_json::{Value, json};
+use driftless_flux::{Decryption, FluxKind, HealthCheck, KustomizationSpec, SourceRef};
 
 const EXAMPLES: &str = "Examples:
   driftless create kustomization infra --source GitRepository/fleet --path ./infra --prune \\
@@ -98,49 +98,42 @@ impl Args {
                 .next("add --source [KIND/]NAME, such as --source GitRepository/fleet"));
         };
         let metadata = common.metadata(&self.named)?;
-        let mut spec = Fields::default();
-        spec.set("interval", common.interval)
-            .set("path", self.path.as_str())
-            .set("prune", self.prune)
-            .set("sourceRef", source.value())
-            .set("targetNamespace", self.target_namespace.non_empty())
-            .set(
-                "dependsOn",
-                flags::depends_on(&self.depends_on).map_err(Error::usage)?,
-            );
-        if let Some(name) = flags::name_of(&self.kubeconfig_secret_ref) {
-            spec.set("kubeConfig", json!({ "secretRef": name }));
-        }
         let checks = items(&self.health_check);
-        if self.wait || !checks.is_empty() {
-            spec.set("timeout", self.health_check_timeout);
-        }
-        if self.wait {
-            spec.flag("wait", true);
-        } else if !checks.is_empty() {
-            let checks: Result<Vec<Value>, Error> = checks.into_iter().map(check).collect();
-            spec.set("healthChecks", checks?);
-        }
-        spec.set("serviceAccountName", self.service_account.non_empty());
-        spec.set("decryption", self.decryption()?);
-        spec.set("retryInterval", self.retry_interval.nonzero());
+        let is_checked = self.wait || !checks.is_empty();
+        let checks = checks.into_iter().filter(|_| !self.wait).map(check);
+        let spec = KustomizationSpec {
+            interval: common.interval.to_string(),
+            path: self.path.clone(),
+            prune: self.prune,
+            source_ref: SourceRef {
+                api_version: None,
+                kind: source.kind.clone(),
+                name: source.name.clone(),
+                namespace: source.namespace(),
+            },
+            target_namespace: self.target_namespace.given(),
+            depends_on: flags::depends_on(&self.depends_on).map_err(Error::usage)?,
+            kube_config: flags::kube_config(&self.kubeconfig_secret_ref),
+            timeout: is_checked.then(|| self.health_check_timeout.to_string()),
+            wait: self.wait,
+            health_checks: checks.collect::<Result<_, _>>()?,
+            service_account_name: self.service_account.given(),
+            decryption: self.decryption()?,
+            retry_interval: self.retry_interval.nonzero(),
+            ..KustomizationSpec::default()
+        };
         Ok(NewObject {
-            object: object(
-                "kustomize.toolkit.fluxcd.io/v1",
-                "Kustomization",
-                metadata,
-                spec,
-            ),
+            object: object(FluxKind::Kustomization, metadata, &spec)?,
             noun: "Kustomization",
             end: AwaitedState::Applied,
         })
     }
 
     /// Returns `decryption`. A Secret without a provider is an error; Flux drops it.
-    fn decryption(&self) -> Result<Option<Value>, Error> {
-        let secret = flags::name_of(&self.decryption_secret);
-        let Some(provider) = self.decryption_provider.non_empty() else {
-            return match secret {
+    fn decryption(&self) -> Result<Option<Decryption>, Error> {
+        let secret_ref = flags::local_ref(&self.decryption_secret);
+        let Some(provider) = self.decryption_provider.given() else {
+            return match secret_ref {
                 None => Ok(None),
                 Some(_) => Err(
                     Error::usage("--decryption-secret: no decryption provider given")
@@ -148,16 +141,16 @@ impl Args {
                 ),
             };
         };
-        let mut decryption = Fields::default();
-        decryption
-            .set("provider", provider)
-            .set("secretRef", secret);
-        Ok(Some(decryption.into()))
+        Ok(Some(Decryption {
+            provider,
+            secret_ref,
+            service_account_name: None,
+        }))
     }
 }
 
 /// Parses the health check `KIND/NAME.NAMESPACE`.
-fn check(text: &str) -> Result<Value, Error> {
+fn check(text: &str) -> Result<HealthCheck, Error> {
     let wrong = || {
         let message =
             format!("invalid health check '{text}' must be in the format 'kind/name.namespace'");
@@ -174,13 +167,11 @@ fn check(text: &str) -> Result<Value, Error> {
     let [name, namespace] = name.split('.').collect::<Vec<_>>()[..] else {
         return Err(wrong());
     };
-    let mut check = Fields::default();
-    if kind == "HelmRelease" {
-        check.set("apiVersion", "helm.toolkit.fluxcd.io/v2");
-    }
-    check
-        .set("kind", kind)
-        .set("name", name)
-        .set("namespace", (!namespace.is_empty()).then_some(namespace));
-    Ok(check.into())
+    let is_release = kind == FluxKind::HelmRelease.as_str();
+    Ok(HealthCheck {
+        api_version: is_release.then(|| "helm.toolkit.fluxcd.io/v2".to_owned()),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+    })
 }

@@ -1,6 +1,6 @@
 //! The checks of names and labels, equal to those of Kubernetes' API machinery.
 
-use crate::error::Error;
+use crate::error::{Error, InvalidValue};
 use serde_json::{Map, Value};
 
 use super::flags::{List, items};
@@ -12,7 +12,7 @@ const LONGEST_PREFIX: usize = 253;
 
 /// Checks the name of a new object, a label of RFC 1123. Flux 2.9 refuses a name of one character,
 /// which Kubernetes accepts.
-pub fn object_name(name: &str) -> Result<String, String> {
+pub fn object_name(name: &str) -> Result<String, InvalidValue> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
     let valid = (1..=MAX_LABEL_LENGTH).contains(&bytes.len())
@@ -24,7 +24,8 @@ pub fn object_name(name: &str) -> Result<String, String> {
         false => Err(format!(
             "name '{name}' is invalid, it should adhere to standard defined in RFC 1123: at most {MAX_LABEL_LENGTH} lower-case letters, \
              digits and '-', with a letter or digit at both ends"
-        )),
+        )
+        .into()),
     }
 }
 
@@ -51,33 +52,33 @@ pub fn labels(lists: &[List]) -> Result<Map<String, Value>, Error> {
 ///
 /// # Errors
 /// The requirement that the string does not meet.
-pub fn qualified(text: &str) -> Result<(), String> {
+pub fn qualified(text: &str) -> Result<(), InvalidValue> {
     match text.split('/').collect::<Vec<_>>()[..] {
         [name] => part(name),
         [prefix, name] => {
             subdomain(prefix)?;
             part(name)
         }
-        _ => Err("a name may have at most one '/', after a DNS subdomain".to_owned()),
+        _ => Err("a name may have at most one '/', after a DNS subdomain".into()),
     }
 }
 
-fn part(text: &str) -> Result<(), String> {
+fn part(text: &str) -> Result<(), InvalidValue> {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
     let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     match edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(inner) {
         true if bytes.len() <= MAX_LABEL_LENGTH => Ok(()),
-        true => Err(format!("must be no more than {MAX_LABEL_LENGTH} characters")),
+        true => Err(format!("must be no more than {MAX_LABEL_LENGTH} characters").into()),
         false => Err(
             "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
              character"
-                .to_owned(),
+                .into(),
         ),
     }
 }
 
-fn subdomain(text: &str) -> Result<(), String> {
+fn subdomain(text: &str) -> Result<(), InvalidValue> {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let label = |label: &str| {
         let bytes = label.as_bytes();
@@ -89,7 +90,7 @@ fn subdomain(text: &str) -> Result<(), String> {
     };
     match text.len() <= LONGEST_PREFIX && text.split('.').all(label) {
         true => Ok(()),
-        false => Err(format!("its prefix '{text}' is not a valid DNS subdomain")),
+        false => Err(format!("its prefix '{text}' is not a valid DNS subdomain").into()),
     }
 }
 

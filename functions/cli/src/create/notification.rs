@@ -2,10 +2,12 @@
 //! controller, of which driftless serves only Receivers.
 
 use super::flags::{self, List, NonEmpty as _, Reference, items};
-use super::object::{AwaitedState, Fields, NewObject, object};
+use super::object::{AwaitedState, NewObject, object};
 use super::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
-use serde_json::{Value, json};
+use driftless_flux::{
+    AlertSpec, FluxKind, ObjectSelector, ProviderSpec, ReceiverResource, ReceiverSpec,
+};
 
 /// The types of receivers.
 pub const SENDERS: [&str; 12] = [
@@ -95,25 +97,27 @@ pub struct Provider {
     secret_ref: Option<String>,
 }
 
-/// The API version of Alerts and Providers.
-const BETA: &str = "notification.toolkit.fluxcd.io/v1beta3";
-
 /// Parses the objects that a flag names; `none` is the error for an empty list.
 fn objects(
     lists: &[List],
     none: &str,
     parse: impl Fn(&str) -> Reference,
-) -> Result<Vec<Value>, Error> {
+) -> Result<Vec<ObjectSelector>, Error> {
     let found = items(lists).into_iter().map(|text| {
         let reference = parse(text);
         match reference.kind.is_empty() {
             true => Err(Error::usage(format!(
                 "invalid event source '{text}', must be in format <kind>/<name>"
             ))),
-            false => Ok(reference.value()),
+            false => Ok(ObjectSelector {
+                namespace: reference.namespace(),
+                kind: reference.kind,
+                name: reference.name,
+                ..ObjectSelector::default()
+            }),
         }
     });
-    match found.collect::<Result<Vec<Value>, Error>>() {
+    match found.collect::<Result<Vec<ObjectSelector>, Error>>() {
         Ok(found) if found.is_empty() => Err(Error::usage(none)),
         found => found,
     }
@@ -125,26 +129,31 @@ impl Receiver {
     /// # Errors
     /// Fails for flags that are not valid or missing.
     pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
-        let Some(kind) = self.r#type.non_empty() else {
+        let Some(kind) = self.r#type.given() else {
             return Err(
                 Error::usage("Receiver type is required").next("add --type, such as --type github")
             );
         };
-        let Some(secret) = flags::name_of(&self.secret_ref) else {
+        let Some(secret) = flags::local_ref(&self.secret_ref) else {
             return Err(Error::usage("secret ref is required").next("add --secret-ref NAME"));
         };
         let none = "at least one resource is required";
         let resources = objects(&self.resource, none, Reference::local)?;
         let metadata = common.metadata(&self.named)?;
-        let events = items(&self.event);
-        let mut spec = Fields::default();
-        spec.set("type", kind)
-            .set("events", (!events.is_empty()).then(|| json!(events)))
-            .set("resources", resources)
-            .set("secretRef", secret);
-        let version = "notification.toolkit.fluxcd.io/v1";
+        let events = items(&self.event).into_iter().map(str::to_owned);
+        let resources = resources.into_iter().map(|selector| ReceiverResource {
+            selector,
+            filter: None,
+        });
+        let spec = ReceiverSpec {
+            kind,
+            events: Some(events.collect()),
+            resources: resources.collect(),
+            secret_ref: Some(secret),
+            ..ReceiverSpec::default()
+        };
         Ok(NewObject {
-            object: object(version, "Receiver", metadata, spec),
+            object: object(FluxKind::Receiver, metadata, &spec)?,
             noun: "Receiver",
             end: AwaitedState::Opened,
         })
@@ -157,18 +166,20 @@ impl Alert {
     /// # Errors
     /// Fails for flags that are not valid or missing.
     pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
-        let Some(provider) = flags::name_of(&self.provider_ref) else {
+        let Some(provider) = flags::local_ref(&self.provider_ref) else {
             return Err(Error::usage("provider ref is required").next("add --provider-ref NAME"));
         };
         let none = "at least one event source is required";
         let sources = objects(&self.event_source, none, Reference::any)?;
         let metadata = common.metadata(&self.named)?;
-        let mut spec = Fields::default();
-        spec.set("providerRef", provider)
-            .set("eventSeverity", self.event_severity.non_empty())
-            .set("eventSources", sources);
+        let spec = AlertSpec {
+            provider_ref: provider,
+            event_severity: self.event_severity.given(),
+            event_sources: sources,
+            ..AlertSpec::default()
+        };
         Ok(NewObject {
-            object: object(BETA, "Alert", metadata, spec),
+            object: object(FluxKind::Alert, metadata, &spec)?,
             noun: "Alert",
             end: AwaitedState::Stored,
         })
@@ -181,20 +192,22 @@ impl Provider {
     /// # Errors
     /// Fails for flags that are not valid or missing.
     pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
-        let Some(kind) = self.r#type.non_empty() else {
+        let Some(kind) = self.r#type.given() else {
             return Err(
                 Error::usage("Provider type is required").next("add --type, such as --type slack")
             );
         };
         let metadata = common.metadata(&self.named)?;
-        let mut spec = Fields::default();
-        spec.set("type", kind)
-            .set("channel", self.channel.non_empty())
-            .set("username", self.username.non_empty())
-            .set("address", self.address.non_empty())
-            .set("secretRef", flags::name_of(&self.secret_ref));
+        let spec = ProviderSpec {
+            kind,
+            channel: self.channel.given(),
+            username: self.username.given(),
+            address: self.address.given(),
+            secret_ref: flags::local_ref(&self.secret_ref),
+            ..ProviderSpec::default()
+        };
         Ok(NewObject {
-            object: object(BETA, "Provider", metadata, spec),
+            object: object(FluxKind::Provider, metadata, &spec)?,
             noun: "Provider",
             end: AwaitedState::Stored,
         })

@@ -1,5 +1,8 @@
 //! Objects in the form in which the command line of Flux 2.9 writes them.
 
+use crate::error::Error;
+use driftless_flux::FluxKind;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// An object that a command creates.
@@ -25,37 +28,6 @@ pub enum AwaitedState {
     Stored,
 }
 
-/// A field map that leaves out what is absent.
-#[derive(Default)]
-pub struct Fields(Map<String, Value>);
-
-impl Fields {
-    /// Sets a field, unless the value is null.
-    pub fn set(&mut self, name: &str, value: impl Into<Value>) -> &mut Self {
-        let value = value.into();
-        if !value.is_null() {
-            self.0.insert(name.to_owned(), value);
-        }
-        self
-    }
-
-    /// Sets a field to true, or leaves it out.
-    pub fn flag(&mut self, name: &str, value: bool) -> &mut Self {
-        self.set(name, value.then_some(Value::Bool(true)))
-    }
-
-    /// Returns whether no field is set.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl From<Fields> for Value {
-    fn from(fields: Fields) -> Self {
-        Self::Object(fields.0)
-    }
-}
-
 /// Returns `metadata`; an empty namespace, as of cluster-scoped objects, is left out.
 pub fn metadata(name: &str, namespace: &str, labels: Map<String, Value>) -> Map<String, Value> {
     let mut metadata = Map::new();
@@ -69,7 +41,82 @@ pub fn metadata(name: &str, namespace: &str, labels: Map<String, Value>) -> Map<
     metadata
 }
 
-/// Returns an object with these metadata and spec.
-pub fn object(api_version: &str, kind: &str, metadata: Map<String, Value>, spec: Fields) -> Value {
-    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": Value::from(spec)})
+/// The fields that Flux's command line writes also if they are false or empty.
+const ALWAYS: [&str; 5] = ["prune", "name", "kind", "issuer", "subject"];
+/// The field whose fields are all left out if they are empty.
+const REFERENCE: &str = "ref";
+/// The field with the content of the user's files, which is written unchanged.
+const UNCHANGED: &str = "values";
+
+/// Returns an object of the newest version of a kind. Absent fields of the spec are left out, as
+/// Flux's command line leaves them out.
+///
+/// # Errors
+/// The spec is not a map of JSON.
+pub fn object(
+    kind: FluxKind,
+    metadata: Map<String, Value>,
+    spec: &impl Serialize,
+) -> Result<Value, Error> {
+    let version = kind.versions().first().copied().unwrap_or_default();
+    let spec = serde_json::to_value(spec).map_err(Error::caused_by)?;
+    Ok(json!({
+        "apiVersion": format!("{}/{version}", kind.group()),
+        "kind": kind.as_str(),
+        "metadata": metadata,
+        "spec": without_absent("spec", spec),
+    }))
+}
+
+/// Removes the fields of a field that are null, false or empty, at any depth.
+fn without_absent(parent: &str, value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let written = fields.into_iter().filter_map(|(name, value)| {
+                if name == UNCHANGED {
+                    return (!value.is_null()).then_some((name, value));
+                }
+                let value = without_absent(&name, value);
+                let is_always = !value.is_null() && parent != REFERENCE && ALWAYS.contains(&&*name);
+                (is_always || !is_absent(&value)).then_some((name, value))
+            });
+            Value::Object(written.collect())
+        }
+        Value::Array(entries) => {
+            let entries = entries.into_iter();
+            entries.map(|entry| without_absent(parent, entry)).collect()
+        }
+        other => other,
+    }
+}
+
+fn is_absent(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(entries) => entries.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_fields_are_left_out() {
+        let spec = json!({
+            "a": null, "b": false, "c": "", "d": [], "e": {"f": null}, "prune": false,
+            "g": [{"name": "", "namespace": null}], "h": 0, "ref": {"name": "", "tag": "v1"},
+            "values": {"a": null, "b": false, "c": {}},
+        });
+        let new = object(FluxKind::HelmRelease, Map::new(), &spec).unwrap();
+        let want = json!({
+            "prune": false, "g": [{"name": ""}], "h": 0, "ref": {"tag": "v1"},
+            "values": {"a": null, "b": false, "c": {}},
+        });
+        assert_eq!(new["spec"], want);
+        assert_eq!(new["apiVersion"], "helm.toolkit.fluxcd.io/v2");
+    }
 }

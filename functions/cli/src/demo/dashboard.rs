@@ -1,11 +1,9 @@
 //! The dashboard of the demo.
 
 use crate::error::Error;
-use crate::serve::connections::{self, ConnectionLimits};
-use crate::serve::dashboard::{self, Dashboard};
 use driftless_kernel::ports::Ports;
+use driftless_server::serve_dashboard;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -35,19 +33,11 @@ pub async fn serve(ports: Ports) -> Result<Served, Error> {
         Ok(listener) => listener,
         Err(_) => at(0)
             .await
-            .map_err(|error| Error::new(format!("listen on loopback: {error}")))?,
+            .map_err(|error| Error::caused_by(error).context("listen on loopback"))?,
     };
-    let address = listener.local_addr().map_err(Error::new)?;
-    let dashboard = Dashboard::new(ports).map_err(Error::new)?;
-    let server = connections::serve(
-        listener,
-        dashboard::router(dashboard),
-        Arc::new(|_| {}),
-        ConnectionLimits::default(),
-        std::future::pending(),
-    );
+    let address = listener.local_addr().map_err(Error::caused_by)?;
     Ok(Served {
         url: format!("http://{address}/"),
-        task: tokio::spawn(server),
+        task: tokio::spawn(serve_dashboard(listener, ports)),
     })
 }

@@ -32,7 +32,7 @@ pub fn write(dir: &Path, world: &World) -> Result<PathBuf, Error> {
         fs::rename(&aside, &file)
     };
     write().map_err(|error: std::io::Error| {
-        Error::new(format!("write {}: {error}", file.display()))
+        Error::caused_by(error).context(format!("write {}", file.display()))
     })?;
     Ok(file)
 }
@@ -44,7 +44,10 @@ fn merged(clusters: &[&Cluster]) -> Result<String, Error> {
         let text = cluster.kubeconfig.expose();
         let limits = yaml::Limits::default();
         let documents = yaml::documents(text, "kubeconfig", yaml::Dialect::V2, &limits);
-        let document = documents.map_err(Error::new)?.pop().unwrap_or_default();
+        let document = documents
+            .map_err(Error::caused_by)?
+            .pop()
+            .unwrap_or_default();
         let name = &cluster.name;
         let entries = [
             (

@@ -12,9 +12,9 @@ mod watch;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet_options::FleetOptions;
-use crate::serve::{StopSignals, log, metrics::Metrics, worker};
+use crate::output::TableOrJson;
+use crate::serve::log;
 use crate::term::{self, Mark};
-use clap::ValueEnum;
 use driftless_adapters::buckets::HttpBuckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
@@ -22,6 +22,7 @@ use driftless_fleet::check::StandIns;
 use driftless_fleet::embedded::{Row, State, World};
 use driftless_fleet::{Fleet, write_sample};
 use driftless_flux::parse_duration;
+use driftless_server::{BackgroundTasks, StopSignals};
 use line::Line;
 use screen::Screen;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use watch::Watch;
-use worker::ServerState;
 
 const EXAMPLES: &str = "Examples:
   driftless demo                       # stays up: edit driftless-demo/fleet, look with kubectl
@@ -70,16 +70,8 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     timeout: Duration,
     /// Output format of --once
-    #[arg(short, long, value_enum, default_value_t = Format::Table, requires = "once")]
-    output: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table
-    Table,
-    /// A JSON document
-    Json,
+    #[arg(short, long, value_enum, default_value_t = TableOrJson::Table, requires = "once")]
+    output: TableOrJson,
 }
 
 /// Runs until a signal, or with `--once` until the fleet is synced.
@@ -89,7 +81,7 @@ pub fn run(args: Args) -> Result<(), Error> {
         .enable_all()
         .build();
     runtime
-        .map_err(|error| Error::new(format!("cannot start the runtime: {error}")))?
+        .map_err(|error| Error::caused_by(error).context("cannot start the runtime"))?
         .block_on(demo(&args, logs))
 }
 
@@ -110,14 +102,8 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         Some(_) => Some(StandIns::new(fleet, &mut world)?),
         None => None,
     };
-    let shared = Arc::new(ServerState {
-        ports: world.ports.clone(),
-        queue,
-        metrics: Metrics::default(),
-    });
-    let workers = worker::workers(&shared, WORKERS);
     let names: Vec<&str> = world.hubs.iter().map(|hub| hub.name.as_str()).collect();
-    let timer = worker::timer(&shared, &names, SWEEP);
+    let tasks = BackgroundTasks::start(world.ports.clone(), queue.clone(), &names, WORKERS, SWEEP);
     let dashboard = match args.once {
         true => None,
         false => Some(dashboard::serve(world.ports.clone()).await?),
@@ -128,7 +114,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         directory: &directory,
         world: &world,
         stand_ins,
-        queue: shared.queue.clone(),
+        queue,
         watch: Watch::new(&world),
         screen: Screen::new(logs),
     };
@@ -136,9 +122,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         done = show.run() => done,
         () = end.wait() => Ok(()),
     };
-    timer.abort();
-    shared.queue.close();
-    futures::future::join_all(workers).await;
+    tasks.stop().await;
     done
 }
 
@@ -219,7 +203,7 @@ impl DemoOutput<'_> {
             }
             if is_over && self.args.once {
                 self.screen.draw(&rows, &[]);
-                let as_json = self.args.output == Format::Json;
+                let as_json = self.args.output == TableOrJson::Json;
                 return summary::print(self.world, &rows, as_json, took).await;
             }
             if is_over && synced.is_none() {

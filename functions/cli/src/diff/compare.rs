@@ -57,7 +57,7 @@ impl<'a> Comparison<'a> {
     /// A rule of `spec.ignore` is not valid.
     pub fn new(hub: &'a Hub, owner: &Kustomization, objects: &'a [Object]) -> Result<Self, Error> {
         let place = format!("{}: spec.ignore", owner.id);
-        let ignore = IgnoreRules::new(&owner.spec.ignore, &place).map_err(Error::new)?;
+        let ignore = IgnoreRules::new(&owner.spec.ignore, &place).map_err(Error::caused_by)?;
         let of_kind = |kind: &'static str| objects.iter().filter(move |one| one.kind() == kind);
         let kinds = of_kind("CustomResourceDefinition").filter_map(|one| {
             let text = |pointer: &str| Some(one.pointer(pointer)?.as_str()?.to_owned());

@@ -90,10 +90,10 @@ impl Place {
 pub fn kustomization(file: &Path, name: &str, namespace: &str) -> Result<Object, Error> {
     const FLAG: &str = "--kustomization-file";
     let shown = file.display().to_string();
-    let content = std::fs::read(file).map_err(|error| Error::unreadable(FLAG, file, &error))?;
+    let content = std::fs::read(file).map_err(|error| Error::unreadable(FLAG, file, error))?;
     let limits = yaml::Limits::default();
     let documents = yaml::documents(&content, &shown, yaml::Dialect::V2, &limits);
-    let documents = documents.map_err(|error| Error::new(format!("{FLAG}: {error}")))?;
+    let documents = documents.map_err(|error| Error::caused_by(error).context(FLAG))?;
     let objects = documents
         .into_iter()
         .filter_map(|document| Object::new(document).ok());

@@ -2,7 +2,6 @@
 //! reports it.
 
 mod compare;
-mod dyff;
 mod local;
 mod text;
 
@@ -82,9 +81,7 @@ enum Format {
 /// # Errors
 /// There are differences (code 1), or the comparison failed (code 2).
 pub async fn run(args: Args) -> Result<(), Error> {
-    let found = compare(args)
-        .await
-        .map_err(|error| Error { code: 2, ..error })?;
+    let found = compare(args).await.map_err(|error| error.with_code(2))?;
     match found {
         0 => Ok(()),
         count => Err(Error::new(format!("{count} objects differ"))),
@@ -117,7 +114,7 @@ async fn compare(args: Args) -> Result<usize, Error> {
             ));
         }
     };
-    let owner = Kustomization::from_object(object).map_err(Error::new)?;
+    let owner = Kustomization::from_object(object).map_err(Error::caused_by)?;
     if owner.spec.kube_config.is_some() && !is_from_file {
         return Err(Error::new(format!("{}: diff is not supported for remote clusters: spec.kubeConfig is set", owner.id))
             .next("give the kubeconfig of the remote cluster with --kubeconfig, and the Kustomization with --kustomization-file"));

@@ -1,6 +1,5 @@
 //! The printed differences.
 
-use super::dyff;
 use crate::term;
 use driftless_fleet::plan::{bare, mask};
 use driftless_manifest::{Object, ObjectId, yaml};
@@ -38,7 +37,7 @@ pub fn report(live: &Object, applied: &Object) -> String {
         }
     }
     let (before, after) = (Value::Object(before), Value::Object(after));
-    let text = dyff::report(&before, &after, term::width_of_stdout());
+    let text = driftless_dyff::report(&before, &after, term::width_of_stdout());
     let text = term::plain(&text);
     if !term::colours_on_stdout() {
         return text.into_owned();

@@ -8,7 +8,7 @@ mod report;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
-use clap::ValueEnum;
+use crate::output::TextOrJson;
 use driftless_adapters::config::Config;
 use report::Report;
 use std::env;
@@ -37,16 +37,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     installation: bool,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    output: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A line for each check
-    Text,
-    /// A JSON document
-    Json,
+    #[arg(short, long, value_enum, default_value_t = TextOrJson::Text)]
+    output: TextOrJson,
 }
 
 /// Runs the checks.
@@ -54,7 +46,7 @@ enum Format {
 /// # Errors
 /// A check fails.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let mut report = Report::new(args.output == Format::Text);
+    let mut report = Report::new(args.output == TextOrJson::Text);
     if args.installation {
         match Config::from(|name| env::var(name).ok()) {
             Ok(config) => installation::check(&config, &mut report).await,

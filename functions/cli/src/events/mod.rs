@@ -6,7 +6,8 @@ mod selection;
 use crate::error::{EXIT_CODES, Error};
 use crate::follow::Follow;
 use crate::hub::{self, Scope};
-use crate::{age, output, table, term};
+use crate::output::{self, TableOrJson};
+use crate::{age, table, term};
 use clap::ValueEnum;
 use driftless_kernel::ports::Change;
 use driftless_manifest::{Gvk, Object};
@@ -44,8 +45,8 @@ pub struct Args {
     )]
     types: Vec<Type>,
     /// The output format
-    #[arg(short, long, value_enum, default_value_t = Format::Table, conflicts_with = "watch")]
-    output: Format,
+    #[arg(short, long, value_enum, default_value_t = TableOrJson::Table, conflicts_with = "watch")]
+    output: TableOrJson,
     #[command(flatten)]
     scope: Scope,
 }
@@ -54,12 +55,6 @@ pub struct Args {
 enum Type {
     Normal,
     Warning,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Table,
-    Json,
 }
 
 impl Type {
@@ -103,7 +98,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         .filter(|event| passes(event));
     let mut found: Vec<Object> = found.cloned().collect();
     found.sort_by_key(rows::time);
-    if args.output == Format::Json {
+    if args.output == TableOrJson::Json {
         return output::print_json(&output::document(found, false));
     }
     if found.is_empty() && !args.watch {

@@ -4,7 +4,7 @@ mod kinds;
 mod rows;
 mod watch;
 
-use crate::error::{EXIT_CODES, Error};
+use crate::error::{EXIT_CODES, Error, InvalidValue};
 use crate::follow::Follow;
 use crate::hub::{Connection, command};
 use crate::{output, term};
@@ -83,7 +83,7 @@ struct StatusSelector {
     is_negated: bool,
 }
 
-fn selector(text: &str) -> Result<StatusSelector, String> {
+fn selector(text: &str) -> Result<StatusSelector, InvalidValue> {
     let (parts, is_negated) = match text.split_once("!=") {
         Some(parts) => (Some(parts), true),
         None => (text.split_once('='), false),

@@ -104,7 +104,8 @@ impl Screen {
             lines.truncate(most);
             lines.push(format!("… and {more} more: make the terminal higher, or select with -n or --status-selector"));
         }
-        let failed = |error: std::io::Error| Error::new(format!("draw on the terminal: {error}"));
+        let failed =
+            |error: std::io::Error| Error::caused_by(error).context("draw on the terminal");
         self.term.clear_last_lines(self.lines).map_err(failed)?;
         self.lines = lines.len();
         self.term

@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::installation;
-use crate::serve::{DEFAULT_NAME, default_data_directory};
+use crate::serve::DEFAULT_NAME;
 use driftless_adapters::local::DirectoryBlobs;
 use driftless_kernel::hub;
 use driftless_kernel::ports::Blobs;
+use driftless_server::DataDirectory;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl Journals {
         } else if std::env::var_os(BUCKET).is_some_and(|value| !value.is_empty()) {
             installation::ports().await?.blobs
         } else {
-            let directory = default_data_directory(named.unwrap_or(DEFAULT_NAME), server);
+            let directory = DataDirectory::default_path(named.unwrap_or(DEFAULT_NAME), server);
             let directory = directory.filter(|directory| directory.join("blobs").is_dir());
             let Some(directory) = directory else {
                 return Ok(None);

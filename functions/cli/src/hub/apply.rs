@@ -44,7 +44,7 @@ pub async fn apply_as(
 /// # Errors
 /// Fails with the errors of the cluster, and if it does not serve the kind.
 pub async fn apply(cluster: &dyn Cluster, object: Value, dry_run: bool) -> Result<Object, Error> {
-    let object = Object::new(object).map_err(Error::new)?;
+    let object = Object::new(object).map_err(Error::caused_by)?;
     let resource = resource(cluster, &object.gvk()).await?;
     apply_as(cluster, &resource, &object, dry_run).await
 }

@@ -30,7 +30,7 @@ pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Erro
     for file in &files {
         match (fs::read(file), given) {
             (Ok(text), _) => merge(&mut merged, &text, file)?,
-            (Err(error), Some(_)) => return Err(Error::unreadable("--kubeconfig", file, &error)),
+            (Err(error), Some(_)) => return Err(Error::unreadable("--kubeconfig", file, error)),
             // As kubectl, skip those of the default files that do not exist.
             (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => {}
             (Err(error), None) => {

@@ -149,12 +149,12 @@ impl Checkout {
     pub fn build(&self, directory: &str) -> Result<Vec<Object>, Error> {
         let mut tree = FileTree::new();
         for (path, content) in &self.files {
-            let path = TreePath::new(path).map_err(Error::new)?;
+            let path = TreePath::new(path).map_err(Error::caused_by)?;
             tree.insert(path, EntryKind::File, content.clone())
-                .map_err(Error::new)?;
+                .map_err(Error::caused_by)?;
         }
         let reader = Reader::new(&tree);
-        let place = TreePath::new(directory).map_err(Error::new)?;
+        let place = TreePath::new(directory).map_err(Error::caused_by)?;
         let build = Build::new(&reader, &place);
         let has_own = |name: &&str| self.has(&format!("{directory}/{name}"));
         let files: Vec<&str> = self.below(directory).collect();
@@ -164,9 +164,11 @@ impl Checkout {
             false => build.kustomization(&files),
         };
         let objects = build.objects().map_err(|error| {
-            Error::new(format!("build of {directory}: {error}")).next(format!(
-                "correct the file, and check it with driftless build {directory}"
-            ))
+            Error::caused_by(error)
+                .context(format!("build of {directory}"))
+                .next(format!(
+                    "correct the file, and check it with driftless build {directory}"
+                ))
         })?;
         Ok(objects)
     }
@@ -246,7 +248,7 @@ fn walk(
     depth: usize,
     files: &mut BTreeMap<String, Vec<u8>>,
 ) -> Result<(), Error> {
-    let failed = |error| Error::new(format!("{}: {error}", directory.display()));
+    let failed = |error| Error::caused_by(error).context(directory.display());
     if !directory.is_dir() {
         return Ok(());
     }
@@ -278,5 +280,5 @@ fn walk(
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(file).map_err(|error| Error::new(format!("{}: {error}", file.display())))
+    fs::read(file).map_err(|error| Error::caused_by(error).context(file.display()))
 }

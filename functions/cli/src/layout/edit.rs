@@ -37,7 +37,7 @@ impl<'t> File<'t> {
     /// Fails if it is not valid YAML.
     pub fn read(path: &'t str, text: &'t str) -> Result<Self, Error> {
         let read = yaml::parse_with_comments(text.as_bytes(), path, &Limits::default());
-        let (documents, comments) = read.map_err(Error::new)?;
+        let (documents, comments) = read.map_err(Error::caused_by)?;
         Ok(Self {
             path,
             text,
@@ -74,7 +74,8 @@ impl<'t> File<'t> {
     /// # Errors
     /// Fails for a document that cannot be represented in JSON.
     pub fn values(&self) -> Result<Vec<Value>, Error> {
-        let value = |node| yaml::node_to_value(node, self.path, Dialect::V2).map_err(Error::new);
+        let value =
+            |node| yaml::node_to_value(node, self.path, Dialect::V2).map_err(Error::caused_by);
         self.documents.iter().map(value).collect()
     }
 
@@ -374,12 +375,12 @@ mod tests {
 
     const SOURCE: &str = "# ours\nkind: GitRepository\nmetadata: {name: shop}\nspec:\n  # every minute\n  interval: 1m\n  url: \"https://a.example/b\" # moved\n  ref:\n    branch: 'dev'\n";
 
-    fn after(text: &str, fields: &[Field<'_>]) -> Result<String, String> {
+    fn after(text: &str, fields: &[Field<'_>]) -> Result<String, Error> {
         let target = Target {
             kind: "GitRepository",
             name: "shop",
         };
-        set("sync.yaml", text, target, fields).map_err(|error| error.message)
+        set("sync.yaml", text, target, fields)
     }
 
     #[test]
@@ -444,10 +445,12 @@ mod tests {
             ("spec: {ref: {branch: d\n  ev}}\n", "cannot set"),
         ] {
             let text = format!("kind: GitRepository\nmetadata: {{name: shop}}\n{spec}");
-            let message = after(&text, &fields).unwrap_err();
+            let message = after(&text, &fields).unwrap_err().message;
             assert!(message.contains(words), "{spec}: {message}");
         }
-        let message = after(&SOURCE.replace("shop", "news"), &fields).unwrap_err();
+        let message = after(&SOURCE.replace("shop", "news"), &fields)
+            .unwrap_err()
+            .message;
         assert_eq!(
             message,
             "sync.yaml: GitRepository 'shop' is not in the file"

@@ -4,7 +4,7 @@
 use super::checkout::Checkout;
 use super::manifests::Api;
 use super::resources::{self, EntryPosition, kustomization};
-use crate::error::Error;
+use crate::error::{Error, InvalidValue};
 use crate::term;
 use age::armor::{ArmoredWriter, Format};
 use jiff::Timestamp;
@@ -48,10 +48,10 @@ pub struct Keys<'a> {
 }
 
 /// Parses an age recipient.
-pub fn recipient(text: &str) -> Result<Recipient, String> {
+pub fn recipient(text: &str) -> Result<Recipient, InvalidValue> {
     let key = text
         .parse::<age::x25519::Recipient>()
-        .map_err(|_| "expected an age recipient, age1..., as age-keygen prints it".to_owned())?;
+        .map_err(|_| "expected an age recipient, age1..., as age-keygen prints it")?;
     Ok(Recipient {
         text: text.to_owned(),
         key,
@@ -104,11 +104,12 @@ pub fn write(
 
 /// Encrypts a Secret for the recipients.
 fn encrypt(secret: &Value, recipients: &[Recipient], path: &str) -> Result<String, Error> {
-    let data_key = random().map_err(Error::new)?;
+    let data_key = random().map_err(Error::caused_by)?;
     let mut sealed = Vec::new();
     for recipient in recipients {
-        let text = seal(&data_key, recipient)
-            .map_err(|error| Error::new(format!("encrypt for {}: {error}", recipient.text)))?;
+        let text = seal(&data_key, recipient).map_err(|error| {
+            Error::caused_by(error).context(format!("encrypt for {}", recipient.text))
+        })?;
         sealed.push((recipient.text.clone(), text));
     }
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -119,7 +120,7 @@ fn encrypt(secret: &Value, recipients: &[Recipient], path: &str) -> Result<Strin
         last_modified: &now,
         encrypted_regex: ENCRYPTED,
     };
-    driftless_sops::encrypt(secret, new, path).map_err(Error::new)
+    driftless_sops::encrypt(secret, new, path).map_err(Error::caused_by)
 }
 
 fn random() -> Result<[u8; 32], &'static str> {
@@ -131,15 +132,14 @@ fn random() -> Result<[u8; 32], &'static str> {
 }
 
 /// Encrypts the data key for a recipient.
-fn seal(data_key: &[u8], recipient: &Recipient) -> Result<String, String> {
+fn seal(data_key: &[u8], recipient: &Recipient) -> Result<String, Error> {
     let recipients = iter::once(&recipient.key as &dyn age::Recipient);
-    let encryptor =
-        age::Encryptor::with_recipients(recipients).map_err(|error| error.to_string())?;
-    let fault = |error: std::io::Error| error.to_string();
-    let armor = ArmoredWriter::wrap_output(Vec::new(), Format::AsciiArmor).map_err(fault)?;
-    let mut writer = encryptor.wrap_output(armor).map_err(fault)?;
-    writer.write_all(data_key).map_err(fault)?;
-    let armor = writer.finish().map_err(fault)?;
-    let text = armor.finish().map_err(fault)?;
-    String::from_utf8(text).map_err(|error| error.to_string())
+    let encryptor = age::Encryptor::with_recipients(recipients).map_err(Error::caused_by)?;
+    let armor =
+        ArmoredWriter::wrap_output(Vec::new(), Format::AsciiArmor).map_err(Error::caused_by)?;
+    let mut writer = encryptor.wrap_output(armor).map_err(Error::caused_by)?;
+    writer.write_all(data_key).map_err(Error::caused_by)?;
+    let armor = writer.finish().map_err(Error::caused_by)?;
+    let text = armor.finish().map_err(Error::caused_by)?;
+    String::from_utf8(text).map_err(Error::caused_by)
 }

@@ -26,7 +26,7 @@ impl Environment {
         match name {
             Some(name) => {
                 Ok(Self(super::name(name).map_err(|error| {
-                    Error::new(format!("{ENV_NAME}: {error}"))
+                    Error::caused_by(error).context(ENV_NAME)
                 })?))
             }
             None => Err(Error::new(format!(

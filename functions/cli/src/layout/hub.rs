@@ -245,14 +245,14 @@ impl RemovalFlags {
         for (namespace, name) in &old.kubeconfigs {
             let secret = json!({"apiVersion": "v1", "kind": "Secret",
                 "metadata": {"name": name, "namespace": namespace}});
-            delete(cluster, &Object::new(secret).map_err(Error::new)?).await?;
+            delete(cluster, &Object::new(secret).map_err(Error::caused_by)?).await?;
         }
         if let Some(root) = &old.root
             && root.name != FLUX_SYSTEM
         {
             let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
                 "metadata": {"name": bootstrap::role_binding(&root.name)}});
-            delete(cluster, &Object::new(binding).map_err(Error::new)?).await?;
+            delete(cluster, &Object::new(binding).map_err(Error::caused_by)?).await?;
         }
         Ok(())
     }
@@ -289,7 +289,7 @@ impl RemovalFlags {
         for (namespace, name) in children(&live) {
             let child = json!({"apiVersion": live.api_version(), "kind": live.kind(),
                 "metadata": {"name": name, "namespace": namespace}});
-            self.wait(cluster, &Object::new(child).map_err(Error::new)?)
+            self.wait(cluster, &Object::new(child).map_err(Error::caused_by)?)
                 .await?;
         }
         Ok(())

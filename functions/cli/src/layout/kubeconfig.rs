@@ -89,7 +89,7 @@ impl Kubeconfig {
         }
         let shown = self.kubeconfig.display();
         let text = std::fs::read(&self.kubeconfig)
-            .map_err(|error| Error::unreadable("--kubeconfig", &self.kubeconfig, &error))?;
+            .map_err(|error| Error::unreadable("--kubeconfig", &self.kubeconfig, error))?;
         access(&text).map_err(|error| error.at(&shown.to_string()))?;
         let text =
             String::from_utf8(text).map_err(|_| Error::new(format!("{shown} is not UTF-8")))?;

@@ -2,6 +2,7 @@
 
 use super::resources::kustomization;
 use crate::create::Tenant;
+use crate::error::InvalidValue;
 use driftless_manifest::{names, yaml};
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ pub struct Api {
 }
 
 /// Parses the URL of a Git repository.
-pub fn url(text: &str) -> Result<String, String> {
+pub fn url(text: &str) -> Result<String, InvalidValue> {
     let is_plain = !text.chars().any(|c| c.is_whitespace() || c.is_control());
     let is_known = ["https://", "http://", "ssh://"].iter().any(|scheme| {
         text.strip_prefix(scheme)
@@ -20,15 +21,13 @@ pub fn url(text: &str) -> Result<String, String> {
     });
     match is_plain && is_known {
         true => Ok(text.to_owned()),
-        false => {
-            Err("expected https://HOST/PATH, http://HOST/PATH or ssh://USER@HOST/PATH".to_owned())
-        }
+        false => Err("expected https://HOST/PATH, http://HOST/PATH or ssh://USER@HOST/PATH".into()),
     }
 }
 
 /// Parses the name of a branch, with those rules of `git check-ref-format` that matter in YAML and
 /// in a path.
-pub fn branch(text: &str) -> Result<String, String> {
+pub fn branch(text: &str) -> Result<String, InvalidValue> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
     let is_valid = !text.is_empty()
         && text.chars().all(fits)
@@ -39,17 +38,16 @@ pub fn branch(text: &str) -> Result<String, String> {
     match is_valid {
         true => Ok(text.to_owned()),
         false => Err(
-            "expected the name of a branch, of letters, digits, '-', '_', '.', '+' and '/'"
-                .to_owned(),
+            "expected the name of a branch, of letters, digits, '-', '_', '.', '+' and '/'".into(),
         ),
     }
 }
 
 /// Parses the name of a Secret.
-pub fn secret_name(text: &str) -> Result<String, String> {
+pub fn secret_name(text: &str) -> Result<String, InvalidValue> {
     match names::subdomain(text).as_slice() {
         [] => Ok(text.to_owned()),
-        problems => Err(problems.join("; ")),
+        problems => Err(problems.join("; ").into()),
     }
 }
 

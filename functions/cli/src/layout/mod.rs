@@ -28,10 +28,11 @@ mod resources;
 mod source;
 mod tenant;
 
-use crate::error::{EXIT_CODES, Error};
-use crate::{output, term};
+use crate::error::{EXIT_CODES, Error, InvalidValue};
+use crate::output::{self, TextOrJson};
+use crate::term;
 use checkout::{Change, Checkout};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use driftless_flux::FLUX_SYSTEM;
 use driftless_manifest::names;
 use encrypted::Remote;
@@ -56,16 +57,8 @@ struct Common {
     #[arg(long, global = true)]
     api_compat: bool,
     /// The output format of the list of changes
-    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
-    output: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A line for each file
-    Text,
-    /// A JSON document
-    Json,
+    #[arg(short, long, global = true, value_enum, default_value_t = TextOrJson::Text)]
+    output: TextOrJson,
 }
 
 /// The arguments of `add-remote`.
@@ -331,22 +324,23 @@ const DIRECTORIES: [&str; 3] = ["base", "clusters", "releases"];
 
 /// Parses the name of a cluster, tenant, application or environment, which becomes a part of
 /// namespaces.
-fn name(text: &str) -> Result<String, String> {
+fn name(text: &str) -> Result<String, InvalidValue> {
     if DIRECTORIES.contains(&text) {
-        return Err(format!("'{text}' is a directory of the layout"));
+        return Err(format!("'{text}' is a directory of the layout").into());
     }
     if text == FLUX_SYSTEM {
         return Err(format!(
             "'{text}' is the name of Flux's own directory, and of the environment's own namespace"
-        ));
+        )
+        .into());
     }
     match names::label(text).as_slice() {
         [] => Ok(text.to_owned()),
-        problems => Err(problems.join("; ")),
+        problems => Err(problems.join("; ").into()),
     }
 }
 
-fn cluster_name(text: &str) -> Result<String, String> {
+fn cluster_name(text: &str) -> Result<String, InvalidValue> {
     match text.split_once('/') {
         Some((hub, remote)) => Ok(format!("{}/{}", name(hub)?, name(remote)?)),
         None => name(text),
@@ -476,7 +470,7 @@ impl Common {
         } else {
             checkout.write(&changes)?;
         }
-        if self.output == Format::Json {
+        if self.output == TextOrJson::Json {
             let change = |change: &Change| json!({"file": change.path, "change": change.word()});
             let files: Vec<_> = changes.iter().map(change).collect();
             let step = |next: &Next| json!({"when": next.when, "command": next.command});

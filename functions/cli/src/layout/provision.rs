@@ -7,7 +7,7 @@ use super::edit::{self, Field, File, Target};
 use super::environment::{hubs, not_found};
 use super::manifests::{self, Api};
 use super::resources::{self, EntryPosition};
-use crate::error::Error;
+use crate::error::{Error, InvalidValue};
 use crate::term;
 use clap::ValueEnum;
 use driftless_flux::FLUX_SYSTEM;
@@ -69,23 +69,23 @@ pub struct Args {
 }
 
 /// Parses a version of Kubernetes.
-fn version(text: &str) -> Result<String, String> {
+fn version(text: &str) -> Result<String, InvalidValue> {
     let numbers: Option<Vec<u16>> = text
         .strip_prefix('v')
         .map(|rest| rest.split('.').map(|part| part.parse().ok()).collect())
         .unwrap_or_default();
     match numbers.is_some_and(|numbers| numbers.len() == 3) {
         true => Ok(text.to_owned()),
-        false => Err("expected vMAJOR.MINOR.PATCH, such as v1.34.0".to_owned()),
+        false => Err("expected vMAJOR.MINOR.PATCH, such as v1.34.0".into()),
     }
 }
 
 /// Parses a name of a cloud.
-fn word(text: &str) -> Result<String, String> {
+fn word(text: &str) -> Result<String, InvalidValue> {
     let fits = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
     match !text.is_empty() && text.chars().all(fits) {
         true => Ok(text.to_owned()),
-        false => Err("expected letters, digits, '-', '_' and '.'".to_owned()),
+        false => Err("expected letters, digits, '-', '_' and '.'".into()),
     }
 }
 

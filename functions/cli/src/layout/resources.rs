@@ -283,8 +283,8 @@ fn with_entry(text: &str, path: &str, entry: &str, at: EntryPosition) -> Result<
 mod tests {
     use super::*;
 
-    fn after(text: &str, entry: &str, at: EntryPosition) -> Result<String, String> {
-        with_entry(text, "kustomization.yaml", entry, at).map_err(|error| error.message)
+    fn after(text: &str, entry: &str, at: EntryPosition) -> Result<String, Error> {
+        with_entry(text, "kustomization.yaml", entry, at)
     }
 
     #[test]
@@ -332,7 +332,9 @@ mod tests {
             );
         }
         assert_eq!(
-            after("resources: [b]\n", "a", EntryPosition::End).unwrap_err(),
+            after("resources: [b]\n", "a", EntryPosition::End)
+                .unwrap_err()
+                .message,
             "kustomization.yaml:1: resources is not a list in block style, with lines that begin with '- '"
         );
         assert!(after("resources: {}\n", "a", EntryPosition::End).is_err());
@@ -354,7 +356,9 @@ mod tests {
             assert_eq!(after(text, "a", EntryPosition::End).unwrap(), want);
         }
         let folded = "resources:\n- >-\n  b\n- c\n";
-        let message = after(folded, "bb", EntryPosition::Name).unwrap_err();
+        let message = after(folded, "bb", EntryPosition::Name)
+            .unwrap_err()
+            .message;
         assert!(
             message.contains(":2: cannot add 'bb' to resources"),
             "{message}"

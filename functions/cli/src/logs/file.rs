@@ -23,7 +23,7 @@ pub async fn run(path: &Path, filter: &Filter, printer: &Printer) -> Result<(), 
     if path == Path::new("-") {
         return stdin(filter, printer);
     }
-    let failed = |error: std::io::Error| Error::unreadable(FLAG, path, &error);
+    let failed = |error: std::io::Error| Error::unreadable(FLAG, path, error);
     let mut file = File::open(path).await.map_err(failed)?;
     if file.metadata().await.map_err(failed)?.is_dir() {
         return Err(
@@ -71,7 +71,7 @@ async fn read(file: &mut File, lines: &mut Lines) -> std::io::Result<u64> {
 
 /// Prints each entry of stdin at once. Nothing else runs meanwhile.
 fn stdin(filter: &Filter, printer: &Printer) -> Result<(), Error> {
-    let failed = |error: std::io::Error| Error::new(format!("read stdin: {error}"));
+    let failed = |error: std::io::Error| Error::caused_by(error).context("read stdin");
     let mut stdin = std::io::stdin().lock();
     let mut all = Vec::new();
     loop {

@@ -8,7 +8,7 @@ mod filter;
 mod level;
 
 use crate::age;
-use crate::error::{EXIT_CODES, Error};
+use crate::error::{EXIT_CODES, Error, InvalidValue};
 use driftless_flux::{parse_duration, parse_rfc3339};
 use filter::{Filter, Printer};
 use level::Level;
@@ -69,8 +69,8 @@ pub struct Args {
     follow: bool,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
-    parse_rfc3339(text).ok_or_else(|| "expected a time such as 2026-01-31T12:00:00Z".to_owned())
+fn time(text: &str) -> Result<Duration, InvalidValue> {
+    parse_rfc3339(text).ok_or("expected a time such as 2026-01-31T12:00:00Z".into())
 }
 
 impl From<&Args> for Filter {

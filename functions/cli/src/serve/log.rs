@@ -58,7 +58,7 @@ pub fn start(format: Format) -> Result<(), Error> {
             .compact()
             .try_init(),
     };
-    done.map_err(|error| Error::new(format!("start the log: {error}")))
+    done.map_err(|error| Error::caused_by(error).context("start the log"))
 }
 
 #[cfg(test)]

@@ -1,35 +1,18 @@
 //! `driftless serve`: a whole installation in one process.
 
-mod body;
-mod changes;
-pub mod connections;
-#[cfg(test)]
-mod damaged_state_tests;
-pub mod dashboard;
-mod data_directory;
-mod garbage;
-mod http;
-mod local;
 pub mod log;
-pub mod metrics;
-pub mod startup;
-#[cfg(test)]
-mod testing;
-pub mod worker;
+mod startup;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
 use crate::root;
 use crate::term;
-pub use data_directory::default as default_data_directory;
 use driftless_flux::{FLUX_SYSTEM, parse_duration};
+use driftless_server::{Server, ServerOptions, StopSignals};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use worker::ServerState;
 
 const EXAMPLES: &str = "Examples:
   driftless serve --repository acme/fleet --path clusters/staging
@@ -42,7 +25,7 @@ Environment:
   GITHUB_TOKEN                  a token for the repositories that the flags name, or:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
-  DRIFTLESS_LOG                 the log's level, such as info or driftless=debug
+  DRIFTLESS_LOG                 the log's level, such as info or driftless_core=debug
 
 A hub at a loopback address, such as one of kind or k3d, may have remote clusters at loopback addresses without \
 --allow-local-clusters. Changes on the hub are detected within two seconds.
@@ -53,8 +36,6 @@ for this machine.";
 
 /// The hub's name, if none is given.
 pub const DEFAULT_NAME: &str = "default";
-/// The time that running steps have to finish after a signal.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Serve a hub from this process, without any controller in the cluster
 #[derive(clap::Args)]
@@ -112,73 +93,33 @@ pub fn run(args: Args) -> Result<(), Error> {
         .enable_all()
         .build();
     runtime
-        .map_err(|error| Error::new(format!("start: {error}")))?
+        .map_err(|error| Error::caused_by(error).context("start"))?
         .block_on(serve(&args))
 }
 
 async fn serve(args: &Args) -> Result<(), Error> {
     // Listen first: a failure must not leave changes in the cluster.
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
-        Error::new(format!("listen on {}: {error}", args.listen))
+        Error::caused_by(error)
+            .context(format!("listen on {}", args.listen))
             .next("give another address with --listen")
     })?;
-    let address = listener.local_addr().map_err(Error::new)?;
-    let installation = startup::start(args).await?;
-    let shared = Arc::new(ServerState {
-        ports: installation.ports,
-        queue: installation.queue,
-        metrics: metrics::Metrics::default(),
-    });
+    let address = listener.local_addr().map_err(Error::caused_by)?;
+    let (installation, hub_address) = startup::start(args).await?;
+    let options = ServerOptions {
+        hub: args.name.clone(),
+        workers: usize::from(args.workers),
+        sweep_interval: args.sweep_interval,
+        secret_place: |name| {
+            let variable = root::webhook_variable(name);
+            format!("the environment variable {variable} of driftless serve")
+        },
+    };
     // Handle signals before the messages that announce the server.
-    let mut end = StopSignals::new()?;
-    announce(args, address, &installation.server);
-    // Keeps the directory locked until the end.
-    let _data = installation.data;
-
-    let workers = worker::workers(&shared, usize::from(args.workers));
-    let timer = worker::timer(&shared, &[&args.name], args.sweep_interval);
-    let garbage = garbage::timer(shared.ports.clone(), installation.store, args.name.clone());
-    let dashboard = dashboard::Dashboard::new(shared.ports.clone()).map_err(Error::new)?;
-    dashboard.warm_up();
-    let site = http::router(shared.clone(), args.name.clone(), dashboard.clone());
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let metrics = shared.clone();
-    let count: connections::Count =
-        Arc::new(move |result| metrics.metrics.count_refused_connection(result));
-    let server = connections::serve(
-        listener,
-        site,
-        count,
-        connections::ConnectionLimits::default(),
-        async {
-            // Stop on a message, and also if the sender is dropped.
-            stopped.await.unwrap_or_default();
-        },
-    );
-    let mut server = tokio::spawn(server);
-    tokio::select! {
-        () = end.wait() => {}
-        done = &mut server => return Err(Error::new(format!("the HTTP server failed: {done:?}"))),
-    }
-    tracing::info!(
-        "stopping: running steps have {} s to finish; a second signal stops at once",
-        GRACE.as_secs()
-    );
-    timer.abort();
-    garbage.abort();
-    shared.queue.close();
-    dashboard.stop();
-    drop(stop);
-    let rest = futures::future::join(server, futures::future::join_all(workers));
-    tokio::select! {
-        rest = tokio::time::timeout(GRACE, rest) => match rest {
-            Ok((Ok(()), _)) => tracing::info!("stopped"),
-            Ok((served, _)) => tracing::warn!("the server failed while stopping: {served:?}"),
-            Err(_) => tracing::warn!("stopped with running steps: the next start repeats them"),
-        },
-        () = end.wait() => tracing::warn!("stopped at once: the next start repeats interrupted steps"),
-    }
-    Ok(())
+    let mut signals = StopSignals::new()?;
+    announce(args, address, &hub_address);
+    let server = Server::new(installation, options);
+    Ok(server.run(listener, &mut signals).await?)
 }
 
 /// Prints what is served.
@@ -208,35 +149,9 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
 }
 
 /// Returns the address at which a browser on this machine reaches a server.
-pub fn local_address(address: SocketAddr) -> SocketAddr {
+fn local_address(address: SocketAddr) -> SocketAddr {
     match address.ip().is_unspecified() {
         true => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
         false => address,
-    }
-}
-
-/// The signals SIGINT and SIGTERM.
-pub struct StopSignals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl StopSignals {
-    /// Installs the handlers of the signals.
-    pub fn new() -> Result<Self, Error> {
-        let signal =
-            |kind| signal(kind).map_err(|error| Error::new(format!("wait for signals: {error}")));
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// Waits for a signal.
-    pub async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
     }
 }

@@ -1,43 +1,26 @@
 //! The start of a process: its ports, the hub's definitions and root, and the hub's registration.
 
 use super::Args;
-use super::data_directory::{self, Data};
 use crate::error::Error;
 use crate::hub::{access, load};
-use crate::root::{OTHER_ROOT, WEBHOOK_SECRET, follow, install, webhook_variable};
+use crate::root::{OTHER_ROOT, WEBHOOK_SECRET, follow, report_changes, webhook_variable};
 use crate::term;
 use driftless_adapters::config::{self, LocalOptions};
 use driftless_adapters::git::Hosts;
-use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
+use driftless_adapters::local::DirectoryBlobs;
 use driftless_core::bootstrap::Root;
 use driftless_core::webhook;
-use driftless_kernel::hub::{self, Hub, Settings};
-use driftless_kernel::ports::{Ports, Precondition, Secret};
+use driftless_kernel::hub::Settings;
+use driftless_kernel::ports::Secret;
 use driftless_kernel::repository::directory;
-use driftless_kernel::state;
+use driftless_server::{DataDirectory, Installation, LastRepository, register};
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The key of the last `--repository` in the store.
-const REPOSITORY: &str = "serve/repository.json";
 const TOKEN: &str = "GITHUB_TOKEN";
 const APP_ID: &str = "DRIFTLESS_GITHUB_APP_ID";
 const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
-
-/// A hub that is ready to be served.
-pub struct Installation {
-    /// The ports of the process.
-    pub ports: Ports,
-    /// The receiving end of the queue of `ports`.
-    pub queue: LocalQueue,
-    /// The hub's address.
-    pub server: String,
-    /// The directory with the state of `ports`.
-    pub data: Data,
-    /// The store in the directory.
-    pub store: DirectoryBlobs,
-}
 
 /// Returns the settings of the flags.
 fn settings(args: &Args) -> Settings {
@@ -48,8 +31,9 @@ fn settings(args: &Args) -> Settings {
     settings
 }
 
-/// Creates the ports, registers the hub, and installs what it lacks.
-pub async fn start(args: &Args) -> Result<Installation, Error> {
+/// Creates the ports, registers the hub, and installs what it lacks. Returns also the address of the
+/// hub.
+pub async fn start(args: &Args) -> Result<(Installation, String), Error> {
     let kubeconfig = load(
         args.connection.kubeconfig.as_deref(),
         args.connection.context.as_deref(),
@@ -58,12 +42,15 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     // The remote clusters of a hub on this machine are probably also on this machine.
     let server = access(&kubeconfig)?.server;
     settings.allow_local_clusters |= is_loopback(&server);
-    let data = data_directory::open(args.data.as_deref(), &args.name, &server)?;
-    let store = DirectoryBlobs::open(&data.directory)?;
+    let data = DataDirectory::open(args.data.as_deref(), &args.name, &server)?;
+    let shown = data.path().display();
+    term::success(&format!("artifacts and state are kept in {shown}"));
+    let store = DirectoryBlobs::open(data.path())?;
     let directory = local_repository(&store, args.repository.as_deref()).await?;
-    let options = options(args, &data.directory, kubeconfig, directory)?;
+    let options = options(args, data.path(), kubeconfig, directory)?;
     let (ports, queue) = config::local_ports(options)?;
-    let hub = begin(&ports, &settings).await?;
+    let registered = register(&ports, &settings).await?;
+    report_changes(&registered.report);
     if let Some(url) = &args.repository {
         let root = Root {
             name: args.root.clone(),
@@ -72,58 +59,44 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
             path: args.path.clone(),
             secret: None,
         };
-        follow(hub.cluster.as_ref(), &root, OTHER_ROOT).await?;
-        remember_repository(&store, url).await?;
+        follow(registered.hub.cluster.as_ref(), &root, OTHER_ROOT).await?;
+        LastRepository::remember(&store, url).await?;
     }
-    Ok(Installation {
+    let installation = Installation {
         ports,
         queue,
-        server,
         store,
         data,
-    })
-}
-
-/// Registers a hub, with or without the state of an earlier process, and installs what it lacks.
-pub async fn begin(ports: &Ports, settings: &Settings) -> Result<Hub, Error> {
-    data_directory::forget(ports).await?;
-    let settings = hub::with_registered_roots(ports, settings).await?;
-    hub::register(ports, &settings).await?;
-    let hub = hub::connect(ports, &settings.name).await?;
-    install(&hub, ports).await?;
-    Ok(hub)
+    };
+    Ok((installation, server))
 }
 
 /// Returns the directory that may be read as a repository: that of `--repository`, or of the last
-/// start with that flag. Objects on the hub could name any directory, and are not trusted.
+/// start with that flag.
 async fn local_repository(
     store: &DirectoryBlobs,
     given: Option<&str>,
 ) -> Result<Option<PathBuf>, Error> {
-    let directory = |url: &str| directory(url).map(PathBuf::from);
     if let Some(given) = given {
-        return Ok(directory(given));
+        return Ok(directory(given).map(PathBuf::from));
     }
-    let known = state::recall::<String>(store, REPOSITORY).await?;
-    let Some(directory) = known.and_then(|(url, _)| directory(&url)) else {
-        return Ok(None);
-    };
-    let shown = directory.display();
-    if !directory.is_dir() {
-        let message = format!("file://{shown}, the last --repository, no longer exists");
-        term::failure(&message);
-        return Ok(None);
+    match LastRepository::read(store).await? {
+        LastRepository::None => Ok(None),
+        LastRepository::Missing(directory) => {
+            let shown = directory.display();
+            term::failure(&format!(
+                "file://{shown}, the last --repository, no longer exists"
+            ));
+            Ok(None)
+        }
+        LastRepository::Directory(directory) => {
+            let shown = directory.display();
+            term::success(&format!(
+                "file://{shown} is read, because it was the last --repository"
+            ));
+            Ok(Some(directory))
+        }
     }
-    term::success(&format!(
-        "file://{shown} is read, because it was the last --repository"
-    ));
-    Ok(Some(directory))
-}
-
-/// Stores `--repository` for later starts without it.
-async fn remember_repository(store: &DirectoryBlobs, url: &str) -> Result<(), Error> {
-    state::write(store, REPOSITORY, &url, Precondition::None).await?;
-    Ok(())
 }
 
 /// Returns the options of the ports: GitHub's API, the secrets, and `directory` as the only local
@@ -162,7 +135,7 @@ pub fn unused_login(args: &Args) -> Option<&'static str> {
 /// Returns whether the address of a server is a loopback address.
 fn is_loopback(server: &str) -> bool {
     let host = server
-        .parse::<axum::http::Uri>()
+        .parse::<http::Uri>()
         .ok()
         .and_then(|uri| uri.host().map(str::to_owned))
         .unwrap_or_default();
@@ -202,8 +175,9 @@ fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>,
     }
     match (variable(APP_ID), variable(APP_KEY_FILE)) {
         (Some(id), Some(file)) => {
-            let key = std::fs::read_to_string(&file)
-                .map_err(|error| Error::new(format!("{APP_KEY_FILE}: {file}: {error}")))?;
+            let key = std::fs::read_to_string(&file).map_err(|error| {
+                Error::caused_by(error).context(format!("{APP_KEY_FILE}: {file}"))
+            })?;
             let app = serde_json::json!({"appId": id, "privateKey": key});
             secrets.insert(format!("{github}/app"), Secret::new(app.to_string()));
         }
@@ -248,9 +222,9 @@ mod tests {
         let url = directory_url(&fleet.to_string_lossy());
         let read = async |given: Option<&str>| match local_repository(&store, given).await {
             Ok(directory) => directory,
-            Err(error) => panic!("{}", error.message),
+            Err(error) => panic!("{error}"),
         };
-        let remember = async |url: &str| assert!(remember_repository(&store, url).await.is_ok());
+        let remember = async |url: &str| LastRepository::remember(&store, url).await.unwrap();
         assert_eq!(read(None).await, None);
         assert_eq!(read(Some(&url)).await, Some(fleet.clone()));
         assert_eq!(read(None).await, None, "that start may have failed");

@@ -17,14 +17,17 @@ pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
         .next("download it with helm pull, and name the directory or the .tgz file"));
     }
     let meta = fs::metadata(path).map_err(|error| {
-        Error::new(format!("chart '{name}': {error}")).next("name a directory or a .tgz file")
+        Error::caused_by(error)
+            .context(format!("chart '{name}'"))
+            .next("name a directory or a .tgz file")
     })?;
     if !meta.is_dir() {
         if meta.len() > limits.bytes {
             return Err(Error::new(format!("chart '{name}' is too large")));
         }
-        let data = fs::read(path).map_err(|error| Error::new(format!("read '{name}': {error}")))?;
-        return Chart::from_archive(&data, &name, compat, &limits).map_err(Error::new);
+        let data = fs::read(path)
+            .map_err(|error| Error::caused_by(error).context(format!("read '{name}'")))?;
+        return Chart::from_archive(&data, &name, compat, &limits).map_err(Error::caused_by);
     }
     let ignore = match fs::read(path.join(".helmignore")) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
@@ -32,13 +35,13 @@ pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
         Err(error) => return Err(Error::new(format!("read '{name}/.helmignore': {error}"))),
     };
     let mut walk = Walk {
-        rules: IgnoreRules::parse(&ignore).map_err(Error::new)?,
+        rules: IgnoreRules::parse(&ignore).map_err(Error::caused_by)?,
         limits,
         bytes: 0,
         files: Vec::new(),
     };
     walk.directory(path, "", 0)?;
-    Chart::from_files(walk.files, compat, &limits).map_err(Error::new)
+    Chart::from_files(walk.files, compat, &limits).map_err(Error::caused_by)
 }
 
 /// The maximum depth of nested directories; links may form a cycle.
@@ -77,8 +80,9 @@ impl Walk {
                 "" => name,
                 inside => format!("{inside}/{name}"),
             };
-            let meta = fs::metadata(&path)
-                .map_err(|error| Error::new(format!("read '{}': {error}", path.display())))?;
+            let meta = fs::metadata(&path).map_err(|error| {
+                Error::caused_by(error).context(format!("read '{}'", path.display()))
+            })?;
             if self.rules.ignores(&inner, meta.is_dir()) {
                 continue;
             }

@@ -2,7 +2,7 @@
 //! effect on the output.
 
 use crate::accepted::{Flags, switch, value};
-use crate::error::Error;
+use crate::error::{Error, InvalidValue};
 use clap::Arg;
 use clap::builder::ValueParser;
 use driftless_flux::parse_duration;
@@ -106,19 +106,19 @@ impl Flags for InstallationFlags {
 }
 
 /// Parses `--wait`, a switch or a strategy of Helm 4.
-fn wait(text: &str) -> Result<String, String> {
+fn wait(text: &str) -> Result<String, InvalidValue> {
     match text {
         "true" | "false" | "watcher" | "hookOnly" | "legacy" => Ok(text.to_owned()),
-        "ordered" => Err("the order of resource groups is not supported".to_owned()),
-        _ => Err("expected watcher, hookOnly, legacy, true or false".to_owned()),
+        "ordered" => Err("the order of resource groups is not supported".into()),
+        _ => Err("expected watcher, hookOnly, legacy, true or false".into()),
     }
 }
 
 /// Parses `--dry-run`. Nothing is ever installed.
-fn dry_run(text: &str) -> Result<String, String> {
+fn dry_run(text: &str) -> Result<String, InvalidValue> {
     match text {
         "client" | "none" | "true" | "false" => Ok(text.to_owned()),
-        "server" => Err("driftless template connects to no cluster".to_owned()),
-        _ => Err("expected client, none, true or false".to_owned()),
+        "server" => Err("driftless template connects to no cluster".into()),
+        _ => Err("expected client, none, true or false".into()),
     }
 }

@@ -129,7 +129,7 @@ impl Release<'_> {
             limits: Default::default(),
         };
         let done = driftless_helm::render(&chart, &self.values, &options, self.check_schema);
-        match done.map_err(Error::new)? {
+        match done.map_err(Error::caused_by)? {
             Outcome::Done(rendered) => Ok(*rendered),
             Outcome::Needs(_) => Err(Error::new("the chart needs objects of a cluster")),
         }
@@ -170,14 +170,14 @@ fn now() -> Result<(i64, u32), Error> {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_err(|_| Error::new("the clock is set before 1970"))?;
-    let seconds = i64::try_from(since.as_secs()).map_err(Error::new)?;
+    let seconds = i64::try_from(since.as_secs()).map_err(Error::caused_by)?;
     Ok((seconds, since.subsec_nanos()))
 }
 
 fn entropy() -> Result<[u8; 32], Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)
-        .map_err(|error| Error::new(format!("read random bytes: {error}")))?;
+        .map_err(|error| Error::caused_by(error).context("read random bytes"))?;
     Ok(seed)
 }
 
@@ -195,5 +195,5 @@ fn read(path: &str) -> Result<Vec<u8>, Error> {
     } else {
         std::fs::read(PathBuf::from(path))
     };
-    content.map_err(|error| Error::new(format!("read '{path}': {error}")))
+    content.map_err(|error| Error::caused_by(error).context(format!("read '{path}'")))
 }

@@ -46,7 +46,7 @@ pub fn all(rendered: &Rendered, release: &str, args: &Args) -> Result<(), Error>
         };
         return write_all(rendered, &directory, &shown);
     }
-    term::result(&template_text(rendered, &shown).map_err(Error::new)?)
+    term::result(&template_text(rendered, &shown).map_err(Error::caused_by)?)
 }
 
 fn write_all(rendered: &Rendered, directory: &Path, shown: &OutputFilter) -> Result<(), Error> {
@@ -62,8 +62,9 @@ fn write_all(rendered: &Rendered, directory: &Path, shown: &OutputFilter) -> Res
     for (source, text) in crds.chain(manifests).chain(hooks) {
         let path = directory.join(source);
         let first = written.insert(source.clone());
-        append(&path, source, text, first)
-            .map_err(|error| Error::new(format!("write '{}': {error}", path.display())))?;
+        append(&path, source, text, first).map_err(|error| {
+            Error::caused_by(error).context(format!("write '{}'", path.display()))
+        })?;
         if first {
             term::result(&format!("wrote {}\n", path.display()))?;
         }

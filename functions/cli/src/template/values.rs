@@ -39,7 +39,7 @@ impl Args {
         let mut table = Table::new();
         for file in &self.files {
             let content = read(file)?;
-            let more = values::read(&content, file, compat).map_err(Error::new)?;
+            let more = values::read(&content, file, compat).map_err(Error::caused_by)?;
             table = values::merge(table, more);
         }
         let flags = [
@@ -51,7 +51,7 @@ impl Args {
         ];
         for (kind, arguments) in flags {
             for argument in arguments {
-                values::set(&mut table, kind, argument, compat, &text).map_err(Error::new)?;
+                values::set(&mut table, kind, argument, compat, &text).map_err(Error::caused_by)?;
             }
         }
         Ok(table)

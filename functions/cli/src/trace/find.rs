@@ -254,9 +254,9 @@ async fn by_short_name(hub: &Hub, name: &str) -> Result<Option<Gvk>, Error> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Vec<(String, String)>, String> {
+    fn parsed(line: &str) -> Result<Vec<(String, String)>, Error> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let named = parse(&words).map_err(|error| error.message)?;
+        let named = parse(&words)?;
         let pair = |one: Named| match one.resource {
             Resource::Word(word) => (word, one.name),
             Resource::Exact(gvk) => (gvk.kind, one.name),
@@ -267,11 +267,14 @@ mod tests {
     #[test]
     fn objects_are_named_as_for_kubectl() {
         let pair = |resource: &str, name: &str| (resource.to_owned(), name.to_owned());
-        assert_eq!(parsed("deploy web"), Ok(vec![pair("deploy", "web")]));
-        assert_eq!(parsed("cm a b"), Ok(vec![pair("cm", "a"), pair("cm", "b")]));
+        assert_eq!(parsed("deploy web").unwrap(), vec![pair("deploy", "web")]);
         assert_eq!(
-            parsed("po/a deployments.apps/b"),
-            Ok(vec![pair("po", "a"), pair("deployments.apps", "b")])
+            parsed("cm a b").unwrap(),
+            vec![pair("cm", "a"), pair("cm", "b")]
+        );
+        assert_eq!(
+            parsed("po/a deployments.apps/b").unwrap(),
+            vec![pair("po", "a"), pair("deployments.apps", "b")]
         );
         for wrong in ["deploy", "deploy a/b", "a/b c", "/a", "a/", "a/b/c"] {
             assert!(parsed(wrong).is_err(), "{wrong}");

@@ -56,7 +56,7 @@ impl Breaker {
     ///
     /// # Errors
     /// Fails with the error of the last probe if the server is down.
-    pub async fn pass(&self, probe: impl Future<Output = Result<(), String>>) -> Result<()> {
+    pub async fn pass(&self, probe: impl Future<Output = Result<(), NoAnswer>>) -> Result<()> {
         match self.last() {
             Some(ProbeResult {
                 at,
@@ -71,7 +71,7 @@ impl Breaker {
     ///
     /// # Errors
     /// Fails with the error of the probe.
-    pub async fn probe(&self, probe: impl Future<Output = Result<(), String>>) -> Result<()> {
+    pub async fn probe(&self, probe: impl Future<Output = Result<(), NoAnswer>>) -> Result<()> {
         let start = Instant::now();
         let _one = self.probing.lock().await;
         let last = self.last();
@@ -80,10 +80,10 @@ impl Breaker {
         }
         let start = Instant::now();
         let answer = timeout(PROBE_TIMEOUT, probe).await;
-        let answer = answer.unwrap_or_else(|_| Err(no_answer(PROBE_TIMEOUT)));
+        let answer = answer.unwrap_or(Err(NoAnswer::InTime(PROBE_TIMEOUT)));
         let before = last.and_then(|last| last.down);
-        let down = answer.err().map(|message| Outage {
-            error: PortError::new(ErrorKind::Unavailable, message),
+        let down = answer.err().map(|reason| Outage {
+            error: PortError::new(ErrorKind::Unavailable, reason.to_string()),
             pause: match before {
                 Some(down) => MAX_PAUSE.min(down.pause * 2),
                 None => start.elapsed(),
@@ -107,7 +107,13 @@ impl Breaker {
     }
 }
 
-/// Returns the message for a request that timed out.
-pub fn no_answer(after: Duration) -> String {
-    format!("no answer in {} s", after.as_secs())
+/// The reason that a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAnswer {
+    /// The time is over.
+    #[error("no answer in {} s", .0.as_secs())]
+    InTime(Duration),
+    /// The request could not be made or sent, or the connection broke; with the innermost error.
+    #[error("{0}")]
+    Broken(String),
 }

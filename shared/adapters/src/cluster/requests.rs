@@ -1,6 +1,6 @@
 //! The requests to an API server: reads with retries, writes that are sent once.
 
-use super::breaker::{Breaker, PROBE_AFTER, no_answer};
+use super::breaker::{Breaker, NoAnswer, PROBE_AFTER};
 use super::connect::REQUEST_TIMEOUT;
 use super::path;
 use super::response::{ApiResponse, RequestContext};
@@ -118,13 +118,13 @@ impl Caller<'_> {
                 }
             }
         };
-        match answer.unwrap_or_else(|_| Err(no_answer(limit))) {
+        match answer.unwrap_or(Err(NoAnswer::InTime(limit))) {
             Ok(answer) => Ok(answer),
             Err(reason) => {
                 if Breaker::is_suspicious(start.elapsed()) {
                     self.breaker.probe(self.probe()).await.map_err(down)?;
                 }
-                Err(fail(reason))
+                Err(fail(reason.to_string()))
             }
         }
     }
@@ -134,7 +134,7 @@ impl Caller<'_> {
         &self,
         request: Request<Body>,
         is_watch: bool,
-    ) -> Result<ApiResponse, String> {
+    ) -> Result<ApiResponse, NoAnswer> {
         let sent = self.client.send(request).await;
         let (head, body) = sent.map_err(|error| cause(&error))?.into_parts();
         let body = match is_watch && head.status.is_success() {
@@ -152,9 +152,9 @@ impl Caller<'_> {
     }
 
     /// Requests the version, which every API server serves. Any answer counts as success.
-    async fn probe(&self) -> Result<(), String> {
+    async fn probe(&self) -> Result<(), NoAnswer> {
         let request = Request::get(VERSION).body(Body::empty());
-        let request = request.map_err(|error| error.to_string())?;
+        let request = request.map_err(|error| cause(&error))?;
         self.exchange(request, false).await.map(|_| ())
     }
 
@@ -637,12 +637,12 @@ pub fn unreadable(operation: &str, error: &serde_json::Error) -> PortError {
 }
 
 /// Returns the innermost cause of a failed exchange: the outer errors have no details.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+fn cause(error: &(dyn std::error::Error + 'static)) -> NoAnswer {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    innermost.to_string()
+    NoAnswer::Broken(innermost.to_string())
 }
 
 #[derive(Deserialize)]

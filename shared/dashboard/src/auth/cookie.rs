@@ -23,17 +23,31 @@ impl fmt::Debug for Key {
     }
 }
 
+/// A key has too few bytes to be safe.
+#[derive(Debug, thiserror::Error)]
+#[error("the key has fewer than {MIN_KEY} bytes: create it at random")]
+pub struct ShortKey;
+
+impl From<[u8; MIN_KEY]> for Key {
+    /// Returns the same key as [`Key::new`].
+    fn from(bytes: [u8; MIN_KEY]) -> Self {
+        // HMAC pads a short key with zeros to the size of a block.
+        let mut block = [0; 64];
+        block[..MIN_KEY].copy_from_slice(&bytes);
+        Self(Hmac::new(&block.into()))
+    }
+}
+
 impl Key {
     /// Returns a key of these bytes.
     ///
     /// # Errors
     /// There are fewer than 32 bytes.
-    pub fn new(bytes: &[u8]) -> Result<Self, String> {
-        let short = || format!("the key has fewer than {MIN_KEY} bytes: create it at random");
+    pub fn new(bytes: &[u8]) -> Result<Self, ShortKey> {
         if bytes.len() < MIN_KEY {
-            return Err(short());
+            return Err(ShortKey);
         }
-        Hmac::new_from_slice(bytes).map(Self).map_err(|_| short())
+        Hmac::new_from_slice(bytes).map(Self).map_err(|_| ShortKey)
     }
 
     fn sign(&self, purpose: &str, text: &str) -> Hmac<Sha256> {
@@ -113,6 +127,11 @@ mod tests {
             assert_eq!(opened(&key, "session", broken), None, "{broken}");
         }
         assert!(Key::new(&[1; 31]).is_err());
+        let token = |key: Key| key.token("session", "ada");
+        assert_eq!(
+            token(Key::from([7; 32])),
+            token(Key::new(&[7; 32]).unwrap())
+        );
         let token = key.token("csrf", "a");
         assert!(key.is_token(&token, &token) && !key.is_token("", &token));
         assert!(!key.is_token(&token, &key.token("csrf", "b")));

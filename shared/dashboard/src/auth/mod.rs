@@ -10,8 +10,8 @@ mod provider;
 mod session;
 mod tokens;
 
-pub use cookie::Key;
-pub use provider::{Kind, Provider, Web};
+pub use cookie::{Key, ShortKey};
+pub use provider::{Kind, Provider, Web, WebError};
 pub use session::{Auth, Login, SESSION_COOKIE, Session, log_out, session};
 
 use crate::http::{Request, Response};

@@ -2,9 +2,9 @@
 //! Connect provider or at GitHub.
 
 use super::cookie::{self, Key};
-use super::provider::{Kind, Web};
+use super::provider::{Kind, Web, WebError};
 use super::session::{Login, local_path, start};
-use super::tokens::{self, Claims};
+use super::tokens::{self, Claims, TokenError};
 use crate::http::{Request, Response};
 use crate::query::field;
 use crate::views;
@@ -13,6 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use std::fmt::Display;
 
 /// The name of the cookie between the beginning of a login and its end.
 const COOKIE: &str = "__Host-driftless-login";
@@ -44,15 +45,40 @@ struct Discovery {
     jwks_uri: String,
 }
 
-async fn discover(web: &dyn Web, issuer: &str) -> Result<Discovery, String> {
+/// The reason that a login does not succeed, for the log.
+#[derive(Debug, thiserror::Error)]
+enum LoginError {
+    #[error(transparent)]
+    Web(#[from] WebError),
+    #[error("{url}: {error}")]
+    Discovery {
+        url: String,
+        error: serde_json::Error,
+    },
+    #[error("{url}: names another issuer than {issuer}")]
+    OtherIssuer { url: String, issuer: String },
+    #[error("the service refused the code: {0}")]
+    Refused(String),
+    #[error("the answer of the service has no {0}")]
+    NoField(&'static str),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+}
+
+async fn discover(web: &dyn Web, issuer: &str) -> Result<Discovery, LoginError> {
     let base = issuer.trim_end_matches('/');
     let url = format!("{base}/.well-known/openid-configuration");
     let document = web.get(&url, None).await?;
-    let found: Discovery =
-        serde_json::from_value(document).map_err(|error| format!("{url}: {error}"))?;
+    let found = match serde_json::from_value::<Discovery>(document) {
+        Ok(found) => found,
+        Err(error) => return Err(LoginError::Discovery { url, error }),
+    };
     match found.issuer == issuer {
         true => Ok(found),
-        false => Err(format!("{url}: names another issuer than {issuer}")),
+        false => Err(LoginError::OtherIssuer {
+            url,
+            issuer: issuer.to_owned(),
+        }),
     }
 }
 
@@ -68,7 +94,7 @@ pub async fn begin(
     let (address, scope) = match &login.provider.kind {
         Kind::Oidc { issuer } => match discover(web, issuer).await {
             Ok(found) => (found.authorization_endpoint, "openid email profile"),
-            Err(error) => return failed(502, &error),
+            Err(error) => return failed(502, error),
         },
         Kind::GitHub { web, .. } => (format!("{web}/login/oauth/authorize"), "read:org"),
     };
@@ -133,7 +159,7 @@ pub async fn end(login: &Login, key: &Key, web: &dyn Web, request: &Request, now
             start(key, &name, groups, &id, now, &pending.to)
                 .with("set-cookie", &cookie::set(COOKIE, "", 0))
         }
-        Err(error) => failed(403, &error),
+        Err(error) => failed(403, error),
     }
 }
 
@@ -144,7 +170,7 @@ async fn exchange(
     url: &str,
     code: &str,
     pending: &Pending,
-) -> Result<Value, String> {
+) -> Result<Value, LoginError> {
     let secret = login.provider.client_secret.expose_str();
     let address = format!("{}/callback", login.origin);
     let form = [
@@ -157,14 +183,14 @@ async fn exchange(
     ];
     let answer = web.post(url, &form).await?;
     match answer["error"].as_str() {
-        Some(error) => Err(format!("the service refused the code: {error}")),
+        Some(error) => Err(LoginError::Refused(error.to_owned())),
         None => Ok(answer),
     }
 }
 
-fn text<'v>(value: &'v Value, field: &str) -> Result<&'v str, String> {
+fn text<'v>(value: &'v Value, field: &'static str) -> Result<&'v str, LoginError> {
     let text = value[field].as_str().filter(|text| !text.is_empty());
-    text.ok_or_else(|| format!("the answer of the service has no {field}"))
+    text.ok_or(LoginError::NoField(field))
 }
 
 async fn oidc(
@@ -174,7 +200,7 @@ async fn oidc(
     code: &str,
     pending: &Pending,
     now: u64,
-) -> Result<(String, Vec<String>), String> {
+) -> Result<(String, Vec<String>), LoginError> {
     let service = discover(web, issuer).await?;
     let answer = exchange(login, web, &service.token_endpoint, code, pending).await?;
     let keys = web.get(&service.jwks_uri, None).await?;
@@ -207,7 +233,7 @@ async fn github(
     (pages, api): (&str, &str),
     code: &str,
     pending: &Pending,
-) -> Result<(String, Vec<String>), String> {
+) -> Result<(String, Vec<String>), LoginError> {
     let url = format!("{pages}/login/oauth/access_token");
     let answer = exchange(login, web, &url, code, pending).await?;
     let token = text(&answer, "access_token")?;
@@ -229,7 +255,7 @@ async fn github(
     Ok((name, groups))
 }
 
-fn failed(status: u16, reason: &str) -> Response {
+fn failed(status: u16, reason: impl Display) -> Response {
     tracing::warn!(status, "login refused: {reason}");
     let text = "The login did not succeed. Its log has the reason.";
     let link = Some(("/login", "Log in again"));

@@ -31,6 +31,19 @@ pub enum Kind {
     },
 }
 
+/// The reason that a request has no answer. The message names the address without its query, and has
+/// no part of a token.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WebError(String);
+
+impl WebError {
+    /// Returns an error with this message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
 /// Requests to the service that knows the users. Implementations follow no redirects, and have
 /// limits for time and size.
 #[async_trait]
@@ -39,11 +52,11 @@ pub trait Web: Send + Sync {
     ///
     /// # Errors
     /// The service does not answer, or not with such a document.
-    async fn get(&self, url: &str, bearer: Option<&str>) -> Result<Value, String>;
+    async fn get(&self, url: &str, bearer: Option<&str>) -> Result<Value, WebError>;
 
     /// Posts a form, and returns the JSON document of the answer.
     ///
     /// # Errors
     /// As [`Web::get`].
-    async fn post(&self, url: &str, form: &[(&str, &str)]) -> Result<Value, String>;
+    async fn post(&self, url: &str, form: &[(&str, &str)]) -> Result<Value, WebError>;
 }

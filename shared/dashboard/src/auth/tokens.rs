@@ -35,17 +35,46 @@ pub struct Claims<'a> {
     pub now: u64,
 }
 
+/// The reason that an ID token is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// It has more bytes than are read.
+    #[error("the ID token is too large")]
+    TooLarge,
+    /// It is no token, or its signature or its claims are not valid.
+    #[error("the ID token: {0}")]
+    Invalid(#[from] jsonwebtoken::errors::Error),
+    /// Its algorithm is not among the accepted ones.
+    #[error("the ID token is signed with an algorithm that is not accepted")]
+    Algorithm,
+    /// No key of the issuer has its id.
+    #[error("the ID token: the issuer has no key for it")]
+    NoKey,
+    /// Its time is over.
+    #[error("the ID token is expired")]
+    Expired,
+    /// Its time has not begun.
+    #[error("the ID token is not valid yet")]
+    NotYetValid,
+    /// It belongs to another login.
+    #[error("the ID token is not for this login: its nonce is another one")]
+    OtherLogin,
+    /// It was issued to another client.
+    #[error("the ID token was issued to another client")]
+    OtherClient,
+}
+
 /// Checks the signature and the claims of a token; returns all claims.
 ///
 /// # Errors
 /// The token is not one for this login.
-pub fn verify(token: &str, keys: &Value, expected: &Claims<'_>) -> Result<Value, String> {
+pub fn verify(token: &str, keys: &Value, expected: &Claims<'_>) -> Result<Value, TokenError> {
     if token.len() > MAX_TOKEN {
-        return Err("the ID token is too large".to_owned());
+        return Err(TokenError::TooLarge);
     }
-    let header = decode_header(token).map_err(|error| format!("the ID token: {error}"))?;
+    let header = decode_header(token)?;
     if !ALGORITHMS.contains(&header.alg) {
-        return Err("the ID token is signed with an algorithm that is not accepted".to_owned());
+        return Err(TokenError::Algorithm);
     }
     // Keys of other forms are left out: an issuer may have some for other purposes.
     let keys = keys["keys"].as_array().into_iter().flatten();
@@ -57,7 +86,7 @@ pub fn verify(token: &str, keys: &Value, expected: &Claims<'_>) -> Result<Value,
     // The times are checked below, against the clock of the caller.
     validation.validate_exp = false;
     let is_named = |id: &Option<String>| header.kid.is_none() || *id == header.kid;
-    let mut last = "the issuer has no key for it".to_owned();
+    let mut last = TokenError::NoKey;
     for key in keys
         .filter(|key| is_named(&key.common.key_id))
         .take(MAX_KEYS)
@@ -66,27 +95,27 @@ pub fn verify(token: &str, keys: &Value, expected: &Claims<'_>) -> Result<Value,
             DecodingKey::from_jwk(&key).and_then(|key| decode::<Value>(token, &key, &validation));
         match verified {
             Ok(token) => return checked(token.claims, expected),
-            Err(error) => last = error.to_string(),
+            Err(error) => last = error.into(),
         }
     }
-    Err(format!("the ID token: {last}"))
+    Err(last)
 }
 
-fn checked(claims: Value, expected: &Claims<'_>) -> Result<Value, String> {
+fn checked(claims: Value, expected: &Claims<'_>) -> Result<Value, TokenError> {
     let time = |name: &str| claims[name].as_u64();
     if time("exp").is_none_or(|end| end.saturating_add(LEEWAY) <= expected.now) {
-        return Err("the ID token is expired".to_owned());
+        return Err(TokenError::Expired);
     }
     let is_future = |start: u64| start > expected.now.saturating_add(LEEWAY);
     if time("nbf").is_some_and(is_future) || time("iat").is_some_and(is_future) {
-        return Err("the ID token is not valid yet".to_owned());
+        return Err(TokenError::NotYetValid);
     }
     if claims["nonce"] != expected.nonce {
-        return Err("the ID token is not for this login: its nonce is another one".to_owned());
+        return Err(TokenError::OtherLogin);
     }
     let is_shared = claims["aud"].as_array().is_some_and(|all| all.len() > 1);
     if is_shared && claims["azp"] != expected.audience {
-        return Err("the ID token was issued to another client".to_owned());
+        return Err(TokenError::OtherClient);
     }
     Ok(claims)
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use driftless_dashboard::access::Rule;
 use driftless_dashboard::actions::Action;
-use driftless_dashboard::auth::{Auth, Key, Kind, Login, Provider, Web};
+use driftless_dashboard::auth::{Auth, Key, Kind, Login, Provider, Web, WebError};
 use driftless_dashboard::model::{Hub, Journals, Place, Row, Snapshot, State};
 use driftless_dashboard::{Data, DataError, Live, Request, Response, Site, handle};
 use driftless_flux::{FluxKind, ObjectRef};
@@ -192,14 +192,14 @@ pub struct Service {
 
 #[async_trait]
 impl Web for Service {
-    async fn get(&self, url: &str, _: Option<&str>) -> Result<Value, String> {
+    async fn get(&self, url: &str, _: Option<&str>) -> Result<Value, WebError> {
         self.answers
             .get(url)
             .cloned()
-            .ok_or_else(|| format!("{url}: not found"))
+            .ok_or_else(|| WebError::new(format!("{url}: not found")))
     }
 
-    async fn post(&self, url: &str, form: &[(&str, &str)]) -> Result<Value, String> {
+    async fn post(&self, url: &str, form: &[(&str, &str)]) -> Result<Value, WebError> {
         self.forms.lock().unwrap().push(format!("{form:?}"));
         self.get(url, None).await
     }

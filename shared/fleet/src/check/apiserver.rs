@@ -103,20 +103,35 @@ const OPT_IN_VERSIONS: [(&str, &str, &[&str], bool); 14] = [
 /// The name of a gate or version, and whether it is enabled.
 pub type Setting = (String, bool);
 
+/// The reason that a text is no setting.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidSetting {
+    /// There is no `=`.
+    #[error("expected NAME=true or NAME=false")]
+    Form,
+    /// The value is another one.
+    #[error("{name} is set to '{value}': expected true or false")]
+    Value {
+        /// The name of the setting.
+        name: String,
+        /// The value in the text.
+        value: String,
+    },
+}
+
 /// Reads `NAME=true` or `NAME=false`.
 ///
 /// # Errors
 /// The form is different.
-pub fn parse(text: &str) -> Result<Setting, String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or("expected NAME=true or NAME=false")?;
+pub fn parse(text: &str) -> Result<Setting, InvalidSetting> {
+    let (name, value) = text.split_once('=').ok_or(InvalidSetting::Form)?;
     match value {
         "true" => Ok((name.to_owned(), true)),
         "false" => Ok((name.to_owned(), false)),
-        _ => Err(format!(
-            "{name} is set to '{value}': expected true or false"
-        )),
+        _ => Err(InvalidSetting::Value {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        }),
     }
 }
 

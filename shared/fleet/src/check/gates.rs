@@ -1,5 +1,6 @@
 //! The flag `--feature-gates`, in the syntax of Flux's controllers.
 
+use super::apiserver::{self, InvalidSetting};
 use driftless_kernel::hub::Settings;
 
 /// A feature gate and its value.
@@ -38,30 +39,25 @@ const GATES: [&str; 24] = [
     "UseHelm3Defaults",
 ];
 
+/// The reason that a text is no feature gate of Flux.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidGate {
+    /// The form is different.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
+    /// Flux does not have the gate.
+    #[error("Flux has no feature gate '{0}': expected one of {known}", known = GATES.join(", "))]
+    Unknown(String),
+}
+
 /// Reads `NAME=true` or `NAME=false`.
 ///
 /// # Errors
 /// The form is different, or Flux does not have the gate.
-pub fn parse(text: &str) -> Result<Gate, String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or("expected NAME=true or NAME=false")?;
-    let enabled = match value {
-        "true" => true,
-        "false" => false,
-        _ => {
-            return Err(format!(
-                "{name} is set to '{value}': expected true or false"
-            ));
-        }
-    };
+pub fn parse(text: &str) -> Result<Gate, InvalidGate> {
+    let (name, enabled) = apiserver::parse(text)?;
     let known = GATES.into_iter().find(|known| *known == name);
-    let name = known.ok_or_else(|| {
-        format!(
-            "Flux has no feature gate '{name}': expected one of {}",
-            GATES.join(", ")
-        )
-    })?;
+    let name = known.ok_or(InvalidGate::Unknown(name))?;
     Ok(Gate { name, enabled })
 }
 

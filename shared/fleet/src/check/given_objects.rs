@@ -3,8 +3,8 @@
 use crate::embedded::World;
 use crate::error::Error;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use driftless_manifest::Object;
 use driftless_manifest::yaml::{self, Dialect, Limits};
+use driftless_manifest::{InvalidObject, Object, ObjectId};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,13 +36,16 @@ impl GivenObjects {
         let mut objects = Vec::new();
         for path in paths {
             for file in manifests(path)? {
-                let failed =
-                    |message: String| Error::new(format!("--with: {}: {message}", file.display()));
-                let text = std::fs::read(&file).map_err(|error| failed(error.to_string()))?;
+                let tried = || format!("--with: {}", file.display());
+                let text = std::fs::read(&file)
+                    .map_err(|error| Error::caused_by(error).context(tried()))?;
                 let name = file.display().to_string();
                 let documents = yaml::documents(&text, &name, Dialect::V2, &Limits::default());
-                for document in documents.map_err(|error| Error::new(format!("--with: {error}")))? {
-                    take(document, &mut objects).map_err(failed)?;
+                for document in
+                    documents.map_err(|error| Error::caused_by(error).context("--with"))?
+                {
+                    take(document, &mut objects)
+                        .map_err(|error| Error::caused_by(error).context(tried()))?;
                 }
             }
         }
@@ -60,7 +63,7 @@ impl GivenObjects {
         let mut of_hubs: BTreeMap<String, Vec<Object>> = BTreeMap::new();
         for (hub, object) in objects {
             let taken = of_hubs.entry(hub).or_default();
-            take(object.into_value(), taken).map_err(Error::new)?;
+            take(object.into_value(), taken).map_err(Error::caused_by)?;
         }
         Ok(Self {
             of_hubs,
@@ -141,24 +144,33 @@ fn manifests(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn take(document: Value, objects: &mut Vec<Object>) -> Result<(), String> {
+/// The reason that a document is not given to clusters.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error(transparent)]
+    Invalid(#[from] InvalidObject),
+    #[error("{0} is not a ConfigMap, Secret or CustomResourceDefinition")]
+    Kind(ObjectId),
+    #[error("{0} is encrypted: give it decrypted")]
+    Encrypted(ObjectId),
+}
+
+fn take(document: Value, objects: &mut Vec<Object>) -> Result<(), Refused> {
     if let Some(items) = document.get("items").and_then(Value::as_array) {
         return items
             .iter()
             .try_for_each(|item| take(item.clone(), objects));
     }
-    let object = Object::new(document).map_err(|error| error.to_string())?;
+    let object = Object::new(document)?;
     let id = object.id();
     let kind = KINDS
         .into_iter()
         .find(|kind| *kind == (object.api_version(), object.kind()));
     let Some((_, kind)) = kind else {
-        return Err(format!(
-            "{id} is not a ConfigMap, Secret or CustomResourceDefinition"
-        ));
+        return Err(Refused::Kind(id));
     };
     if object.as_map().contains_key("sops") {
-        return Err(format!("{id} is encrypted: give it decrypted"));
+        return Err(Refused::Encrypted(id));
     }
     objects.push(without_cluster_fields(
         object,
@@ -168,7 +180,7 @@ fn take(document: Value, objects: &mut Vec<Object>) -> Result<(), String> {
 }
 
 /// Removes the fields that a cluster sets.
-fn without_cluster_fields(object: Object, namespaced: bool) -> Result<Object, String> {
+fn without_cluster_fields(object: Object, namespaced: bool) -> Result<Object, InvalidObject> {
     let namespace = match object.namespace() {
         "" => NAMESPACE,
         namespace => namespace,
@@ -187,5 +199,5 @@ fn without_cluster_fields(object: Object, namespaced: bool) -> Result<Object, St
         map.insert("metadata".to_owned(), Value::Object(metadata));
         map.remove("status");
     }
-    Object::new(object).map_err(|error| error.to_string())
+    Object::new(object)
 }

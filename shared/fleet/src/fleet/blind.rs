@@ -10,7 +10,7 @@ use super::encrypted;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_kernel::ports::Secret;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
-use driftless_manifest::{FileTree, Object, TreePath};
+use driftless_manifest::{FileTree, InvalidObject, Object, TreePath};
 use driftless_sops::{Format, Keyring, MasterKey, decrypt, master_keys};
 use hmac::{Hmac, KeyInit, Mac as _};
 use serde_json::Value;
@@ -80,7 +80,7 @@ impl Blinder {
     ///
     /// # Errors
     /// The object has no name.
-    pub fn object(&self, hub: &str, object: &Object) -> Result<Object, String> {
+    pub fn object(&self, hub: &str, object: &Object) -> Result<Object, InvalidObject> {
         let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
         let is_secret = object.kind() == "Secret";
         let mut value = object.clone().into_value();
@@ -103,7 +103,7 @@ impl Blinder {
         if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
             metadata.remove("annotations");
         }
-        Object::new(value).map_err(|error| error.to_string())
+        Object::new(value)
     }
 }
 

@@ -23,7 +23,7 @@ pub use blind::{Blinder, service_keys};
 pub use build_files::Build;
 pub use directories::{DirectoryCharts, charts_in_place_of};
 pub use files::{Files, Location};
-pub use open::{Options, Source};
+pub use open::{InvalidSource, Options, Source};
 pub use origin::of as origin_of;
 pub use sample::write as write_sample;
 

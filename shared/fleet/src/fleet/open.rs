@@ -46,15 +46,18 @@ pub struct Source {
     directory: PathBuf,
 }
 
+/// A text is no replacement of a repository.
+#[derive(Debug, thiserror::Error)]
+#[error("expected URL=DIR or URL@BRANCH=DIR")]
+pub struct InvalidSource;
+
 impl Source {
     /// Parses `URL=DIR`, or `URL@NAME=DIR` for one branch or tag.
     ///
     /// # Errors
     /// The text has another form.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let (url, directory) = text
-            .rsplit_once('=')
-            .ok_or("expected URL=DIR or URL@BRANCH=DIR")?;
+    pub fn parse(text: &str) -> Result<Self, InvalidSource> {
+        let (url, directory) = text.rsplit_once('=').ok_or(InvalidSource)?;
         let scheme = url.find("://").map_or(0, |at| at + 3);
         // A user before the host is also followed by an @: the branch follows the path.
         let path = url[scheme..].find('/').map_or(url.len(), |at| scheme + at);

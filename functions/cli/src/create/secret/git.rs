@@ -4,7 +4,7 @@ use super::key::{Algorithm, Curve, KeyPair};
 use super::{Secret, known_hosts, read};
 use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
-use crate::error::{EXIT_CODES, Error};
+use crate::error::{EXIT_CODES, Error, InvalidValue};
 use driftless_helm::scheme_and_host;
 
 const EXAMPLES: &str = "Examples:
@@ -74,13 +74,13 @@ pub struct Login {
 }
 
 /// Parses the size of an RSA key, with the limits of Flux.
-fn bits(text: &str) -> Result<usize, String> {
+fn bits(text: &str) -> Result<usize, InvalidValue> {
     match text.parse::<usize>() {
-        Ok(bits) if bits < 1024 => Err("RSA key bit size must be at least 1024".to_owned()),
-        Ok(bits) if bits % 8 != 0 => Err("RSA key bit size must be a multiple of 8".to_owned()),
-        Ok(bits) if bits > 16_384 => Err("RSA key bit size must be at most 16384".to_owned()),
+        Ok(bits) if bits < 1024 => Err("RSA key bit size must be at least 1024".into()),
+        Ok(bits) if bits % 8 != 0 => Err("RSA key bit size must be a multiple of 8".into()),
+        Ok(bits) if bits > 16_384 => Err("RSA key bit size must be at most 16384".into()),
         Ok(bits) => Ok(bits),
-        Err(_) => Err("expected a number".to_owned()),
+        Err(_) => Err("expected a number".into()),
     }
 }
 
@@ -279,8 +279,9 @@ impl Login {
             Some(file) => {
                 let text = read("--private-key-file", file)?;
                 let loaded = KeyPair::load(text, password.is_some());
-                loaded
-                    .map_err(|reason| Error::new(format!("--private-key-file: {file}: {reason}")))?
+                loaded.map_err(|reason| {
+                    Error::caused_by(reason).context(format!("--private-key-file: {file}"))
+                })?
             }
             None if password.is_some() => {
                 return Err(Error::usage("--password: a new key has no password")
@@ -292,7 +293,7 @@ impl Login {
             Some(file) => {
                 let text = read("--known-hosts-file", file)?;
                 known_hosts::check(&text, &remote.host).map_err(|reason| {
-                    Error::new(format!("--known-hosts-file: {file}: {reason}"))
+                    Error::caused_by(reason).context(format!("--known-hosts-file: {file}"))
                 })?;
                 text
             }
@@ -332,6 +333,6 @@ impl Login {
         }
         let curve = self.ssh_ecdsa_curve.unwrap_or(Curve::P384);
         KeyPair::generate(algorithm, curve, self.ssh_rsa_bits.unwrap_or(2048))
-            .map_err(|reason| Error::new(format!("key pair generation failed: {reason}")))
+            .map_err(|reason| Error::caused_by(reason).context("key pair generation failed"))
     }
 }

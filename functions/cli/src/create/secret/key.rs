@@ -44,7 +44,50 @@ pub struct KeyPair {
     pub public: String,
 }
 
-type Result<T> = std::result::Result<T, String>;
+/// The reason that a key cannot be generated or read.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The system gives no random bytes.
+    #[error("{0}")]
+    Random(#[from] getrandom::Error),
+    /// The RSA key is not valid.
+    #[error("{0}")]
+    Rsa(#[from] rsa::Error),
+    /// The file is not valid PKCS #1.
+    #[error("{0}")]
+    Pkcs1(#[from] rsa::pkcs1::Error),
+    /// The key cannot be written as PKCS #8.
+    #[error("{0}")]
+    Pkcs8(#[from] rsa::pkcs8::Error),
+    /// The file has a feature that only OpenSSH's format may have.
+    #[error(
+        "a key with {0} is not supported: convert it to OpenSSH's format with ssh-keygen -p -f FILE"
+    )]
+    Unsupported(&'static str),
+    /// A password was given for a key without one.
+    #[error("the key has no password: leave --password out")]
+    NoPassword,
+    /// The key needs a password.
+    #[error("the key has a password: give it with --password")]
+    PasswordNeeded,
+    /// The PEM file has something else.
+    #[error("'{0}' is not a private key for SSH")]
+    OtherLabel(String),
+    /// The file is not PEM.
+    #[error("the file has no private key in PEM")]
+    NoPem,
+    /// The key is of no known algorithm.
+    #[error("not a valid RSA, ECDSA or Ed25519 key")]
+    OtherAlgorithm,
+    /// The key is of no known curve.
+    #[error("not a valid ECDSA key of P-256, P-384 or P-521")]
+    OtherCurve,
+    /// The file is not valid in OpenSSH's format.
+    #[error("not a valid key in OpenSSH's format")]
+    OpenSsh,
+}
+
+type Result<T> = std::result::Result<T, KeyError>;
 
 impl KeyPair {
     /// Generates a key with the defaults of Flux: ECDSA on P-384.
@@ -61,14 +104,12 @@ impl KeyPair {
     /// Fails if the system has no random numbers.
     pub fn generate(algorithm: Algorithm, curve: Curve, bits: usize) -> Result<Self> {
         let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| error.to_string())?;
+        getrandom::fill(&mut seed)?;
         let mut random = ChaCha20Rng::from_seed(seed);
         let lines = LineEnding::LF;
-        let failed = |error: rsa::pkcs8::Error| error.to_string();
         let (private, blob) = match (algorithm, curve) {
             (Algorithm::Rsa, _) => {
-                let key =
-                    RsaPrivateKey::new(&mut random, bits).map_err(|error| error.to_string())?;
+                let key = RsaPrivateKey::new(&mut random, bits)?;
                 (key.to_pkcs8_pem(lines), rsa_blob(&key))
             }
             (Algorithm::Ed25519, _) => {
@@ -95,8 +136,7 @@ impl KeyPair {
                 (key.to_pkcs8_pem(lines), p521_blob(&key))
             }
         };
-        let private = private.map_err(failed)?;
-        Ok(Self::from_blob(private.to_string(), &blob))
+        Ok(Self::from_blob(private?.to_string(), &blob))
     }
 
     /// Parses the key of a file. With `has_password` the key must be encrypted in OpenSSH's own
@@ -108,19 +148,18 @@ impl KeyPair {
         let label = label(&text)?;
         let blob = match label {
             "OPENSSH PRIVATE KEY" => openssh_blob(&text, has_password)?,
-            "ENCRYPTED PRIVATE KEY" => return Err(convert("a password in PKCS #8")),
-            _ if text.contains("Proc-Type:") => return Err(convert("a password in PEM")),
-            _ if has_password => {
-                return Err("the key has no password: leave --password out".to_owned());
+            "ENCRYPTED PRIVATE KEY" => return Err(KeyError::Unsupported("a password in PKCS #8")),
+            _ if text.contains("Proc-Type:") => {
+                return Err(KeyError::Unsupported("a password in PEM"));
             }
+            _ if has_password => return Err(KeyError::NoPassword),
             "RSA PRIVATE KEY" => {
-                let key =
-                    RsaPrivateKey::from_pkcs1_pem(&text).map_err(|error| error.to_string())?;
+                let key = RsaPrivateKey::from_pkcs1_pem(&text)?;
                 rsa_blob(&key)
             }
             "EC PRIVATE KEY" => ec_blob(&text)?,
             "PRIVATE KEY" => pkcs8_blob(&text)?,
-            _ => return Err(format!("'{label}' is not a private key for SSH")),
+            _ => return Err(KeyError::OtherLabel(label.to_owned())),
         };
         Ok(Self::from_blob(text, &blob))
     }
@@ -139,20 +178,12 @@ impl KeyPair {
     }
 }
 
-fn convert(feature: &str) -> String {
-    format!(
-        "a key with {feature} is not supported: convert it to OpenSSH's format with ssh-keygen -p -f FILE"
-    )
-}
-
 /// Returns the label of a PEM file.
 fn label(text: &str) -> Result<&str> {
     let label = text
         .split_once("-----BEGIN ")
         .and_then(|(_, rest)| rest.split_once("-----"));
-    label
-        .map(|(label, _)| label)
-        .ok_or_else(|| "the file has no private key in PEM".to_owned())
+    label.map(|(label, _)| label).ok_or(KeyError::NoPem)
 }
 
 fn pkcs8_blob(text: &str) -> Result<Vec<u8>> {
@@ -171,7 +202,7 @@ fn pkcs8_blob(text: &str) -> Result<Vec<u8>> {
     if let Ok(key) = p521::SecretKey::from_pkcs8_pem(text) {
         return Ok(p521_blob(&key));
     }
-    Err("not a valid RSA, ECDSA or Ed25519 key".to_owned())
+    Err(KeyError::OtherAlgorithm)
 }
 
 fn ec_blob(text: &str) -> Result<Vec<u8>> {
@@ -184,13 +215,13 @@ fn ec_blob(text: &str) -> Result<Vec<u8>> {
     if let Ok(key) = p521::SecretKey::from_sec1_pem(text) {
         return Ok(p521_blob(&key));
     }
-    Err("not a valid ECDSA key of P-256, P-384 or P-521".to_owned())
+    Err(KeyError::OtherCurve)
 }
 
 /// Returns the public key in a file of OpenSSH's own format (PROTOCOL.key), which is unencrypted
 /// and before the private key.
 fn openssh_blob(text: &str, has_password: bool) -> Result<Vec<u8>> {
-    let invalid = || "not a valid key in OpenSSH's format".to_owned();
+    let invalid = || KeyError::OpenSsh;
     let body: String = text
         .lines()
         .map(str::trim)
@@ -206,8 +237,8 @@ fn openssh_blob(text: &str, has_password: bool) -> Result<Vec<u8>> {
     let cipher = next().ok_or_else(invalid)?;
     next().and_then(|_| next()).ok_or_else(invalid)?;
     match (cipher == b"none", has_password) {
-        (true, true) => return Err("the key has no password: leave --password out".to_owned()),
-        (false, false) => return Err("the key has a password: give it with --password".to_owned()),
+        (true, true) => return Err(KeyError::NoPassword),
+        (false, false) => return Err(KeyError::PasswordNeeded),
         _ => {}
     }
     // The number of keys is always one.
@@ -318,7 +349,7 @@ mod tests {
             let loaded = KeyPair::load(pair.private.clone(), false).unwrap();
             assert_eq!(loaded.public, pair.public);
             let error = KeyPair::load(pair.private, true).unwrap_err();
-            assert!(error.contains("has no password"), "{error}");
+            assert!(error.to_string().contains("has no password"), "{error}");
         }
     }
 
@@ -349,7 +380,7 @@ mod tests {
             (b"aes256-ctr", false, "has a password"),
         ] {
             let error = KeyPair::load(file(cipher, &blob), password).unwrap_err();
-            assert!(error.contains(word), "{error}");
+            assert!(error.to_string().contains(word), "{error}");
         }
     }
 
@@ -379,7 +410,7 @@ mod tests {
             ),
         ] {
             let error = KeyPair::load(text.to_owned(), false).unwrap_err();
-            assert!(error.contains(word), "{text}: {error}");
+            assert!(error.to_string().contains(word), "{text}: {error}");
         }
     }
 }

@@ -9,8 +9,8 @@ use super::key::{number, take, write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use p256::elliptic_curve::sec1::ToEncodedPoint as _;
-use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 /// The timeout of each read, write and connect.
@@ -35,7 +35,67 @@ const KEYS: &str = "ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,
 const CIPHERS: &str = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
 const MACS: &str = "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,hmac-sha2-256,hmac-sha2-512,hmac-sha1";
 
-type Result<T> = std::result::Result<T, String>;
+/// The reason that lines of `known_hosts` are not valid for a host.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidKnownHosts {
+    /// A line has another form.
+    #[error("line {0}: expected HOSTS TYPE KEY")]
+    Line(usize),
+    /// The key of a line is not of its type.
+    #[error("line {line}: the key is not a valid {key_type} key")]
+    Key {
+        /// The number of the line, from one.
+        line: usize,
+        /// The type in the line.
+        key_type: String,
+    },
+    /// No line is for the host.
+    #[error("the file has no key for {0}")]
+    NoKey(String),
+}
+
+/// The reason that a server gives no key.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// The name of the host has no address.
+    #[error("the host name has no address")]
+    NoAddress,
+    /// The server cannot be reached at its last address.
+    #[error("{0}: {1}")]
+    Unreachable(SocketAddr, io::Error),
+    /// The name cannot be resolved, or the connection broke.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The system gives no random bytes.
+    #[error("{0}")]
+    Random(#[from] getrandom::Error),
+    /// The server has another protocol.
+    #[error("the server does not speak SSH 2")]
+    NotSsh,
+    /// The server and this client have no key exchange in common.
+    #[error("the server offers other key exchanges: {0}")]
+    OtherExchanges(String),
+    /// The server closed the connection without a reason.
+    #[error("the server closed the connection")]
+    Closed,
+    /// The server closed the connection.
+    #[error("the server closed the connection: {0}")]
+    Disconnected(String),
+    /// A packet has a length that is not valid.
+    #[error("the server sent an invalid packet")]
+    Packet,
+    /// A message came too early.
+    #[error("the server sent a message out of order")]
+    OutOfOrder,
+    /// The expected message did not come.
+    #[error("the server did not send its key")]
+    NoKey,
+    /// The key has another form.
+    #[error("the server's key cannot be parsed")]
+    Key,
+}
+
+type Result<T> = std::result::Result<T, ScanError>;
 
 /// Splits `HOST[:PORT]`.
 fn parts(host: &str) -> (&str, u16) {
@@ -65,7 +125,7 @@ fn entry_name(host: &str) -> String {
 ///
 /// # Errors
 /// A line is not valid (names the first one), or the host has no key.
-pub fn check(text: &str, host: &str) -> Result<()> {
+pub fn check(text: &str, host: &str) -> std::result::Result<(), InvalidKnownHosts> {
     let wanted = entry_name(host);
     let mut found = false;
     for (index, line) in text.lines().enumerate() {
@@ -81,13 +141,13 @@ pub fn check(text: &str, host: &str) -> Result<()> {
         let key = key.and_then(|key| STANDARD.decode(key).ok());
         let type_of_key = key.as_deref().and_then(|mut key| take(&mut key));
         let (Some(names), Some(key_type)) = (names, key_type) else {
-            return Err(format!("line {}: expected HOSTS TYPE KEY", index + 1));
+            return Err(InvalidKnownHosts::Line(index + 1));
         };
         if type_of_key != Some(key_type.as_bytes()) {
-            return Err(format!(
-                "line {}: the key is not a valid {key_type} key",
-                index + 1
-            ));
+            return Err(InvalidKnownHosts::Key {
+                line: index + 1,
+                key_type: key_type.to_owned(),
+            });
         }
         let fits =
             |name: &str| name == wanted || name.starts_with('|') || name.contains(['*', '?']);
@@ -95,7 +155,7 @@ pub fn check(text: &str, host: &str) -> Result<()> {
     }
     match found {
         true => Ok(()),
-        false => Err(format!("the file has no key for {wanted}")),
+        false => Err(InvalidKnownHosts::NoKey(wanted)),
     }
 }
 
@@ -106,11 +166,11 @@ pub fn check(text: &str, host: &str) -> Result<()> {
 pub fn scan(host: &str) -> Result<String> {
     let (name, port) = parts(host);
     let addresses = (name, port).to_socket_addrs();
-    let mut failed = "the host name has no address".to_owned();
-    for address in addresses.map_err(|error| error.to_string())? {
+    let mut failed = ScanError::NoAddress;
+    for address in addresses? {
         match TcpStream::connect_timeout(&address, TIMEOUT) {
             Ok(stream) => return exchange(stream).map(|key| format!("{} {key}", entry_name(host))),
-            Err(error) => failed = format!("{address}: {error}"),
+            Err(error) => failed = ScanError::Unreachable(address, error),
         }
     }
     Err(failed)
@@ -118,16 +178,15 @@ pub fn scan(host: &str) -> Result<String> {
 
 /// Exchanges the first messages with a server. Returns the type and the key that it sends.
 fn exchange(stream: TcpStream) -> Result<String> {
-    let io = |error: std::io::Error| error.to_string();
-    stream.set_read_timeout(Some(TIMEOUT)).map_err(io)?;
-    stream.set_write_timeout(Some(TIMEOUT)).map_err(io)?;
-    let mut out = stream.try_clone().map_err(io)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let mut out = stream.try_clone()?;
     let mut input = BufReader::new(stream);
-    out.write_all(b"SSH-2.0-driftless\r\n").map_err(io)?;
+    out.write_all(b"SSH-2.0-driftless\r\n")?;
     version(&mut input)?;
     let mut random = [0; 256];
-    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
-    out.write_all(&packet(&offer(&random[..16]))).map_err(io)?;
+    getrandom::fill(&mut random)?;
+    out.write_all(&packet(&offer(&random[..16])))?;
     let offered = answer(&mut input, KEXINIT)?;
     let chosen = choose(&offered)?;
     let public = match chosen {
@@ -149,9 +208,9 @@ fn exchange(stream: TcpStream) -> Result<String> {
         _ => number(&random[1..]),
     };
     let begin = [&[EXCHANGE], write(&[&public]).as_slice()].concat();
-    out.write_all(&packet(&begin)).map_err(io)?;
+    out.write_all(&packet(&begin))?;
     let reply = answer(&mut input, ANSWER)?;
-    let invalid = || "the server's key cannot be parsed".to_owned();
+    let invalid = || ScanError::Key;
     let blob = take(&mut reply.as_slice()).ok_or_else(invalid)?;
     let key_type = take(&mut &*blob).and_then(|key_type| std::str::from_utf8(key_type).ok());
     let key_type = key_type.filter(|key_type| KEYS.split(',').any(|known| known == *key_type));
@@ -165,14 +224,14 @@ fn version(input: &mut impl std::io::BufRead) -> Result<()> {
         let mut line = Vec::new();
         let mut limited = input.take(1024);
         let count = limited.read_until(b'\n', &mut line);
-        if count.map_err(|error| error.to_string())? == 0 {
+        if count? == 0 {
             break;
         }
         if line.starts_with(b"SSH-2.0-") || line.starts_with(b"SSH-1.99-") {
             return Ok(());
         }
     }
-    Err("the server does not speak SSH 2".to_owned())
+    Err(ScanError::NotSsh)
 }
 
 /// Returns the client's KEXINIT message.
@@ -191,12 +250,7 @@ fn choose(offered: &[u8]) -> Result<&'static str> {
     let theirs = lists.and_then(|list| std::str::from_utf8(list).ok());
     let theirs: Vec<&str> = theirs.unwrap_or_default().split(',').collect();
     let chosen = EXCHANGES.split(',').find(|ours| theirs.contains(ours));
-    chosen.ok_or_else(|| {
-        format!(
-            "the server offers other key exchanges: {}",
-            theirs.join(",")
-        )
-    })
+    chosen.ok_or_else(|| ScanError::OtherExchanges(theirs.join(",")))
 }
 
 /// Returns an unencrypted packet.
@@ -216,16 +270,16 @@ fn packet(payload: &[u8]) -> Vec<u8> {
 fn answer(input: &mut impl Read, wanted: u8) -> Result<Vec<u8>> {
     for _ in 0..MAX_MESSAGES {
         let mut head = [0; 5];
-        let closed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
-            _ => error.to_string(),
+        let closed = |error: io::Error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => ScanError::Closed,
+            _ => error.into(),
         };
         input.read_exact(&mut head).map_err(closed)?;
         let [a, b, c, d, padding] = head;
         let length = u32::from_be_bytes([a, b, c, d]);
         let padding = usize::from(padding);
         if !(2..=MAX_PACKET).contains(&length) {
-            return Err("the server sent an invalid packet".to_owned());
+            return Err(ScanError::Packet);
         }
         let mut body = vec![0; usize::try_from(length - 1).unwrap_or_default()];
         input.read_exact(&mut body).map_err(closed)?;
@@ -235,14 +289,14 @@ fn answer(input: &mut impl Read, wanted: u8) -> Result<Vec<u8>> {
             Some((&DISCONNECT, rest)) => {
                 let reason = rest.get(4..).and_then(|mut rest| take(&mut rest));
                 let reason = String::from_utf8_lossy(reason.unwrap_or_default()).into_owned();
-                return Err(format!("the server closed the connection: {reason}"));
+                return Err(ScanError::Disconnected(reason));
             }
             // SSH_MSG_IGNORE, SSH_MSG_UNIMPLEMENTED and SSH_MSG_DEBUG.
             Some((2..=4, _)) => {}
-            _ => return Err("the server sent a message out of order".to_owned()),
+            _ => return Err(ScanError::OutOfOrder),
         }
     }
-    Err("the server did not send its key".to_owned())
+    Err(ScanError::NoKey)
 }
 
 #[cfg(test)]
@@ -289,7 +343,7 @@ mod tests {
             ("\nhello\n".to_owned(), "line 2: expected HOSTS TYPE KEY"),
         ] {
             let error = check(&text, "git.test").unwrap_err();
-            assert!(error.contains(word), "{error}");
+            assert!(error.to_string().contains(word), "{error}");
         }
     }
 
@@ -355,7 +409,7 @@ mod tests {
             (vec![version, vec![255; 16]], "an invalid packet"),
         ] {
             let error = scan(&server(answers)).unwrap_err();
-            assert!(error.contains(word), "{error}");
+            assert!(error.to_string().contains(word), "{error}");
         }
         // Nothing listens on this port.
         let free = TcpListener::bind("127.0.0.1:0")

@@ -102,7 +102,7 @@ impl Secret {
 fn read(flag: &str, file: &str) -> Result<String, Error> {
     let invalid = |problem: &str| Error::new(format!("{flag}: {file}: {problem}"));
     let content =
-        std::fs::read(file).map_err(|error| Error::unreadable(flag, Path::new(file), &error))?;
+        std::fs::read(file).map_err(|error| Error::unreadable(flag, Path::new(file), error))?;
     match String::from_utf8(content) {
         Ok(text) if text.trim().is_empty() => Err(invalid("the file is empty")),
         Ok(text) => Ok(text),

@@ -57,8 +57,9 @@ impl Args {
             certificates.push((name.to_owned(), text.clone().into_bytes()));
             secret.set(name, text);
         }
-        driftless_verify::check_notation(policy.as_bytes(), &certificates)
-            .map_err(|error| Error::new(format!("invalid trust policy or certificate: {error}")))?;
+        driftless_verify::check_notation(policy.as_bytes(), &certificates).map_err(|error| {
+            Error::caused_by(error).context("invalid trust policy or certificate")
+        })?;
         secret.set("trustpolicy.json", policy);
         Ok(secret)
     }

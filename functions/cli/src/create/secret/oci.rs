@@ -3,7 +3,7 @@
 use super::Secret;
 use crate::create::flags::NonEmpty as _;
 use crate::create::{Common, Named, names};
-use crate::error::{EXIT_CODES, Error};
+use crate::error::{EXIT_CODES, Error, InvalidValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use driftless_go::json;
@@ -69,7 +69,7 @@ impl Args {
         let config = Config {
             auths: BTreeMap::from([(url, login)]),
         };
-        let text = json::to_string(&config).map_err(Error::new)?;
+        let text = json::to_string(&config).map_err(Error::caused_by)?;
         let text = indented(&text);
         let labels = names::labels(&self.named.labels)?;
         let mut secret = Secret::new(&self.named.name, common, labels)
@@ -124,7 +124,7 @@ fn line(out: &mut String, depth: usize) {
 ///
 /// # Errors
 /// Fails with the part that is not valid.
-fn reference(text: &str) -> Result<(), String> {
+fn reference(text: &str) -> Result<(), InvalidValue> {
     let (base, digest) = match text.split_once('@') {
         Some((base, digest)) => (base, Some(digest)),
         None => (text, None),
@@ -133,7 +133,7 @@ fn reference(text: &str) -> Result<(), String> {
         let hex = digest.strip_prefix("sha256:").unwrap_or_default();
         let valid = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if hex.len() != 64 || !hex.bytes().all(valid) {
-            return Err(format!("'{digest}' is not a valid digest"));
+            return Err(format!("'{digest}' is not a valid digest").into());
         }
     }
     let (name, tag) = match base.rsplit_once(':') {
@@ -143,7 +143,7 @@ fn reference(text: &str) -> Result<(), String> {
     if let Some(tag) = tag {
         let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if !(1..=128).contains(&tag.len()) || !tag.bytes().all(valid) {
-            return Err(format!("'{tag}' is not a valid tag"));
+            return Err(format!("'{tag}' is not a valid tag").into());
         }
     }
     let (registry, repository) = match name.split_once('/') {
@@ -152,10 +152,10 @@ fn reference(text: &str) -> Result<(), String> {
     };
     let valid = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9') || b"_-./".contains(&byte);
     if !(2..=255).contains(&repository.len()) || !repository.bytes().all(valid) {
-        return Err(format!("'{repository}' is not a valid repository"));
+        return Err(format!("'{repository}' is not a valid repository").into());
     }
     match scheme_and_host(&format!("//{registry}")) {
         Ok((_, host)) if host == registry => Ok(()),
-        _ => Err(format!("'{registry}' is not a valid registry")),
+        _ => Err(format!("'{registry}' is not a valid registry").into()),
     }
 }

@@ -96,7 +96,7 @@ fn address(host: &str, token: &str, name: &str, namespace: &str) -> String {
 
 fn random() -> Result<String, Error> {
     let mut bytes = [0; 32];
-    let failed = |error| Error::new(format!("failed to generate random token: {error}"));
+    let failed = |error| Error::caused_by(error).context("failed to generate random token");
     getrandom::fill(&mut bytes).map_err(failed)?;
     Ok(hex::encode(bytes))
 }

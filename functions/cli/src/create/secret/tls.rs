@@ -117,7 +117,7 @@ pub fn fill(secret: Secret, files: &Files<'_>) -> Result<Secret, Error> {
 
 fn check_pair(certificate: &str, key: &str) -> Result<(), Error> {
     let wrong =
-        |error: String| Error::new(format!("invalid TLS certificate and key pair: {error}"));
+        |error: String| Error::caused_by(error).context("invalid TLS certificate and key pair");
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
     let chain = chain.map_err(|error| wrong(format!("the certificate: {error}")))?;
     if chain.is_empty() {

@@ -1,14 +1,16 @@
 //! `driftless create source bucket`.
 
-use super::{new_source, set_secret_ref};
+use super::new_source;
 use crate::create::Secret;
 use crate::create::apply::Hub;
 use crate::create::flags::{self, List, NonEmpty as _};
-use crate::create::object::{Fields, NewObject};
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;
-use serde_json::Value;
+use driftless_flux::{BucketSpec, LocalRef};
+
+/// The name of the kind in messages.
+const NOUN: &str = "Bucket source";
 
 const EXAMPLES: &str = "Examples:
   driftless create source bucket apps --bucket-name apps --endpoint minio.example.com:9000 \\
@@ -61,9 +63,10 @@ pub struct Args {
 impl Args {
     /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and
     /// waits until it is ready.
-    pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
-        let mut new = self.build(common, timeout)?;
-        if common.export(&new.object)? {
+    pub async fn run(&self, common: &Common, timeout: Option<String>) -> Result<(), Error> {
+        let mut spec = self.spec(common, timeout)?;
+        let metadata = common.metadata(&self.named)?;
+        if common.export(&new_source(NOUN, &metadata, &spec)?.object)? {
             return Ok(());
         }
         let secret = self.secret(common)?;
@@ -71,32 +74,32 @@ impl Args {
         if let Some(secret) = secret {
             let name = secret.name.clone();
             hub.store(secret, "the bucket credentials").await?;
-            set_secret_ref(&mut new, &name);
+            spec.secret_ref = Some(LocalRef { name });
         }
-        hub.finish(new).await
+        hub.finish(new_source(NOUN, &metadata, &spec)?).await
     }
 
-    fn build(&self, common: &Common, timeout: Option<Value>) -> Result<NewObject, Error> {
-        let Some(bucket) = self.bucket_name.non_empty() else {
+    fn spec(&self, common: &Common, timeout: Option<String>) -> Result<BucketSpec, Error> {
+        let Some(bucket_name) = self.bucket_name.given() else {
             return Err(Error::usage("bucket-name is required").next("add --bucket-name NAME"));
         };
-        let Some(endpoint) = self.endpoint.non_empty() else {
+        let Some(endpoint) = self.endpoint.given() else {
             return Err(Error::usage("endpoint is required")
                 .next("add --endpoint HOST, such as --endpoint s3.eu-west-1.amazonaws.com"));
         };
-        let metadata = common.metadata(&self.named)?;
-        let mut spec = Fields::default();
-        spec.set("bucketName", bucket)
-            .set("provider", self.provider.as_str())
-            .flag("insecure", self.insecure)
-            .set("endpoint", endpoint)
-            .set("region", self.region.non_empty())
-            .set("interval", common.interval)
-            .set("ignore", flags::ignore(&self.ignore_paths))
-            .set("timeout", timeout)
-            .set("secretRef", flags::name_of(&self.secret_ref))
-            .set("proxySecretRef", flags::name_of(&self.proxy_secret_ref));
-        Ok(new_source("Bucket", "Bucket source", metadata, spec))
+        Ok(BucketSpec {
+            bucket_name,
+            provider: Some(self.provider.clone()),
+            insecure: self.insecure,
+            endpoint,
+            region: self.region.given(),
+            interval: common.interval.to_string(),
+            ignore: flags::ignore(&self.ignore_paths),
+            timeout,
+            secret_ref: flags::local_ref(&self.secret_ref),
+            proxy_secret_ref: flags::local_ref(&self.proxy_secret_ref),
+            ..BucketSpec::default()
+        })
     }
 
     fn secret(&self, common: &Common) -> Result<Option<Secret>, Error> {

@@ -1,10 +1,11 @@
 //! `driftless create source chart`.
 
-use super::{new_source, verify};
+use super::{Signatures, new_source};
 use crate::create::flags::{self, NonEmpty as _, Reference};
-use crate::create::object::{Fields, NewObject};
+use crate::create::object::NewObject;
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
+use driftless_flux::{ChartSource, HelmChartSpec};
 
 const EXAMPLES: &str = "Examples:
   driftless create source chart podinfo --source HelmRepository/podinfo --chart podinfo \\
@@ -30,18 +31,8 @@ pub struct Args {
     /// The change after which the chart is packaged again: ChartVersion or Revision
     #[arg(long, value_name = "STRATEGY", default_value = "ChartVersion")]
     reconcile_strategy: String,
-    /// The provider that verifies the chart's signature: cosign
-    #[arg(long, value_name = "PROVIDER", value_parser = ["cosign"])]
-    verify_provider: Option<String>,
-    /// The Secret with the public keys for signatures
-    #[arg(long, value_name = "NAME")]
-    verify_secret_ref: Option<String>,
-    /// A regular expression for the subject of a keyless signature
-    #[arg(long, value_name = "REGEX")]
-    verify_subject: Option<String>,
-    /// A regular expression for the issuer of a keyless signature
-    #[arg(long, value_name = "REGEX")]
-    verify_issuer: Option<String>,
+    #[command(flatten)]
+    signatures: Signatures,
 }
 
 impl Args {
@@ -54,26 +45,24 @@ impl Args {
             return Err(Error::usage("chart source is required")
                 .next("add --source KIND/NAME, such as --source HelmRepository/podinfo"));
         };
-        let Some(chart) = self.chart.non_empty() else {
+        let Some(chart) = self.chart.given() else {
             return Err(Error::usage("chart name or path is required").next("add --chart NAME"));
         };
         let metadata = common.metadata(&self.named)?;
-        let strategy = Some(self.reconcile_strategy.as_str()).filter(|text| !text.is_empty());
-        let mut spec = Fields::default();
-        spec.set("chart", chart)
-            .set("version", self.chart_version.non_empty())
-            .set("interval", common.interval)
-            .set("reconcileStrategy", strategy)
-            .set("sourceRef", source.value())
-            .set(
-                "verify",
-                verify(
-                    self.verify_provider.non_empty(),
-                    flags::name_of(&self.verify_secret_ref),
-                    self.verify_issuer.non_empty(),
-                    self.verify_subject.non_empty(),
-                )?,
-            );
-        Ok(new_source("HelmChart", "HelmChart source", metadata, spec))
+        let strategy = Some(self.reconcile_strategy.clone());
+        let spec = HelmChartSpec {
+            chart,
+            version: self.chart_version.given(),
+            interval: common.interval.to_string(),
+            reconcile_strategy: strategy.filter(|strategy| !strategy.is_empty()),
+            source_ref: ChartSource {
+                api_version: None,
+                kind: source.kind.clone(),
+                name: source.name.clone(),
+            },
+            verify: self.signatures.verification()?,
+            ..HelmChartSpec::default()
+        };
+        new_source("HelmChart source", &metadata, &spec)
     }
 }

@@ -1,16 +1,19 @@
 //! `driftless create source git`.
 
-use super::{new_source, set_secret_ref};
+use super::new_source;
 use crate::create::Secret;
 use crate::create::apply::Hub;
 use crate::create::flags::{self, List, NonEmpty as _};
-use crate::create::object::{Fields, NewObject};
 use crate::create::secret::{CREDENTIALS, Login, Remote};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use crate::term;
 use clap::ArgAction;
-use serde_json::{Map, Value};
+use driftless_flux::{GitReference, GitRepositorySpec, LocalRef};
+use serde_json::Map;
+
+/// The name of the kind in messages.
+const NOUN: &str = "GitRepository source";
 
 const EXAMPLES: &str = "Examples:
   driftless create source git fleet --url https://github.com/acme/fleet --branch main
@@ -81,10 +84,11 @@ pub struct Args {
 impl Args {
     /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and
     /// waits until it is ready.
-    pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
+    pub async fn run(&self, common: &Common, timeout: Option<String>) -> Result<(), Error> {
         let remote = Remote::parse(self.url.non_empty())?;
-        let mut new = self.build(common, &remote, timeout)?;
-        if common.export(&new.object)? {
+        let mut spec = self.spec(common, &remote, timeout)?;
+        let metadata = common.metadata(&self.named)?;
+        if common.export(&new_source(NOUN, &metadata, &spec)?.object)? {
             return Ok(());
         }
         let secret = self.secret(common, &remote)?;
@@ -96,78 +100,67 @@ impl Args {
             }
             let name = secret.name.clone();
             hub.store(secret, CREDENTIALS).await?;
-            set_secret_ref(&mut new, &name);
+            spec.secret_ref = Some(LocalRef { name });
         }
-        hub.finish(new).await
+        hub.finish(new_source(NOUN, &metadata, &spec)?).await
     }
 
-    fn build(
+    fn spec(
         &self,
         common: &Common,
         remote: &Remote,
-        timeout: Option<Value>,
-    ) -> Result<NewObject, Error> {
+        timeout: Option<String>,
+    ) -> Result<GitRepositorySpec, Error> {
         let reference = self.reference()?;
         if remote.is_ssh() && self.ca_file.non_empty().is_some() {
             let message = "specifying a CA file is not supported for Git over SSH";
             return Err(Error::usage(message));
         }
-        let metadata = common.metadata(&self.named)?;
         let sparse = flags::items(&self.sparse_checkout_paths);
-        let mut spec = Fields::default();
-        spec.set("url", self.url.non_empty())
-            .set("interval", common.interval)
-            .flag("recurseSubmodules", self.recurse_submodules)
-            .set("ref", reference)
-            .set("ignore", flags::ignore(&self.ignore_paths))
-            .set(
-                "sparseCheckout",
-                (!sparse.is_empty()).then(|| serde_json::json!(sparse)),
-            )
-            .set("timeout", timeout)
-            .set("secretRef", flags::name_of(&self.secret_ref))
-            .set("proxySecretRef", flags::name_of(&self.proxy_secret_ref))
-            .set("provider", self.provider.non_empty());
-        Ok(new_source(
-            "GitRepository",
-            "GitRepository source",
-            metadata,
-            spec,
-        ))
+        Ok(GitRepositorySpec {
+            url: self.url.given().unwrap_or_default(),
+            interval: common.interval.to_string(),
+            recurse_submodules: self.recurse_submodules,
+            reference: Some(reference),
+            ignore: flags::ignore(&self.ignore_paths),
+            sparse_checkout: sparse.into_iter().map(str::to_owned).collect(),
+            timeout,
+            secret_ref: flags::local_ref(&self.secret_ref),
+            proxy_secret_ref: flags::local_ref(&self.proxy_secret_ref),
+            provider: self.provider.given(),
+            ..GitRepositorySpec::default()
+        })
     }
 
     /// Returns `spec.ref`. Flux uses the first of several refs and drops the others; here several
     /// are an error, except a commit with its branch.
-    fn reference(&self) -> Result<Value, Error> {
+    fn reference(&self) -> Result<GitReference, Error> {
+        let reference = GitReference {
+            commit: self.commit.given().unwrap_or_default(),
+            name: self.ref_name.given().unwrap_or_default(),
+            semver: self.tag_semver.given().unwrap_or_default(),
+            tag: self.tag.given().unwrap_or_default(),
+            branch: self.branch.given().unwrap_or_default(),
+        };
         let flags = [
-            ("--commit", "commit", &self.commit),
-            ("--ref-name", "name", &self.ref_name),
-            ("--tag-semver", "semver", &self.tag_semver),
-            ("--tag", "tag", &self.tag),
-            ("--branch", "branch", &self.branch),
+            ("--commit", &reference.commit),
+            ("--ref-name", &reference.name),
+            ("--tag-semver", &reference.semver),
+            ("--tag", &reference.tag),
+            ("--branch", &reference.branch),
         ];
-        let given: Vec<_> = flags
-            .into_iter()
-            .filter_map(|(flag, field, value)| Some((flag, field, value.non_empty()?)))
-            .collect();
-        let flags: Vec<&str> = given.iter().map(|(flag, _, _)| *flag).collect();
-        match flags[..] {
-            [] => {
-                return Err(Error::usage(
-                    "a Git ref is required, use one of the following: --branch, --tag, --commit, --ref-name or --tag-semver",
-                ));
-            }
-            [_] | ["--commit", "--branch"] => {}
+        let given = flags.into_iter().filter(|(_, value)| !value.is_empty());
+        let given: Vec<&str> = given.map(|(flag, _)| flag).collect();
+        match given[..] {
+            [] => Err(Error::usage(
+                "a Git ref is required, use one of the following: --branch, --tag, --commit, --ref-name or --tag-semver",
+            )),
+            [_] | ["--commit", "--branch"] => Ok(reference),
             _ => {
-                let message = format!("only one Git ref can be used: {}", flags.join(", "));
-                return Err(Error::usage(message));
+                let message = format!("only one Git ref can be used: {}", given.join(", "));
+                Err(Error::usage(message))
             }
         }
-        let mut reference = Map::new();
-        for (_, field, value) in given {
-            reference.insert(field.to_owned(), value.into());
-        }
-        Ok(reference.into())
     }
 
     /// Returns the Secret with the login; `None` if there is one already, or none is needed.

@@ -1,16 +1,20 @@
 //! `driftless create source helm`.
 
-use super::{new_source, set_secret_ref};
+use super::new_source;
 use crate::create::Secret;
 use crate::create::apply::Hub;
 use crate::create::flags::{self, NonEmpty as _};
-use crate::create::object::{AwaitedState, Fields, NewObject};
+use crate::create::object::{AwaitedState, NewObject};
 use crate::create::secret;
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use clap::ArgAction;
+use driftless_flux::{HelmRepositorySpec, LocalRef};
 use driftless_helm::scheme_and_host;
 use serde_json::{Map, Value};
+
+/// The scheme and the type of a registry.
+const OCI: &str = "oci";
 
 const EXAMPLES: &str = "Examples:
   driftless create source helm podinfo --url https://stefanprodan.github.io/podinfo --interval 10m
@@ -60,9 +64,10 @@ pub struct Args {
 impl Args {
     /// Writes the object with `--export`. Otherwise applies its Secret and then the object, and
     /// waits until it is ready.
-    pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
-        let mut new = self.build(common, timeout)?;
-        if common.export(&new.object)? {
+    pub async fn run(&self, common: &Common, timeout: Option<String>) -> Result<(), Error> {
+        let mut spec = self.spec(common, timeout)?;
+        let metadata = common.metadata(&self.named)?;
+        if common.export(&new(&metadata, &spec)?.object)? {
             return Ok(());
         }
         let secret = self.secret(common)?;
@@ -70,24 +75,20 @@ impl Args {
         if let Some(secret) = secret {
             let name = secret.name.clone();
             hub.store(secret, "repository credentials").await?;
-            set_secret_ref(&mut new, &name);
-            if self.pass_credentials {
-                new.object["spec"]["passCredentials"] = true.into();
-            }
+            spec.secret_ref = Some(LocalRef { name });
+            spec.pass_credentials = self.pass_credentials;
         }
-        hub.finish(new).await
+        hub.finish(new(&metadata, &spec)?).await
     }
 
-    fn build(&self, common: &Common, timeout: Option<Value>) -> Result<NewObject, Error> {
-        let Some(url) = self.url.non_empty() else {
+    fn spec(&self, common: &Common, timeout: Option<String>) -> Result<HelmRepositorySpec, Error> {
+        let Some(url) = self.url.given() else {
             return Err(Error::usage("url is required")
                 .next("add --url URL, such as --url https://charts.example.com"));
         };
-        let metadata = common.metadata(&self.named)?;
-        let parsed = scheme_and_host(url);
-        let (scheme, host) =
-            parsed.map_err(|error| Error::usage(format!("url parse failed: {error}")))?;
-        if !["http", "https", "oci"].contains(&scheme.as_str()) {
+        let (scheme, host) = scheme_and_host(&url)
+            .map_err(|error| Error::usage(format!("url parse failed: {error}")))?;
+        if !["http", "https", OCI].contains(&scheme.as_str()) {
             return Err(Error::usage(format!(
                 "url scheme '{scheme}' not supported, can be: http, https and oci"
             )));
@@ -95,23 +96,18 @@ impl Args {
         if host.is_empty() {
             return Err(Error::usage("url host is required"));
         }
-        let registry = scheme == "oci";
-        let secret = flags::name_of(&self.secret_ref);
-        let mut spec = Fields::default();
-        spec.set("url", url)
-            .set("interval", common.interval)
-            .set("timeout", timeout)
-            .flag("passCredentials", self.pass_credentials && secret.is_some())
-            .set("secretRef", secret);
-        if registry {
-            spec.set("type", "oci")
-                .set("provider", self.oci_provider.non_empty());
-        }
-        let mut new = new_source("HelmRepository", "HelmRepository source", metadata, spec);
-        if registry {
-            new.end = AwaitedState::Stored;
-        }
-        Ok(new)
+        let is_registry = scheme == OCI;
+        let secret_ref = flags::local_ref(&self.secret_ref);
+        Ok(HelmRepositorySpec {
+            url,
+            interval: Some(common.interval.to_string()),
+            timeout,
+            pass_credentials: self.pass_credentials && secret_ref.is_some(),
+            secret_ref,
+            kind: is_registry.then(|| OCI.to_owned()),
+            provider: self.oci_provider.given().filter(|_| is_registry),
+            ..HelmRepositorySpec::default()
+        })
     }
 
     fn secret(&self, common: &Common) -> Result<Option<Secret>, Error> {
@@ -134,4 +130,16 @@ impl Args {
         };
         secret::helm::fill(secret, login, &tls).map(Some)
     }
+}
+
+/// Returns the object. A registry has no index, so the command does not wait for it.
+fn new(metadata: &Map<String, Value>, spec: &HelmRepositorySpec) -> Result<NewObject, Error> {
+    let new = new_source("HelmRepository source", metadata, spec)?;
+    Ok(match spec.kind.as_deref() {
+        Some(OCI) => NewObject {
+            end: AwaitedState::Stored,
+            ..new
+        },
+        _ => new,
+    })
 }

@@ -7,11 +7,13 @@ mod helm;
 mod oci;
 
 use super::Common;
-use super::flags::Time;
-use super::object::{AwaitedState, Fields, NewObject, object};
+use super::flags::{NonEmpty as _, Time, local_ref};
+use super::object::{AwaitedState, NewObject, object};
 use crate::error::{EXIT_CODES, Error};
 use clap::Subcommand;
-use serde_json::{Map, Value, json};
+use driftless_flux::{OidcIdentity, SourceSpec, Verification};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 const EXAMPLES: &str = "Examples:
   driftless create source git fleet --url https://github.com/acme/fleet --branch main
@@ -66,53 +68,65 @@ impl Args {
 }
 
 /// Returns the object of a source.
-fn new_source(
-    kind: &str,
-    noun: &'static str,
-    metadata: Map<String, Value>,
-    spec: Fields,
-) -> NewObject {
-    NewObject {
-        object: object("source.toolkit.fluxcd.io/v1", kind, metadata, spec),
-        noun,
-        end: AwaitedState::Fetched,
-    }
-}
-
-/// Sets `secretRef` of a source to the Secret that was created for it.
-fn set_secret_ref(source: &mut NewObject, secret: &str) {
-    source.object["spec"]["secretRef"] = json!({ "name": secret });
-}
-
-/// Returns `verify` of a source.
 ///
 /// # Errors
-/// Fails for details without a provider.
-fn verify(
-    provider: Option<&str>,
-    secret: Option<Value>,
-    issuer: Option<&str>,
-    subject: Option<&str>,
-) -> Result<Option<Value>, Error> {
-    let identity = issuer.is_some() || subject.is_some();
-    let Some(provider) = provider else {
-        let detail = match (secret, identity) {
-            (None, false) => return Ok(None),
-            (Some(_), _) => "a secret",
-            (None, true) => "OIDC issuer/subject",
+/// The spec cannot be written as JSON.
+fn new_source<S: SourceSpec + Serialize>(
+    noun: &'static str,
+    metadata: &Map<String, Value>,
+    spec: &S,
+) -> Result<NewObject, Error> {
+    Ok(NewObject {
+        object: object(S::KIND, metadata.clone(), spec)?,
+        noun,
+        end: AwaitedState::Fetched,
+    })
+}
+
+/// Flags of the signatures that an artifact must have.
+#[derive(clap::Args)]
+struct Signatures {
+    /// The provider that verifies the signature: cosign
+    #[arg(long, value_name = "PROVIDER", value_parser = ["cosign"])]
+    verify_provider: Option<String>,
+    /// The Secret with the public keys for signatures
+    #[arg(long, value_name = "NAME")]
+    verify_secret_ref: Option<String>,
+    /// A regular expression for the subject of a keyless signature
+    #[arg(long, value_name = "REGEX")]
+    verify_subject: Option<String>,
+    /// A regular expression for the issuer of a keyless signature
+    #[arg(long, value_name = "REGEX")]
+    verify_issuer: Option<String>,
+}
+
+impl Signatures {
+    /// Returns `verify` of a source.
+    ///
+    /// # Errors
+    /// Fails for details without a provider.
+    fn verification(&self) -> Result<Option<Verification>, Error> {
+        let secret_ref = local_ref(&self.verify_secret_ref);
+        let identity = OidcIdentity {
+            issuer: self.verify_issuer.given().unwrap_or_default(),
+            subject: self.verify_subject.given().unwrap_or_default(),
         };
-        return Err(Error::usage(format!(
-            "a verification provider must be specified when {detail} is specified"
-        )));
-    };
-    let mut verify = Fields::default();
-    verify.set("provider", provider).set("secretRef", secret);
-    if identity {
-        let (issuer, subject) = (issuer.unwrap_or_default(), subject.unwrap_or_default());
-        verify.set(
-            "matchOIDCIdentity",
-            json!([{"issuer": issuer, "subject": subject}]),
-        );
+        let is_keyless = identity != OidcIdentity::default();
+        let Some(provider) = self.verify_provider.given() else {
+            let detail = match (secret_ref, is_keyless) {
+                (None, false) => return Ok(None),
+                (Some(_), _) => "a secret",
+                (None, true) => "OIDC issuer/subject",
+            };
+            return Err(Error::usage(format!(
+                "a verification provider must be specified when {detail} is specified"
+            )));
+        };
+        Ok(Some(Verification {
+            provider,
+            secret_ref,
+            match_oidc_identity: is_keyless.then_some(identity).into_iter().collect(),
+            trusted_root_secret_ref: None,
+        }))
     }
-    Ok(Some(verify.into()))
 }

@@ -1,12 +1,12 @@
 //! `driftless create source oci`.
 
-use super::{new_source, verify};
+use super::{Signatures, new_source};
 use crate::create::flags::{self, List, NonEmpty as _};
-use crate::create::object::{Fields, NewObject};
+use crate::create::object::NewObject;
 use crate::create::{Common, Named};
-use crate::error::{EXIT_CODES, Error};
+use crate::error::{EXIT_CODES, Error, InvalidValue};
 use clap::ArgAction;
-use serde_json::{Value, json};
+use driftless_flux::{LayerSelector, OCIReference, OCIRepositorySpec};
 
 const EXAMPLES: &str = "Examples:
   driftless create source oci apps --url oci://ghcr.io/acme/apps --tag 6.6.2 --interval 10m
@@ -50,18 +50,8 @@ pub struct Args {
     /// The Secret with TLS certificates
     #[arg(long, value_name = "NAME")]
     cert_ref: Option<String>,
-    /// The provider that verifies the artifact's signature: cosign
-    #[arg(long, value_name = "PROVIDER", value_parser = ["cosign"])]
-    verify_provider: Option<String>,
-    /// The Secret with the public keys for signatures
-    #[arg(long, value_name = "NAME")]
-    verify_secret_ref: Option<String>,
-    /// A regular expression for the subject of a keyless signature
-    #[arg(long, value_name = "REGEX")]
-    verify_subject: Option<String>,
-    /// A regular expression for the issuer of a keyless signature
-    #[arg(long, value_name = "REGEX")]
-    verify_issuer: Option<String>,
+    #[command(flatten)]
+    signatures: Signatures,
     /// Paths to ignore
     #[arg(long, value_name = "PATHS")]
     ignore_paths: Vec<List>,
@@ -76,23 +66,24 @@ pub struct Args {
 
 /// The value of `layerSelector`; an empty flag selects no layer.
 #[derive(Clone)]
-struct Layer(Option<Value>);
+struct Layer(Option<LayerSelector>);
 
 /// Parses `MEDIA-TYPE:OPERATION`.
-fn layer(text: &str) -> Result<Layer, String> {
+fn layer(text: &str) -> Result<Layer, InvalidValue> {
     if text.is_empty() {
         return Ok(Layer(None));
     }
     match text.split_once(':') {
         Some((media_type, operation)) if !media_type.is_empty() && !operation.is_empty() => {
             match operation {
-                "extract" | "copy" => Ok(Layer(Some(
-                    json!({"mediaType": media_type, "operation": operation}),
-                ))),
-                _ => Err("operation must be \"extract\" or \"copy\"".to_owned()),
+                "extract" | "copy" => Ok(Layer(Some(LayerSelector {
+                    media_type: media_type.to_owned(),
+                    operation: operation.to_owned(),
+                }))),
+                _ => Err("operation must be \"extract\" or \"copy\"".into()),
             }
         }
-        _ => Err("must be in the format '<media-type>:<operation>'".to_owned()),
+        _ => Err("must be in the format '<media-type>:<operation>'".into()),
     }
 }
 
@@ -101,44 +92,38 @@ impl Args {
     ///
     /// # Errors
     /// Fails for flags that are not valid or missing.
-    pub fn build(&self, common: &Common, timeout: Option<Value>) -> Result<NewObject, Error> {
-        let Some(url) = self.url.non_empty() else {
+    pub fn build(&self, common: &Common, timeout: Option<String>) -> Result<NewObject, Error> {
+        let Some(url) = self.url.given() else {
             return Err(Error::usage("url is required")
                 .next("add --url URL, such as --url oci://ghcr.io/acme/apps"));
         };
-        let mut reference = Fields::default();
-        reference
-            .set("digest", self.digest.non_empty())
-            .set("semver", self.tag_semver.non_empty())
-            .set("tag", self.tag.non_empty());
-        if reference.is_empty() {
+        let reference = OCIReference {
+            digest: self.digest.given().unwrap_or_default(),
+            semver: self.tag_semver.given().unwrap_or_default(),
+            tag: self.tag.given().unwrap_or_default(),
+            ..OCIReference::default()
+        };
+        if reference == OCIReference::default() {
             let message = "--tag, --tag-semver or --digest is required";
             return Err(Error::usage(message));
         }
         let metadata = common.metadata(&self.named)?;
-        let layer = self.layer_selector.clone().and_then(|layer| layer.0);
-        let mut spec = Fields::default();
-        spec.set("provider", self.provider.as_str())
-            .set("url", url)
-            .flag("insecure", self.insecure)
-            .set("interval", common.interval)
-            .set("ref", Value::from(reference))
-            .set("ignore", flags::ignore(&self.ignore_paths))
-            .set("layerSelector", layer)
-            .set("timeout", timeout)
-            .set("serviceAccountName", self.service_account.non_empty())
-            .set("secretRef", flags::name_of(&self.secret_ref))
-            .set("proxySecretRef", flags::name_of(&self.proxy_secret_ref))
-            .set("certSecretRef", flags::name_of(&self.cert_ref))
-            .set(
-                "verify",
-                verify(
-                    self.verify_provider.non_empty(),
-                    flags::name_of(&self.verify_secret_ref),
-                    self.verify_issuer.non_empty(),
-                    self.verify_subject.non_empty(),
-                )?,
-            );
-        Ok(new_source("OCIRepository", "OCIRepository", metadata, spec))
+        let spec = OCIRepositorySpec {
+            provider: Some(self.provider.clone()),
+            url,
+            insecure: self.insecure,
+            interval: common.interval.to_string(),
+            reference: Some(reference),
+            ignore: flags::ignore(&self.ignore_paths),
+            layer_selector: self.layer_selector.clone().and_then(|layer| layer.0),
+            timeout,
+            service_account_name: self.service_account.given(),
+            secret_ref: flags::local_ref(&self.secret_ref),
+            proxy_secret_ref: flags::local_ref(&self.proxy_secret_ref),
+            cert_secret_ref: flags::local_ref(&self.cert_ref),
+            verify: self.signatures.verification()?,
+            ..OCIRepositorySpec::default()
+        };
+        new_source("OCIRepository", &metadata, &spec)
     }
 }

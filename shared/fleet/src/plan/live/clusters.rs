@@ -6,7 +6,8 @@ use driftless_kernel::ports::Clock;
 use driftless_kernel::target::Target;
 
 /// The reason why a live cluster cannot be used for an object; it contains no secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Unreachable(pub String);
 
 /// The live clusters of a fleet.

@@ -60,7 +60,7 @@ pub async fn compare(
             let work = of_cluster(states, clusters, place, keys).boxed();
             let limit = || {
                 let seconds = TIME.as_secs();
-                format!("the comparison takes longer than {seconds} s")
+                Unreachable(format!("the comparison takes longer than {seconds} s"))
             };
             let done = in_time(clusters.clock(), TIME, work).await;
             done.unwrap_or_else(|| Err(limit()))
@@ -90,7 +90,7 @@ pub async fn compare(
 }
 
 /// The plan of a cluster with its warnings and errors.
-type ClusterOutcome = Result<(ClusterPlan, Vec<Notice>, Vec<Notice>), String>;
+type ClusterOutcome = Result<(ClusterPlan, Vec<Notice>, Vec<Notice>), Unreachable>;
 
 /// The objects of a Kustomization or HelmRelease in one cluster.
 #[derive(Default)]
@@ -133,7 +133,7 @@ async fn of_cluster<'a>(
     for ((id, objects), one) in owners.iter().zip(compared) {
         match one {
             Ok(one) => results.extend(one),
-            Err(Stop::Cluster(reason)) => return Err(reason),
+            Err(Stop::Cluster(reason)) => return Err(Unreachable(reason)),
             Err(stop) => {
                 let all = objects.wanted.iter().chain(&objects.gone);
                 results.unread.extend(all.map(|(key, _)| *key));
@@ -148,7 +148,7 @@ async fn of_cluster<'a>(
     if let Some(reason) =
         is_all_denied.or(reasons.into_iter().next().filter(|_| results.is_empty()))
     {
-        return Err(reason);
+        return Err(Unreachable(reason));
     }
     Ok(changes::plan(states, place, results))
 }

@@ -1,6 +1,6 @@
 //! The YAML of dyff's report (`neat` 1.3), with the order of keys of `ytbx` 1.4.
 
-use super::node::{Node, Tag};
+use crate::node::{Node, Tag};
 
 /// Groups of keys that come first, in their order; the group that fits best is used.
 const FIRST_KEYS: [&[&str]; 10] = [
@@ -27,7 +27,7 @@ const FIRST_KEYS: [&[&str]; 10] = [
 const LAST_FIRST_KEYS: [&[&str]; 2] = [&["key"], &["id"]];
 
 /// Returns a node whose maps have their usual keys first, and then the flat before the deep ones.
-pub fn restructured(node: &Node) -> Node {
+pub(crate) fn restructured(node: &Node) -> Node {
     match node {
         Node::Map(entries) => {
             let mut entries: Vec<(String, Node)> = entries.clone();
@@ -91,7 +91,7 @@ fn identifier(entries: &[Node]) -> Option<&'static str> {
 }
 
 /// Returns a node as YAML; `<nil>` for null.
-pub fn text(node: &Node) -> String {
+pub(crate) fn text(node: &Node) -> String {
     if let Node::Scalar(Tag::Null, _) = node {
         return "<nil>".to_owned();
     }
@@ -99,7 +99,7 @@ pub fn text(node: &Node) -> String {
 }
 
 /// Returns a node as YAML.
-pub fn plain(node: &Node) -> String {
+pub(crate) fn plain(node: &Node) -> String {
     let mut out = String::new();
     write(&mut out, "", false, node);
     out

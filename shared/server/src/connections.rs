@@ -22,11 +22,11 @@ use tower::ServiceExt as _;
 
 /// The limits of simultaneous connections.
 #[derive(Clone, Copy, Debug)]
-pub struct ConnectionLimits {
+pub(crate) struct ConnectionLimits {
     /// The maximum number of all connections.
-    pub all: usize,
+    pub(crate) all: usize,
     /// The maximum number from one remote address, which for IPv6 is a /64 network.
-    pub of_one: usize,
+    pub(crate) of_one: usize,
 }
 
 impl Default for ConnectionLimits {
@@ -49,26 +49,26 @@ const ACCEPT_DELAY: Duration = Duration::from_millis(100);
 
 /// The client of a request, for handlers.
 #[derive(Clone)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// The remote address.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     place: Arc<Slot>,
 }
 
 impl Caller {
     /// Records that the request is complete: from now on the connection is not closed for another
     /// one.
-    pub fn request_complete(&self) {
+    pub(crate) fn request_complete(&self) {
         self.place.book.set_served(self.place.number);
     }
 }
 
 /// Counts connections that came when all places were taken, by result: `replaced` another one, or
 /// `refused`.
-pub type Count = Arc<dyn Fn(&'static str) + Send + Sync>;
+pub(crate) type Count = Arc<dyn Fn(&'static str) + Send + Sync>;
 
 /// Serves until `stop` ends, and then until the complete requests are answered.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     count: Count,

@@ -2,10 +2,6 @@
 //! a fleet in a directory and a chart repository in memory. Time is virtual, so waiting takes no
 //! time.
 
-use super::metrics::Metrics;
-use super::startup;
-use super::worker::{self, ServerState};
-use crate::error::Error;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::aws::S3Buckets;
@@ -20,6 +16,7 @@ use driftless_kernel::ports::{
     Result as PortResult, Validator,
 };
 use driftless_manifest::{EntryKind, FileTree, Gvk, Reader, TreePath};
+use driftless_server::{BackgroundTasks, RegisterError, register};
 use driftless_source::index;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -27,7 +24,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 const HUB: &str = "hub";
@@ -250,7 +246,7 @@ impl Site {
     }
 
     /// Starts serving the site.
-    pub async fn serve(&self) -> Result<Serving<'_>, Error> {
+    pub async fn serve(&self) -> Result<Serving<'_>, RegisterError> {
         let queue = LocalQueue::new(1000);
         let ports = Ports {
             blobs: Arc::new(DirectoryBlobs::open(&self.state())?),
@@ -261,17 +257,13 @@ impl Site {
             name: HUB.to_owned(),
             ..Settings::default()
         };
-        startup::begin(&ports, &settings).await?;
-        let shared = Arc::new(ServerState {
-            ports,
-            queue,
-            metrics: Metrics::default(),
-        });
-        let mut tasks = worker::workers(&shared, 4);
-        tasks.push(worker::timer(&shared, &[HUB], Duration::from_secs(60)));
+        register(&ports, &settings).await?;
+        let interval = Duration::from_secs(60);
+        let tasks = BackgroundTasks::start(ports.clone(), queue.clone(), &[HUB], 4, interval);
         Ok(Serving {
             site: self,
-            shared,
+            ports,
+            queue,
             tasks,
         })
     }
@@ -313,16 +305,17 @@ impl Site {
 /// A running `serve`.
 pub struct Serving<'a> {
     site: &'a Site,
-    /// The ports and the queue of its workers.
-    pub shared: Arc<ServerState>,
-    tasks: Vec<JoinHandle<()>>,
+    /// The ports of its workers.
+    pub ports: Ports,
+    queue: LocalQueue,
+    tasks: BackgroundTasks,
 }
 
 impl Serving<'_> {
     /// Writes another version into the fleet, and queues its source as a webhook does.
     pub async fn push(&self, version: &str) {
         write(&self.site.home.path().join("fleet"), version);
-        let ports = &self.shared.ports;
+        let ports = &self.ports;
         let repository = index::repository(FLEET).unwrap();
         let followers = index::followers(ports, &repository, "refs/heads/main").await;
         let requests = followers
@@ -337,7 +330,7 @@ impl Serving<'_> {
     /// Waits until nothing is running or due.
     pub async fn rest(&self) {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        while !self.shared.queue.is_quiet() {
+        while !self.queue.is_quiet() {
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
     }
@@ -352,14 +345,8 @@ impl Serving<'_> {
     }
 
     /// Stops serving, as a signal does.
-    pub async fn end(mut self) {
-        if let Some(timer) = self.tasks.pop() {
-            timer.abort();
-        }
-        self.shared.queue.close();
-        for worker in self.tasks {
-            worker.await.unwrap();
-        }
+    pub async fn end(self) {
+        self.tasks.stop().await;
     }
 }
 

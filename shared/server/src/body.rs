@@ -22,7 +22,7 @@ const SHARED_KIB: usize = 100 << 10;
 
 /// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyError {
+pub(crate) enum BodyError {
     /// The body is larger than allowed.
     TooLarge,
     /// The body arrived too slowly.
@@ -34,7 +34,7 @@ pub enum BodyError {
 }
 
 /// The memory that large bodies share.
-pub struct BodyMemory(Semaphore);
+pub(crate) struct BodyMemory(Semaphore);
 
 impl Default for BodyMemory {
     fn default() -> Self {
@@ -44,15 +44,15 @@ impl Default for BodyMemory {
 
 /// A body, and its permits for shared memory.
 #[derive(Debug)]
-pub struct Read<'a> {
+pub(crate) struct Read<'a> {
     /// The content of the body.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     _room: Option<SemaphorePermit<'a>>,
 }
 
 impl BodyMemory {
     /// Reads a body of at most `limit` bytes.
-    pub async fn read(&self, body: Body, limit: usize) -> Result<Read<'_>, BodyError> {
+    pub(crate) async fn read(&self, body: Body, limit: usize) -> Result<Read<'_>, BodyError> {
         let mut incoming = Incoming::new(body);
         let (mut bytes, mut room) = (Vec::new(), None::<SemaphorePermit<'_>>);
         while let Some(more) = incoming.next().await? {
@@ -100,7 +100,7 @@ impl BodyMemory {
 
 /// Reads and drops a body that is already refused: a client whose connection is closed while it
 /// sends never sees the answer.
-pub async fn discard(body: Body, limit: usize) {
+pub(crate) async fn discard(body: Body, limit: usize) {
     let (mut incoming, mut left) = (Incoming::new(body), limit);
     while let Ok(Some(bytes)) = incoming.next().await {
         match left.checked_sub(bytes.len()) {

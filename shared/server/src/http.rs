@@ -1,12 +1,13 @@
 //! The HTTP routes: the webhook, those of Receivers, and metrics for all clients; objects and the
 //! sweep for this machine only.
 
-use super::body::{BodyError, BodyMemory, discard};
-use super::connections::Caller;
-use super::dashboard::Dashboard;
-use super::local;
-use super::worker::ServerState;
-use crate::root::webhook_variable;
+use crate::body::{BodyError, BodyMemory, discard};
+use crate::connections::Caller;
+use crate::dashboard::Dashboard;
+use crate::hub_error::HubError;
+use crate::local;
+use crate::server::ServerOptions;
+use crate::tasks::ServerState;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -16,24 +17,21 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use driftless_core::sweep::Report;
 use driftless_core::webhook::{self, Delivery, DeliveryLimits, DeliveryResult, Refusal};
+use driftless_fleet::ready::revision;
 use driftless_flux::{Conditions, FluxKind, is_suspended};
 use driftless_kernel::hub;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::sync::Arc;
 
-/// GitHub's limit of a payload is 25 MB.
-const DELIVERY_LIMITS: DeliveryLimits = DeliveryLimits {
-    max_body: 25 << 20,
-    secret: |name| {
-        let variable = webhook_variable(name);
-        format!("the environment variable {variable} of driftless serve")
-    },
-};
+/// The maximum size of a delivery in bytes: GitHub's limit of a payload is 25 MB.
+const MAX_DELIVERY: usize = 25 << 20;
 
 struct Site {
-    shared: Arc<ServerState>,
+    state: Arc<ServerState>,
     hub: String,
+    limits: DeliveryLimits,
     room: BodyMemory,
     dashboard: Arc<Dashboard>,
 }
@@ -41,10 +39,18 @@ struct Site {
 type SiteState = State<Arc<Site>>;
 
 /// Returns the routes. Requests must carry a [`Caller`].
-pub fn router(shared: Arc<ServerState>, hub: String, dashboard: Arc<Dashboard>) -> Router {
+pub(crate) fn router(
+    state: Arc<ServerState>,
+    options: &ServerOptions,
+    dashboard: Arc<Dashboard>,
+) -> Router {
     let site = Arc::new(Site {
-        shared,
-        hub,
+        state,
+        hub: options.hub.clone(),
+        limits: DeliveryLimits {
+            max_body: MAX_DELIVERY,
+            secret: options.secret_place,
+        },
         room: BodyMemory::default(),
         dashboard,
     });
@@ -62,7 +68,7 @@ pub fn router(shared: Arc<ServerState>, hub: String, dashboard: Arc<Dashboard>) 
 impl Site {
     /// Counts an answer in the metrics.
     fn counted(&self, path: &'static str, answer: Response) -> Response {
-        self.shared.metrics.request(path, answer.status().as_u16());
+        self.state.metrics.request(path, answer.status().as_u16());
         answer
     }
 }
@@ -86,7 +92,7 @@ impl From<Refusal> for DeliveryError {
 impl From<BodyError> for DeliveryError {
     fn from(unread: BodyError) -> Self {
         match unread {
-            BodyError::TooLarge => Refusal::TooLarge(DELIVERY_LIMITS.max_body).into(),
+            BodyError::TooLarge => Refusal::TooLarge(MAX_DELIVERY).into(),
             BodyError::Slow => Self::Slow,
             BodyError::NoRoom => Self::NoRoom,
             BodyError::Broken => {
@@ -160,21 +166,21 @@ async fn receive(
         body: &[],
     };
     match webhook::is_receiver_path(path) {
-        true => webhook::check_path(&site.shared.ports, path).await?,
-        false => webhook::check_headers(&DELIVERY_LIMITS, &unread)?,
+        true => webhook::check_path(&site.state.ports, path).await?,
+        false => webhook::check_headers(&site.limits, &unread)?,
     }
     let announced = text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
-    if announced.is_some_and(|length: u64| length > DELIVERY_LIMITS.max_body as u64) {
-        discard(body, 2 * DELIVERY_LIMITS.max_body).await;
+    if announced.is_some_and(|length: u64| length > MAX_DELIVERY as u64) {
+        discard(body, 2 * MAX_DELIVERY).await;
         return Err(BodyError::TooLarge.into());
     }
-    let body = site.room.read(body, DELIVERY_LIMITS.max_body).await?;
+    let body = site.room.read(body, MAX_DELIVERY).await?;
     caller.request_complete();
     let delivery = Delivery {
         header: &text,
         body: &body.bytes,
     };
-    let (ports, limits) = (&site.shared.ports, &DELIVERY_LIMITS);
+    let (ports, limits) = (&site.state.ports, &site.limits);
     Ok(webhook::receive_at(ports, limits, path, delivery).await?)
 }
 
@@ -203,7 +209,7 @@ fn response(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
 }
 
 async fn metrics(State(site): SiteState) -> Response {
-    let text = site.shared.metrics.render(site.shared.queue.waiting());
+    let text = site.state.metrics.render(site.state.queue.waiting());
     let kind = [(
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
@@ -220,19 +226,17 @@ async fn objects(
         Some(reason) => forbidden(&reason),
         None => match list(&site).await {
             Ok(objects) => Json(objects).into_response(),
-            Err(reason) => unavailable(&reason),
+            Err(error) => unavailable(&error),
         },
     };
     site.counted("/api/objects", answer)
 }
 
-async fn list(site: &Site) -> Result<Vec<Value>, String> {
-    let hub = hub::connect(&site.shared.ports, &site.hub)
-        .await
-        .map_err(|failure| failure.to_string())?;
+async fn list(site: &Site) -> Result<Vec<Value>, HubError> {
+    let hub = hub::connect(&site.state.ports, &site.hub).await?;
     let mut all = Vec::new();
     for kind in FluxKind::ALL {
-        let mut objects = hub.list(kind).await.map_err(|error| error.to_string())?;
+        let mut objects = hub.list(kind).await?;
         objects.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
         all.extend(objects.iter().map(summary));
     }
@@ -248,7 +252,7 @@ fn summary(object: &Object) -> Value {
         "kind": object.kind(), "namespace": object.namespace(), "name": object.name(),
         "ready": ready.map_or("Unknown", |ready| ready.status.as_str()),
         "reason": ready.map(|ready| &ready.reason), "message": ready.map(|ready| &ready.message),
-        "revision": crate::ready::revision(object), "suspended": is_suspended(object),
+        "revision": revision(object), "suspended": is_suspended(object),
         "observed": number("/status/observedGeneration").is_some_and(|seen| Some(seen) >= number("/metadata/generation")),
     })
 }
@@ -273,12 +277,12 @@ async fn sweep(
 ) -> Response {
     let answer = match local::foreign_reason(&caller.address, &parts) {
         Some(reason) => forbidden(&reason),
-        None => match site.shared.sweep().await {
+        None => match site.state.sweep().await {
             Ok(reports) => {
                 Json(json!({"hubs": reports.iter().map(sweep_summary).collect::<Vec<_>>()}))
                     .into_response()
             }
-            Err(reason) => unavailable(&reason),
+            Err(error) => unavailable(&error),
         },
     };
     site.counted("/sweep", answer)
@@ -297,10 +301,10 @@ fn forbidden(reason: &str) -> Response {
     (StatusCode::FORBIDDEN, Json(json!({"error": error}))).into_response()
 }
 
-fn unavailable(error: &str) -> Response {
+fn unavailable(error: &dyn Display) -> Response {
     (
         StatusCode::SERVICE_UNAVAILABLE,
-        Json(json!({"error": error})),
+        Json(json!({"error": error.to_string()})),
     )
         .into_response()
 }

@@ -24,7 +24,7 @@ const PROXIED: [&str; 12] = [
 const PROXIED_PREFIXES: [&str; 2] = ["x-forwarded", "cf-"];
 
 /// Returns the reason why a request may come from elsewhere; `None` if it comes from this machine.
-pub fn foreign_reason(caller: &SocketAddr, parts: &Parts) -> Option<String> {
+pub(crate) fn foreign_reason(caller: &SocketAddr, parts: &Parts) -> Option<String> {
     let address = caller.ip().to_canonical();
     if !address.is_loopback() {
         return Some(format!("the request came from {address}"));

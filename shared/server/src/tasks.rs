@@ -1,13 +1,13 @@
 //! The background tasks: workers run the steps of the queue, a timer sweeps.
 
-use super::changes::ChangeDetector;
-use super::metrics::Metrics;
+use crate::changes::ChangeDetector;
+use crate::metrics::Metrics;
 use driftless_adapters::local::{LocalQueue, Work};
 use driftless_core::capsule;
 use driftless_core::step;
 use driftless_core::sweep;
 use driftless_kernel::kernel::Outcome;
-use driftless_kernel::ports::{Ports, Queue as _, Request, Result};
+use driftless_kernel::ports::{ErrorKind, PortError, Ports, Queue as _, Request, Result};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -27,35 +27,80 @@ const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// The interval at which the hub's objects are checked for changes of users.
 const CHANGE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The state that workers, the timer and the server share.
-pub struct ServerState {
+/// The state that workers, the timer and the HTTP routes share.
+pub(crate) struct ServerState {
     /// The ports of the process.
-    pub ports: Ports,
+    pub(crate) ports: Ports,
     /// The receiving end of the queue of `ports`.
-    pub queue: LocalQueue,
+    pub(crate) queue: LocalQueue,
     /// The counters of the process.
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
 }
 
-/// Starts the workers. They end when the queue is closed.
-pub fn workers(shared: &Arc<ServerState>, count: usize) -> Vec<JoinHandle<()>> {
-    let worker = |_| {
-        let shared = shared.clone();
-        tokio::spawn(async move {
-            while let Some(work) = shared.queue.next().await {
-                shared.work(work).await;
-            }
-        })
-    };
-    (0..count).map(worker).collect()
+/// The workers of a queue, and the timer that sweeps.
+pub struct BackgroundTasks {
+    state: Arc<ServerState>,
+    workers: Vec<JoinHandle<()>>,
+    timer: JoinHandle<()>,
 }
 
-/// Starts the timer: a sweep now, one after each interval, and one after each change of a hub's
-/// objects by a user.
-pub fn timer(shared: &Arc<ServerState>, hubs: &[&str], interval: Duration) -> JoinHandle<()> {
-    let shared = shared.clone();
-    let mut detectors: Vec<ChangeDetector> =
-        hubs.iter().map(|hub| ChangeDetector::new(hub)).collect();
+impl BackgroundTasks {
+    /// Starts `workers` workers, and the timer: a sweep of every registered hub now, one after each
+    /// interval, and one after each change of an object of `hubs` by a user. `queue` is the
+    /// receiving end of the queue of `ports`.
+    pub fn start(
+        ports: Ports,
+        queue: LocalQueue,
+        hubs: &[&str],
+        workers: usize,
+        sweep_interval: Duration,
+    ) -> Self {
+        let state = Arc::new(ServerState {
+            ports,
+            queue,
+            metrics: Metrics::default(),
+        });
+        let detectors = hubs.iter().map(|hub| ChangeDetector::new(hub)).collect();
+        Self {
+            workers: (0..workers).map(|_| worker(state.clone())).collect(),
+            timer: timer(state.clone(), detectors, sweep_interval),
+            state,
+        }
+    }
+
+    pub(crate) fn state(&self) -> &Arc<ServerState> {
+        &self.state
+    }
+
+    /// Ends the timer and closes the queue. Returns the workers, which end after their current
+    /// steps.
+    pub(crate) fn close(self) -> Vec<JoinHandle<()>> {
+        self.timer.abort();
+        self.state.queue.close();
+        self.workers
+    }
+
+    /// Ends the timer, closes the queue, and waits for the running steps.
+    pub async fn stop(self) {
+        futures::future::join_all(self.close()).await;
+    }
+}
+
+/// Starts a worker, which ends when the queue is closed.
+fn worker(state: Arc<ServerState>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        while let Some(work) = state.queue.next().await {
+            state.work(work).await;
+        }
+    })
+}
+
+/// Starts the timer.
+fn timer(
+    state: Arc<ServerState>,
+    mut detectors: Vec<ChangeDetector>,
+    interval: Duration,
+) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(interval);
         let mut checks = tokio::time::interval(CHANGE_INTERVAL.min(interval));
@@ -65,13 +110,13 @@ pub fn timer(shared: &Arc<ServerState>, hubs: &[&str], interval: Duration) -> Jo
         loop {
             let due = tokio::select! {
                 _ = ticks.tick() => true,
-                _ = checks.tick() => changed(&mut detectors, &shared.ports).await,
+                _ = checks.tick() => changed(&mut detectors, &state.ports).await,
             };
             if due {
-                shared.capsule().await;
+                state.capsule().await;
             }
             // The sweep has logged its error. Retry it before the end of the interval.
-            if due && shared.sweep().await.is_err() {
+            if due && state.sweep().await.is_err() {
                 ticks.reset_after(RETRY_DELAY.min(interval));
             }
         }
@@ -144,29 +189,25 @@ impl ServerState {
     ///
     /// # Errors
     /// Fails if the registry cannot be read, or the sweep panicked.
-    pub async fn sweep(&self) -> Result<Vec<sweep::Report>, String> {
+    pub(crate) async fn sweep(&self) -> Result<Vec<sweep::Report>> {
         let swept = AssertUnwindSafe(sweep_all(&self.ports))
             .catch_unwind()
             .await;
         let swept = swept.unwrap_or_else(|_| {
-            let text = "the sweep panicked: this is a bug".to_owned();
-            Err(driftless_kernel::ports::PortError::new(
-                driftless_kernel::ports::ErrorKind::Unavailable,
-                text,
-            ))
+            let text = "the sweep panicked: this is a bug";
+            Err(PortError::new(ErrorKind::Unavailable, text))
         });
-        match swept {
+        match &swept {
             Ok(reports) => {
                 let failed = reports.iter().any(|report| report.failure.is_some());
                 self.metrics.sweep(if failed { "failed" } else { "done" });
-                Ok(reports)
             }
             Err(error) => {
                 tracing::error!("sweep: {error}");
                 self.metrics.sweep("failed");
-                Err(error.to_string())
             }
         }
+        swept
     }
 }
 

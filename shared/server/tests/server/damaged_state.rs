@@ -1,7 +1,7 @@
 //! Tests with a damaged state directory, as after a power loss or a user's mistake: `serve` starts
 //! and the fleet converges.
 
-use super::testing::{Site, files};
+use crate::site::{Site, files};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,7 @@ fn other(version: &str) -> &'static str {
 async fn served() -> (Site, &'static str) {
     let site = Site::new("one").await;
     for version in ["one", "two", "one"] {
-        let serving = site
-            .serve()
-            .await
-            .unwrap_or_else(|error| panic!("{}", error.message));
+        let serving = site.serve().await.unwrap_or_else(|error| panic!("{error}"));
         serving.rest().await;
         serving.push(version).await;
         serving.converges(version, "before the damage").await;
@@ -64,7 +61,7 @@ async fn served() -> (Site, &'static str) {
 async fn recovers(site: &Site, version: &'static str, damage: &str) -> &'static str {
     let serving = match site.serve().await {
         Ok(serving) => serving,
-        Err(error) => panic!("{damage}: serve does not start: {}", error.message),
+        Err(error) => panic!("{damage}: serve does not start: {error}"),
     };
     serving.rest().await;
     serving.converges(version, damage).await;
@@ -179,17 +176,8 @@ async fn an_unreadable_file_is_an_error_and_stays() {
         panic!("serve starts without an error for an unreadable record")
     };
     assert!(
-        error.message.contains("blobs/hubs/hub.json.blob"),
-        "{}",
-        error.message
+        error.to_string().contains("blobs/hubs/hub.json.blob"),
+        "{error}"
     );
     assert!(fs::symlink_metadata(&hub).unwrap().is_symlink());
-}
-
-#[test]
-fn a_damaged_lock_is_replaced() {
-    let directory = tempfile::tempdir().unwrap();
-    fs::create_dir(directory.path().join("lock")).unwrap();
-    assert!(super::data_directory::open(Some(directory.path()), "hub", "https://hub").is_ok());
-    assert!(directory.path().join("damaged/1/lock").is_dir());
 }

@@ -1,8 +1,8 @@
 //! The dashboard on this machine: its pages, and the events that report changes to them.
 
-use super::body::{BodyError, BodyMemory};
-use super::connections::Caller;
-use super::local;
+use crate::body::{BodyError, BodyMemory};
+use crate::connections::{self, Caller, ConnectionLimits};
+use crate::local;
 use async_trait::async_trait;
 use axum::Extension;
 use axum::Router;
@@ -12,7 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use driftless_dashboard::access::User;
-use driftless_dashboard::auth::{Auth, Key, Web};
+use driftless_dashboard::auth::{Auth, Key, Web, WebError};
 use driftless_dashboard::router::{MAX_BODY, seen};
 use driftless_dashboard::{Data as _, Live, PortsData, Request, Site, handle};
 use driftless_kernel::ports::Ports;
@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// The time for which a reading of the hubs is shown again, and the interval at which open pages
@@ -31,43 +32,42 @@ const FRESH: Duration = Duration::from_secs(1);
 const QUIET: u32 = 15;
 
 /// The dashboard of a process.
-pub struct Dashboard {
+pub(crate) struct Dashboard {
     ports: Ports,
     data: PortsData,
     key: Key,
     stop: watch::Sender<bool>,
 }
 
+const NO_LOGINS: &str = "the dashboard of this machine has no logins";
+
 /// No logins on this machine.
 struct NoLogins;
 
 #[async_trait]
 impl Web for NoLogins {
-    async fn get(&self, _: &str, _: Option<&str>) -> Result<Value, String> {
-        Err("the dashboard of this machine has no logins".to_owned())
+    async fn get(&self, _: &str, _: Option<&str>) -> Result<Value, WebError> {
+        Err(WebError::new(NO_LOGINS))
     }
 
-    async fn post(&self, _: &str, _: &[(&str, &str)]) -> Result<Value, String> {
-        Err("the dashboard of this machine has no logins".to_owned())
+    async fn post(&self, _: &str, _: &[(&str, &str)]) -> Result<Value, WebError> {
+        Err(WebError::new(NO_LOGINS))
     }
 }
 
 impl Dashboard {
     /// Creates the dashboard of the hubs that are registered in the bucket of these ports.
-    ///
-    /// # Errors
-    /// The key cannot be created.
-    pub fn new(ports: Ports) -> Result<Arc<Self>, String> {
-        Ok(Arc::new(Self {
-            key: Key::new(&random(&ports))?,
+    pub(crate) fn new(ports: Ports) -> Arc<Self> {
+        Arc::new(Self {
+            key: Key::from(random(&ports)),
             data: PortsData::new(ports.clone(), FRESH),
             ports,
             stop: watch::Sender::new(false),
-        }))
+        })
     }
 
     /// Reads the hubs in the background, so that the first page does not wait for it.
-    pub fn warm_up(self: &Arc<Self>) {
+    pub(crate) fn warm_up(self: &Arc<Self>) {
         let dashboard = self.clone();
         tokio::spawn(async move {
             if let Err(error) = dashboard.data.snapshot().await {
@@ -77,12 +77,12 @@ impl Dashboard {
     }
 
     /// Ends the streams of open pages, which would otherwise never end.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
     /// Answers a request.
-    pub async fn answer(
+    pub(crate) async fn answer(
         self: &Arc<Self>,
         room: &BodyMemory,
         caller: &Caller,
@@ -238,12 +238,15 @@ struct Alone {
     room: BodyMemory,
 }
 
-/// Returns the routes of a server that has only the dashboard. Requests must carry a [`Caller`].
-pub fn router(dashboard: Arc<Dashboard>) -> Router {
-    let room = BodyMemory::default();
-    Router::new()
-        .fallback(alone)
-        .with_state(Arc::new(Alone { dashboard, room }))
+/// Serves only the dashboard of the hubs of these ports, until the future is dropped.
+pub async fn serve_dashboard(listener: TcpListener, ports: Ports) {
+    let state = Alone {
+        dashboard: Dashboard::new(ports),
+        room: BodyMemory::default(),
+    };
+    let router = Router::new().fallback(alone).with_state(Arc::new(state));
+    let (limits, never) = (ConnectionLimits::default(), std::future::pending());
+    connections::serve(listener, router, Arc::new(|_| {}), limits, never).await;
 }
 
 async fn alone(

@@ -8,7 +8,7 @@ const MAX_WORK: usize = 20_000_000;
 
 /// The origin of lines: one of the texts, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Both texts have them.
     Equal,
     /// Only the new text has them.
@@ -18,15 +18,15 @@ pub enum Kind {
 }
 
 /// Consecutive lines of the same origin.
-pub struct Part {
+pub(crate) struct Part {
     /// The origin of the lines.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// The lines, with their line ends.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// Returns the parts of two texts, in their order.
-pub fn parts(from: &str, to: &str) -> Vec<Part> {
+pub(crate) fn parts(from: &str, to: &str) -> Vec<Part> {
     let mut lines = Lines::default();
     let (old, new) = (lines.numbers(from), lines.numbers(to));
     let mut work = MAX_WORK;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The counters of the process.
 #[derive(Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     state: Mutex<State>,
 }
 
@@ -31,7 +31,7 @@ impl Metrics {
     }
 
     /// Counts a step that has ended.
-    pub fn step(&self, kind: &'static str, result: &'static str, took: Duration) {
+    pub(crate) fn step(&self, kind: &'static str, result: &'static str, took: Duration) {
         let mut state = self.lock();
         *state.steps.entry((kind, result)).or_default() += 1;
         let (count, seconds) = state.seconds.entry(kind).or_default();
@@ -40,22 +40,22 @@ impl Metrics {
     }
 
     /// Counts an answered request.
-    pub fn request(&self, path: &'static str, status: u16) {
+    pub(crate) fn request(&self, path: &'static str, status: u16) {
         *self.lock().requests.entry((path, status)).or_default() += 1;
     }
 
     /// Counts a connection that came when all places were taken.
-    pub fn count_refused_connection(&self, result: &'static str) {
+    pub(crate) fn count_refused_connection(&self, result: &'static str) {
         *self.lock().crowded.entry(result).or_default() += 1;
     }
 
     /// Counts a sweep that has ended.
-    pub fn sweep(&self, result: &'static str) {
+    pub(crate) fn sweep(&self, result: &'static str) {
         *self.lock().sweeps.entry(result).or_default() += 1;
     }
 
     /// Renders all metrics for `GET /metrics`.
-    pub fn render(&self, queue: usize) -> String {
+    pub(crate) fn render(&self, queue: usize) -> String {
         let state = self.lock();
         let mut text = String::new();
         head(

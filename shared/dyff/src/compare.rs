@@ -1,6 +1,6 @@
 //! The differences of two documents, as dyff's `CompareInputFiles` finds them for Kubernetes.
 
-use super::node::{Node, Tag};
+use crate::node::{Node, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fields that identify the entries of a list, in their order.
@@ -10,16 +10,16 @@ const GUESS_FROM: usize = 3;
 
 /// The differences at one place of a document.
 #[derive(Debug)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// The keys, the names of list entries and the positions that lead to the place.
-    pub path: Vec<String>,
+    pub(crate) path: Vec<String>,
     /// The differences, in dyff's order.
-    pub details: Vec<Detail>,
+    pub(crate) details: Vec<Detail>,
 }
 
 /// A difference at one place.
 #[derive(Debug)]
-pub enum Detail {
+pub(crate) enum Detail {
     /// A value is another one.
     Modified(Node, Node),
     /// The entries of a map or a list that are gone.
@@ -31,7 +31,7 @@ pub enum Detail {
 }
 
 /// Returns the differences of two documents.
-pub fn compare(before: &Node, after: &Node) -> Vec<Difference> {
+pub(crate) fn compare(before: &Node, after: &Node) -> Vec<Difference> {
     let mut found = Vec::new();
     nodes(&mut Vec::new(), before, after, &mut found);
     found

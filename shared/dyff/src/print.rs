@@ -1,15 +1,15 @@
 //! dyff's report for people.
 
-use super::compare::{Detail, Difference};
-use super::line_diff::{self, Kind};
-use super::node::{Node, Tag};
-use super::yaml;
+use crate::compare::{Detail, Difference};
+use crate::line_diff::{self, Kind};
+use crate::node::{Node, Tag};
+use crate::yaml;
 
 /// The space between the columns of a table.
 const GAP: &str = "   ";
 
 /// Returns the report of differences for an output of this width, in columns.
-pub fn print(differences: &[Difference], width: usize) -> String {
+pub(crate) fn print(differences: &[Difference], width: usize) -> String {
     let mut text = String::new();
     for Difference { path, details } in differences {
         let path = match path.is_empty() {

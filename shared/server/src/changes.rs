@@ -1,6 +1,7 @@
 //! Detects changes of users on the hub, so that a sweep follows at once and not at the next tick of
 //! the timer.
 
+use crate::hub_error::HubError;
 use driftless_flux::{FluxKind, REQUESTED_AT};
 use driftless_kernel::hub;
 use driftless_kernel::ports::Ports;
@@ -8,7 +9,7 @@ use driftless_manifest::Object;
 use std::collections::BTreeSet;
 
 /// The versions of the hub's objects at the last check.
-pub struct ChangeDetector {
+pub(crate) struct ChangeDetector {
     hub: String,
     seen: Option<BTreeSet<ObjectVersion>>,
 }
@@ -24,7 +25,7 @@ struct ObjectVersion {
 
 impl ChangeDetector {
     /// Returns a detector for a hub that was not checked yet.
-    pub fn new(hub: &str) -> Self {
+    pub(crate) fn new(hub: &str) -> Self {
         Self {
             hub: hub.to_owned(),
             seen: None,
@@ -33,7 +34,7 @@ impl ChangeDetector {
 
     /// Returns whether anything has changed since the last check; true at the first check. False
     /// for a hub that cannot be read: the timer's sweep logs the reason.
-    pub async fn changed(&mut self, ports: &Ports) -> bool {
+    pub(crate) async fn changed(&mut self, ports: &Ports) -> bool {
         match object_versions(ports, &self.hub).await {
             Ok(marks) => {
                 let marks = Some(marks);
@@ -49,13 +50,10 @@ impl ChangeDetector {
     }
 }
 
-async fn object_versions(ports: &Ports, name: &str) -> Result<BTreeSet<ObjectVersion>, String> {
-    let hub = hub::connect(ports, name)
-        .await
-        .map_err(|failure| failure.to_string())?;
+async fn object_versions(ports: &Ports, name: &str) -> Result<BTreeSet<ObjectVersion>, HubError> {
+    let hub = hub::connect(ports, name).await?;
     let lists = FluxKind::ALL.into_iter().map(|kind| hub.list(kind));
-    let lists = futures::future::try_join_all(lists).await;
-    let lists = lists.map_err(|error| error.to_string())?;
+    let lists = futures::future::try_join_all(lists).await?;
     Ok(lists.iter().flatten().map(object_version).collect())
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// A node of a document.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub(crate) enum Node {
     /// A map, in the order of the document.
     Map(Vec<(String, Node)>),
     /// A list of nodes.
@@ -17,7 +17,7 @@ pub enum Node {
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tag {
+pub(crate) enum Tag {
     /// A string, quoted or not.
     String,
     /// A whole number.
@@ -68,7 +68,7 @@ fn ordered(map: &Map<String, Value>) -> Vec<(String, Node)> {
 
 impl Node {
     /// Returns the value of a key; `None` if this is not a map that has it.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         let Self::Map(entries) = self else {
             return None;
         };
@@ -77,7 +77,7 @@ impl Node {
     }
 
     /// Returns a value as a string; empty for a map or a list.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Scalar(_, text) => text,
             Self::Map(_) | Self::List(_) => "",
@@ -85,7 +85,7 @@ impl Node {
     }
 
     /// Returns whether two nodes are of the same type.
-    pub fn is_like(&self, other: &Node) -> bool {
+    pub(crate) fn is_like(&self, other: &Node) -> bool {
         match (self, other) {
             (Self::Map(_), Self::Map(_)) | (Self::List(_), Self::List(_)) => true,
             (Self::Scalar(tag, _), Self::Scalar(other, _)) => tag == other,
@@ -94,7 +94,7 @@ impl Node {
     }
 
     /// Returns dyff's name of the type.
-    pub fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Map(_) => "map",
             Self::List(_) => "list",
@@ -108,7 +108,7 @@ impl Node {
 
     /// Returns a string that is the same for nodes with the same content; types of values do not
     /// count.
-    pub fn fingerprint(&self) -> String {
+    pub(crate) fn fingerprint(&self) -> String {
         let mut text = String::new();
         self.write_fingerprint(&mut text);
         text
