@@ -18,7 +18,7 @@ pub enum Owner {
     HelmRelease(Box<HelmRelease>),
 }
 
-/// An object that is no valid Kustomization or HelmRelease; the message names the field.
+/// A field of a Kustomization or HelmRelease is not valid; the message names it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidOwner(String);
