@@ -70,8 +70,8 @@ impl Error {
         }
     }
 
-    /// Returns the same, for a cause whose message does not contain that of its own cause: the
-    /// message is that of each error of the chain.
+    /// Returns the same, for a cause whose message leaves out what caused it: the message is that
+    /// of each error of the chain.
     pub fn chain(cause: impl Into<Cause>) -> Self {
         let mut error = Self::caused_by(cause);
         let mut next = std::error::Error::source(&error).and_then(std::error::Error::source);

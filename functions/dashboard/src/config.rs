@@ -35,7 +35,8 @@ struct Stored {
     cookie_key: String,
 }
 
-/// The reason that the configuration is not valid: the variable or the secret, and what is expected.
+/// The reason that the configuration is not valid: the variable or the secret, and what is
+/// expected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The variable with the service names none.

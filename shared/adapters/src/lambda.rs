@@ -29,7 +29,7 @@ pub struct UnreadableMessage {
 /// Reads the body of a message; `expected` names its content.
 ///
 /// # Errors
-/// The body is no such document.
+/// The body has another form.
 pub fn read<T: DeserializeOwned>(
     body: Option<&str>,
     expected: &'static str,

@@ -50,7 +50,7 @@ pub enum RulesError {
     /// The text is not a list of rules.
     #[error("{0}; {expected}", expected = EXPECTED)]
     Json(#[from] serde_json::Error),
-    /// A rule is for nobody.
+    /// A rule names no user and no group.
     #[error("rule {0} has no users and no groups; {expected}", expected = EXPECTED)]
     NoUsers(usize),
     /// A rule gives nothing.

@@ -6,7 +6,7 @@ use crate::connections::Caller;
 use crate::dashboard::Dashboard;
 use crate::hub_error::HubError;
 use crate::local;
-use crate::server::ServerOptions;
+use crate::options::ServerOptions;
 use crate::tasks::ServerState;
 use axum::body::Body;
 use axum::extract::{Request, State};

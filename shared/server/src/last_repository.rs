@@ -15,9 +15,9 @@ const KEY: &str = "serve/repository.json";
 pub enum LastRepository {
     /// No start named a repository, or the last one was not a directory.
     None,
-    /// The directory.
+    /// The directory exists.
     Directory(PathBuf),
-    /// The directory, which no longer exists.
+    /// The directory no longer exists.
     Missing(PathBuf),
 }
 

@@ -5,6 +5,7 @@ use crate::dashboard::Dashboard;
 use crate::data_directory::DataDirectory;
 use crate::garbage;
 use crate::http;
+use crate::options::ServerOptions;
 use crate::signals::StopSignals;
 use crate::tasks::BackgroundTasks;
 use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
@@ -28,19 +29,6 @@ pub struct Installation {
     pub store: DirectoryBlobs,
     /// The directory with the state of `ports`, which stays locked.
     pub data: DataDirectory,
-}
-
-/// The settings of a server.
-pub struct ServerOptions {
-    /// The name of the hub.
-    pub hub: String,
-    /// The number of steps that run at the same time.
-    pub workers: usize,
-    /// The interval of sweeps.
-    pub sweep_interval: Duration,
-    /// Returns the place of a secret for the sender of a webhook, by the name of the secret, such as
-    /// `gitlab/webhook`.
-    pub secret_place: fn(&str) -> String,
 }
 
 /// The server of one hub.

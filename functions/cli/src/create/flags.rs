@@ -257,7 +257,7 @@ pub trait NonEmpty {
     fn non_empty(&self) -> Option<&str>;
 
     /// Returns a copy of the value if it is not empty.
-    fn given(&self) -> Option<String> {
+    fn to_non_empty(&self) -> Option<String> {
         self.non_empty().map(str::to_owned)
     }
 }

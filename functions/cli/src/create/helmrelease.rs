@@ -109,7 +109,7 @@ impl Args {
     pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
         let (chart, chart_ref) = self.chart()?;
         let metadata = common.metadata(&self.named)?;
-        let target = self.target_namespace.given();
+        let target = self.target_namespace.to_non_empty();
         let install = Install {
             create_namespace: self.create_target_namespace,
             crds: self.crds.map(|_| CrdsPolicy::Create),
@@ -119,11 +119,14 @@ impl Args {
             chart,
             chart_ref,
             interval: common.interval.to_string(),
-            release_name: self.release_name.given(),
-            storage_namespace: self.storage_namespace.given().or_else(|| target.clone()),
+            release_name: self.release_name.to_non_empty(),
+            storage_namespace: self
+                .storage_namespace
+                .to_non_empty()
+                .or_else(|| target.clone()),
             target_namespace: target,
             depends_on: flags::depends_on(&self.depends_on).map_err(Error::usage)?,
-            service_account_name: self.service_account.given(),
+            service_account_name: self.service_account.to_non_empty(),
             kube_config: flags::kube_config(&self.kubeconfig_secret_ref),
             install: Some(install).filter(|install| *install != Install::default()),
             upgrade: self.crds.map(|crds| Upgrade {
@@ -143,7 +146,7 @@ impl Args {
 
     /// Returns `chart` or `chartRef`.
     fn chart(&self) -> Result<(Option<ChartTemplate>, Option<ChartRef>), Error> {
-        let chart = match (self.chart.given(), self.chart_ref.non_empty()) {
+        let chart = match (self.chart.to_non_empty(), self.chart_ref.non_empty()) {
             (None, None) => {
                 return Err(Error::usage("chart or chart-ref is required")
                     .next("add --chart NAME with --source KIND/NAME, or --chart-ref KIND/NAME"));
@@ -161,7 +164,7 @@ impl Args {
         };
         let spec = ChartTemplateSpec {
             chart,
-            version: self.chart_version.given(),
+            version: self.chart_version.to_non_empty(),
             source_ref: ChartSourceRef {
                 api_version: None,
                 kind: source.kind.clone(),

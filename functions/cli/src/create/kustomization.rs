@@ -111,13 +111,13 @@ impl Args {
                 name: source.name.clone(),
                 namespace: source.namespace(),
             },
-            target_namespace: self.target_namespace.given(),
+            target_namespace: self.target_namespace.to_non_empty(),
             depends_on: flags::depends_on(&self.depends_on).map_err(Error::usage)?,
             kube_config: flags::kube_config(&self.kubeconfig_secret_ref),
             timeout: is_checked.then(|| self.health_check_timeout.to_string()),
             wait: self.wait,
             health_checks: checks.collect::<Result<_, _>>()?,
-            service_account_name: self.service_account.given(),
+            service_account_name: self.service_account.to_non_empty(),
             decryption: self.decryption()?,
             retry_interval: self.retry_interval.nonzero(),
             ..KustomizationSpec::default()
@@ -132,7 +132,7 @@ impl Args {
     /// Returns `decryption`. A Secret without a provider is an error; Flux drops it.
     fn decryption(&self) -> Result<Option<Decryption>, Error> {
         let secret_ref = flags::local_ref(&self.decryption_secret);
-        let Some(provider) = self.decryption_provider.given() else {
+        let Some(provider) = self.decryption_provider.to_non_empty() else {
             return match secret_ref {
                 None => Ok(None),
                 Some(_) => Err(

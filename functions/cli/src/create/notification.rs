@@ -129,7 +129,7 @@ impl Receiver {
     /// # Errors
     /// Fails for flags that are not valid or missing.
     pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
-        let Some(kind) = self.r#type.given() else {
+        let Some(kind) = self.r#type.to_non_empty() else {
             return Err(
                 Error::usage("Receiver type is required").next("add --type, such as --type github")
             );
@@ -174,7 +174,7 @@ impl Alert {
         let metadata = common.metadata(&self.named)?;
         let spec = AlertSpec {
             provider_ref: provider,
-            event_severity: self.event_severity.given(),
+            event_severity: self.event_severity.to_non_empty(),
             event_sources: sources,
             ..AlertSpec::default()
         };
@@ -192,7 +192,7 @@ impl Provider {
     /// # Errors
     /// Fails for flags that are not valid or missing.
     pub fn build(&self, common: &Common) -> Result<NewObject, Error> {
-        let Some(kind) = self.r#type.given() else {
+        let Some(kind) = self.r#type.to_non_empty() else {
             return Err(
                 Error::usage("Provider type is required").next("add --type, such as --type slack")
             );
@@ -200,9 +200,9 @@ impl Provider {
         let metadata = common.metadata(&self.named)?;
         let spec = ProviderSpec {
             kind,
-            channel: self.channel.given(),
-            username: self.username.given(),
-            address: self.address.given(),
+            channel: self.channel.to_non_empty(),
+            username: self.username.to_non_empty(),
+            address: self.address.to_non_empty(),
             secret_ref: flags::local_ref(&self.secret_ref),
             ..ProviderSpec::default()
         };

@@ -31,8 +31,8 @@ fn settings(args: &Args) -> Settings {
     settings
 }
 
-/// Creates the ports, registers the hub, and installs what it lacks. Returns also the address of the
-/// hub.
+/// Creates the ports, registers the hub, and installs what it lacks. Returns also the address of
+/// the hub.
 pub async fn start(args: &Args) -> Result<(Installation, String), Error> {
     let kubeconfig = load(
         args.connection.kubeconfig.as_deref(),

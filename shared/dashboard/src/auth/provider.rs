@@ -31,8 +31,8 @@ pub enum Kind {
     },
 }
 
-/// The reason that a request has no answer. The message names the address without its query, and has
-/// no part of a token.
+/// The reason that a request has no answer. The message names the address without its query, and
+/// has no part of a token.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WebError(String);

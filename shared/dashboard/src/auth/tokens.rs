@@ -41,7 +41,7 @@ pub enum TokenError {
     /// It has more bytes than are read.
     #[error("the ID token is too large")]
     TooLarge,
-    /// It is no token, or its signature or its claims are not valid.
+    /// Its form, its signature or its claims are not valid.
     #[error("the ID token: {0}")]
     Invalid(#[from] jsonwebtoken::errors::Error),
     /// Its algorithm is not among the accepted ones.

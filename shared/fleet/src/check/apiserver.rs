@@ -103,7 +103,7 @@ const OPT_IN_VERSIONS: [(&str, &str, &[&str], bool); 14] = [
 /// The name of a gate or version, and whether it is enabled.
 pub type Setting = (String, bool);
 
-/// The reason that a text is no setting.
+/// The reason that a string does not have the form of a setting.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSetting {
     /// There is no `=`.
@@ -114,7 +114,7 @@ pub enum InvalidSetting {
     Value {
         /// The name of the setting.
         name: String,
-        /// The value in the text.
+        /// The value after the equals sign.
         value: String,
     },
 }

@@ -39,7 +39,7 @@ const GATES: [&str; 24] = [
     "UseHelm3Defaults",
 ];
 
-/// The reason that a text is no feature gate of Flux.
+/// The reason that a string does not set a feature gate of Flux.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidGate {
     /// The form is different.

@@ -46,7 +46,7 @@ pub struct Source {
     directory: PathBuf,
 }
 
-/// A text is no replacement of a repository.
+/// A string does not name a repository and a directory.
 #[derive(Debug, thiserror::Error)]
 #[error("expected URL=DIR or URL@BRANCH=DIR")]
 pub struct InvalidSource;

@@ -80,10 +80,10 @@ impl Args {
     }
 
     fn spec(&self, common: &Common, timeout: Option<String>) -> Result<BucketSpec, Error> {
-        let Some(bucket_name) = self.bucket_name.given() else {
+        let Some(bucket_name) = self.bucket_name.to_non_empty() else {
             return Err(Error::usage("bucket-name is required").next("add --bucket-name NAME"));
         };
-        let Some(endpoint) = self.endpoint.given() else {
+        let Some(endpoint) = self.endpoint.to_non_empty() else {
             return Err(Error::usage("endpoint is required")
                 .next("add --endpoint HOST, such as --endpoint s3.eu-west-1.amazonaws.com"));
         };
@@ -92,7 +92,7 @@ impl Args {
             provider: Some(self.provider.clone()),
             insecure: self.insecure,
             endpoint,
-            region: self.region.given(),
+            region: self.region.to_non_empty(),
             interval: common.interval.to_string(),
             ignore: flags::ignore(&self.ignore_paths),
             timeout,

@@ -45,14 +45,14 @@ impl Args {
             return Err(Error::usage("chart source is required")
                 .next("add --source KIND/NAME, such as --source HelmRepository/podinfo"));
         };
-        let Some(chart) = self.chart.given() else {
+        let Some(chart) = self.chart.to_non_empty() else {
             return Err(Error::usage("chart name or path is required").next("add --chart NAME"));
         };
         let metadata = common.metadata(&self.named)?;
         let strategy = Some(self.reconcile_strategy.clone());
         let spec = HelmChartSpec {
             chart,
-            version: self.chart_version.given(),
+            version: self.chart_version.to_non_empty(),
             interval: common.interval.to_string(),
             reconcile_strategy: strategy.filter(|strategy| !strategy.is_empty()),
             source_ref: ChartSource {

@@ -118,7 +118,7 @@ impl Args {
         }
         let sparse = flags::items(&self.sparse_checkout_paths);
         Ok(GitRepositorySpec {
-            url: self.url.given().unwrap_or_default(),
+            url: self.url.to_non_empty().unwrap_or_default(),
             interval: common.interval.to_string(),
             recurse_submodules: self.recurse_submodules,
             reference: Some(reference),
@@ -127,7 +127,7 @@ impl Args {
             timeout,
             secret_ref: flags::local_ref(&self.secret_ref),
             proxy_secret_ref: flags::local_ref(&self.proxy_secret_ref),
-            provider: self.provider.given(),
+            provider: self.provider.to_non_empty(),
             ..GitRepositorySpec::default()
         })
     }
@@ -136,11 +136,11 @@ impl Args {
     /// are an error, except a commit with its branch.
     fn reference(&self) -> Result<GitReference, Error> {
         let reference = GitReference {
-            commit: self.commit.given().unwrap_or_default(),
-            name: self.ref_name.given().unwrap_or_default(),
-            semver: self.tag_semver.given().unwrap_or_default(),
-            tag: self.tag.given().unwrap_or_default(),
-            branch: self.branch.given().unwrap_or_default(),
+            commit: self.commit.to_non_empty().unwrap_or_default(),
+            name: self.ref_name.to_non_empty().unwrap_or_default(),
+            semver: self.tag_semver.to_non_empty().unwrap_or_default(),
+            tag: self.tag.to_non_empty().unwrap_or_default(),
+            branch: self.branch.to_non_empty().unwrap_or_default(),
         };
         let flags = [
             ("--commit", &reference.commit),

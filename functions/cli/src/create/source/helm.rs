@@ -82,7 +82,7 @@ impl Args {
     }
 
     fn spec(&self, common: &Common, timeout: Option<String>) -> Result<HelmRepositorySpec, Error> {
-        let Some(url) = self.url.given() else {
+        let Some(url) = self.url.to_non_empty() else {
             return Err(Error::usage("url is required")
                 .next("add --url URL, such as --url https://charts.example.com"));
         };
@@ -105,7 +105,7 @@ impl Args {
             pass_credentials: self.pass_credentials && secret_ref.is_some(),
             secret_ref,
             kind: is_registry.then(|| OCI.to_owned()),
-            provider: self.oci_provider.given().filter(|_| is_registry),
+            provider: self.oci_provider.to_non_empty().filter(|_| is_registry),
             ..HelmRepositorySpec::default()
         })
     }

@@ -108,11 +108,11 @@ impl Signatures {
     fn verification(&self) -> Result<Option<Verification>, Error> {
         let secret_ref = local_ref(&self.verify_secret_ref);
         let identity = OidcIdentity {
-            issuer: self.verify_issuer.given().unwrap_or_default(),
-            subject: self.verify_subject.given().unwrap_or_default(),
+            issuer: self.verify_issuer.to_non_empty().unwrap_or_default(),
+            subject: self.verify_subject.to_non_empty().unwrap_or_default(),
         };
         let is_keyless = identity != OidcIdentity::default();
-        let Some(provider) = self.verify_provider.given() else {
+        let Some(provider) = self.verify_provider.to_non_empty() else {
             let detail = match (secret_ref, is_keyless) {
                 (None, false) => return Ok(None),
                 (Some(_), _) => "a secret",

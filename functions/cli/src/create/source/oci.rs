@@ -93,14 +93,14 @@ impl Args {
     /// # Errors
     /// Fails for flags that are not valid or missing.
     pub fn build(&self, common: &Common, timeout: Option<String>) -> Result<NewObject, Error> {
-        let Some(url) = self.url.given() else {
+        let Some(url) = self.url.to_non_empty() else {
             return Err(Error::usage("url is required")
                 .next("add --url URL, such as --url oci://ghcr.io/acme/apps"));
         };
         let reference = OCIReference {
-            digest: self.digest.given().unwrap_or_default(),
-            semver: self.tag_semver.given().unwrap_or_default(),
-            tag: self.tag.given().unwrap_or_default(),
+            digest: self.digest.to_non_empty().unwrap_or_default(),
+            semver: self.tag_semver.to_non_empty().unwrap_or_default(),
+            tag: self.tag.to_non_empty().unwrap_or_default(),
             ..OCIReference::default()
         };
         if reference == OCIReference::default() {
@@ -117,7 +117,7 @@ impl Args {
             ignore: flags::ignore(&self.ignore_paths),
             layer_selector: self.layer_selector.clone().and_then(|layer| layer.0),
             timeout,
-            service_account_name: self.service_account.given(),
+            service_account_name: self.service_account.to_non_empty(),
             secret_ref: flags::local_ref(&self.secret_ref),
             proxy_secret_ref: flags::local_ref(&self.proxy_secret_ref),
             cert_secret_ref: flags::local_ref(&self.cert_ref),
