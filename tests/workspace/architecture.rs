@@ -119,6 +119,8 @@ const MAY_USE: [(&str, &[&str]); 30] = [
         &[
             "driftless-manifest",
             "driftless-git",
+            "driftless-notify",
+            "driftless-sops",
             "driftless-apiserver",
             "driftless-flux",
             "driftless-kernel",
