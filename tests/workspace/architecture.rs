@@ -120,6 +120,8 @@ const MAY_USE: [(&str, &[&str]); 32] = [
         &[
             "driftless-manifest",
             "driftless-git",
+            "driftless-notify",
+            "driftless-sops",
             "driftless-apiserver",
             "driftless-flux",
             "driftless-kernel",

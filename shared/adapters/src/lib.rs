@@ -1,8 +1,8 @@
 //! All I/O of driftless: GitHub, AWS, Kubernetes, and their local replacements.
 //!
-//! Every module implements traits of [`driftless_kernel::ports`] and depends on no other module here,
-//! except [`embedded`], whose servers are reached through [`cluster`]'s client. [`config`] wires
-//! them.
+//! Every module implements traits of [`driftless_kernel::ports`] and depends on no other module
+//! here, except [`embedded`], whose servers are reached through [`cluster`]'s client. [`config`]
+//! wires them.
 
 pub mod aws;
 mod blob_key;

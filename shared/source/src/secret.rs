@@ -150,8 +150,8 @@ impl SourceSecret {
     }
 
     /// Sets the certificates of a connection from `ca.crt`, `tls.crt` and `tls.key`; in older
-    /// Secrets `caFile`, `certFile` and `keyFile`. A Secret without any is accepted if `optional` is
-    /// true.
+    /// Secrets `caFile`, `certFile` and `keyFile`. A Secret without any is accepted if `optional`
+    /// is true.
     ///
     /// # Errors
     /// A message that names the Secret: an entry is missing or not valid.
@@ -194,8 +194,8 @@ impl SourceSecret {
     }
 }
 
-/// Sets the certificates of a `certSecretRef`, if there is one. The message of a failure begins with
-/// `prefix`.
+/// Sets the certificates of a `certSecretRef`, if there is one. The message of a failure begins
+/// with `prefix`.
 ///
 /// # Errors
 /// The Secret cannot be read, or an entry of it is missing or not valid.

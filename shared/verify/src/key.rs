@@ -74,11 +74,11 @@ pub enum KeyError {
 /// The hash function of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
-    /// SHA-256.
+    /// The function SHA-256.
     Sha256,
-    /// SHA-384.
+    /// The function SHA-384.
     Sha384,
-    /// SHA-512.
+    /// The function SHA-512.
     Sha512,
 }
 
