@@ -10,6 +10,7 @@
 //! `DRIFTLESS_HOSTILE_SEED` sets another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS`
 //! another number of them (4 in the default tier, 20 in the acceptance tier, 200 in release).
 
+use driftless_fuel::{Fuel, FuelLimits};
 use driftless_go::re2;
 use driftless_gotmpl::{Functions, Limits as TemplateLimits, MissingKey, Templates, Value};
 use driftless_harness::usage::{peak, used};
@@ -18,7 +19,7 @@ use driftless_helm::{
 };
 use driftless_kustomize::{self as kustomize, ObjectSelector, Options, SelectorBudget};
 use driftless_manifest::yaml::{self, Dialect};
-use driftless_manifest::{EntryKind, FileTree, Fuel, FuelLimits, Object, Reader, TreePath};
+use driftless_manifest::{EntryKind, FileTree, Object, Reader, TreePath};
 use serde_json::json;
 use std::num::NonZero;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
 //! Checks the direction of the crates' dependencies: `functions -> fleet -> adapters -> core ->
-//! {kustomize, helm, gotmpl, notify, sops} -> manifest -> go`, `helm -> gotmpl`,
+//! {kustomize, helm, notify, sops} -> manifest -> {go, fuel}`, `helm -> gotmpl -> {go, fuel}`,
 //! `{core, apiserver} -> cel`. Engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,26 +11,35 @@ use serde_json::Value;
 
 /// The crates of the workspace that each crate may use. A listed crate that does
 /// not exist is ignored; a crate that is not listed fails the test.
-const MAY_USE: [(&str, &[&str]); 23] = [
+const MAY_USE: [(&str, &[&str]); 24] = [
     ("driftless-cel", &[]),
     ("driftless-go", &[]),
-    ("driftless-manifest", &["driftless-go"]),
-    ("driftless-gotmpl", &["driftless-go", "driftless-manifest"]),
+    ("driftless-fuel", &[]),
+    ("driftless-manifest", &["driftless-fuel", "driftless-go"]),
+    ("driftless-gotmpl", &["driftless-fuel", "driftless-go"]),
     (
         "driftless-kustomize",
-        &["driftless-go", "driftless-manifest"],
+        &["driftless-fuel", "driftless-go", "driftless-manifest"],
     ),
     (
         "driftless-helm",
-        &["driftless-go", "driftless-manifest", "driftless-gotmpl"],
+        &[
+            "driftless-fuel",
+            "driftless-go",
+            "driftless-manifest",
+            "driftless-gotmpl",
+        ],
     ),
-    ("driftless-sops", &["driftless-go", "driftless-manifest"]),
+    (
+        "driftless-sops",
+        &["driftless-fuel", "driftless-go", "driftless-manifest"],
+    ),
     ("driftless-notify", &["driftless-go", "driftless-manifest"]),
     ("driftless-git", &["driftless-manifest"]),
     ("driftless-core", &ENGINES),
     (
         "driftless-apiserver",
-        &["driftless-cel", "driftless-manifest"],
+        &["driftless-cel", "driftless-fuel", "driftless-manifest"],
     ),
     (
         "driftless-dashboard",
@@ -99,8 +108,9 @@ const MAY_USE: [(&str, &[&str]); 23] = [
         ],
     ),
 ];
-const ENGINES: [&str; 8] = [
+const ENGINES: [&str; 9] = [
     "driftless-cel",
+    "driftless-fuel",
     "driftless-go",
     "driftless-manifest",
     "driftless-gotmpl",
@@ -125,8 +135,9 @@ const EVERYTHING: [&str; 11] = [
 ];
 
 /// Crates that must not depend on I/O, directly or through others.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "driftless-cel",
+    "driftless-fuel",
     "driftless-go",
     "driftless-manifest",
     "driftless-gotmpl",

@@ -3,7 +3,7 @@
 use crate::fmt;
 use crate::func_error::FuncError;
 use crate::value::Value;
-use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
+use driftless_fuel::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 use std::any::Any;
 
 /// The limits of one execution.

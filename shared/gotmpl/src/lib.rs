@@ -13,8 +13,7 @@
 //! # Ok::<(), driftless_gotmpl::Error>(())
 //! ```
 //!
-//! This crate has only the built-in functions. A host adds others with [`Functions`]: sprig's and
-//! Helm's are in `driftless-helm` (`funcs`), because they need YAML, time and entropy. [`Limits`]
+//! This crate has only the built-in functions. A host adds others with [`Functions`]. [`Limits`]
 //! bound every execution, in steps, levels, bytes and variables; deep templates need stack: a host
 //! that allows 1,000 levels runs them on a thread with about 256 MiB.
 //!

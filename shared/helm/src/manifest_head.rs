@@ -3,7 +3,7 @@
 
 use crate::compat::Compat;
 use crate::{convert, yaml_read};
-use driftless_manifest::Fuel;
+use driftless_fuel::Fuel;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -140,7 +140,7 @@ fn mismatch(value: &Json, wanted: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_manifest::FuelLimits;
+    use driftless_fuel::FuelLimits;
 
     fn fuel() -> Fuel {
         Fuel::new(FuelLimits::NONE)

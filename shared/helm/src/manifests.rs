@@ -3,7 +3,7 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::manifest_head::Head;
-use driftless_manifest::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits};
 
 use std::collections::BTreeMap;
 use std::ops::Range;

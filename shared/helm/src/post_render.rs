@@ -4,8 +4,8 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::manifests::{self, Manifest};
+use driftless_fuel::{Fuel, FuelLimits};
 use driftless_manifest::yaml::{self, Dialect, Limits};
-use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 

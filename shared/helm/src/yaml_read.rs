@@ -2,10 +2,10 @@
 //! messages.
 
 use crate::convert::floats;
+use driftless_fuel::{Fuel, FuelLimits, OutOfFuel};
 use driftless_manifest::yaml::{
     self, Dialect, Limits, Node, NodeKind, YamlError, YamlErrorKind as Kind,
 };
-use driftless_manifest::{Fuel, FuelLimits, OutOfFuel};
 use serde_json::Value as Json;
 
 /// The length of a key beyond which Go's YAML reader does not find its end; `sigs.k8s.io/yaml`

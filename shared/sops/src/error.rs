@@ -1,6 +1,6 @@
 //! The errors of decryption of a SOPS file.
 
-use driftless_manifest::OutOfFuel;
+use driftless_fuel::OutOfFuel;
 use driftless_manifest::yaml::YamlError;
 
 /// The error of a SOPS file that could not be decrypted. No variant has content of the file other

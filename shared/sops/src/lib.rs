@@ -60,7 +60,7 @@ pub use metadata::{KeyService, MasterKey};
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-use driftless_manifest::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits};
 use metadata::Metadata;
 use tree::Tree;
 

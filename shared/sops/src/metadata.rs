@@ -1,7 +1,7 @@
 //! The metadata under `sops`.
 
+use driftless_fuel::Fuel;
 use driftless_go::re2;
-use driftless_manifest::Fuel;
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 

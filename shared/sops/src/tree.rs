@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use driftless_manifest::Fuel;
+use driftless_fuel::Fuel;
 use driftless_manifest::yaml::{
     self, Dialect, Document, Limits, Node, NodeKind, View, YamlError, YamlErrorKind,
 };

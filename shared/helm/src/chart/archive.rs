@@ -2,7 +2,7 @@
 
 use super::{ChartFile, LoadLimits};
 use crate::error::HelmError;
-use driftless_manifest::{Fuel, OutOfFuel};
+use driftless_fuel::{Fuel, OutOfFuel};
 use flate2::read::MultiGzDecoder;
 use std::collections::HashSet;
 use std::io::{BufReader, Read};

@@ -3,7 +3,7 @@
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use crate::selector::shortened;
-use driftless_manifest::Fuel;
+use driftless_fuel::Fuel;
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError, YamlErrorKind};
 use serde_json::Value;
 use std::collections::HashSet;

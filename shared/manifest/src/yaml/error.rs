@@ -1,6 +1,6 @@
 //! Errors of YAML files, with file, line and column.
 
-use crate::fuel::{FuelKind, OutOfFuel};
+use driftless_fuel::{FuelKind, OutOfFuel};
 use std::fmt;
 
 /// The error of a YAML file that was refused.

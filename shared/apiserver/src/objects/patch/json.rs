@@ -1,6 +1,7 @@
 //! JSON Patch (RFC 6902), applied as the real server does: see [`JsonPatch`].
 
-use driftless_manifest::{Fuel, FuelLimits, JsonPatch, JsonPatchOperation};
+use driftless_fuel::{Fuel, FuelLimits};
+use driftless_manifest::{JsonPatch, JsonPatchOperation};
 use serde_json::Value;
 
 use crate::error::ApiError;
