@@ -15,7 +15,8 @@ use driftless_go::re2;
 use driftless_gotmpl::{Functions, Limits as TemplateLimits, MissingKey, Templates, Value};
 use driftless_harness::usage::{peak, used};
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, ReleaseInfo, values,
+    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, ReleaseInfo,
+    Render, values,
 };
 use driftless_kustomize::{self as kustomize, ObjectSelector, Options, SelectorBudget};
 use driftless_manifest::yaml::{self, Dialect};
@@ -212,12 +213,7 @@ fn render(files: &Files, scale: Scale) -> String {
             Err(error) => return describe::<(), _>(Err(error)),
         };
         let options = helm_options(Compat::Helm3, scale.templates());
-        describe(driftless_helm::render(
-            &chart,
-            &values::Table::new(),
-            &options,
-            true,
-        ))
+        describe(Render::new(&chart, &values::Table::new(), &options).run())
     };
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(work);
     thread.unwrap().join().unwrap()

@@ -39,7 +39,12 @@ const MAY_USE: [(&str, &[&str]); 24] = [
     ("driftless-core", &ENGINES),
     (
         "driftless-apiserver",
-        &["driftless-cel", "driftless-fuel", "driftless-manifest"],
+        &[
+            "driftless-cel",
+            "driftless-fuel",
+            "driftless-go",
+            "driftless-manifest",
+        ],
     ),
     (
         "driftless-dashboard",
@@ -51,6 +56,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "driftless-manifest",
             "driftless-core",
             "driftless-git",
+            "driftless-go",
             "driftless-notify",
             "driftless-sops",
             "driftless-apiserver",

@@ -6,8 +6,8 @@
 use crate::error::Error;
 use crate::term;
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, ReleaseInfo, TemplateOutcome,
-    render_texts, values,
+    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, ReleaseInfo, Render,
+    TemplateOutcome, values,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -129,7 +129,7 @@ fn render(
         lookups: None,
         limits: Default::default(),
     };
-    match render_texts(&chart, &user, &options, true).map_err(text)? {
+    match Render::new(&chart, &user, &options).texts().map_err(text)? {
         TemplateOutcome::Done(mut texts) => texts
             .remove("vec/templates/t.txt")
             .ok_or_else(|| "the template rendered to nothing".to_owned()),
@@ -152,7 +152,7 @@ fn user_values(vector: &Vector, compat: Compat) -> Result<values::Table, String>
             other => return Err(format!("a set of kind {other} is unknown")),
         };
         values::set(&mut user, kind, &set.arg, compat, &|_| {
-            Err("no files here".to_owned())
+            Err("no files here".into())
         })
         .map_err(|e| e.to_string())?;
     }

@@ -1,4 +1,4 @@
-//! Checks a text of nested brackets within limits, and shows where it is refused.
+//! Checks nested brackets within limits, and shows where it is refused.
 
 use driftless_fuel::{Fuel, FuelLimits, OutOfFuel, Span, excerpt};
 use std::io::Write;

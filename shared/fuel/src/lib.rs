@@ -1,5 +1,5 @@
-//! What engines share about input that they do not trust: the time and memory that it may use
-//! ([`Fuel`]), and the places in it that errors name ([`Span`]).
+//! Limits on the time and memory that untrusted input may use ([`Fuel`]), and the places in it that
+//! errors name ([`Span`]).
 //!
 //! ```
 //! use driftless_fuel::{Fuel, FuelKind, FuelLimits, Span, excerpt};

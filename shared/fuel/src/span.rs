@@ -1,8 +1,8 @@
-//! A place in a text, and the excerpt of the text that shows it.
+//! A place in a file, and the excerpt of the file that shows it.
 
 use std::fmt;
 
-/// A place in a text: where an error is.
+/// The place of an error in a file or template.
 ///
 /// Displayed as `file:line:column`, without the parts that are not known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -66,7 +66,7 @@ const COLUMNS: usize = 120;
 const BEFORE: usize = 60;
 
 /// Returns the line of `text` at `span` with its number and a caret below the column, or an empty
-/// string if the text has no such line. Without a column there is no caret.
+/// string if `text` does not have the line. The caret needs a column.
 ///
 /// Shows at most 120 columns of the line; control characters and tabs are shown as spaces. The
 /// excerpt repeats content: a caller must not show it for text that may hold secret values, such as

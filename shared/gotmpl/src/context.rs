@@ -125,9 +125,6 @@ impl From<OutOfFuel> for FuncError {
             FuelKind::Nodes => "variables",
             FuelKind::Depth => "levels",
         };
-        FuncError {
-            message: format!("the template's budget of {unit} is used up"),
-            budget: true,
-        }
+        FuncError::out_of_budget(format!("the template's budget of {unit} is used up"))
     }
 }

@@ -48,7 +48,6 @@ pub use error::{Error, ErrorKind, shortened};
 pub use exec::Executor;
 pub use func_error::FuncError;
 pub use function::{Execution, Function, Functions, Nested, Param, Plain};
-pub use parse::unquote;
 pub use set::{MissingKey, Templates};
 pub use value::{
     Elem, IntType, Kind, List, Map, Method, Object, Str, TypeInfo, Value, freeing_cycles, lossy,

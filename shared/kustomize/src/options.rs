@@ -77,9 +77,9 @@ pub enum Reorder {
 }
 
 /// The limits of one build: the [`Fuel`](driftless_fuel::Fuel) of the build and a few further
-/// counts; the limits of all engines are listed in [`driftless_fuel`]. Tenants are hostile, so every
-/// count has a limit; each is enforced by [`ErrorKind::Budget`](crate::ErrorKind::Budget), which
-/// names the limit.
+/// counts; the limits of all engines are listed in [`driftless_fuel`]. Tenants are hostile, so
+/// every count has a limit; each is enforced by [`ErrorKind::Budget`](crate::ErrorKind::Budget),
+/// which names the limit.
 ///
 /// | what could grow without limit | limit |
 /// | --- | --- |

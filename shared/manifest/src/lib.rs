@@ -29,3 +29,8 @@ pub use path::{PathError, TreePath};
 pub use reader::{Fingerprint, Kind, ReadError, ReadFilter, ReadSet, Reader};
 pub use tree::{BlobId, Entry, EntryKind, FileTree, TreeError, TreeIndex, git_object_id};
 pub use value_cost::{check_depth, value_nodes};
+
+/// Compiles and runs the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -119,3 +119,19 @@ fn no_key(recipients: &[String], services: &[String], groups: Option<(usize, usi
     }
     text
 }
+
+/// A problem of a field of the metadata, for [`SopsError::Metadata`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem(pub String);
+
+impl From<String> for Problem {
+    fn from(problem: String) -> Self {
+        Self(problem)
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(problem: &str) -> Self {
+        Self(problem.to_owned())
+    }
+}

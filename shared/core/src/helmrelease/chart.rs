@@ -15,7 +15,7 @@ use crate::ports::ErrorKind;
 use crate::schedule;
 use crate::source::artifact;
 use crate::source::lookup::{artifact_of, find};
-use driftless_helm::semver::Version;
+use driftless_go::semver::Version;
 use driftless_helm::{Chart, Compat, LoadLimits};
 use driftless_manifest::Object;
 use serde_json::{Value, json};

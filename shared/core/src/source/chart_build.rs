@@ -5,7 +5,7 @@ use super::chart_failure::{pull, reference};
 use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmChart, reason};
 use bytes::Bytes;
-use driftless_helm::semver::Version;
+use driftless_go::semver::Version;
 use driftless_helm::values::Table;
 use driftless_helm::{HelmError, LoadLimits, Metadata, Package};
 use driftless_manifest::{FileTree, Kind as Entry, Reader, TreePath};
@@ -281,7 +281,7 @@ fn with_metadata(version: &str, metadata: &str) -> Result<String, Failure> {
             ),
         )
     };
-    let mut version = Version::parse(version).map_err(fail)?;
+    let mut version = Version::parse(version).map_err(|error| fail(error.into()))?;
     metadata.clone_into(&mut version.metadata);
     Ok(version.to_string())
 }

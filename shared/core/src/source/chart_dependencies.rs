@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmRepository, reason};
 use crate::kernel::Context;
 use crate::source::repository_url;
-use driftless_helm::semver::{Constraint, Version};
+use driftless_go::semver::{Constraint, Version};
 use driftless_helm::{Dependency, LoadLimits, Metadata, Package};
 use driftless_manifest::{Reader, TreePath};
 use std::collections::BTreeSet;

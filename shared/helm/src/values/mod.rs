@@ -45,7 +45,7 @@ pub(crate) fn read_within(
     };
     let mut out = Table::new();
     for document in documents {
-        match document.map_err(HelmError::Values)? {
+        match document? {
             Json::Null => {}
             Json::Object(map) => out = merge(out, map),
             _ => {
