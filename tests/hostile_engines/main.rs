@@ -10,15 +10,17 @@
 //! `DRIFTLESS_HOSTILE_SEED` sets another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS`
 //! another number of them (4 in the default tier, 20 in the acceptance tier, 200 in release).
 
+use driftless_fuel::{Fuel, FuelLimits};
 use driftless_go::re2;
 use driftless_gotmpl::{Functions, Limits as TemplateLimits, MissingKey, Templates, Value};
 use driftless_harness::usage::{peak, used};
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, ReleaseInfo, values,
+    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, ReleaseInfo,
+    Render, values,
 };
 use driftless_kustomize::{self as kustomize, ObjectSelector, Options, SelectorBudget};
 use driftless_manifest::yaml::{self, Dialect};
-use driftless_manifest::{EntryKind, FileTree, Fuel, FuelLimits, Object, Reader, TreePath};
+use driftless_manifest::{EntryKind, FileTree, Object, Reader, TreePath};
 use serde_json::json;
 use std::num::NonZero;
 use std::process::{Command, Stdio};
@@ -211,12 +213,7 @@ fn render(files: &Files, scale: Scale) -> String {
             Err(error) => return describe::<(), _>(Err(error)),
         };
         let options = helm_options(Compat::Helm3, scale.templates());
-        describe(driftless_helm::render(
-            &chart,
-            &values::Table::new(),
-            &options,
-            true,
-        ))
+        describe(Render::new(&chart, &values::Table::new(), &options).run())
     };
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(work);
     thread.unwrap().join().unwrap()

@@ -1,6 +1,6 @@
 //! Checks the direction of the crates' dependencies: `functions -> server -> fleet -> adapters`, and below
 //! both `core -> {helmrelease -> source -> verify} -> kernel -> plans -> flux`, then the engines
-//! `{kustomize, helm, gotmpl, notify, sops, cel} -> manifest -> go`. Engines are pure.
+//! `{kustomize, helm, gotmpl, notify, sops, cel} -> manifest -> {go, fuel}`. Engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -11,20 +11,29 @@ use serde_json::Value;
 
 /// The crates of the workspace that each crate may use. A listed crate that does
 /// not exist is ignored; a crate that is not listed fails the test.
-const MAY_USE: [(&str, &[&str]); 32] = [
+const MAY_USE: [(&str, &[&str]); 33] = [
     ("driftless-cel", &[]),
     ("driftless-go", &[]),
-    ("driftless-manifest", &["driftless-go"]),
-    ("driftless-gotmpl", &["driftless-go", "driftless-manifest"]),
+    ("driftless-fuel", &[]),
+    ("driftless-manifest", &["driftless-fuel", "driftless-go"]),
+    ("driftless-gotmpl", &["driftless-fuel", "driftless-go"]),
     (
         "driftless-kustomize",
-        &["driftless-go", "driftless-manifest"],
+        &["driftless-fuel", "driftless-go", "driftless-manifest"],
     ),
     (
         "driftless-helm",
-        &["driftless-go", "driftless-manifest", "driftless-gotmpl"],
+        &[
+            "driftless-fuel",
+            "driftless-go",
+            "driftless-manifest",
+            "driftless-gotmpl",
+        ],
     ),
-    ("driftless-sops", &["driftless-go", "driftless-manifest"]),
+    (
+        "driftless-sops",
+        &["driftless-fuel", "driftless-go", "driftless-manifest"],
+    ),
     ("driftless-notify", &["driftless-go", "driftless-manifest"]),
     ("driftless-dyff", &["driftless-manifest"]),
     ("driftless-git", &["driftless-manifest"]),
@@ -102,7 +111,12 @@ const MAY_USE: [(&str, &[&str]); 32] = [
     ),
     (
         "driftless-apiserver",
-        &["driftless-cel", "driftless-manifest"],
+        &[
+            "driftless-cel",
+            "driftless-fuel",
+            "driftless-go",
+            "driftless-manifest",
+        ],
     ),
     (
         "driftless-dashboard",
@@ -120,6 +134,7 @@ const MAY_USE: [(&str, &[&str]); 32] = [
         &[
             "driftless-manifest",
             "driftless-git",
+            "driftless-go",
             "driftless-notify",
             "driftless-sops",
             "driftless-apiserver",
@@ -227,8 +242,9 @@ const EVERYTHING: [&str; 16] = [
 ];
 
 /// Crates that must not depend on I/O, directly or through others.
-const PURE: [&str; 19] = [
+const PURE: [&str; 20] = [
     "driftless-cel",
+    "driftless-fuel",
     "driftless-go",
     "driftless-manifest",
     "driftless-gotmpl",

@@ -6,8 +6,8 @@
 use crate::error::Error;
 use crate::term;
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, ReleaseInfo, TemplateOutcome,
-    render_texts, values,
+    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, ReleaseInfo, Render,
+    TemplateOutcome, values,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -131,7 +131,10 @@ fn render(
         lookups: None,
         limits: Default::default(),
     };
-    match render_texts(&chart, &user, &options, true).map_err(Error::caused_by)? {
+    match Render::new(&chart, &user, &options)
+        .texts()
+        .map_err(Error::caused_by)?
+    {
         TemplateOutcome::Done(mut texts) => texts
             .remove("vec/templates/t.txt")
             .ok_or_else(|| Error::new("the template rendered to nothing")),
@@ -154,7 +157,7 @@ fn user_values(vector: &Vector, compat: Compat) -> Result<values::Table, Error> 
             other => return Err(Error::new(format!("a set of kind {other} is unknown"))),
         };
         values::set(&mut user, kind, &set.arg, compat, &|_| {
-            Err("no files here".to_owned())
+            Err("no files here".into())
         })
         .map_err(Error::caused_by)?;
     }

@@ -9,12 +9,11 @@ use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 ///
 /// # Errors
 /// A function that is declared already.
-pub fn environment() -> Result<Env, String> {
+pub fn environment() -> Result<Env, DeclarationError> {
     let mut env = Env::stdlib();
-    env.add_extension(extensions::strings)
-        .and_then(|()| env.add_extension(extensions::encoders))
-        .and_then(|()| env.add_extension(sets))
-        .map_err(|error| error.to_string())?;
+    env.add_extension(extensions::strings)?;
+    env.add_extension(extensions::encoders)?;
+    env.add_extension(sets)?;
     Ok(env)
 }
 

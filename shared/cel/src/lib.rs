@@ -38,9 +38,9 @@ use ::cel::common::value::Val;
 use ::cel::{Context, Program};
 
 pub use ::cel::common::ast::{Expr, IdedExpr};
-pub use ::cel::{Env, ExecutionError, Value};
+pub use ::cel::{DeclarationError, Env, ExecutionError, Value};
 pub use cost::{Failure, Limits, Size};
-pub use value::{to_cel, to_json};
+pub use value::{NotJson, to_cel, to_json};
 
 /// The reason that a string is not an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]

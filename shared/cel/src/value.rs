@@ -6,6 +6,11 @@ use ::cel::Value as Cel;
 use ::cel::objects::{Key, Map};
 use serde_json::{Number, Value};
 
+/// A CEL value that JSON does not have, displayed as the name of its type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotJson(String);
+
 /// Converts a JSON value to a CEL value.
 #[must_use]
 pub fn to_cel(value: &Value) -> Cel {
@@ -32,8 +37,8 @@ pub fn to_cel(value: &Value) -> Cel {
 /// Converts a CEL value to JSON.
 ///
 /// # Errors
-/// The name of a type that JSON does not have.
-pub fn to_json(value: &Cel) -> Result<Value, String> {
+/// The value, or one in it, has a type that JSON does not have.
+pub fn to_json(value: &Cel) -> Result<Value, NotJson> {
     Ok(match value {
         Cel::Null => Value::Null,
         Cel::Bool(flag) => (*flag).into(),
@@ -45,10 +50,10 @@ pub fn to_json(value: &Cel) -> Result<Value, String> {
         Cel::Map(map) => {
             let entries = map.map.iter().map(|(key, value)| match key {
                 Key::String(key) => Ok((key.as_ref().clone(), to_json(value)?)),
-                other => Err(format!("a map with the key {other}")),
+                other => Err(NotJson(format!("a map with the key {other}"))),
             });
             Value::Object(entries.collect::<Result<_, _>>()?)
         }
-        other => return Err(other.type_of().to_string()),
+        other => return Err(NotJson(other.type_of().to_string())),
     })
 }

@@ -123,7 +123,8 @@ fn is_host(patterns: &HostPatterns, host: &str, port: u16) -> bool {
 }
 
 /// Returns whether a string matches a pattern with `*` and `?`. The time is at most the product of
-/// their lengths.
+/// their lengths. The patterns of `known_hosts` have no classes and no escapes, so that they are
+/// not those of Go's `filepath.Match`.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // The position of the last `*`, and the end of the part of `text` that it matches.

@@ -31,3 +31,8 @@ pub use gix_hash::ObjectId;
 pub use limits::Limits;
 pub use packets::Body;
 pub use remote::{Auth, Duplex, Network, Remote, RemoteUrl, Secret, SshLogin};
+
+/// Compiles and runs the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,5 +1,6 @@
 //! Durations in nanoseconds: parsed, formatted and rounded like in Go's `time` package.
 
+use crate::Error;
 use crate::quote::quote;
 
 const UNITS: [(&str, u64); 8] = [
@@ -17,7 +18,7 @@ const UNITS: [(&str, u64); 8] = [
 ///
 /// # Errors
 /// The message of Go.
-pub fn parse(text: &str) -> Result<i64, String> {
+pub fn parse(text: &str) -> Result<i64, Error> {
     let quoted = || quote(text.as_bytes());
     let invalid = || format!("time: invalid duration {}", quoted());
     let (negative, mut rest) = match text.as_bytes().first() {
@@ -29,7 +30,7 @@ pub fn parse(text: &str) -> Result<i64, String> {
         return Ok(0);
     }
     if rest.is_empty() {
-        return Err(invalid());
+        return Err(invalid().into());
     }
     let mut total: u64 = 0;
     while !rest.is_empty() {
@@ -45,21 +46,18 @@ pub fn parse(text: &str) -> Result<i64, String> {
             (fraction, tail) = behind.split_at(end);
         }
         if whole.is_empty() && fraction.is_empty() {
-            return Err(invalid());
+            return Err(invalid().into());
         }
         let end = tail
             .find(|c: char| c == '.' || c.is_ascii_digit())
             .unwrap_or(tail.len());
         let (unit, left) = tail.split_at(end);
         if unit.is_empty() {
-            return Err(format!("time: missing unit in duration {}", quoted()));
+            return Err(format!("time: missing unit in duration {}", quoted()).into());
         }
         let Some((_, size)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             let unit = quote(unit.as_bytes());
-            return Err(format!(
-                "time: unknown unit {unit} in duration {}",
-                quoted()
-            ));
+            return Err(format!("time: unknown unit {unit} in duration {}", quoted()).into());
         };
         let number = if whole.is_empty() {
             Ok(0)
@@ -82,7 +80,7 @@ pub fn parse(text: &str) -> Result<i64, String> {
         (false, Ok(n)) => Ok(n),
         (true, Ok(n)) => Ok(-n),
         (true, Err(_)) => Ok(i64::MIN),
-        (false, Err(_)) => Err(invalid()),
+        (false, Err(_)) => Err(invalid().into()),
     }
 }
 
@@ -167,7 +165,7 @@ mod tests {
         }
         assert_eq!(
             parse("1d"),
-            Err("time: unknown unit \"d\" in duration \"1d\"".to_owned())
+            Err("time: unknown unit \"d\" in duration \"1d\"".into())
         );
         assert_eq!((round(1_500, 1_000), round(-1_500, 1_000)), (2_000, -2_000));
         assert_eq!(truncate(-1_500, 1_000), -1_000);

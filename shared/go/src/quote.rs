@@ -1,4 +1,4 @@
-//! Quoted strings, in the format of Go's `strconv.Quote`.
+//! Quoted strings, written as Go's `strconv.Quote` does and read as `strconv.Unquote` does.
 
 /// Returns whether a character is printable, by Go's `strconv.IsPrint`.
 pub fn is_print(c: char) -> bool {
@@ -73,5 +73,109 @@ pub fn unicode(c: char) -> String {
         format!("U+{code:04X} '{c}'")
     } else {
         format!("U+{code:04X}")
+    }
+}
+
+/// Returns the bytes of a string in `"`, `` ` `` or `'`, as Go's `strconv.Unquote` does; `None` for
+/// one that is not quoted as in Go.
+pub fn unquote(quoted: &str) -> Option<Vec<u8>> {
+    let mut chars = quoted.chars();
+    let quote = chars.next()?;
+    if quoted.len() < 2 || chars.next_back() != Some(quote) {
+        return None;
+    }
+    let inner = &quoted[1..quoted.len() - 1];
+    match quote {
+        '`' if inner.contains('`') => None,
+        '`' => Some(inner.replace('\r', "").into_bytes()),
+        '"' if !inner.contains(['\\', '"', '\n']) => Some(inner.as_bytes().to_vec()),
+        '"' => {
+            let mut out = Vec::with_capacity(inner.len());
+            let mut rest = inner;
+            while !rest.is_empty() {
+                rest = unescape(rest, '"', &mut out)?;
+            }
+            Some(out)
+        }
+        '\'' => {
+            let mut out = Vec::new();
+            unescape(inner, '\'', &mut out)?.is_empty().then_some(out)
+        }
+        _ => None,
+    }
+}
+
+/// Reads one character of a quoted string and returns the rest.
+fn unescape<'a>(text: &'a str, quote: char, out: &mut Vec<u8>) -> Option<&'a str> {
+    let mut chars = text.chars();
+    let c = chars.next()?;
+    if c == quote || c == '\n' {
+        return None;
+    }
+    if c != '\\' {
+        out.extend_from_slice(&text.as_bytes()[..c.len_utf8()]);
+        return Some(chars.as_str());
+    }
+    let c = chars.next()?;
+    let digits = |n: usize, radix: u32, text: &'a str| -> Option<(u32, &'a str)> {
+        let head = text.get(..n)?;
+        head.chars().all(|c| c.is_digit(radix)).then_some(())?;
+        Some((u32::from_str_radix(head, radix).ok()?, &text[n..]))
+    };
+    let simple = match c {
+        'a' => 7,
+        'b' => 8,
+        'f' => 12,
+        'n' => b'\n',
+        'r' => b'\r',
+        't' => b'\t',
+        'v' => 11,
+        '\\' => b'\\',
+        '\'' | '"' if c == quote => c as u8,
+        'x' => {
+            let (code, rest) = digits(2, 16, chars.as_str())?;
+            out.push(code as u8);
+            return Some(rest);
+        }
+        'u' | 'U' => {
+            let (code, rest) = digits(if c == 'u' { 4 } else { 8 }, 16, chars.as_str())?;
+            let c = char::from_u32(code)?;
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            return Some(rest);
+        }
+        '0'..='7' => {
+            let (code, rest) = digits(3, 8, &text[1..])?;
+            out.push(u8::try_from(code).ok()?);
+            return Some(rest);
+        }
+        _ => return None,
+    };
+    out.push(simple);
+    Some(chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unquotes_what_go_unquotes() {
+        for (quoted, text) in [
+            (r#""a""#, Some("a")),
+            (r#""\x41\u0042\103\n""#, Some("ABC\n")),
+            ("`a\\r\r`", Some("a\\r")),
+            ("'é'", Some("é")),
+            (r"'\''", Some("'")),
+            (r#"'\"'"#, None),
+            ("'ab'", None),
+            ("\"a\nb\"", None),
+            ("\"", None),
+            ("", None),
+            ("a", None),
+            (r#""\400""#, None),
+        ] {
+            let want = text.map(|text| text.as_bytes().to_vec());
+            assert_eq!(unquote(quoted), want, "{quoted}");
+        }
     }
 }

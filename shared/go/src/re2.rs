@@ -1,6 +1,7 @@
 //! RE2's syntax of Go's `regexp/syntax`, converted to the syntax of the `regex` crate: both match
 //! in linear time, but differ in the meaning of backslashes, brackets and braces.
 
+use crate::Error;
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
 
@@ -43,7 +44,7 @@ fn repeated(pattern: &str, size: u64) -> u64 {
 ///
 /// # Errors
 /// Go's message for an expression that is not valid in Go, without `error parsing regexp: `.
-pub fn translate(pattern: &str) -> Result<String, String> {
+pub fn translate(pattern: &str) -> Result<String, Error> {
     let mut t = Translator {
         pattern,
         at: 0,
@@ -81,7 +82,7 @@ struct Translator<'p> {
     copies: u32,
 }
 
-type Step<T = ()> = Result<T, String>;
+type Step<T = ()> = Result<T, Error>;
 
 impl<'p> Translator<'p> {
     fn rest(&self) -> &'p str {
@@ -124,7 +125,7 @@ impl<'p> Translator<'p> {
                 '(' => self.group()?,
                 ')' => {
                     let Some(copies) = self.open.pop() else {
-                        return Err(format!("unexpected ): `{}`", self.pattern));
+                        return Err(format!("unexpected ): `{}`", self.pattern).into());
                     };
                     self.at += 1;
                     self.out.push(')');
@@ -165,7 +166,7 @@ impl<'p> Translator<'p> {
             }
         }
         if !self.open.is_empty() {
-            return Err(format!("missing closing ): `{}`", self.pattern));
+            return Err(format!("missing closing ): `{}`", self.pattern).into());
         }
         Ok(())
     }
@@ -179,16 +180,14 @@ impl<'p> Translator<'p> {
         let written = &self.pattern[from..self.at];
         if let Some(before) = self.repeated_from {
             let both = &self.pattern[before..self.at];
-            return Err(format!("invalid nested repetition operator: `{both}`"));
+            return Err(format!("invalid nested repetition operator: `{both}`").into());
         }
         if !self.can_repeat {
-            return Err(format!(
-                "missing argument to repetition operator: `{written}`"
-            ));
+            return Err(format!("missing argument to repetition operator: `{written}`").into());
         }
         let copies = self.copies.saturating_mul(times.max(1));
         if times > 1 && copies > MAX_REPEAT {
-            return Err(format!("invalid repeat count: `{written}`"));
+            return Err(format!("invalid repeat count: `{written}`").into());
         }
         self.copied(if times == 0 { 1 } else { copies });
         self.out.push_str(text);
@@ -225,7 +224,7 @@ impl<'p> Translator<'p> {
         };
         let written = &self.rest()[..=end];
         if low > MAX_REPEAT || high.is_some_and(|h| h > MAX_REPEAT || h < low) {
-            return Err(format!("invalid repeat count: `{written}`"));
+            return Err(format!("invalid repeat count: `{written}`").into());
         }
         self.at += end + 1;
         Ok(Some((written.to_owned(), high.unwrap_or(low))))
@@ -254,12 +253,12 @@ impl<'p> Translator<'p> {
     fn named(&mut self, tail: &str) -> Step {
         let head = if tail.starts_with('P') { 2 } else { 1 };
         let Some(end) = tail.find('>') else {
-            return Err(format!("invalid named capture: `{}`", self.rest()));
+            return Err(format!("invalid named capture: `{}`", self.rest()).into());
         };
         let name = &tail[head..end];
         let fine = name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric()) && !name.is_empty();
         if !fine {
-            return Err(format!("invalid named capture: `(?{}`", &tail[..=end]));
+            return Err(format!("invalid named capture: `(?{}`", &tail[..=end]).into());
         }
         let name = group_name(name);
         let open = format!("(?P<{name}>");
@@ -292,11 +291,11 @@ impl<'p> Translator<'p> {
                 }
                 c => {
                     let text = &self.rest()[..2 + i + c.len_utf8()];
-                    return Err(format!("invalid or unsupported Perl syntax: `{text}`"));
+                    return Err(format!("invalid or unsupported Perl syntax: `{text}`").into());
                 }
             }
         }
-        Err(format!("missing closing ): `{}`", self.pattern))
+        Err(format!("missing closing ): `{}`", self.pattern).into())
     }
 
     fn escape(&mut self) -> Step {
@@ -358,11 +357,11 @@ impl<'p> Translator<'p> {
         let (name, length) = match body.strip_prefix('{') {
             Some(inner) => match inner.find('}') {
                 Some(end) => (&inner[..end], end + 2),
-                None => return Err(format!("invalid character class range: `{rest}`")),
+                None => return Err(format!("invalid character class range: `{rest}`").into()),
             },
             None => match body.chars().next() {
                 Some(c) => (&body[..c.len_utf8()], c.len_utf8()),
-                None => return Err("invalid character class range: `\\p`".to_owned()),
+                None => return Err("invalid character class range: `\\p`".into()),
             },
         };
         let written = &rest[..2 + length];
@@ -373,7 +372,7 @@ impl<'p> Translator<'p> {
         let letter = if negated != (letter == 'P') { 'P' } else { 'p' };
         let class = format!("\\{letter}{{{name}}}");
         if !self.is_property(name) {
-            return Err(format!("invalid character class range: `{written}`"));
+            return Err(format!("invalid character class range: `{written}`").into());
         }
         self.at += written.len();
         Ok(class)
@@ -397,7 +396,7 @@ impl<'p> Translator<'p> {
         let start = self.at;
         self.at += 1;
         let Some(c) = self.bump() else {
-            return Err("trailing backslash at end of expression: ``".to_owned());
+            return Err("trailing backslash at end of expression: ``".into());
         };
         let found = match c {
             '0'..='7' => {
@@ -414,12 +413,14 @@ impl<'p> Translator<'p> {
             c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c),
             _ => None,
         };
-        found.ok_or_else(|| {
-            format!(
-                "invalid escape sequence: `{}`",
-                &self.pattern[start..self.at]
-            )
-        })
+        found
+            .ok_or_else(|| {
+                format!(
+                    "invalid escape sequence: `{}`",
+                    &self.pattern[start..self.at]
+                )
+            })
+            .map_err(Into::into)
     }
 
     fn octal(&mut self, first: char) -> Option<char> {
@@ -464,7 +465,7 @@ impl<'p> Translator<'p> {
         loop {
             let missing = || format!("missing closing ]: `{}`", &self.pattern[start..]);
             let Some(c) = self.peek() else {
-                return Err(missing());
+                return Err(missing().into());
             };
             if c == ']' && !first {
                 self.at += 1;
@@ -475,7 +476,7 @@ impl<'p> Translator<'p> {
                 // closed.
                 let next: String = self.rest().chars().take(2).collect();
                 if next.chars().count() < 2 {
-                    return Err(missing());
+                    return Err(missing().into());
                 }
             }
             first = false;
@@ -510,7 +511,7 @@ impl<'p> Translator<'p> {
         ];
         let name = &rest[2..end + 2];
         if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
-            return Err(format!("invalid character class range: `{written}`"));
+            return Err(format!("invalid character class range: `{written}`").into());
         }
         self.at += written.len();
         Ok(Some(written.to_owned()))
@@ -526,7 +527,7 @@ impl<'p> Translator<'p> {
             high = self.class_char(class)?;
             if high < low {
                 let written = &self.pattern[start..self.at];
-                return Err(format!("invalid character class range: `{written}`"));
+                return Err(format!("invalid character class range: `{written}`").into());
             }
         }
         push_hex(out, low);
@@ -539,7 +540,7 @@ impl<'p> Translator<'p> {
 
     fn class_char(&mut self, class: usize) -> Step<char> {
         match self.peek() {
-            None => Err(format!("missing closing ]: `{}`", &self.pattern[class..])),
+            None => Err(format!("missing closing ]: `{}`", &self.pattern[class..]).into()),
             Some('\\') => self.escaped(),
             Some(c) => {
                 self.at += c.len_utf8();
@@ -576,7 +577,11 @@ mod tests {
         assert!(translate("(?P<a_1>x)").is_ok());
         for name in ["\u{e9}", "a\u{660}", "a-b", ""] {
             let message = format!("invalid named capture: `(?P<{name}>`");
-            assert_eq!(translate(&format!("(?P<{name}>x)")), Err(message), "{name}");
+            assert_eq!(
+                translate(&format!("(?P<{name}>x)")),
+                Err(message.into()),
+                "{name}"
+            );
         }
         assert_eq!(translate("(?P<a>x)(?P<a>y)").as_deref(), Ok("(?P<a>x)(y)"));
     }
@@ -622,7 +627,7 @@ mod tests {
             ("(ab{2,}c{501}){2}?", "{2}?"),
         ] {
             let message = format!("invalid repeat count: `{written}`");
-            assert_eq!(translate(pattern), Err(message), "{pattern}");
+            assert_eq!(translate(pattern), Err(message.into()), "{pattern}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::fmt;
 use crate::func_error::FuncError;
 use crate::value::Value;
-use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
+use driftless_fuel::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 use std::any::Any;
 
 /// The limits of one execution.
@@ -125,9 +125,6 @@ impl From<OutOfFuel> for FuncError {
             FuelKind::Nodes => "variables",
             FuelKind::Depth => "levels",
         };
-        FuncError {
-            message: format!("the template's budget of {unit} is used up"),
-            budget: true,
-        }
+        FuncError::out_of_budget(format!("the template's budget of {unit} is used up"))
     }
 }

@@ -111,7 +111,7 @@ impl Param {
 /// The code of a function that executes no template.
 pub type Plain = fn(&mut Exec<'_>, &[Value]) -> Result<Value, FuncError>;
 
-/// The code of a function that executes templates, as Helm's `include` does.
+/// The code of a function that executes templates.
 pub type Nested = fn(&mut dyn Execution<'_>, &[Value]) -> Result<Value, FuncError>;
 
 /// The code of a function.

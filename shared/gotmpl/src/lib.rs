@@ -13,8 +13,7 @@
 //! # Ok::<(), driftless_gotmpl::Error>(())
 //! ```
 //!
-//! This crate has only the built-in functions. A host adds others with [`Functions`]: sprig's and
-//! Helm's are in `driftless-helm` (`funcs`), because they need YAML, time and entropy. [`Limits`]
+//! This crate has only the built-in functions. A host adds others with [`Functions`]. [`Limits`]
 //! bound every execution, in steps, levels, bytes and variables; deep templates need stack: a host
 //! that allows 1,000 levels runs them on a thread with about 256 MiB.
 //!
@@ -49,7 +48,6 @@ pub use error::{Error, ErrorKind, shortened};
 pub use exec::Executor;
 pub use func_error::FuncError;
 pub use function::{Execution, Function, Functions, Nested, Param, Plain};
-pub use parse::unquote;
 pub use set::{MissingKey, Templates};
 pub use value::{
     Elem, IntType, Kind, List, Map, Method, Object, Str, TypeInfo, Value, freeing_cycles, lossy,

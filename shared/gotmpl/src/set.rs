@@ -4,6 +4,7 @@ use crate::Table;
 use crate::error::{Error, ErrorKind};
 use crate::function::Functions;
 use crate::parse::{self, Tree};
+use driftless_fuel::Span;
 use std::sync::Arc;
 
 /// The result of a missing key of a map.
@@ -132,10 +133,9 @@ impl Clone for Layer {
 
 pub(crate) fn no_template(name: &str) -> Error {
     let quoted = driftless_go::quote::quote(name.as_bytes());
-    Error {
-        kind: ErrorKind::NoTemplate,
-        message: format!("template: no template {quoted} associated with template \"gotpl\""),
-        template: name.to_owned(),
-        line: 0,
-    }
+    Error::new(
+        ErrorKind::NoTemplate,
+        format!("template: no template {quoted} associated with template \"gotpl\""),
+        Span::new(name, 0, 0),
+    )
 }

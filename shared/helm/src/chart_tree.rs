@@ -5,6 +5,7 @@ use crate::chart::{Chart, Dependency, Metadata};
 use crate::compat::Compat;
 use crate::convert::to_map;
 use crate::error::HelmError;
+use driftless_go::Error as GoError;
 use driftless_gotmpl::{List, Map, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -184,12 +185,12 @@ fn copy(value: &Value, depth: usize) -> Result<Value, HelmError> {
 ///
 /// # Errors
 /// The part of the path that is not a table, with Helm's message.
-pub(crate) fn table(values: &Map, path: &str) -> Result<Map, String> {
+pub(crate) fn table(values: &Map, path: &str) -> Result<Map, GoError> {
     let mut table = values.clone();
     for part in path.split('.') {
         table = match table.get(part) {
             Some(Value::Map(inner)) => inner,
-            _ => return Err(format!("\"{part}\" is not a table")),
+            _ => return Err(format!("\"{part}\" is not a table").into()),
         };
     }
     Ok(table)
@@ -199,13 +200,13 @@ pub(crate) fn table(values: &Map, path: &str) -> Result<Map, String> {
 ///
 /// # Errors
 /// The part of the path that does not lead to one, with Helm's message.
-pub(crate) fn path_value(values: &Map, path: &str) -> Result<Value, String> {
+pub(crate) fn path_value(values: &Map, path: &str) -> Result<Value, GoError> {
     let (found, key) = match path.rsplit_once('.') {
         Some((parent, key)) => (table(values, parent)?.get(key), key),
         None => (values.get(path), path),
     };
     match found {
-        Some(Value::Map(_)) | None => Err(format!("\"{key}\" is not a value")),
+        Some(Value::Map(_)) | None => Err(format!("\"{key}\" is not a value").into()),
         Some(value) => Ok(value),
     }
 }

@@ -1,5 +1,6 @@
 //! Conversions between JSON and template values.
 
+use driftless_go::Error as GoError;
 use driftless_go::float;
 use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{Elem, IntType, Map as GoMap, Object, Str, Value};
@@ -70,13 +71,13 @@ pub(crate) fn text_of(value: &Json) -> Option<String> {
 const MAX_DEPTH: usize = 500;
 
 /// Converts a template value to JSON, numbers as YAML would read them from JSON's text.
-pub(crate) fn to_json(value: &Value) -> Result<Json, String> {
+pub(crate) fn to_json(value: &Value) -> Result<Json, GoError> {
     json_at(value, 0)
 }
 
-fn json_at(value: &Value, depth: usize) -> Result<Json, String> {
+fn json_at(value: &Value, depth: usize) -> Result<Json, GoError> {
     if depth > MAX_DEPTH {
-        return Err("the value is nested too deeply, or holds itself".to_owned());
+        return Err("the value is nested too deeply, or holds itself".into());
     }
     Ok(match value {
         Value::NoValue | Value::Nil => Json::Null,
@@ -102,7 +103,7 @@ fn json_at(value: &Value, depth: usize) -> Result<Json, String> {
     })
 }
 
-fn map_json(map: &GoMap, depth: usize) -> Result<Json, String> {
+fn map_json(map: &GoMap, depth: usize) -> Result<Json, GoError> {
     let mut out = Map::new();
     for (key, value) in map.entries().iter() {
         let value = match (map.info().elem, value) {
@@ -114,7 +115,7 @@ fn map_json(map: &GoMap, depth: usize) -> Result<Json, String> {
     Ok(Json::Object(out))
 }
 
-fn object_json(object: &dyn Object, depth: usize) -> Result<Json, String> {
+fn object_json(object: &dyn Object, depth: usize) -> Result<Json, GoError> {
     if let Some(value) = object.json() {
         return json_at(&value, depth + 1);
     }
@@ -126,12 +127,9 @@ fn object_json(object: &dyn Object, depth: usize) -> Result<Json, String> {
 }
 
 /// Converts a float64 to the number that a YAML reader reads from its JSON text.
-fn number(f: f64) -> Result<Number, String> {
+fn number(f: f64) -> Result<Number, GoError> {
     if !f.is_finite() {
-        return Err(format!(
-            "json: unsupported value: {}",
-            display(&Value::Float(f))
-        ));
+        return Err(format!("json: unsupported value: {}", display(&Value::Float(f))).into());
     }
     let text = float::json(f);
     if !text.contains(['.', 'e']) {
@@ -142,5 +140,5 @@ fn number(f: f64) -> Result<Number, String> {
             return Ok(u.into());
         }
     }
-    Number::from_f64(f).ok_or_else(|| "json: unsupported value".to_owned())
+    Number::from_f64(f).ok_or_else(|| "json: unsupported value".into())
 }

@@ -1,7 +1,8 @@
 //! A chart repository's `index.yaml`: the versions of its charts with their URLs.
 
 use crate::error::HelmError;
-use crate::semver::{Constraint, Version};
+use driftless_go::Error as GoError;
+use driftless_go::semver::{Constraint, Version};
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use jiff::Timestamp;
 use serde_json::Value as Json;
@@ -79,7 +80,7 @@ pub fn find(text: &[u8], chart: &str, range: &str) -> Result<ChartVersion, HelmE
 pub fn newest<'a>(
     versions: impl Iterator<Item = (&'a str, &'a str)>,
     range: &str,
-) -> Result<Option<usize>, String> {
+) -> Result<Option<usize>, GoError> {
     let versions: Vec<_> = versions.collect();
     if !range.is_empty()
         && let Some(exact) = versions.iter().position(|(version, _)| *version == range)

@@ -1,12 +1,12 @@
 //! Helm's engine: a chart and values in, manifests out, byte for byte as Helm 3.22 or Helm 4.3
 //! renders them.
 //!
-//! chart files -> [`Chart`] -> (dependencies, values) -> [`render`] -> [`Rendered`]. Pure: time,
+//! chart files -> [`Chart`] -> (dependencies, values) -> [`Render`] -> [`Rendered`]. Pure: time,
 //! randomness and the cluster's objects come in through [`Options`].
 //!
 //! ```
 //! use driftless_helm::{Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome};
-//! use driftless_helm::{manifest_text, render, values};
+//! use driftless_helm::{Render, manifest_text, values};
 //!
 //! let file = |name: &str, text: &str| ChartFile {
 //!     name: name.to_owned(),
@@ -22,21 +22,22 @@
 //! let chart = Chart::from_files(files, Compat::Helm3, &LoadLimits::default())?;
 //! let options = Options::new("shop", "default");
 //! let values = values::read(b"color: green", "my-values.yaml", Compat::Helm3)?;
-//! let Outcome::Done(rendered) = render(&chart, &values, &options, true)? else {
+//! let Outcome::Done(rendered) = Render::new(&chart, &values, &options).run()? else {
 //!     unreachable!("the chart looks nothing up in a cluster");
 //! };
 //! assert!(manifest_text(&rendered, false).contains("name: shop-green"));
 //!
-//! // Errors name the template and the line.
+//! // Errors name the template, the line and the column.
 //! let broken = vec![
 //!     file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n"),
 //!     file("templates/config.yaml", "a: b\nc: {{ fail \"no color\" }}\n"),
 //! ];
 //! let chart = Chart::from_files(broken, Compat::Helm3, &LoadLimits::default())?;
-//! let Err(HelmError::Render { place, .. }) = render(&chart, &values, &options, true) else {
+//! let Err(error) = Render::new(&chart, &values, &options).run() else {
 //!     unreachable!("the template fails");
 //! };
-//! assert_eq!(place, Some(("web/templates/config.yaml".to_owned(), 2)));
+//! let place = error.span().map(|span| span.to_string());
+//! assert_eq!(place.as_deref(), Some("web/templates/config.yaml:2:7"));
 //! # Ok::<(), HelmError>(())
 //! ```
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
@@ -59,7 +60,6 @@ mod post_render;
 pub mod record;
 mod release;
 mod render;
-pub mod semver;
 pub mod values;
 mod yaml_read;
 mod yaml_write;
@@ -71,9 +71,6 @@ pub use funcs::url::scheme_and_host;
 pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
 pub use options::{Lookup, Options, ReleaseInfo};
-pub use post_render::{PostRenderStrategy, PostRenderer};
-pub use release::{
-    Outcome, OutputFilter, Rendered, definitions, manifest_text, render, render_texts, render_with,
-    template_text,
-};
+pub use post_render::{PostRenderFault, PostRenderStrategy, PostRenderer};
+pub use release::{Outcome, OutputFilter, Render, Rendered, manifest_text, template_text};
 pub use render::TemplateOutcome;

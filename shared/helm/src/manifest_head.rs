@@ -2,8 +2,9 @@
 //! `sigs.k8s.io/yaml`.
 
 use crate::compat::Compat;
-use crate::{convert, yaml_read};
-use driftless_manifest::Fuel;
+use crate::convert;
+use crate::yaml_read::{self, Refused};
+use driftless_fuel::Fuel;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub(crate) struct Head {
 const METADATA: &str = r#"struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }"#;
 
 /// Parses a document; the caller drops it when its head is known.
-fn read(content: &str, fuel: &Fuel) -> Result<Json, String> {
+fn read(content: &str, fuel: &Fuel) -> Result<Json, Refused> {
     let before = fuel.nodes_spent();
     let document = yaml_read::read_typed(content.as_bytes(), fuel);
     fuel.give_back(fuel.nodes_spent().saturating_sub(before), 0);
@@ -33,7 +34,7 @@ impl Head {
     /// # Errors
     /// Go's message for invalid YAML, a document that is not valid as JSON, or fields of another
     /// type.
-    pub fn read(content: &str, compat: Compat, fuel: &Fuel) -> Result<Self, String> {
+    pub fn read(content: &str, compat: Compat, fuel: &Fuel) -> Result<Self, Refused> {
         let mut head = Self::default();
         let document = match read(content, fuel)? {
             Json::Null => return Ok(head),
@@ -44,7 +45,7 @@ impl Head {
                     Compat::Helm4 => "util",
                 };
                 let wanted = format!("value of type {package}.SimpleHead");
-                return Err(mismatch(&other, &wanted));
+                return Err(mismatch(&other, &wanted).into());
             }
         };
         for (key, value) in &document {
@@ -60,11 +61,11 @@ impl Head {
         Ok(head)
     }
 
-    fn metadata(&mut self, value: &Json) -> Result<(), String> {
+    fn metadata(&mut self, value: &Json) -> Result<(), Refused> {
         let metadata = match value {
             Json::Null => return Ok(()),
             Json::Object(metadata) => metadata,
-            other => return Err(misfit(other, "SimpleHead.metadata", METADATA)),
+            other => return Err(misfit(other, "SimpleHead.metadata", METADATA).into()),
         };
         for (key, value) in metadata {
             if is(key, "name") {
@@ -76,12 +77,12 @@ impl Head {
         Ok(())
     }
 
-    fn annotations(&mut self, value: &Json) -> Result<(), String> {
+    fn annotations(&mut self, value: &Json) -> Result<(), Refused> {
         const FIELD: &str = ".metadata.annotations";
         let annotations = match value {
             Json::Null => return Ok(()),
             Json::Object(annotations) => annotations,
-            other => return Err(misfit(other, FIELD, "map[string]string")),
+            other => return Err(misfit(other, FIELD, "map[string]string").into()),
         };
         for (key, value) in annotations {
             set(
@@ -112,7 +113,7 @@ fn is(key: &str, field: &str) -> bool {
 }
 
 /// Sets a string; null leaves it unchanged.
-fn set(text: &mut String, value: &Json, field: &str) -> Result<(), String> {
+fn set(text: &mut String, value: &Json, field: &str) -> Result<(), Refused> {
     if !value.is_null() {
         *text = convert::text_of(value).ok_or_else(|| misfit(value, field, "string"))?;
     }
@@ -140,7 +141,7 @@ fn mismatch(value: &Json, wanted: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_manifest::FuelLimits;
+    use driftless_fuel::FuelLimits;
 
     fn fuel() -> Fuel {
         Fuel::new(FuelLimits::NONE)
@@ -227,10 +228,10 @@ mod tests {
                 "yaml: map merge requires map or sequence of maps as the value",
             ),
         ] {
-            let refused = Head::read(text, Compat::Helm3, &fuel());
+            let refused = Head::read(text, Compat::Helm3, &fuel()).map_err(|e| e.message);
             assert_eq!(refused, Err(format!("{start}{rest}")), "{text}");
         }
-        let refused = Head::read("[]", Compat::Helm4, &fuel());
+        let refused = Head::read("[]", Compat::Helm4, &fuel()).map_err(|e| e.message);
         let expected = format!("{decoding}array into Go value of type util.SimpleHead");
         assert_eq!(refused, Err(expected));
     }

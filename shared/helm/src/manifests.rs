@@ -3,7 +3,7 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::manifest_head::Head;
-use driftless_manifest::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits, Span};
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -190,16 +190,22 @@ pub(crate) fn sort(
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
     let fuel = Fuel::new(RENDERED);
     for (source, text) in files {
-        let fail = |message| HelmError::Manifest {
+        let fail = |message, span| HelmError::Manifest {
             file: source.clone(),
             message,
+            span,
         };
-        let text = std::str::from_utf8(text).map_err(|error| fail(no_utf8(text, error)))?;
+        let text = std::str::from_utf8(text).map_err(|error| fail(no_utf8(text, error), None))?;
         for content in documents(text, compat) {
             if manifests.len() + hooks.len() >= MAX_DOCUMENTS {
-                return Err(fail(format!("more than {MAX_DOCUMENTS} documents")));
+                return Err(fail(format!("more than {MAX_DOCUMENTS} documents"), None));
             }
-            let head = Head::read(content, compat, &fuel).map_err(fail)?;
+            let head = Head::read(content, compat, &fuel).map_err(|refused| {
+                let span = refused
+                    .span
+                    .map(|span| in_file(source, text, content, &span));
+                fail(refused.message, span)
+            })?;
             let manifest = Manifest {
                 source: source.clone(),
                 kind: head.kind.clone(),
@@ -215,6 +221,21 @@ pub(crate) fn sort(
     manifests.sort_by(|a, b| rank(&a.kind, compat).cmp(&rank(&b.kind, compat)));
     hooks.sort_by(|a, b| rank(&a.manifest.kind, compat).cmp(&rank(&b.manifest.kind, compat)));
     Ok((manifests, hooks))
+}
+
+/// Converts a place in a document to the place in the rendered template `text`, of which the
+/// document is a slice.
+fn in_file(source: &str, text: &str, document: &str, span: &Span) -> Span {
+    let start = document
+        .as_ptr()
+        .addr()
+        .saturating_sub(text.as_ptr().addr());
+    let start = Span::at_byte(source, text, start);
+    let column = match span.line {
+        1 => start.column - 1 + span.column,
+        _ => span.column,
+    };
+    Span::new(source, start.line - 1 + span.line, column)
 }
 
 /// Returns the message of Go's YAML reader for invalid UTF-8.
@@ -251,6 +272,19 @@ fn hook(manifest: Manifest, events: &str, head: &Head) -> Option<Hook> {
 mod tests {
     use super::*;
     use regex::Regex;
+
+    /// A place in a document is shown as the place in the whole text.
+    #[test]
+    fn names_the_line_of_the_rendered_text() {
+        let text = "---\nkind: A\n---\nkind: B\nmetadata: {a: b\n";
+        let files = BTreeMap::from([("web/templates/a.yaml".to_owned(), text.into())]);
+        let error = sort(&files, Compat::Helm3).unwrap_err();
+        let place = error.span().map(ToString::to_string);
+        assert_eq!(place.as_deref(), Some("web/templates/a.yaml:5:16"));
+        let last = Span::new("yaml", 1, 3);
+        let place = in_file("a", "--- x: y", &"--- x: y"[4..], &last);
+        assert_eq!(place.to_string(), "a:1:7");
+    }
 
     /// The separators are those of Helm's expressions.
     #[test]

@@ -12,9 +12,14 @@ pub(crate) fn warn_wrap(message: &str) -> String {
     format!("{WARN_START}{message}{WARN_END}")
 }
 
-/// Returns the template and the line that an error names.
-fn place(error: &Error) -> Option<(String, usize)> {
-    (error.line > 0).then(|| (error.template.clone(), error.line))
+/// Creates the error of a template, with the place and the kind of its cause.
+fn render_error(message: String, cause: &Error) -> HelmError {
+    HelmError::Render {
+        message,
+        span: (cause.span.line > 0).then(|| cause.span.clone()),
+        budget: cause.kind == ErrorKind::Budget,
+        cause: Some(Box::new(cause.clone())),
+    }
 }
 
 /// Creates the error of a template that cannot be parsed.
@@ -26,11 +31,7 @@ pub(crate) fn parsing(file: &str, error: &Error) -> HelmError {
         [_, place] => format!("parse error at ({place}): {place}"),
         [] => format!("parse error in ({file})"),
     };
-    HelmError::Render {
-        message,
-        place: place(error),
-        budget: error.kind == ErrorKind::Budget,
-    }
+    render_error(message, error)
 }
 
 /// Creates the error of a template that failed.
@@ -39,11 +40,7 @@ pub(crate) fn execution(file: &str, error: &Error, compat: Compat) -> HelmError 
         ErrorKind::NoTemplate => error.message.clone(),
         _ => located(file, &error.message, compat),
     };
-    HelmError::Render {
-        message,
-        place: place(error),
-        budget: error.kind == ErrorKind::Budget,
-    }
+    render_error(message, error)
 }
 
 fn located(file: &str, message: &str, compat: Compat) -> String {

@@ -16,7 +16,8 @@ pub(crate) fn base(path: &str) -> &str {
 }
 
 /// A pattern of `.Files.Glob`: `*` and `?` stay within a directory, `**` does not; `[a-z]`, `[!ab]`
-/// and `{x,y}`.
+/// and `{x,y}`. Helm uses `github.com/gobwas/glob` here, not Go's `filepath.Match`, which
+/// `driftless_go::glob` follows: that one has no `**`, `{x,y}` or `[!ab]`.
 pub(crate) enum Glob {
     /// Matches everything, like an invalid pattern.
     All,

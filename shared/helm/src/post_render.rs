@@ -4,8 +4,8 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::manifests::{self, Manifest};
+use driftless_fuel::{Fuel, FuelLimits};
 use driftless_manifest::yaml::{self, Dialect, Limits};
-use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
@@ -31,8 +31,11 @@ pub struct PostRenderer<'f> {
     /// The documents that it sees.
     pub strategy: PostRenderStrategy,
     /// The function; its error becomes the render's.
-    pub run: &'f (dyn Fn(Vec<Json>) -> Result<Vec<Json>, String> + Sync),
+    pub run: &'f (dyn Fn(Vec<Json>) -> Result<Vec<Json>, PostRenderFault> + Sync),
 }
+
+/// The error of a post-renderer.
+pub type PostRenderFault = Box<dyn std::error::Error + Send + Sync>;
 
 const FILE: &str = "postrenderer.helm.sh/postrender-filename";
 
@@ -128,12 +131,13 @@ fn read(name: &str, text: &str, fuel: &Fuel, out: &mut Vec<Json>) -> Result<(), 
     let fail = |message: String| HelmError::Manifest {
         file: name.to_owned(),
         message,
+        span: None,
     };
     let nodes = yaml::parse_within(text.as_bytes(), name, &Limits::default(), fuel)
-        .map_err(|e| fail(format!("line {}: {}", e.line, e.kind)))?;
+        .map_err(|e| fail(format!("line {}: {}", e.span.line, e.kind)))?;
     for node in &nodes {
         let document = yaml::node_to_value(node, name, Dialect::V3)
-            .map_err(|e| fail(format!("line {}: {}", e.line, e.kind)))?;
+            .map_err(|e| fail(format!("line {}: {}", e.span.line, e.kind)))?;
         match document {
             Json::Null => {}
             Json::Object(mut map) => {

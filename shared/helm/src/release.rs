@@ -9,9 +9,9 @@ use crate::manifests::{self, Hook, Manifest};
 use crate::options::{Lookup, Options};
 use crate::post_render::{self, PostRenderer};
 use crate::render::{TemplateOutcome, on_large_stack, render_templates};
-use crate::semver::is_compatible;
 use crate::values::{self, Mode, Table};
 use driftless_go::glob::Glob;
+use driftless_go::semver::is_compatible;
 use driftless_gotmpl::{Value, lossy};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub struct Rendered {
     pub values: Option<Table>,
 }
 
-/// The outcome of [`render`].
+/// The outcome of a [`Render`].
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The complete result.
@@ -44,98 +44,117 @@ pub enum Outcome {
     Needs(Vec<Lookup>),
 }
 
-/// Renders a chart with the user's values: dependencies, schemas, templates, sorting.
+/// A render of a chart with the user's values: dependencies, schemas, templates, sorting.
 ///
-/// # Errors
-/// Every [`HelmError`].
-pub fn render(
-    chart: &Chart,
-    user_values: &Table,
-    options: &Options,
-    check_schema: bool,
-) -> Result<Outcome, HelmError> {
-    rendered(chart, user_values, options, check_schema, None)
+/// ```
+/// use driftless_helm::{Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Render, values};
+///
+/// let file = |name: &str, text: &str| ChartFile {
+///     name: name.to_owned(),
+///     data: text.as_bytes().into(),
+/// };
+/// let files = vec![
+///     file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n"),
+///     file("values.schema.json", r#"{"required": ["color"]}"#),
+/// ];
+/// let chart = Chart::from_files(files, Compat::Helm3, &LoadLimits::default())?;
+/// let (values, options) = (values::Table::new(), Options::new("shop", "default"));
+/// let render = Render::new(&chart, &values, &options);
+/// assert!(matches!(render.run(), Err(HelmError::Schema(_))));
+/// assert!(render.without_schema(true).run().is_ok());
+/// # Ok::<(), HelmError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Render<'r> {
+    chart: &'r Chart,
+    values: &'r Table,
+    options: &'r Options,
+    without_schema: bool,
+    post_renderer: Option<&'r PostRenderer<'r>>,
 }
 
-/// [`render`] with a post-renderer between the templates and the split into manifests and hooks.
-///
-/// # Errors
-/// Every [`HelmError`], including the post-renderer's error.
-pub fn render_with(
-    chart: &Chart,
-    user_values: &Table,
-    options: &Options,
-    check_schema: bool,
-    post: &PostRenderer<'_>,
-) -> Result<Outcome, HelmError> {
-    rendered(chart, user_values, options, check_schema, Some(post))
-}
-
-fn rendered(
-    chart: &Chart,
-    user_values: &Table,
-    options: &Options,
-    check_schema: bool,
-    post: Option<&PostRenderer<'_>>,
-) -> Result<Outcome, HelmError> {
-    on_large_stack(|| {
-        let (work, templated) = templates(chart, user_values, options, check_schema)?;
-        match templated {
-            TemplateOutcome::Done(files) => sorted(&work, files, options.compat, post),
-            TemplateOutcome::Needs(needs) => Ok(Outcome::Needs(needs)),
+impl<'r> Render<'r> {
+    /// Returns the render of a chart with the user's values. The values are checked against the
+    /// chart's schemas.
+    pub fn new(chart: &'r Chart, values: &'r Table, options: &'r Options) -> Self {
+        Self {
+            chart,
+            values,
+            options,
+            without_schema: false,
+            post_renderer: None,
         }
-    })
-}
-
-/// Renders a chart's templates to texts, by the templates' full names: the input that [`render`]
-/// sorts.
-///
-/// # Errors
-/// Every [`HelmError`].
-pub fn render_texts(
-    chart: &Chart,
-    user_values: &Table,
-    options: &Options,
-    check_schema: bool,
-) -> Result<TemplateOutcome, HelmError> {
-    on_large_stack(|| Ok(templates(chart, user_values, options, check_schema)?.1))
-}
-
-/// Returns the files under crds/ of a chart and of its enabled subcharts, by their full names.
-///
-/// # Errors
-/// An error of the chart's dependencies.
-pub fn definitions(
-    chart: &Chart,
-    user_values: &Table,
-    compat: Compat,
-) -> Result<Vec<(String, String)>, HelmError> {
-    on_large_stack(|| {
-        let mut work = ChartNode::new(chart);
-        values::process_dependencies(&mut work, &to_map(user_values), compat)?;
-        let mut found = Vec::new();
-        collect_crds(&work, &mut found);
-        Ok(found)
-    })
-}
-
-fn templates<'c>(
-    chart: &'c Chart,
-    user_values: &Table,
-    options: &Options,
-    check_schema: bool,
-) -> Result<(ChartNode<'c>, TemplateOutcome), HelmError> {
-    installable(chart, options)?;
-    let mut work = ChartNode::new(chart);
-    let user_values = to_map(user_values);
-    values::process_dependencies(&mut work, &user_values, options.compat)?;
-    let values = values::coalesce(&work, &user_values, Mode::Coalesce, options.compat)?;
-    if check_schema {
-        values::validate(&work, &values)?;
     }
-    kube_version(chart, options)?;
-    let templated = render_templates(&work, &values, options)?;
-    Ok((work, templated))
+
+    /// Sets whether the schemas of the chart and of its subcharts are ignored.
+    #[must_use]
+    pub fn without_schema(mut self, without_schema: bool) -> Self {
+        self.without_schema = without_schema;
+        self
+    }
+
+    /// Sets the function that changes the documents between the templates and the split into
+    /// manifests and hooks.
+    #[must_use]
+    pub fn post_renderer(mut self, post_renderer: &'r PostRenderer<'r>) -> Self {
+        self.post_renderer = Some(post_renderer);
+        self
+    }
+
+    /// Renders the chart.
+    ///
+    /// # Errors
+    /// Every [`HelmError`], including the post-renderer's error.
+    pub fn run(&self) -> Result<Outcome, HelmError> {
+        on_large_stack(|| {
+            let (work, templated) = self.templates()?;
+            match templated {
+                TemplateOutcome::Done(files) => {
+                    sorted(&work, files, self.options.compat, self.post_renderer)
+                }
+                TemplateOutcome::Needs(needs) => Ok(Outcome::Needs(needs)),
+            }
+        })
+    }
+
+    /// Renders the chart's templates to texts, by the templates' full names: the input that
+    /// [`Render::run`] sorts.
+    ///
+    /// # Errors
+    /// Every [`HelmError`].
+    pub fn texts(&self) -> Result<TemplateOutcome, HelmError> {
+        on_large_stack(|| Ok(self.templates()?.1))
+    }
+
+    /// Returns the files under crds/ of the chart and of its enabled subcharts, by their full
+    /// names, without rendering a template.
+    ///
+    /// # Errors
+    /// An error of the chart's dependencies.
+    pub fn definitions(&self) -> Result<Vec<(String, String)>, HelmError> {
+        on_large_stack(|| {
+            let mut work = ChartNode::new(self.chart);
+            values::process_dependencies(&mut work, &to_map(self.values), self.options.compat)?;
+            let mut found = Vec::new();
+            collect_crds(&work, &mut found);
+            Ok(found)
+        })
+    }
+
+    fn templates(&self) -> Result<(ChartNode<'r>, TemplateOutcome), HelmError> {
+        let (chart, options) = (self.chart, self.options);
+        installable(chart, options)?;
+        let mut work = ChartNode::new(chart);
+        let user_values = to_map(self.values);
+        values::process_dependencies(&mut work, &user_values, options.compat)?;
+        let values = values::coalesce(&work, &user_values, Mode::Coalesce, options.compat)?;
+        if !self.without_schema {
+            values::validate(&work, &values)?;
+        }
+        kube_version(chart, options)?;
+        let templated = render_templates(&work, &values, options)?;
+        Ok((work, templated))
+    }
 }
 
 fn sorted(
@@ -172,7 +191,9 @@ fn processed_values(work: &ChartNode<'_>) -> Result<Option<Table>, HelmError> {
     if work.metadata.dependencies.is_none() {
         return Ok(None);
     }
-    match to_json(&Value::Map(work.values.clone())).map_err(HelmError::Values)? {
+    match to_json(&Value::Map(work.values.clone()))
+        .map_err(|error| HelmError::Values(error.into()))?
+    {
         Json::Object(table) => Ok(Some(table)),
         _ => Ok(None),
     }

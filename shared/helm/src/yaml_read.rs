@@ -2,10 +2,11 @@
 //! messages.
 
 use crate::convert::floats;
+use driftless_fuel::{Fuel, FuelLimits, OutOfFuel, Span};
+use driftless_go::Error as GoError;
 use driftless_manifest::yaml::{
     self, Dialect, Limits, Node, NodeKind, YamlError, YamlErrorKind as Kind,
 };
-use driftless_manifest::{Fuel, FuelLimits, OutOfFuel};
 use serde_json::Value as Json;
 
 /// The length of a key beyond which Go's YAML reader does not find its end; `sigs.k8s.io/yaml`
@@ -30,8 +31,8 @@ pub(crate) const FUEL: FuelLimits = FuelLimits {
 };
 
 /// Reads the first document of a YAML text like `sigs.k8s.io/yaml`, numbers as float64.
-pub(crate) fn read_yaml(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, String> {
-    first_document(text, file, &LIMITS, fuel).map_err(|e| e.to_string())
+pub(crate) fn read_yaml(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, YamlError> {
+    first_document(text, file, &LIMITS, fuel)
 }
 
 /// Reads the first document of the input, numbers as float64.
@@ -39,12 +40,12 @@ pub(crate) fn read_yaml(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, St
 /// # Errors
 /// The fuel is used up. The inner error is the message of `sigs.k8s.io/yaml`, which templates
 /// print.
-pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, String>, OutOfFuel> {
+pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, GoError>, OutOfFuel> {
     match first_document(text, "yaml", &LIMITS, fuel) {
         Ok(json) => Ok(Ok(json)),
         Err(error) => match error.kind {
             Kind::Fuel(out) => Err(out),
-            _ => Ok(Err(explain(text, &error, fuel))),
+            _ => Ok(Err(explain(text, &error, fuel).into())),
         },
     }
 }
@@ -53,11 +54,32 @@ pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, String>, Out
 ///
 /// # Errors
 /// The message of `sigs.k8s.io/yaml`, or the message of a used-up fuel.
-pub(crate) fn read_typed(text: &[u8], fuel: &Fuel) -> Result<Json, String> {
-    first_typed(text, "yaml", fuel).map_err(|error| match error.kind {
-        Kind::Fuel(out) => out.to_string(),
-        _ => explain(text, &error, fuel),
+pub(crate) fn read_typed(text: &[u8], fuel: &Fuel) -> Result<Json, Refused> {
+    first_typed(text, "yaml", fuel).map_err(|error| Refused {
+        message: match error.kind {
+            Kind::Fuel(out) => out.to_string(),
+            _ => explain(text, &error, fuel),
+        },
+        span: Some(error.span),
     })
+}
+
+/// The refusal of a document.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// The message of the Go program.
+    pub message: String,
+    /// The place in the document, if it is known.
+    pub span: Option<Span>,
+}
+
+impl From<String> for Refused {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            span: None,
+        }
+    }
 }
 
 /// Reads the first document unchanged; errors after it are ignored.
@@ -150,9 +172,9 @@ fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
         }
         content |= !line.trim_ascii().is_empty() && !line.starts_with(b"#") && !marker
             || marker && line.len() > 4;
-        if i + 1 == error.line {
+        if i + 1 == error.span.line {
             let line = String::from_utf8_lossy(line);
-            let before = line.chars().take(error.column.saturating_sub(1));
+            let before = line.chars().take(error.span.column.saturating_sub(1));
             stray = Some(start + before.map(char::len_utf8).sum::<usize>());
             break;
         }
@@ -285,8 +307,8 @@ fn message(error: &YamlError, text: &str) -> String {
                 };
                 return format!(
                     "yaml: {}{go}",
-                    if error.line > 1 {
-                        at(error.line)
+                    if error.span.line > 1 {
+                        at(error.span.line)
                     } else {
                         at(0)
                     }
@@ -301,10 +323,12 @@ fn message(error: &YamlError, text: &str) -> String {
                 (Some(go), _) if go.starts_with("could not") => {
                     format!("yaml: {}{go}", at(next_token(text, error)))
                 }
-                (Some(go), _) if error.line > 1 => format!("yaml: {}{go}", at(error.line)),
+                (Some(go), _) if error.span.line > 1 => {
+                    format!("yaml: {}{go}", at(error.span.line))
+                }
                 (Some(go), _) => format!("yaml: {go}"),
-                (None, Some(go)) => format!("yaml: {}{go}", at(error.line - 1)),
-                (None, None) => format!("yaml: {}{detail}", at(error.line - 1)),
+                (None, Some(go)) => format!("yaml: {}{go}", at(error.span.line - 1)),
+                (None, None) => format!("yaml: {}{detail}", at(error.span.line - 1)),
             }
         }
         Kind::UnknownAnchor => {
@@ -324,7 +348,7 @@ fn message(error: &YamlError, text: &str) -> String {
             };
             format!("json: unsupported value: {value}")
         }
-        other => format!("yaml: {}{other}", at(error.line - 1)),
+        other => format!("yaml: {}{other}", at(error.span.line - 1)),
     }
 }
 
@@ -374,7 +398,10 @@ fn find_key<'n>(node: &'n Node, error: &YamlError) -> Option<(&'n Node, &'n Node
         NodeKind::Map(pairs) => pairs.iter().find_map(|(key, value)| {
             find_key(key, error)
                 .or_else(|| find_key(value, error))
-                .or((key.line == error.line && key.column == error.column).then_some((key, value)))
+                .or(
+                    (key.line == error.span.line && key.column == error.span.column)
+                        .then_some((key, value)),
+                )
         }),
         NodeKind::Scalar { .. } => None,
     }
@@ -413,12 +440,12 @@ fn go_syntax(value: &Json) -> String {
 /// plain scalar, a line with deeper indentation continues it.
 fn next_token(text: &str, error: &YamlError) -> usize {
     const ENDS: [&str; 2] = [": ", " #"];
-    let mut lines = text.split('\n').enumerate().skip(error.line - 1);
+    let mut lines = text.split('\n').enumerate().skip(error.span.line - 1);
     let (_, line) = lines.next().unwrap_or_default();
-    let key: String = line.chars().skip(error.column - 1).collect();
+    let key: String = line.chars().skip(error.span.column - 1).collect();
     let plain = !key.starts_with(['[', '{', '"', '\'']);
     if plain && key.contains(ENDS[0]) {
-        return error.line;
+        return error.span.line;
     }
     let found = lines.find(|(_, line)| {
         let content = line.trim_start_matches([' ', '\t']);
@@ -427,7 +454,7 @@ fn next_token(text: &str, error: &YamlError) -> usize {
             Some(b'#') => true,
             Some(_) => {
                 let ends = content.ends_with(':') || ENDS.iter().any(|end| content.contains(end));
-                !plain || ends || line.len() - content.len() < error.column
+                !plain || ends || line.len() - content.len() < error.span.column
             }
         }
     });
@@ -437,15 +464,18 @@ fn next_token(text: &str, error: &YamlError) -> usize {
         let long = key.chars().count() > LONG_KEY;
         text.split('\n')
             .count()
-            .max(error.line + usize::from(!long))
+            .max(error.span.line + usize::from(!long))
     };
     found.map_or_else(end, |(at, _)| at + 1)
 }
 
 /// Returns the word at the position of an error, up to a blank or a closing bracket.
 fn word(text: &str, error: &YamlError) -> String {
-    let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
-    let rest = line.chars().skip(error.column - 1);
+    let line = text
+        .split('\n')
+        .nth(error.span.line - 1)
+        .unwrap_or_default();
+    let rest = line.chars().skip(error.span.column - 1);
     rest.take_while(|c| !c.is_whitespace() && !"],}".contains(*c))
         .collect()
 }

@@ -8,7 +8,7 @@ use driftless_flux::{
     ArtifactStatus, ChartTemplate, ConditionStatus, Conditions, FluxKind, HELM_CONTROLLER,
     HelmRelease, ObjectRef, READY, STALLED, duration_text, parse_duration, reason,
 };
-use driftless_helm::semver::Version;
+use driftless_go::semver::Version;
 use driftless_helm::{Chart, Compat, LoadLimits};
 use driftless_kernel::applier::{Applier, Strategy};
 use driftless_kernel::failure::{Class, Failure};

@@ -2,7 +2,7 @@
 
 use super::phase::PhaseError;
 use driftless_helm::values::Table;
-use driftless_helm::{Chart, Compat};
+use driftless_helm::{Chart, Compat, Options, Render};
 use driftless_manifest::Object;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 
@@ -17,7 +17,11 @@ pub fn definitions(chart: &Chart, values: &Table) -> Result<Vec<Object>, PhaseEr
             "failed to parse CustomResourceDefinitions from {error}"
         ))
     };
-    let files = driftless_helm::definitions(chart, values, Compat::Helm4);
+    let options = Options {
+        compat: Compat::Helm4,
+        ..Options::new("", "")
+    };
+    let files = Render::new(chart, values, &options).definitions();
     let mut objects = Vec::new();
     for (name, text) in files.map_err(|error| PhaseError::Failed(error.to_string()))? {
         let values = documents(text.as_bytes(), &name, Dialect::V2, &Limits::default());

@@ -5,8 +5,8 @@ use super::post_render;
 use driftless_flux::{HelmRelease, PostRenderStrategy};
 use driftless_helm::values::Table;
 use driftless_helm::{
-    Capabilities, Chart, Compat, Lookup, Options, Outcome, PostRenderer, ReleaseInfo, Rendered,
-    render_with,
+    Capabilities, Chart, Compat, Lookup, Options, Outcome, PostRenderer, ReleaseInfo, Render,
+    Rendered,
 };
 use driftless_kernel::ports::{Cluster, Ports};
 use driftless_kernel::target::Target;
@@ -103,7 +103,7 @@ fn render_once(
     request: &RenderRequest,
     options: &Options,
 ) -> Result<Outcome, PhaseError> {
-    let run = |documents| post_render::run(release, documents).map_err(|error| error.to_string());
+    let run = |documents| Ok(post_render::run(release, documents)?);
     let post = PostRenderer {
         strategy: match release.spec.post_render_strategy.unwrap_or_default() {
             PostRenderStrategy::Combined => driftless_helm::PostRenderStrategy::Combined,
@@ -112,21 +112,18 @@ fn render_once(
         },
         run: &run,
     };
-    render_with(
-        &request.chart,
-        &request.values,
-        options,
-        request.check_schema,
-        &post,
-    )
-    .map_err(|error| PhaseError::Failed(error.to_string()))
+    Render::new(&request.chart, &request.values, options)
+        .without_schema(!request.check_schema)
+        .post_renderer(&post)
+        .run()
+        .map_err(|error| PhaseError::Failed(error.to_string()))
 }
 
 async fn capabilities(cluster: &dyn Cluster) -> Result<Capabilities, PhaseError> {
     let abilities = cluster.abilities().await?;
     let mut capabilities = Capabilities::default()
         .with_kube_version(&abilities.version, Compat::Helm4)
-        .map_err(PhaseError::Failed)?;
+        .map_err(|error| PhaseError::Failed(error.into()))?;
     capabilities.api_versions = abilities.api_versions;
     Ok(capabilities)
 }

@@ -150,7 +150,7 @@ fn replace(values: &mut Table, path: &str, value: &str, literal: bool) -> Result
     } else {
         (SetKind::Typed, Cow::Borrowed(value))
     };
-    let no_file = |_: &str| Err("files cannot be read here".to_owned());
+    let no_file = |_: &str| Err("files cannot be read here".into());
     set(
         values,
         kind,

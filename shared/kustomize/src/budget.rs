@@ -4,8 +4,8 @@
 use crate::error::{Error, ErrorKind};
 use crate::node::Node;
 use crate::options::Limits;
-use driftless_manifest::fuel::text_nodes;
-use driftless_manifest::{Fuel, FuelKind, FuelLimits, JsonPatch, JsonPatchError, OutOfFuel, yaml};
+use driftless_fuel::{Fuel, FuelKind, FuelLimits, OutOfFuel, text_nodes};
+use driftless_manifest::{JsonPatch, JsonPatchError, check_depth, yaml};
 use serde_json::Value;
 use std::cell::Cell;
 
@@ -121,7 +121,7 @@ impl Budget {
 
     /// Fails for a value that is nested too deeply at its destination.
     pub fn check_levels(&self, above: usize, value: &Value) -> Result<(), Error> {
-        Ok(self.fuel.depth_of(above, value)?)
+        Ok(check_depth(&self.fuel, above, value)?)
     }
 
     /// Applies a JSON patch.

@@ -2,14 +2,17 @@
 
 use driftless_manifest::TreePath;
 
+/// The reason why a chart cannot be rendered, for the user.
+pub type ChartFault = Box<dyn std::error::Error + Send + Sync>;
+
 /// Renders the charts of `helmCharts`. kustomize runs the helm program; this crate does not depend
 /// on a Helm engine, so the caller provides one.
 pub trait Charts {
     /// Returns the output of `helm template` for the chart.
     ///
     /// # Errors
-    /// The reason why the chart cannot be rendered, for the user.
-    fn render(&self, call: &ChartCall) -> Result<String, String>;
+    /// The chart cannot be rendered.
+    fn render(&self, call: &ChartCall) -> Result<String, ChartFault>;
 }
 
 /// One chart of a kustomization, with the options of `helm template`.

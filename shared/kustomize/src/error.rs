@@ -1,6 +1,7 @@
 //! The error of a failed build: the file, and what is wrong with it.
 
 use crate::remote::Remote;
+use driftless_fuel::Span;
 use driftless_manifest::yaml::{YamlError, YamlErrorKind};
 use driftless_manifest::{ReadError, TreePath};
 use std::fmt;
@@ -11,6 +12,7 @@ use std::fmt;
 /// never a value of a Secret or the content of a foreign file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{kind}", Place(.file))]
+#[non_exhaustive]
 pub struct Error {
     /// The file or directory with the error, if known.
     pub file: Option<TreePath>,
@@ -159,6 +161,18 @@ impl From<YamlError> for Error {
 }
 
 impl Error {
+    /// Returns the place that the error names: with a line and a column for a file that is not
+    /// YAML, otherwise only the file. `None` if no file is known.
+    pub fn span(&self) -> Option<Span> {
+        match &self.kind {
+            ErrorKind::Yaml(error) => Some(error.span.clone()),
+            _ => self
+                .file
+                .as_ref()
+                .map(|file| Span::new(file.as_str(), 0, 0)),
+        }
+    }
+
     /// Checks whether a budget is used up: such an error ends the build in any case.
     pub(crate) fn is_budget(&self) -> bool {
         match &self.kind {

@@ -5,7 +5,7 @@ use crate::declare::{Declared, Type, declare};
 use crate::error::{Error, ErrorKind};
 use crate::node::{self, Node, Scalar, Style, Tag};
 use crate::resid::{Gvk, GvkFilter};
-use driftless_manifest::fuel::MAP_NODES;
+use driftless_fuel::MAP_NODES;
 use serde::Deserialize;
 use std::borrow::Cow;
 

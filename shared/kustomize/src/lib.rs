@@ -41,12 +41,12 @@ mod selector;
 mod stack;
 mod transform;
 
-pub use charts::{ChartCall, Charts, ValuesFile};
+pub use charts::{ChartCall, ChartFault, Charts, ValuesFile};
 pub use error::{Error, ErrorKind};
 pub use loader::FILE_NAMES;
 pub use options::{Limits, LoadRestrictor, Options, Reorder};
 pub use remote::{REMOTE_DIRECTORY, Remote};
-pub use selector::{ObjectSelector, SelectorBudget};
+pub use selector::{ObjectSelector, SelectorBudget, SelectorError};
 pub use stack::on_large_stack;
 
 /// Compiles and runs the README's example.

@@ -9,6 +9,7 @@ use crate::remote::Remote;
 use crate::remote_entry;
 use crate::schema::Schema;
 use crate::selector::Patterns;
+use driftless_fuel::Span;
 use driftless_manifest::yaml::{self, YamlError};
 use driftless_manifest::{Kind, ReadError, Reader, TreePath};
 use std::cell::RefCell;
@@ -246,11 +247,9 @@ impl<'c> Loader<'c> {
     /// Like [`Loader::load`], or bytes that are not UTF-8.
     pub fn text(&self, entry: &str, field: &'static str) -> Result<Text, Error> {
         let (path, bytes) = self.load(entry, field)?;
-        let text = String::from_utf8(bytes).map_err(|_| YamlError {
-            file: path.to_string(),
-            line: 1,
-            column: 1,
-            kind: yaml::YamlErrorKind::NotUtf8,
+        let text = String::from_utf8(bytes).map_err(|_| {
+            let place = Span::new(path.as_str(), 1, 1);
+            YamlError::new(yaml::YamlErrorKind::NotUtf8, place)
         })?;
         Ok(Text { path, text })
     }

@@ -76,10 +76,10 @@ pub enum Reorder {
     Unspecified,
 }
 
-/// The limits of one build: the [`Fuel`](driftless_manifest::Fuel) of the build and a few further
-/// counts; the limits of all engines are listed in [`driftless_manifest::fuel`]. Tenants are
-/// hostile, so every count has a limit; each is enforced by
-/// [`ErrorKind::Budget`](crate::ErrorKind::Budget), which names the limit.
+/// The limits of one build: the [`Fuel`](driftless_fuel::Fuel) of the build and a few further
+/// counts; the limits of all engines are listed in [`driftless_fuel`]. Tenants are hostile, so
+/// every count has a limit; each is enforced by [`ErrorKind::Budget`](crate::ErrorKind::Budget),
+/// which names the limit.
 ///
 /// | what could grow without limit | limit |
 /// | --- | --- |

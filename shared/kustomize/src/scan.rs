@@ -9,6 +9,7 @@ use crate::node;
 use crate::options::Limits;
 use crate::remote::REMOTE_DIRECTORY;
 use crate::resource;
+use driftless_fuel::Span;
 use driftless_manifest::yaml::{self, YamlError};
 use driftless_manifest::{Kind, Reader, TreePath};
 use serde_json::{Map, Value, json};
@@ -71,14 +72,8 @@ fn join(dir: &TreePath, name: &str) -> Result<TreePath, Error> {
 fn text(reader: &Reader<'_>, path: &TreePath) -> Result<String, Error> {
     let bytes = reader.read(path)?;
     String::from_utf8(bytes.to_vec()).map_err(|_| {
-        let kind = yaml::YamlErrorKind::NotUtf8;
-        YamlError {
-            file: path.to_string(),
-            line: 1,
-            column: 1,
-            kind,
-        }
-        .into()
+        let place = Span::new(path.as_str(), 1, 1);
+        YamlError::new(yaml::YamlErrorKind::NotUtf8, place).into()
     })
 }
 

@@ -158,7 +158,7 @@ fn compile(pattern: &str) -> Result<Regex, String> {
 fn label_selector(text: &str) -> Result<LabelSelector, Error> {
     LabelSelector::parse(text).map_err(|reason| {
         let selector = shortened(text);
-        let reason = shortened(&reason);
+        let reason = shortened(reason.as_str());
         ErrorKind::Selector { selector, reason }.into()
     })
 }
@@ -342,19 +342,27 @@ impl std::fmt::Debug for ObjectSelector {
     }
 }
 
+/// The error of a `target` that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectorError {
+    /// A field is not a string.
+    #[error(transparent)]
+    Field(#[from] serde_json::Error),
+    /// An expression or selector is not valid, or costs more than the budget has left.
+    #[error(transparent)]
+    Expression(#[from] Error),
+}
+
 impl ObjectSelector {
     /// Reads a `target`.
     ///
     /// # Errors
     /// A field that is not a string, an invalid expression or selector, or expressions that cost
     /// more than the budget has left.
-    pub fn new(target: &serde_json::Value, budget: &SelectorBudget) -> Result<Self, String> {
-        let selector = <Selector as serde::Deserialize>::deserialize(target)
-            .map_err(|error| error.to_string())?;
-        selector
-            .compile(&budget.patterns, &budget.budget)
-            .map(Self)
-            .map_err(|error| error.to_string())
+    pub fn new(target: &serde_json::Value, budget: &SelectorBudget) -> Result<Self, SelectorError> {
+        let selector = <Selector as serde::Deserialize>::deserialize(target)?;
+        Ok(Self(selector.compile(&budget.patterns, &budget.budget)?))
     }
 
     /// Checks whether the rule applies to this object.

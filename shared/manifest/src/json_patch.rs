@@ -3,7 +3,8 @@
 //! indexes of lists may count from the end, `test` of a missing field against null passes, and an
 //! operation without a value has the value null.
 
-use crate::fuel::{Fuel, OutOfFuel, value_nodes};
+use crate::value_cost::{check_depth, value_nodes};
+use driftless_fuel::{Fuel, OutOfFuel};
 use serde_json::Value;
 
 /// The operations of a patch, in their order.
@@ -61,7 +62,8 @@ impl JsonPatch {
     /// A path does not exist, a test fails, an operation is unknown, or the fuel has run out.
     ///
     /// ```
-    /// use driftless_manifest::{Fuel, FuelLimits, JsonPatch};
+    /// use driftless_fuel::{Fuel, FuelLimits};
+    /// use driftless_manifest::JsonPatch;
     /// use serde_json::json;
     ///
     /// let patch = JsonPatch::new(json!([{"op": "add", "path": "/ports/-1", "value": 2}]))?;
@@ -170,7 +172,7 @@ impl Edit<'_> {
     }
 
     fn add(&self, document: &mut Value, path: &str, value: Value) -> Result<(), JsonPatchError> {
-        self.fuel.depth_of(path.matches('/').count(), &value)?;
+        check_depth(self.fuel, path.matches('/').count(), &value)?;
         let (parent, key) = parent(document, path).map_err(JsonPatchError::Failed)?;
         match parent {
             Value::Array(items) if key == "-" => items.push(value),
@@ -210,7 +212,7 @@ impl Edit<'_> {
         path: &str,
         value: Value,
     ) -> Result<(), JsonPatchError> {
-        self.fuel.depth_of(path.matches('/').count(), &value)?;
+        check_depth(self.fuel, path.matches('/').count(), &value)?;
         if path.is_empty() {
             if !value.is_object() && !value.is_array() {
                 return Err(JsonPatchError::Failed(
@@ -305,7 +307,7 @@ fn test(document: &mut Value, path: &str, expected: &Value) -> Result<(), String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuel::FuelLimits;
+    use driftless_fuel::FuelLimits;
     use serde_json::json;
 
     fn apply(patch: Value, mut document: Value) -> Result<Value, JsonPatchError> {

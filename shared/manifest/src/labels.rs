@@ -1,6 +1,7 @@
 //! Label selectors: as strings, with the grammar of `labels.Parse` of k8s.io/apimachinery 0.36
 //! (pkg/labels/selector.go), and as objects with `matchLabels` and `matchExpressions`.
 
+use driftless_go::Error;
 use serde_json::Value;
 
 use crate::names;
@@ -17,7 +18,7 @@ use crate::names;
 ///     _ => None,
 /// };
 /// assert!(selector.matches(labels));
-/// # Ok::<(), String>(())
+/// # Ok::<(), driftless_go::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LabelSelector(Vec<Requirement>);
@@ -43,7 +44,7 @@ impl LabelSelector {
     ///
     /// # Errors
     /// The API server's message for a string that is not a selector.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         Parser {
             tokens: scan(text),
             at: 0,
@@ -55,7 +56,7 @@ impl LabelSelector {
     ///
     /// # Errors
     /// An operator is unknown, or a key or value is not valid for labels.
-    pub fn of_object(selector: &Value) -> Result<Self, String> {
+    pub fn of_object(selector: &Value) -> Result<Self, Error> {
         let mut out = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
@@ -68,7 +69,9 @@ impl LabelSelector {
                 "NotIn" => Operator::NotIn,
                 "Exists" => Operator::Exists,
                 "DoesNotExist" => Operator::Absent,
-                other => return Err(format!("{other:?} is not a valid label selector operator")),
+                other => {
+                    return Err(format!("{other:?} is not a valid label selector operator").into());
+                }
             };
             let key = expression["key"].as_str().unwrap_or_default();
             let values = expression["values"].as_array().into_iter().flatten();
@@ -125,7 +128,7 @@ enum Operator {
 }
 
 /// Checks a requirement, like `labels.NewRequirement`: one message has all problems.
-fn requirement(key: &str, operator: Operator, values: Vec<String>) -> Result<Requirement, String> {
+fn requirement(key: &str, operator: Operator, values: Vec<String>) -> Result<Requirement, Error> {
     let mut problems = Vec::new();
     let key_problems = names::label_key(key);
     if !key_problems.is_empty() {
@@ -165,8 +168,8 @@ fn requirement(key: &str, operator: Operator, values: Vec<String>) -> Result<Req
     }
     match problems.as_slice() {
         [] => {}
-        [one] => return Err(one.clone()),
-        many => return Err(format!("[{}]", many.join(", "))),
+        [one] => return Err(one.clone().into()),
+        many => return Err(format!("[{}]", many.join(", ")).into()),
     }
     let test = match operator {
         Operator::Equals | Operator::In => Test::In(values),
@@ -283,7 +286,7 @@ impl Parser {
         token
     }
 
-    fn selector(mut self) -> Result<LabelSelector, String> {
+    fn selector(mut self) -> Result<LabelSelector, Error> {
         let mut out = Vec::new();
         loop {
             let (kind, text) = self.peek();
@@ -293,7 +296,8 @@ impl Parser {
                 _ => {
                     return Err(format!(
                         "found '{text}', expected: !, identifier, or 'end of string'"
-                    ));
+                    )
+                    .into());
                 }
             }
             let requirement = self
@@ -306,11 +310,13 @@ impl Parser {
                 Kind::Comma => {
                     let (kind, text) = self.peek();
                     if !matches!(kind, Kind::Identifier | Kind::Not) {
-                        return Err(format!("found '{text}', expected: identifier after ','"));
+                        return Err(
+                            format!("found '{text}', expected: identifier after ','").into()
+                        );
                     }
                 }
                 _ => {
-                    return Err(format!("found '{text}', expected: ',' or 'end of string'"));
+                    return Err(format!("found '{text}', expected: ',' or 'end of string'").into());
                 }
             }
         }
@@ -318,19 +324,19 @@ impl Parser {
         Ok(LabelSelector(out))
     }
 
-    fn requirement(&mut self) -> Result<Requirement, String> {
+    fn requirement(&mut self) -> Result<Requirement, Error> {
         let (mut kind, mut key) = self.next();
         let negated = kind == Kind::Not;
         if negated {
             (kind, key) = self.next();
         }
         if kind != Kind::Identifier {
-            return Err(format!("found '{key}', expected: identifier"));
+            return Err(format!("found '{key}', expected: identifier").into());
         }
         let reasons = names::label_key(&key);
         if !reasons.is_empty() {
             let reasons = reasons.join("; ");
-            return Err(format!("<nil>: Invalid value: {key:?}: {reasons}"));
+            return Err(format!("<nil>: Invalid value: {key:?}: {reasons}").into());
         }
         if negated {
             return requirement(&key, Operator::Absent, Vec::new());
@@ -346,32 +352,30 @@ impl Parser {
         requirement(&key, operator, values)
     }
 
-    fn operator(&mut self) -> Result<Operator, String> {
+    fn operator(&mut self) -> Result<Operator, Error> {
         let token = self.tokens.get(self.at).cloned();
         self.at += 1;
         match token {
             Some((Kind::Binary(operator), _)) => Ok(operator),
             other => {
                 let text = other.map(|(_, text)| text).unwrap_or_default();
-                Err(format!(
-                    "found '{text}', expected: in, notin, =, ==, !=, gt, lt"
-                ))
+                Err(format!("found '{text}', expected: in, notin, =, ==, !=, gt, lt").into())
             }
         }
     }
 
     /// Reads `(a,b)`; `(a,)` contains the empty value.
-    fn values(&mut self) -> Result<Vec<String>, String> {
+    fn values(&mut self) -> Result<Vec<String>, Error> {
         let (kind, text) = self.next();
         if kind != Kind::Open {
-            return Err(format!("found '{text}' expected: '('"));
+            return Err(format!("found '{text}' expected: '('").into());
         }
         let (first, text) = self.peek();
         match first {
             Kind::Identifier | Kind::Comma => {
                 let values = self.identifiers()?;
                 if self.next().0 != Kind::Close {
-                    return Err(format!("found '{text}', expected: ')'"));
+                    return Err(format!("found '{text}', expected: ')'").into());
                 }
                 Ok(values)
             }
@@ -379,11 +383,11 @@ impl Parser {
                 self.next();
                 Ok(vec![String::new()])
             }
-            _ => Err(format!("found '{text}', expected: ',', ')' or identifier")),
+            _ => Err(format!("found '{text}', expected: ',', ')' or identifier").into()),
         }
     }
 
-    fn identifiers(&mut self) -> Result<Vec<String>, String> {
+    fn identifiers(&mut self) -> Result<Vec<String>, Error> {
         let mut found = std::collections::BTreeSet::new();
         loop {
             let (kind, text) = self.next();
@@ -395,7 +399,9 @@ impl Parser {
                         Kind::Comma => {}
                         Kind::Close => break,
                         _ => {
-                            return Err(format!("found '{text_after}', expected: ',' or ')'"));
+                            return Err(
+                                format!("found '{text_after}', expected: ',' or ')'").into()
+                            );
                         }
                     }
                 }
@@ -407,20 +413,20 @@ impl Parser {
                         break;
                     }
                 }
-                _ => return Err(format!("found '{text}', expected: ',', or identifier")),
+                _ => return Err(format!("found '{text}', expected: ',', or identifier").into()),
             }
         }
         Ok(found.into_iter().collect())
     }
 
-    fn value(&mut self) -> Result<String, String> {
+    fn value(&mut self) -> Result<String, Error> {
         if matches!(self.peek().0, Kind::End | Kind::Comma) {
             return Ok(String::new());
         }
         let (kind, text) = self.next();
         match kind {
             Kind::Identifier => Ok(text),
-            _ => Err(format!("found '{text}', expected: identifier")),
+            _ => Err(format!("found '{text}', expected: identifier").into()),
         }
     }
 }

@@ -12,6 +12,7 @@ pub struct Object(Map<String, Value>);
 
 /// The error of a document that is not a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidObject {
     /// The document is not a map.
     #[error("the document is not a map")]

@@ -12,6 +12,7 @@ pub struct TreePath(String);
 
 /// The error of a path that is not valid inside a tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PathError {
     /// The path starts with `/`.
     #[error("path '{0}' is absolute: only paths inside the repository can be read")]

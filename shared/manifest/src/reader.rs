@@ -20,6 +20,7 @@ pub enum Kind {
 
 /// The error of a path that cannot be read. It names the path, and never has any content.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The path, or a link on the way, is absolute or leaves the tree.
     #[error(transparent)]

@@ -91,6 +91,7 @@ pub struct TreeIndex(BTreeMap<TreePath, Entry>);
 
 /// The error of a file that cannot be added to a tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TreeError {
     /// The path is not valid inside a tree.
     #[error(transparent)]

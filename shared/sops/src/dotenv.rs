@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use driftless_manifest::Fuel;
+use driftless_fuel::Fuel;
 
 use crate::SopsError;
 use crate::tree::Tree;

@@ -1,6 +1,6 @@
 //! The errors of decryption of a SOPS file.
 
-use driftless_manifest::OutOfFuel;
+use driftless_fuel::OutOfFuel;
 use driftless_manifest::yaml::YamlError;
 
 /// The error of a SOPS file that could not be decrypted. No variant has content of the file other
@@ -118,4 +118,20 @@ fn no_key(recipients: &[String], services: &[String], groups: Option<(usize, usi
         ));
     }
     text
+}
+
+/// A problem of a field of the metadata, for [`SopsError::Metadata`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem(pub String);
+
+impl From<String> for Problem {
+    fn from(problem: String) -> Self {
+        Self(problem)
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(problem: &str) -> Self {
+        Self(problem.to_owned())
+    }
 }

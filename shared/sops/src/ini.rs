@@ -3,7 +3,7 @@
 //!
 //! Files are read and written as gopkg.in/ini.v1 1.67 does, with which sops reads and writes them.
 
-use driftless_manifest::Fuel;
+use driftless_fuel::Fuel;
 
 use crate::SopsError;
 use crate::dotenv::unflatten;

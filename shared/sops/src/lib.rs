@@ -13,19 +13,37 @@
 //! be decrypted, and not an object whose keys were sorted. Decrypt before anything reads the file.
 //!
 //! ```
-//! # let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/sops");
-//! # let read = |name: &str| std::fs::read(format!("{corpus}/{name}")).unwrap();
-//! # let bytes = read("cases/both-recipients.enc.yaml");
-//! # let identity = String::from_utf8(read("one.agekey")).unwrap();
-//! use driftless_sops::{Format, Keyring, SopsError, decrypt};
+//! use driftless_sops::{Format, Keyring, NewFile, SopsError, decrypt, encrypt};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let identity = age::x25519::Identity::generate();
+//! let (recipient, data_key) = (identity.to_public(), [7; 32]);
+//! let sealed_key = age::encrypt_and_armor(&recipient, &data_key)?;
+//! let mut calls = 0;
+//! let new = NewFile {
+//!     data_key: &data_key,
+//!     age: &[(recipient.to_string(), sealed_key)],
+//!     // A program takes this and the data key from the system's random source.
+//!     nonce: &mut || {
+//!         calls += 1;
+//!         Ok([calls; 32])
+//!     },
+//!     last_modified: "2026-01-02T03:04:05Z",
+//!     encrypted_regex: "^data$",
+//! };
+//! let document = serde_json::json!({"kind": "Secret", "data": {"password": "hunter2"}});
+//! let encrypted = encrypt(&document, new, "secret.yaml")?;
+//! assert!(encrypted.contains("ENC[") && !encrypted.contains("hunter2"));
 //!
 //! let mut keys = Keyring::new();
-//! let refused = decrypt(&bytes, Format::Yaml, &keys, "secret.yaml");
+//! let refused = decrypt(encrypted.as_bytes(), Format::Yaml, &keys, "secret.yaml");
 //! assert!(matches!(refused, Err(SopsError::NoKey { .. })));
-//! keys.add_age(&identity, "one.agekey")?;
-//! let plain = decrypt(&bytes, Format::Yaml, &keys, "secret.yaml")?;
-//! assert!(!String::from_utf8_lossy(&plain).contains("ENC["));
-//! # Ok::<(), SopsError>(())
+//! # use age::secrecy::ExposeSecret as _;
+//! keys.add_age(identity.to_string().expose_secret(), "one.agekey")?;
+//! let plain = decrypt(encrypted.as_bytes(), Format::Yaml, &keys, "secret.yaml")?;
+//! assert!(String::from_utf8_lossy(&plain).contains("hunter2"));
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! This crate opens age and OpenPGP keys. The entries for KMS and the other key services are
@@ -60,7 +78,7 @@ pub use metadata::{KeyService, MasterKey};
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-use driftless_manifest::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits};
 use metadata::Metadata;
 use tree::Tree;
 

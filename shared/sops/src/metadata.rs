@@ -1,7 +1,8 @@
 //! The metadata under `sops`.
 
+use crate::error::Problem;
+use driftless_fuel::Fuel;
 use driftless_go::re2;
-use driftless_manifest::Fuel;
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 
@@ -153,16 +154,16 @@ const OPTIONS: [&str; 3] = ["role", "aws_profile", "version"];
 
 impl Metadata {
     pub(crate) fn from_tree(tree: &Tree, file: &str, fuel: &Fuel) -> Result<Metadata, SopsError> {
-        let fault = |problem: String| SopsError::Metadata {
+        let fault = |problem: Problem| SopsError::Metadata {
             file: file.to_owned(),
-            problem,
+            problem: problem.0,
         };
         if !matches!(tree, Tree::Map(_)) {
-            return Err(fault("expected a mapping".to_owned()));
+            return Err(fault("expected a mapping".into()));
         }
         let version = tree.get("version").and_then(Tree::text).unwrap_or_default();
         if version.is_empty() {
-            return Err(fault("version is missing".to_owned()));
+            return Err(fault("version is missing".into()));
         }
         if version.split('.').next() != Some("3") {
             // A version is short; anything longer is other content, which the error must not
@@ -179,7 +180,7 @@ impl Metadata {
         }
         let mac = tree.get("mac").and_then(Tree::text).unwrap_or_default();
         if mac.is_empty() {
-            return Err(fault("mac is missing".to_owned()));
+            return Err(fault("mac is missing".into()));
         }
         let modified = tree
             .get("lastmodified")
@@ -189,7 +190,7 @@ impl Metadata {
             rule: rule(tree, fuel).map_err(fault)?,
             mac: mac.to_owned(),
             last_modified: modified
-                .ok_or_else(|| fault("lastmodified is not a valid time".to_owned()))?,
+                .ok_or_else(|| fault("lastmodified is not a valid time".into()))?,
             mac_only_encrypted: flag(tree, "mac_only_encrypted").map_err(fault)?,
             groups: groups(tree).map_err(fault)?,
             threshold: number(tree, "shamir_threshold").map_err(fault)?,
@@ -220,7 +221,7 @@ fn canonical_time(text: &str) -> Option<String> {
     }
 }
 
-fn rule(tree: &Tree, fuel: &Fuel) -> Result<Rule, String> {
+fn rule(tree: &Tree, fuel: &Fuel) -> Result<Rule, Problem> {
     const NAMES: [&str; 6] = [
         "unencrypted_suffix",
         "encrypted_suffix",
@@ -237,7 +238,7 @@ fn rule(tree: &Tree, fuel: &Fuel) -> Result<Rule, String> {
         return Ok(Rule::UnencryptedSuffix("_unencrypted".to_owned()));
     };
     if let Some((other, _)) = rules.next() {
-        return Err(format!("{name} and {other} exclude each other"));
+        return Err(format!("{name} and {other} exclude each other").into());
     }
     Ok(match name {
         "unencrypted_suffix" => Rule::UnencryptedSuffix(text.to_owned()),
@@ -258,9 +259,9 @@ const COMPILING: u64 = 1_000_000;
 /// Places of an expression for each further step that a key costs.
 const PLACES_PER_STEP: u64 = 32;
 
-fn compile(name: &str, text: &str, fuel: &Fuel) -> Result<Expression, String> {
+fn compile(name: &str, text: &str, fuel: &Fuel) -> Result<Expression, Problem> {
     if text.len() > EXPRESSION || re2::classes(text) > CLASSES {
-        return Err(format!("{name} is too long"));
+        return Err(format!("{name} is too long").into());
     }
     let small = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
     let compiling = small(re2::expansion(text).min(COMPILING));
@@ -278,17 +279,17 @@ fn compile(name: &str, text: &str, fuel: &Fuel) -> Result<Expression, String> {
 }
 
 /// Reads a boolean, which dotenv files have as a string.
-fn flag(tree: &Tree, name: &str) -> Result<bool, String> {
+fn flag(tree: &Tree, name: &str) -> Result<bool, Problem> {
     match tree.get(name) {
         None | Some(Tree::Null) => Ok(false),
         Some(Tree::Bool(b)) => Ok(*b),
         Some(Tree::Text(text)) if text == "true" || text == "1" => Ok(true),
         Some(Tree::Text(text)) if text == "false" || text == "0" || text.is_empty() => Ok(false),
-        Some(_) => Err(format!("{name} is not a boolean")),
+        Some(_) => Err(format!("{name} is not a boolean").into()),
     }
 }
 
-fn number(tree: &Tree, name: &str) -> Result<usize, String> {
+fn number(tree: &Tree, name: &str) -> Result<usize, Problem> {
     let number = match tree.get(name) {
         None | Some(Tree::Null) => Some(0),
         Some(Tree::Number(n)) => n.as_u64(),
@@ -298,12 +299,12 @@ fn number(tree: &Tree, name: &str) -> Result<usize, String> {
     number
         .filter(|n| *n <= 255)
         .map(|n| n as usize)
-        .ok_or_else(|| format!("{name} is not a number from 0 to 255"))
+        .ok_or_else(|| format!("{name} is not a number from 0 to 255").into())
 }
 
 /// Reads the key groups: the entries at the top are one group, and `key_groups` counts only without
 /// them.
-fn groups(tree: &Tree) -> Result<Vec<Vec<MasterKey>>, String> {
+fn groups(tree: &Tree) -> Result<Vec<Vec<MasterKey>>, Problem> {
     let mut count = 0;
     let top = group(tree, &mut count)?;
     if !top.is_empty() {
@@ -317,7 +318,7 @@ fn groups(tree: &Tree) -> Result<Vec<Vec<MasterKey>>, String> {
         .map(|one| group(one, &mut count))
         .collect::<Result<_, _>>()?;
     if groups.is_empty() {
-        Err("no keys".to_owned())
+        Err("no keys".into())
     } else {
         Ok(groups)
     }
@@ -331,11 +332,11 @@ fn texts(entry: &Tree, names: &[&str]) -> BTreeMap<String, String> {
 }
 
 /// Reads the encryption context of an entry.
-fn context(entry: &Tree) -> Result<BTreeMap<String, String>, String> {
+fn context(entry: &Tree) -> Result<BTreeMap<String, String>, Problem> {
     let pairs = match entry.get("context") {
         None | Some(Tree::Null) => return Ok(BTreeMap::new()),
         Some(Tree::Map(pairs)) => pairs,
-        Some(_) => return Err("context of a key is not a mapping".to_owned()),
+        Some(_) => return Err("context of a key is not a mapping".into()),
     };
     let pair = |(name, value): &(String, Tree)| {
         let text = value.text();
@@ -345,18 +346,18 @@ fn context(entry: &Tree) -> Result<BTreeMap<String, String>, String> {
     pairs.iter().map(pair).collect()
 }
 
-fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, String> {
+fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, Problem> {
     let mut keys = Vec::new();
     for (name, service, fields) in SERVICES {
         let entries = match tree.get(name) {
             None | Some(Tree::Null) => continue,
             Some(Tree::List(entries)) => entries,
-            Some(_) => return Err(format!("{name} is not a list")),
+            Some(_) => return Err(format!("{name} is not a list").into()),
         };
         for entry in entries {
             *count += 1;
             if *count > MASTER_KEYS {
-                return Err(format!("more than {MASTER_KEYS} keys"));
+                return Err(format!("more than {MASTER_KEYS} keys").into());
             }
             let parts = fields.iter().filter_map(|field| entry.get(field)?.text());
             let fields: Vec<_> = parts.map(str::to_owned).collect();
@@ -364,7 +365,8 @@ fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, String> {
             if encrypted.is_empty() || encrypted.len() > ENCRYPTED {
                 return Err(format!(
                     "an entry of {name} without a data key (enc), or with one that is too long"
-                ));
+                )
+                .into());
             }
             keys.push(MasterKey {
                 service,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use driftless_manifest::Fuel;
+use driftless_fuel::{Fuel, Span};
 use driftless_manifest::yaml::{
     self, Dialect, Document, Limits, Node, NodeKind, View, YamlError, YamlErrorKind,
 };
@@ -148,12 +148,7 @@ fn mapping(pairs: &[(Node, Node)], file: &str) -> Result<Tree, SopsError> {
     let mut seen = HashSet::new();
     let mut entries = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
-        let fault = |kind| YamlError {
-            file: file.to_owned(),
-            line: key.line,
-            column: key.column,
-            kind,
-        };
+        let fault = |kind| YamlError::new(kind, Span::new(file, key.line, key.column));
         let Value::String(name) = yaml::node_to_value(key, file, Dialect::V3)? else {
             return Err(fault(YamlErrorKind::Key("not a string (quote it)")).into());
         };

@@ -1,7 +1,7 @@
 //! Decrypts the values of a file in their order, and verifies the MAC over them.
 
+use driftless_fuel::Fuel;
 use driftless_go::float;
-use driftless_manifest::Fuel;
 use serde_json::Number;
 use sha2::{Digest, Sha512};
 use zeroize::Zeroizing;

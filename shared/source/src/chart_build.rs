@@ -4,7 +4,7 @@ use super::chart_dependencies::{self as dependencies, RemoteSubchart};
 use super::chart_failure::{pull, reference};
 use bytes::Bytes;
 use driftless_flux::{FluxKind, HelmChart, reason};
-use driftless_helm::semver::Version;
+use driftless_go::semver::Version;
 use driftless_helm::values::Table;
 use driftless_helm::{HelmError, LoadLimits, Metadata, Package};
 use driftless_kernel::failure::Failure;
@@ -281,7 +281,7 @@ fn with_metadata(version: &str, metadata: &str) -> Result<String, Failure> {
             ),
         )
     };
-    let mut version = Version::parse(version).map_err(fail)?;
+    let mut version = Version::parse(version).map_err(|error| fail(error.into()))?;
     metadata.clone_into(&mut version.metadata);
     Ok(version.to_string())
 }

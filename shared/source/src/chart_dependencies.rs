@@ -5,7 +5,7 @@
 use super::chart_remote as remote;
 use crate::repository_url;
 use driftless_flux::{FluxKind, HelmRepository, reason};
-use driftless_helm::semver::{Constraint, Version};
+use driftless_go::semver::{Constraint, Version};
 use driftless_helm::{Dependency, LoadLimits, Metadata, Package};
 use driftless_kernel::failure::Failure;
 use driftless_kernel::kernel::Context;

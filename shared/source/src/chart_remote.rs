@@ -5,8 +5,8 @@ use crate::artifact::{self, ArtifactKind};
 use crate::{connection, index_url, redact, repository_url, unnamed};
 use bytes::Bytes;
 use driftless_flux::{ArtifactStatus, HelmRepository, reason};
+use driftless_go::semver::Version;
 use driftless_helm::index::{self, ChartVersion};
-use driftless_helm::semver::Version;
 use driftless_kernel::failure::Failure;
 use driftless_kernel::kernel::Context;
 use driftless_kernel::ports::{

@@ -5,8 +5,8 @@ use super::files;
 use super::template::LIMITS;
 use driftless_helm::values::{self, Table};
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, Outcome, ReleaseInfo,
-    manifest_text, render,
+    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, Outcome, ReleaseInfo, Render,
+    manifest_text,
 };
 use std::path::Path;
 
@@ -36,7 +36,10 @@ fn text(files: &[(String, Vec<u8>)], compat: Compat) -> Result<String, String> {
     for (name, text) in given {
         user = values::merge(user, values::read(text, name, compat).map_err(shown)?);
     }
-    match render(&chart, &user, &options(compat), true).map_err(shown)? {
+    match Render::new(&chart, &user, &options(compat))
+        .run()
+        .map_err(shown)?
+    {
         Outcome::Done(rendered) => Ok(manifest_text(&rendered, true)),
         Outcome::Needs(needs) => Ok(format!("{needs:?}")),
     }

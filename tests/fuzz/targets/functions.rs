@@ -3,7 +3,7 @@
 
 use super::chart::options;
 use driftless_helm::values::Table;
-use driftless_helm::{Chart, ChartFile, Compat, LoadLimits, render_texts};
+use driftless_helm::{Chart, ChartFile, Compat, LoadLimits, Render};
 use std::path::Path;
 
 /// Calls with `$a` and `$b`, which are the two parts of the input.
@@ -87,7 +87,7 @@ fn render(template: &str, a: &str, b: &str, compat: Compat) -> String {
     let chart = Chart::from_files(files, compat, &LoadLimits::default()).expect("a chart");
     let values = [("a", a), ("b", b)].map(|(key, text)| (key.to_owned(), text.into()));
     let values = Table::from_iter(values);
-    let done = render_texts(&chart, &values, &options(compat), true);
+    let done = Render::new(&chart, &values, &options(compat)).texts();
     format!("{done:?}")
 }
 

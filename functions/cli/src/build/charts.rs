@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::template::Release;
 use driftless_helm::values::{self, Table};
 use driftless_helm::{Compat, OutputFilter, template_text};
-use driftless_kustomize::{ChartCall, Charts};
+use driftless_kustomize::{ChartCall, ChartFault, Charts};
 use std::path::PathBuf;
 
 /// The charts below a directory of the disk.
@@ -13,8 +13,8 @@ pub struct DiskCharts {
 }
 
 impl Charts for DiskCharts {
-    fn render(&self, call: &ChartCall) -> Result<String, String> {
-        self.template(call).map_err(|error| error.message)
+    fn render(&self, call: &ChartCall) -> Result<String, ChartFault> {
+        self.template(call).map_err(|error| error.message.into())
     }
 }
 

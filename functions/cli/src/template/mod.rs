@@ -8,7 +8,7 @@ mod values;
 use crate::accepted::Accepted;
 use crate::error::{EXIT_CODES, Error};
 use driftless_helm::values::Table;
-use driftless_helm::{Capabilities, Compat, Options, Outcome, ReleaseInfo, Rendered};
+use driftless_helm::{Capabilities, Compat, Options, Outcome, ReleaseInfo, Render, Rendered};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -128,7 +128,9 @@ impl Release<'_> {
             lookups: None,
             limits: Default::default(),
         };
-        let done = driftless_helm::render(&chart, &self.values, &options, self.check_schema);
+        let done = Render::new(&chart, &self.values, &options)
+            .without_schema(!self.check_schema)
+            .run();
         match done.map_err(Error::caused_by)? {
             Outcome::Done(rendered) => Ok(*rendered),
             Outcome::Needs(_) => Err(Error::new("the chart needs objects of a cluster")),

@@ -58,9 +58,9 @@ impl Args {
     }
 }
 
-fn text(path: &str) -> Result<String, String> {
+fn text(path: &str) -> Result<String, driftless_go::Error> {
     match read(path) {
         Ok(content) => Ok(String::from_utf8_lossy(&content).into_owned()),
-        Err(error) => Err(error.message),
+        Err(error) => Err(error.message.into()),
     }
 }

@@ -1,5 +1,6 @@
 //! The expressions of one policy, over one request and one parameter.
 
+use driftless_go::Error as GoError;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -21,12 +22,12 @@ use crate::values::text;
 /// The number of compiled expressions that are kept for later requests.
 const MAX_COMPILED: usize = 1024;
 
-type Compiled = Arc<Result<Expression, String>>;
+type Compiled = Arc<Result<Expression, GoError>>;
 
 /// Compiled expressions, which all servers share: the same policies are evaluated for every write.
 static COMPILED: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mutex::default);
 
-static ENVIRONMENT: LazyLock<Result<Arc<Env>, String>> =
+static ENVIRONMENT: LazyLock<Result<Arc<Env>, GoError>> =
     LazyLock::new(|| environment(&BTreeSet::new()).map(Arc::new));
 
 fn compiled(text: &str) -> Compiled {
@@ -43,7 +44,7 @@ fn compiled(text: &str) -> Compiled {
 }
 
 /// Returns the language with the authorizer, and the types of the objects that an expression makes.
-fn environment(types: &BTreeSet<String>) -> Result<Env, String> {
+fn environment(types: &BTreeSet<String>) -> Result<Env, GoError> {
     let mut env = library::environment()?;
     authorizer::declare(&mut env).map_err(|error| error.to_string())?;
     for name in types {
@@ -130,11 +131,11 @@ impl<'a> Evaluation<'a> {
     ///
     /// # Errors
     /// The real server's message.
-    pub(super) fn value(&self, text: &str) -> Result<Cel, String> {
+    pub(super) fn value(&self, text: &str) -> Result<Cel, GoError> {
         let expression = compiled(text);
         let expression = match expression.as_ref() {
             Ok(expression) => expression,
-            Err(detail) => return Err(format!("compilation error: {detail}")),
+            Err(detail) => return Err(format!("compilation error: {detail}").into()),
         };
         let variables = if expression.variables.is_empty() {
             None
@@ -148,6 +149,7 @@ impl<'a> Evaluation<'a> {
                     format!("expression '{text}' resulted in error: {detail}")
                 }
             })
+            .map_err(Into::into)
     }
 
     /// Evaluates the variables in their order; a later one may read the earlier ones.
@@ -158,7 +160,7 @@ impl<'a> Evaluation<'a> {
             let name = text(variable, "/name").to_owned();
             let value = match compiled(text(variable, "/expression")).as_ref() {
                 Ok(expression) => self.run(expression, Some(&found)),
-                Err(detail) => Err(Failure::Evaluation(detail.clone())),
+                Err(detail) => Err(Failure::Evaluation(detail.clone().into())),
             };
             let value = value.and_then(|value| {
                 found.size.grow(&value)?;
@@ -182,7 +184,7 @@ impl<'a> Evaluation<'a> {
         } else {
             environment(&expression.types).map(Arc::new)
         };
-        let mut data = Data::new(env.map_err(Failure::Evaluation)?);
+        let mut data = Data::new(env.map_err(|error| Failure::Evaluation(error.into()))?);
         let read = self
             .values
             .iter()
@@ -221,7 +223,7 @@ impl<'a> Evaluation<'a> {
     ///
     /// # Errors
     /// The messages of conditions that have no value.
-    pub(super) fn conditions(&self) -> Result<bool, String> {
+    pub(super) fn conditions(&self) -> Result<bool, GoError> {
         let mut problems = Vec::new();
         for condition in self.policy["spec"]["matchConditions"]
             .as_array()
@@ -237,7 +239,10 @@ impl<'a> Evaluation<'a> {
         match problems.as_slice() {
             [] => Ok(true),
             [one] => Err(one.clone()),
-            many => Err(format!("[{}]", many.join(", "))),
+            many => {
+                let texts: Vec<&str> = many.iter().map(GoError::as_str).collect();
+                Err(format!("[{}]", texts.join(", ")).into())
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! MutatingAdmissionPolicies.
 
 use driftless_cel::to_json;
+use driftless_go::Error as GoError;
 use serde_json::{Value, json};
 
 use super::evaluation::{Evaluation, ignores_failures};
@@ -101,7 +102,7 @@ fn pass(
             let params = match concerned {
                 Ok(None) => continue,
                 Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
-                Err(detail) => Err(detail),
+                Err(detail) => Err(detail.into()),
             };
             let params = match params {
                 Ok(params) => params,
@@ -114,7 +115,7 @@ fn pass(
                 count += 1;
                 let before = object.clone();
                 if let Err(detail) = invoke(state, request, &matched, param.as_deref(), object) {
-                    refuse(detail);
+                    refuse(detail.into());
                 }
                 if before != *object {
                     changed = count;
@@ -135,7 +136,7 @@ fn invoke(
     matched: &Matched,
     param: Option<&Value>,
     object: &mut Value,
-) -> Result<(), String> {
+) -> Result<(), GoError> {
     let start = object.clone();
     let now = Request {
         object: Some(&start),
@@ -159,11 +160,15 @@ fn invoke(
         let new = match text(mutation, "/patchType") {
             "JSONPatch" => {
                 let made = evaluation.value(text(mutation, "/jsonPatch/expression"))?;
-                json_patch(&own, &to_json(&made)?)?
+                json_patch(&own, &to_json(&made).map_err(|error| error.to_string())?)?
             }
             _ => {
                 let made = evaluation.value(text(mutation, "/applyConfiguration/expression"))?;
-                configuration(&matched.resource, &own, to_json(&made)?)?
+                configuration(
+                    &matched.resource,
+                    &own,
+                    to_json(&made).map_err(|error| error.to_string())?,
+                )?
             }
         };
         let read = objects::read(&matched.resource, &new, Validation::Merged, &mut Vec::new())
@@ -179,7 +184,7 @@ fn invoke(
 
 /// Applies the JSON Patch that an expression made. If a `test` operation fails, the object stays
 /// unchanged.
-fn json_patch(object: &Value, operations: &Value) -> Result<Value, String> {
+fn json_patch(object: &Value, operations: &Value) -> Result<Value, GoError> {
     let Some(operations) = operations.as_array() else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".into());
     };
@@ -188,14 +193,14 @@ fn json_patch(object: &Value, operations: &Value) -> Result<Value, String> {
         match patch::json_operation(&new, operation) {
             Ok(next) => new = next,
             Err(_) if operation["op"] == "test" => return Ok(object.clone()),
-            Err(detail) => return Err(format!("JSON Patch: {detail}")),
+            Err(detail) => return Err(format!("JSON Patch: {detail}").into()),
         }
     }
     Ok(new)
 }
 
 /// Merges an object that an expression made, as server-side apply does, without ownership.
-fn configuration(resource: &Resource, object: &Value, mut made: Value) -> Result<Value, String> {
+fn configuration(resource: &Resource, object: &Value, mut made: Value) -> Result<Value, GoError> {
     if !made.is_object() {
         return Err("unsupported return type from ApplyConfiguration expression".into());
     }
@@ -213,8 +218,9 @@ fn configuration(resource: &Resource, object: &Value, mut made: Value) -> Result
         return Err(format!(
             "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
             atomics.join(", ")
-        ));
+        ).into());
     }
-    typed::merge(of, object, &made)
-        .map_err(|problems| format!("error applying patch: failed to merge patch: {problems}"))
+    typed::merge(of, object, &made).map_err(|problems| {
+        format!("error applying patch: failed to merge patch: {problems}").into()
+    })
 }

@@ -1,5 +1,6 @@
 //! Selects the policies, bindings and parameters that apply to a request.
 
+use driftless_go::Error as GoError;
 use std::sync::Arc;
 
 use driftless_manifest::labels::LabelSelector;
@@ -70,7 +71,7 @@ pub(super) fn matching(
     state: &State,
     request: &Request<'_>,
     kind: &str,
-) -> Vec<(Arc<Value>, Result<Matched, String>)> {
+) -> Vec<(Arc<Value>, Result<Matched, GoError>)> {
     let key = (GROUP.to_owned(), format!("{kind}admissionpolicies"));
     let mut policies = state.store.list(&key, "", None).peekable();
     if policies.peek().is_none()
@@ -116,7 +117,7 @@ pub(super) fn matches(
     state: &State,
     request: &Request<'_>,
     criteria: &Value,
-) -> Result<Option<Arc<Resource>>, String> {
+) -> Result<Option<Arc<Resource>>, GoError> {
     let own = || Arc::new(request.resource.clone());
     if criteria.is_null() {
         return Ok(Some(own()));

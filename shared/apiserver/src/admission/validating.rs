@@ -69,7 +69,7 @@ pub(crate) fn validate(
             let params = match concerned {
                 Ok(None) => continue,
                 Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
-                Err(detail) => Err(detail),
+                Err(detail) => Err(detail.into()),
             };
             let params = match params {
                 Ok(params) => params,
@@ -136,7 +136,7 @@ fn decide(policy: &Value, evaluation: &Evaluation<'_>) -> (Vec<Denial>, Vec<Stri
     match evaluation.conditions() {
         Ok(true) => {}
         Ok(false) => return (Vec::new(), Vec::new()),
-        Err(detail) => return (failed(detail), Vec::new()),
+        Err(detail) => return (failed(detail.into()), Vec::new()),
     }
     let mut denials = Vec::new();
     for validation in policy["spec"]["validations"]
@@ -154,7 +154,7 @@ fn decide(policy: &Value, evaluation: &Evaluation<'_>) -> (Vec<Denial>, Vec<Stri
                     reason: if reason.is_empty() { "Invalid" } else { reason }.to_owned(),
                 });
             }
-            Err(detail) => denials.extend(failed(detail)),
+            Err(detail) => denials.extend(failed(detail.into())),
         }
     }
     let mut failures = Vec::new();
@@ -170,7 +170,7 @@ fn decide(policy: &Value, evaluation: &Evaluation<'_>) -> (Vec<Denial>, Vec<Stri
                 "valueExpression '{expression}' resulted in unsupported return type: {}. Return type must be either string or null.",
                 other.type_of()
             )),
-            Err(detail) if !evaluation.ignores_failures() => failures.push(detail),
+            Err(detail) if !evaluation.ignores_failures() => failures.push(detail.into()),
             Err(_) => {}
         }
     }

@@ -8,6 +8,7 @@ use ::cel::parser::Macro;
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 use driftless_cel::functions::{self, integer, items, number, string, text, truth};
 use driftless_cel::tree::UNUSED;
+use driftless_go::Error as GoError;
 
 use super::{network, quantity};
 
@@ -159,8 +160,8 @@ pub(super) const FUNCTIONS: &[&str] = &[
 ///
 /// # Errors
 /// A function that is declared already.
-pub(crate) fn environment() -> Result<Env, String> {
-    let mut env = functions::environment()?;
+pub(crate) fn environment() -> Result<Env, GoError> {
+    let mut env = functions::environment().map_err(|error| error.to_string())?;
     declare(&mut env).map_err(|error| error.to_string())?;
     Ok(env)
 }

@@ -6,6 +6,7 @@ mod name_resolution;
 mod network;
 mod quantity;
 
+use driftless_go::Error as GoError;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
@@ -26,14 +27,14 @@ pub(crate) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// The language without the variables and types of one use.
-static BASE: LazyLock<Result<Arc<Env>, String>> =
+static BASE: LazyLock<Result<Arc<Env>, GoError>> =
     LazyLock::new(|| library::environment().map(Arc::new));
 
 /// Returns the environment of expressions that need only the library.
 ///
 /// # Errors
 /// A declaration that fails.
-pub(crate) fn base() -> Result<Arc<Env>, String> {
+pub(crate) fn base() -> Result<Arc<Env>, GoError> {
     BASE.clone()
 }
 
@@ -73,7 +74,7 @@ impl Expression {
     ///
     /// # Errors
     /// The message of the real server: `compilation failed: ERROR: <input>:1:1: ...`.
-    pub(crate) fn compile(text: &str, outside: &[&str]) -> Result<Self, String> {
+    pub(crate) fn compile(text: &str, outside: &[&str]) -> Result<Self, GoError> {
         let failed = |(line, column): (isize, isize), message: &str| {
             let source = text
                 .lines()
@@ -151,7 +152,7 @@ mod tests {
     use driftless_cel::to_json;
     use serde_json::{Value, json};
 
-    fn value(text: &str) -> Result<Value, String> {
+    fn value(text: &str) -> Result<Value, GoError> {
         let object = json!({
             "metadata": {"name": "web", "namespace": "apps", "labels": {"app": "web"}},
             "spec": {"replicas": 3, "images": ["a:1", "b:2"], "memory": "512Mi"},
@@ -160,7 +161,8 @@ mod tests {
         let mut data = Data::new(base()?);
         data.add("object", &object);
         let found = expression.evaluate(&data);
-        to_json(&found.map_err(|failure| format!("{failure:?}"))?)
+        let found = found.map_err(|failure| format!("{failure:?}"))?;
+        Ok(to_json(&found).map_err(|error| error.to_string())?)
     }
 
     #[test]
@@ -235,7 +237,7 @@ mod tests {
             ("object.a.matches('(')", "invalid matches argument"),
         ] {
             let error = value(text).expect_err(text);
-            assert!(error.contains(expected), "{text}: {error}");
+            assert!(error.as_str().contains(expected), "{text}: {error}");
         }
     }
 

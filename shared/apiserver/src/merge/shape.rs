@@ -1,5 +1,6 @@
 //! The shape of a value of a type for server-side apply: a scalar, a list or a map.
 
+use driftless_go::Error as GoError;
 use serde_json::{Map, Value};
 
 use super::set::{Element, field};
@@ -170,32 +171,30 @@ pub(super) fn item_element(
     item: Id,
     list_type: &ListType,
     value: &Value,
-) -> Result<Element, String> {
+) -> Result<Element, GoError> {
     match list_type {
         ListType::Keys(keys) => keyed(schema, item, keys, value),
         ListType::Set => match value {
             Value::Object(_) => {
-                Err("associative list without keys has an element that's a map type".to_owned())
+                Err("associative list without keys has an element that's a map type".into())
             }
-            Value::Array(_) => {
-                Err("not supported: associative list with lists as elements".to_owned())
+            Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
+            Value::Null => {
+                Err("associative list without keys has an element that's an explicit null".into())
             }
-            Value::Null => Err(
-                "associative list without keys has an element that's an explicit null".to_owned(),
-            ),
             scalar => Ok(format!("v:{scalar}")),
         },
-        ListType::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+        ListType::Atomic => Err("invalid indexing of non-associative list".into()),
     }
 }
 
-fn keyed(schema: &Schema, item: Id, keys: &[String], value: &Value) -> Result<Element, String> {
+fn keyed(schema: &Schema, item: Id, keys: &[String], value: &Value) -> Result<Element, GoError> {
     let map = match value {
         Value::Object(map) => map,
         Value::Null => {
-            return Err("associative list with keys may not have a null element".to_owned());
+            return Err("associative list with keys may not have a null element".into());
         }
-        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+        _ => return Err("associative list with keys may not have non-map elements".into()),
     };
     let mut found = Map::new();
     for key in keys {
@@ -214,7 +213,7 @@ fn keyed(schema: &Schema, item: Id, keys: &[String], value: &Value) -> Result<El
         return Err(format!(
             "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
             names.join(" ")
-        ));
+        ).into());
     }
     Ok(format!("k:{}", Value::Object(found)))
 }

@@ -1,6 +1,7 @@
 //! Decodes and encodes built-in objects as Go does: drops unknown fields, leaves empty fields out
 //! or writes them as their type requires, and writes quantities and times in canonical form.
 
+use driftless_go::Error as GoError;
 use serde_json::{Map, Value};
 
 use crate::schema::{Field, Id, Scalar, Schema, Struct, Type};
@@ -25,7 +26,7 @@ pub fn read(
     id: Id,
     value: &Value,
     found: &mut DecodeReport,
-) -> Result<Value, String> {
+) -> Result<Value, GoError> {
     let mut reader = Reader {
         schema,
         found,
@@ -112,13 +113,13 @@ impl<'a> Reader<'a, '_> {
         )
     }
 
-    fn value(&mut self, id: Id, value: &Value) -> Result<Value, String> {
+    fn value(&mut self, id: Id, value: &Value) -> Result<Value, GoError> {
         match self.schema.get(id) {
             Type::Untyped | Type::Deduced => Ok(value.clone()),
             Type::Scalar(scalar) => self.scalar(id, *scalar, value),
             Type::List { item, .. } => {
                 let Value::Array(list) = value else {
-                    return Err(self.mismatch(id, value));
+                    return Err(self.mismatch(id, value).into());
                 };
                 let item = *item;
                 let mut out = Vec::with_capacity(list.len());
@@ -131,7 +132,7 @@ impl<'a> Reader<'a, '_> {
             }
             Type::Map { value: of, .. } => {
                 let Value::Object(map) = value else {
-                    return Err(self.mismatch(id, value));
+                    return Err(self.mismatch(id, value).into());
                 };
                 let of = *of;
                 let mut out = Map::new();
@@ -142,7 +143,7 @@ impl<'a> Reader<'a, '_> {
             }
             Type::Struct(found) => {
                 let Value::Object(map) = value else {
-                    return Err(self.mismatch(id, value));
+                    return Err(self.mismatch(id, value).into());
                 };
                 self.structure(found, map)
             }
@@ -164,7 +165,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Reads a value of a list or map; null becomes the zero value of the type.
-    fn item(&mut self, id: Id, value: &Value) -> Result<Value, String> {
+    fn item(&mut self, id: Id, value: &Value) -> Result<Value, GoError> {
         if !value.is_null() {
             return self.value(id, value);
         }
@@ -174,7 +175,7 @@ impl<'a> Reader<'a, '_> {
         })
     }
 
-    fn structure(&mut self, of: &'a Struct, map: &Map<String, Value>) -> Result<Value, String> {
+    fn structure(&mut self, of: &'a Struct, map: &Map<String, Value>) -> Result<Value, GoError> {
         let owner = std::mem::replace(&mut self.owner, &of.name);
         let mut out = Map::new();
         for (name, field) in &of.fields {
@@ -209,7 +210,7 @@ impl<'a> Reader<'a, '_> {
         out
     }
 
-    fn field(&mut self, field: &Field, value: Option<&Value>) -> Result<Option<Value>, String> {
+    fn field(&mut self, field: &Field, value: Option<&Value>) -> Result<Option<Value>, GoError> {
         let is_struct = matches!(self.schema.get(field.id), Type::Struct(_));
         let Some(value) = value else {
             // These are structs in Go, though they are scalars in JSON.
@@ -250,7 +251,7 @@ impl<'a> Reader<'a, '_> {
         Ok(Some(read))
     }
 
-    fn scalar(&self, id: Id, scalar: Scalar, value: &Value) -> Result<Value, String> {
+    fn scalar(&self, id: Id, scalar: Scalar, value: &Value) -> Result<Value, GoError> {
         match (scalar, value) {
             (Scalar::String, Value::String(_)) | (Scalar::Bool, Value::Bool(_)) => {
                 Ok(value.clone())
@@ -261,7 +262,7 @@ impl<'a> Reader<'a, '_> {
                     Some(whole) if scalar == Scalar::Int || i32::try_from(whole).is_ok() => {
                         Ok(whole.into())
                     }
-                    _ => Err(self.mismatch(id, value)),
+                    _ => Err(self.mismatch(id, value).into()),
                 }
             }
             (Scalar::Float, Value::Number(_)) | (Scalar::IntOrString, Value::String(_)) => {
@@ -271,13 +272,13 @@ impl<'a> Reader<'a, '_> {
             (Scalar::Bytes, Value::String(text)) => bytes(text),
             (Scalar::Quantity, Value::String(text)) => quantity::canonical(text)
                 .map(Value::String)
-                .ok_or_else(|| self.bad_quantity()),
+                .ok_or_else(|| self.bad_quantity().into()),
             (Scalar::Quantity, Value::Number(number)) => quantity::canonical(&number.to_string())
                 .map(Value::String)
-                .ok_or_else(|| self.bad_quantity()),
+                .ok_or_else(|| self.bad_quantity().into()),
             (Scalar::Time, Value::String(text)) => time(text, "%Y-%m-%dT%H:%M:%SZ"),
             (Scalar::MicroTime, Value::String(text)) => time(text, "%Y-%m-%dT%H:%M:%S.%6fZ"),
-            _ => Err(self.mismatch(id, value)),
+            _ => Err(self.mismatch(id, value).into()),
         }
     }
 
@@ -294,7 +295,7 @@ fn whole(number: f64) -> Option<i64> {
     same.then_some(whole)
 }
 
-fn bytes(text: &str) -> Result<Value, String> {
+fn bytes(text: &str) -> Result<Value, GoError> {
     use base64::Engine as _;
     let engine = base64::engine::general_purpose::STANDARD;
     let compact: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
@@ -306,12 +307,12 @@ fn bytes(text: &str) -> Result<Value, String> {
                 | base64::DecodeError::InvalidLastSymbol(at, _) => at,
                 _ => text.len() / 4 * 4,
             };
-            Err(format!("illegal base64 data at input byte {at}"))
+            Err(format!("illegal base64 data at input byte {at}").into())
         }
     }
 }
 
-fn time(text: &str, format: &str) -> Result<Value, String> {
+fn time(text: &str, format: &str) -> Result<Value, GoError> {
     let parsed: jiff::Timestamp = text.parse().map_err(|_| {
         format!(
             "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""

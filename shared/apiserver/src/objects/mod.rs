@@ -49,12 +49,11 @@ pub(crate) fn read(
         ..DecodeReport::default()
     };
     let mut object = match &resource.custom {
-        Some(custom) => {
-            crd::read(custom, resource, document, &mut found).map_err(|detail| cannot(&detail))?
-        }
+        Some(custom) => crd::read(custom, resource, document, &mut found)
+            .map_err(|detail| cannot(detail.as_str()))?,
         None => {
             let mut object = codec::read(&resource.schema, resource.id, document, &mut found)
-                .map_err(|detail| cannot(&detail))?;
+                .map_err(|detail| cannot(detail.as_str()))?;
             defaults::fill(&resource.schema, resource.id, &resource.kind, &mut object);
             object
         }

@@ -1,6 +1,7 @@
 //! Objects in protobuf, as kubectl's typed commands send them: read into JSON
 //! by the table of built-in types. Answers are JSON always.
 
+use driftless_go::Error as GoError;
 use serde_json::{Map, Value};
 
 use crate::schema::{Id, Scalar, Schema, Type};
@@ -22,7 +23,7 @@ enum Wire<'a> {
 ///
 /// # Errors
 /// Bytes that are not an envelope, and kinds that are not built in.
-pub(crate) fn read(schema: &Schema, body: &[u8]) -> Result<Value, String> {
+pub(crate) fn read(schema: &Schema, body: &[u8]) -> Result<Value, GoError> {
     let envelope = body.strip_prefix(MAGIC).ok_or(
         "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]",
     )?;
@@ -53,11 +54,11 @@ pub(crate) fn read(schema: &Schema, body: &[u8]) -> Result<Value, String> {
     Ok(Value::Object(object))
 }
 
-fn utf8(bytes: &[u8]) -> Result<String, String> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| "a string is not UTF-8".to_owned())
+fn utf8(bytes: &[u8]) -> Result<String, GoError> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| "a string is not UTF-8".into())
 }
 
-fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
+fn varint(bytes: &mut &[u8]) -> Result<u64, GoError> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let (first, rest) = bytes.split_first().ok_or("unexpected end of the message")?;
@@ -67,10 +68,10 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
             return Ok(value);
         }
     }
-    Err("a number is too long".to_owned())
+    Err("a number is too long".into())
 }
 
-fn take<'a>(bytes: &mut &'a [u8], count: u64) -> Result<&'a [u8], String> {
+fn take<'a>(bytes: &mut &'a [u8], count: u64) -> Result<&'a [u8], GoError> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let (head, rest) = bytes
         .split_at_checked(count)
@@ -79,7 +80,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: u64) -> Result<&'a [u8], String> {
     Ok(head)
 }
 
-fn fields(mut bytes: &[u8]) -> Result<Vec<(u64, Wire<'_>)>, String> {
+fn fields(mut bytes: &[u8]) -> Result<Vec<(u64, Wire<'_>)>, GoError> {
     let mut out = Vec::new();
     while !bytes.is_empty() {
         let tag = varint(&mut bytes)?;
@@ -96,7 +97,7 @@ fn fields(mut bytes: &[u8]) -> Result<Vec<(u64, Wire<'_>)>, String> {
                 Wire::Bytes(take(&mut bytes, count)?)
             }
             5 => Wire::Fixed(fixed(take(&mut bytes, 4)?)),
-            other => return Err(format!("unknown wire type {other}")),
+            other => return Err(format!("unknown wire type {other}").into()),
         };
         out.push((tag >> 3, wire));
     }
@@ -109,9 +110,9 @@ fn message(
     bytes: &[u8],
     out: &mut Map<String, Value>,
     depth: usize,
-) -> Result<(), String> {
+) -> Result<(), GoError> {
     let Some(of) = schema.structure(id).filter(|_| depth < MAX_DEPTH) else {
-        return Err("the message is too deep".to_owned());
+        return Err("the message is too deep".into());
     };
     for (number, wire) in fields(bytes)? {
         if let Some((_, inner)) = of.inline.iter().find(|(known, _)| *known == number) {
@@ -175,7 +176,7 @@ fn signed(number: u64) -> i64 {
     i64::from_ne_bytes(number.to_ne_bytes())
 }
 
-fn one(schema: &Schema, id: Id, wire: &Wire<'_>, depth: usize) -> Result<Value, String> {
+fn one(schema: &Schema, id: Id, wire: &Wire<'_>, depth: usize) -> Result<Value, GoError> {
     Ok(match (schema.get(id), wire) {
         (Type::Scalar(Scalar::String), Wire::Bytes(text)) => utf8(text)?.into(),
         (Type::Scalar(Scalar::Bool), Wire::Number(number)) => (*number != 0).into(),
@@ -208,13 +209,13 @@ fn one(schema: &Schema, id: Id, wire: &Wire<'_>, depth: usize) -> Result<Value, 
         (Type::Untyped | Type::Deduced, Wire::Bytes(inner)) => raw(inner)?,
         _ => {
             return Err(
-                "this server does not read a value of this type in protobuf: send JSON".to_owned(),
+                "this server does not read a value of this type in protobuf: send JSON".into(),
             );
         }
     })
 }
 
-fn int_or_text(inner: &[u8]) -> Result<Value, String> {
+fn int_or_text(inner: &[u8]) -> Result<Value, GoError> {
     let (mut is_text, mut number, mut text) = (false, 0, String::new());
     for (field, wire) in fields(inner)? {
         match (field, wire) {
@@ -228,7 +229,7 @@ fn int_or_text(inner: &[u8]) -> Result<Value, String> {
 }
 
 /// Seconds and nanoseconds; an empty message is null.
-fn time(scalar: Scalar, inner: &[u8]) -> Result<Value, String> {
+fn time(scalar: Scalar, inner: &[u8]) -> Result<Value, GoError> {
     let (mut seconds, mut nanos) = (None, 0);
     for (number, wire) in fields(inner)? {
         match (number, wire) {
@@ -249,10 +250,10 @@ fn time(scalar: Scalar, inner: &[u8]) -> Result<Value, String> {
 }
 
 /// JSON in bytes: raw extensions and `fieldsV1`.
-fn raw(inner: &[u8]) -> Result<Value, String> {
+fn raw(inner: &[u8]) -> Result<Value, GoError> {
     for (number, wire) in fields(inner)? {
         if let (1, Wire::Bytes(bytes)) = (number, wire) {
-            return serde_json::from_slice(bytes).map_err(|error| error.to_string());
+            return serde_json::from_slice(bytes).map_err(|error| error.to_string().into());
         }
     }
     Ok(Value::Null)

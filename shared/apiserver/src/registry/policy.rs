@@ -276,10 +276,10 @@ impl<'c> Check<'c> {
                 let Some(name) = unknown else {
                     return;
                 };
-                format!("compilation failed: ERROR: undefined field '{name}'\n | {written}")
+                format!("compilation failed: ERROR: undefined field '{name}'\n | {written}").into()
             }
         };
         self.out
-            .push(FieldError::invalid(at, &written.into(), &detail));
+            .push(FieldError::invalid(at, &written.into(), detail.as_str()));
     }
 }

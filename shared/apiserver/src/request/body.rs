@@ -1,6 +1,7 @@
 //! Reading the bodies of requests: media types, JSON, YAML, protobuf, and the check of the
 //! document's kind.
 
+use driftless_go::Error as GoError;
 use driftless_manifest::yaml::{self, Dialect, Limits, YamlError, YamlErrorKind};
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ fn decode(call: &Call<'_>, resource: &Resource) -> Result<Document, ApiError> {
             .map_err(ApiError::bad_request),
         YAML => from_yaml(body)
             .map(plain)
-            .map_err(|detail| unrecognized(body, resource, &detail)),
+            .map_err(|detail| unrecognized(body, resource, detail.as_str())),
         "" | "application/json" | "*/*" => from_json(body, resource),
         _ => Err(unsupported_media(&[
             "application/json",
@@ -152,7 +153,7 @@ fn from_json(body: &[u8], resource: &Resource) -> Result<Document, ApiError> {
             error.to_string()
         };
         let detail = format!("couldn't get version/kind; json parse error: {detail}");
-        unrecognized(body, resource, &detail)
+        unrecognized(body, resource, detail.as_str())
     })
 }
 
@@ -171,15 +172,15 @@ fn unrecognized(body: &[u8], resource: &Resource, detail: &str) -> ApiError {
 }
 
 /// Reads the only document of a YAML stream; an empty stream is an empty object.
-fn from_yaml(body: &[u8]) -> Result<Value, String> {
+fn from_yaml(body: &[u8]) -> Result<Value, GoError> {
     let documents = yaml::documents(body, "", Dialect::V2, &LIMITS);
     match documents {
         Ok(mut documents) => Ok(documents.pop().unwrap_or_else(|| serde_json::json!({}))),
-        Err(YamlError { line, kind, .. }) => Err(match kind {
+        Err(YamlError { span, kind, .. }) => Err(match kind {
             YamlErrorKind::DuplicateKey { key, .. } => {
-                format!("yaml: line {line}: key {key:?} already set in map")
+                format!("yaml: line {}: key {key:?} already set in map", span.line).into()
             }
-            other => format!("yaml: line {line}: {other}"),
+            other => format!("yaml: line {}: {other}", span.line).into(),
         }),
     }
 }

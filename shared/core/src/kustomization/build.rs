@@ -2,9 +2,10 @@
 
 use super::decrypt::Decryptor;
 use driftless_flux::{Kustomization, reason};
+use driftless_fuel::Fuel;
 use driftless_kernel::failure::Failure;
 use driftless_kustomize::{ErrorKind, Options, Remote, on_large_stack};
-use driftless_manifest::{FileTree, Fuel, Object, ReadSet, Reader, TreePath};
+use driftless_manifest::{FileTree, Object, ReadSet, Reader, TreePath};
 use driftless_plans::substitute::{self, SubstituteOptions};
 use driftless_sops::MasterKey;
 use serde_json::{Map, Value, json};

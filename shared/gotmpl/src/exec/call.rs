@@ -201,6 +201,7 @@ fn call_error<'t>(
     if error.budget {
         out.kind = ErrorKind::Budget;
     }
+    out.cause = Some(Box::new(error));
     out
 }
 

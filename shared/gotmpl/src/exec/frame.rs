@@ -1,9 +1,10 @@
 //! The frame of one template: its variables and its present node.
 
-use crate::error::{Error, ErrorKind, shortened};
+use crate::error::{Error, ErrorKind};
 use crate::name_stack::Scope;
 use crate::parse::{Branch, Command, Pipe, Term, Tree};
 use crate::value::Value;
+use driftless_fuel::Span;
 use driftless_go::quote::quote;
 
 /// A value, with the information whether Go holds it as an `interface {}`: messages name its type
@@ -82,24 +83,17 @@ impl<'t> Frame<'t> {
     pub fn error(&self, message: impl std::fmt::Display) -> Error {
         let name = &self.tree.name;
         let Some((pos, context)) = self.at.describe() else {
-            return Error {
-                kind: ErrorKind::Exec,
-                message: shortened(format!("template: {name}: {message}")),
-                template: self.tree.parse_name.to_string(),
-                line: 0,
-            };
+            let message = format!("template: {name}: {message}");
+            let span = Span::new(&*self.tree.parse_name, 0, 0);
+            return Error::new(ErrorKind::Exec, message, span);
         };
-        let (line, column) = self.tree.place(pos);
+        let (line, bytes_before) = self.tree.place(pos);
         let quoted = quote(name.as_bytes());
-        Error {
-            kind: ErrorKind::Exec,
-            message: shortened(format!(
-                "template: {}:{line}:{column}: executing {quoted} at <{context}>: {message}",
-                self.tree.parse_name
-            )),
-            template: self.tree.parse_name.to_string(),
-            line,
-        }
+        let message = format!(
+            "template: {}:{line}:{bytes_before}: executing {quoted} at <{context}>: {message}",
+            self.tree.parse_name
+        );
+        Error::new(ErrorKind::Exec, message, self.tree.span(pos))
     }
 
     pub fn get(&self, name: &str) -> Result<Slot, Error> {

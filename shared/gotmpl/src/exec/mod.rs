@@ -14,6 +14,7 @@ use crate::parse::{self, Branch, Command, Node, Number, Pipe, Term, TermKind, Tr
 use crate::set::{MissingKey, Templates, no_template};
 use crate::value::Str;
 use crate::value::{Complex, Elem, Kind, Value};
+use driftless_fuel::Span;
 use frame::{CurrentNode, Frame, Slot};
 use std::any::Any;
 use std::sync::Arc;
@@ -81,11 +82,9 @@ impl<'h> Executor<'h> {
     }
 
     fn charge_parsed(&mut self, name: &str, bytes: usize) -> Result<()> {
-        self.exec.charge_bytes(bytes).map_err(|e| Error {
-            kind: ErrorKind::Budget,
-            message: format!("template: {name}: {}", e.message),
-            template: name.to_owned(),
-            line: 0,
+        self.exec.charge_bytes(bytes).map_err(|e| {
+            let message = format!("template: {name}: {}", e.message);
+            Error::new(ErrorKind::Budget, message, Span::new(name, 0, 0))
         })
     }
 
@@ -580,8 +579,9 @@ fn constant(frame: &Frame<'_>, n: &Number) -> Result<Value> {
 
 impl Frame<'_> {
     fn budget(&self, error: FuncError) -> Error {
-        let mut out = self.error(error.message);
+        let mut out = self.error(&error.message);
         out.kind = ErrorKind::Budget;
+        out.cause = Some(Box::new(error));
         out
     }
 }

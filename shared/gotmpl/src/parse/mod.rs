@@ -3,15 +3,16 @@
 mod literal;
 mod node;
 
-pub use literal::unquote;
 pub(crate) use node::{Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
 
 use crate::Table;
-use crate::error::{Error, ErrorKind, shortened};
+use crate::error::{Error, ErrorKind};
 use crate::function::Functions;
 use crate::lex::{Kind, Lexer, Token};
 use crate::name_stack::Scope;
 use crate::value::Str;
+use driftless_fuel::Span;
+use driftless_go::quote::unquote;
 use std::sync::Arc;
 
 /// The maximal nesting of actions and parentheses. (Go: 10,000 for parentheses, no limit for
@@ -45,6 +46,7 @@ pub(crate) fn parse(
         fields: Vec::new(),
         known: Table::default(),
         last_line: 1,
+        last_pos: 0,
         name: Arc::from(name),
         text: Arc::from(text),
         functions,
@@ -86,6 +88,8 @@ struct Parser<'t> {
     /// The fields that were read: most templates name few, repeatedly.
     known: Table<&'t str, Str>,
     last_line: usize,
+    /// The offset of the last token.
+    last_pos: usize,
     name: Arc<str>,
     text: Arc<str>,
     functions: &'t Functions,
@@ -119,6 +123,7 @@ impl<'t> Parser<'t> {
     fn next(&mut self) -> Token<'t> {
         let token = self.ahead.pop().unwrap_or_else(|| self.fresh());
         self.last_line = token.line;
+        self.last_pos = token.pos;
         token
     }
 
@@ -175,12 +180,14 @@ impl<'t> Parser<'t> {
 
     fn failure(&self, message: impl std::fmt::Display) -> Error {
         let message = format!("template: {}:{}: {message}", self.name, self.last_line);
-        Error {
-            kind: ErrorKind::Parse,
-            message: shortened(message),
-            template: self.name.to_string(),
-            line: self.last_line,
-        }
+        // The line is Go's, which is not always that of the token.
+        let found = Span::at_byte(&*self.name, &self.text, self.last_pos);
+        let column = match found.line == self.last_line {
+            true => found.column,
+            false => 0,
+        };
+        let span = Span::new(found.file, self.last_line, column);
+        Error::new(ErrorKind::Parse, message, span)
     }
 
     fn expect(&mut self, kind: Kind, context: &str) -> Result<Token<'t>> {
@@ -430,7 +437,7 @@ impl<'t> Parser<'t> {
             return self.unexpected(token, context);
         }
         match unquote(token.text) {
-            Some(name) => Ok(Arc::from(name.lossy().as_ref())),
+            Some(name) => Ok(Arc::from(String::from_utf8_lossy(&name).as_ref())),
             None => self.error("invalid syntax"),
         }
     }
@@ -630,10 +637,13 @@ impl<'t> Parser<'t> {
                 self.deeper(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?,
             )),
             Kind::String | Kind::RawString => match unquote(token.text) {
-                Some(text) => TermKind::Text {
-                    written: written(token.text, &text),
-                    text,
-                },
+                Some(text) => {
+                    let text = Str::from(text);
+                    TermKind::Text {
+                        written: written(token.text, &text),
+                        text,
+                    }
+                }
                 None => return self.error("invalid syntax"),
             },
             _ => {

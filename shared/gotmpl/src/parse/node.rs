@@ -2,6 +2,7 @@
 
 use crate::function::Function;
 use crate::value::Str;
+use driftless_fuel::Span;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,6 +40,11 @@ impl Tree {
             None => head.len(),
         };
         (line, column)
+    }
+
+    /// Returns the place of an offset.
+    pub(crate) fn span(&self, pos: usize) -> Span {
+        Span::at_byte(&*self.parse_name, &self.text, pos)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::{ChartFile, LoadLimits};
 use crate::error::HelmError;
-use driftless_manifest::{Fuel, OutOfFuel};
+use driftless_fuel::{Fuel, OutOfFuel};
+use driftless_go::Error as GoError;
 use flate2::read::MultiGzDecoder;
 use std::collections::HashSet;
 use std::io::{BufReader, Read};
@@ -51,7 +52,7 @@ pub(super) fn unpack(
                 "the archive holds a link or device: '{path}'"
             )));
         }
-        let inner = inner_name(&path).map_err(|e| fail(&e))?;
+        let inner = inner_name(&path).map_err(|error| fail(error.as_str()))?;
         let size = entry.size();
         if entry.header().entry_size().ok() != Some(size) {
             return Err(fail(&format!(
@@ -60,8 +61,8 @@ pub(super) fn unpack(
         }
         here = size.saturating_add(here);
         let used = fuel.bytes(usize::try_from(size).unwrap_or(usize::MAX));
-        check_size(limits, &path, size, here, used).map_err(|why| fail(&why))?;
-        names.add(&inner).map_err(|why| fail(&why))?;
+        check_size(limits, &path, size, here, used).map_err(|error| fail(error.as_str()))?;
+        names.add(&inner).map_err(|error| fail(error.as_str()))?;
         let data = content(&mut entry, size)
             .map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
         files.push(ChartFile { name: inner, data });
@@ -79,15 +80,16 @@ fn check_size(
     size: u64,
     here: u64,
     used: Result<(), OutOfFuel>,
-) -> Result<(), String> {
+) -> Result<(), GoError> {
     if limits.is_large_file(size) {
-        return Err(format!("decompressed {}", limits.large_file(path)));
+        return Err(format!("decompressed {}", limits.large_file(path)).into());
     }
     if here >= limits.bytes {
         return Err(format!(
             "decompressed chart is larger than the maximum size {}",
             limits.bytes
-        ));
+        )
+        .into());
     }
     used.map_err(|out| {
         format!(
@@ -95,6 +97,7 @@ fn check_size(
             out.limit
         )
     })
+    .map_err(Into::into)
 }
 
 /// Reads the bytes of an entry into their final allocation.
@@ -119,13 +122,13 @@ struct Names {
 }
 
 impl Names {
-    fn add(&mut self, name: &str) -> Result<(), String> {
+    fn add(&mut self, name: &str) -> Result<(), GoError> {
         let lower = name.to_lowercase();
         let mut directory = lower.as_str();
         while let Some((parent, _)) = directory.rsplit_once('/') {
             directory = parent;
             if self.files.contains(directory) {
-                return Err(format!("'{name}' is below a path that is a file"));
+                return Err(format!("'{name}' is below a path that is a file").into());
             }
             if !self.directories.insert(directory.to_owned()) {
                 break;
@@ -134,7 +137,8 @@ impl Names {
         if self.directories.contains(&lower) || !self.files.insert(lower) {
             return Err(format!(
                 "duplicate name '{name}' in the archive (or a name that differs only in case)"
-            ));
+            )
+            .into());
         }
         Ok(())
     }
@@ -144,21 +148,21 @@ pub(super) fn strip_bom(content: &[u8]) -> &[u8] {
     content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content)
 }
 
-fn inner_name(path: &str) -> Result<String, String> {
+fn inner_name(path: &str) -> Result<String, GoError> {
     let path = path.replace('\\', "/");
     let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
     if first == "Chart.yaml" {
-        return Err("chart yaml not in base directory".to_owned());
+        return Err("chart yaml not in base directory".into());
     }
     if rest.starts_with('/') {
-        return Err("chart illegally contains absolute paths".to_owned());
+        return Err("chart illegally contains absolute paths".into());
     }
     let mut parts: Vec<&str> = Vec::new();
     for part in rest.split('/') {
         match part {
             "" | "." => {}
             ".." if parts.pop().is_none() => {
-                return Err("chart illegally references parent directory".to_owned());
+                return Err("chart illegally references parent directory".into());
             }
             ".." => {}
             name => parts.push(name),
@@ -168,11 +172,12 @@ fn inner_name(path: &str) -> Result<String, String> {
     if clean.is_empty() {
         return Err(format!(
             "chart illegally contains content outside the base directory: '{path}'"
-        ));
+        )
+        .into());
     }
     let b = clean.as_bytes();
     if b.len() > 1 && b[0].is_ascii_alphabetic() && b[1] == b':' {
-        return Err("chart contains illegally named files".to_owned());
+        return Err("chart contains illegally named files".into());
     }
     Ok(clean)
 }

@@ -7,7 +7,8 @@ use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::yaml_read::read_yaml;
 use crate::{values, yaml_read};
-use driftless_manifest::{Fuel, Kind, Reader, TreePath};
+use driftless_fuel::Fuel;
+use driftless_manifest::{Kind, Reader, TreePath};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -209,11 +210,12 @@ impl<'l> Loader<'l> {
         file: ChartFile,
         subcharts: &mut BTreeMap<String, Vec<ChartFile>>,
     ) -> Result<(), HelmError> {
-        let bad = |message: String| HelmError::chart(file.name.clone(), message);
+        let bad = |message: &dyn Display| HelmError::chart(file.name.clone(), message.to_string());
         match file.name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" | "requirements.lock" => {
-                let lock = read_yaml(&file.data, &file.name, &self.texts).map_err(bad)?;
+                let lock =
+                    read_yaml(&file.data, &file.name, &self.texts).map_err(|error| bad(&error))?;
                 if !matches!(lock, Json::Null | Json::Object(_)) {
                     return Err(HelmError::chart(file.name, "not a mapping"));
                 }
@@ -282,8 +284,8 @@ impl<'l> Loader<'l> {
 }
 
 fn read_metadata(chart: &mut Chart, file: &ChartFile, fuel: &Fuel) -> Result<(), HelmError> {
-    let bad = |message: String| HelmError::chart(file.name.clone(), message);
+    let bad = |message: &dyn Display| HelmError::chart(file.name.clone(), message.to_string());
     let document = yaml_read::first_typed(&file.data, &file.name, fuel);
-    let document = document.map_err(|e| bad(e.to_string()))?;
-    chart.metadata.read(&document).map_err(bad)
+    let document = document.map_err(|error| bad(&error))?;
+    chart.metadata.read(&document).map_err(|error| bad(&error))
 }

@@ -2,8 +2,9 @@
 
 use crate::convert;
 use crate::error::HelmError;
-use crate::semver::Version;
+use driftless_go::Error as GoError;
 use driftless_go::quote::{is_print, quote};
+use driftless_go::semver::Version;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -140,35 +141,35 @@ fn pairs<S: Serializer>(
     serializer.collect_map(sorted)
 }
 
-fn text(value: &Json, field: &str) -> Result<String, String> {
-    convert::text_of(value).ok_or_else(|| format!("field {field} is not a string"))
+fn text(value: &Json, field: &str) -> Result<String, GoError> {
+    convert::text_of(value).ok_or_else(|| format!("field {field} is not a string").into())
 }
 
 fn list<T>(
     value: &Json,
     field: &str,
-    item: impl Fn(&Json) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
+    item: impl Fn(&Json) -> Result<T, GoError>,
+) -> Result<Vec<T>, GoError> {
     match value {
         Json::Null => Ok(Vec::new()),
         Json::Array(items) => items.iter().map(item).collect(),
-        _ => Err(format!("field {field} is not a list")),
+        _ => Err(format!("field {field} is not a list").into()),
     }
 }
 
-fn object<'a>(value: &'a Json, field: &str) -> Result<&'a Map<String, Json>, String> {
+fn object<'a>(value: &'a Json, field: &str) -> Result<&'a Map<String, Json>, GoError> {
     match value {
         Json::Object(map) => Ok(map),
-        Json::Null => Err(format!("{field} must not contain empty or null nodes")),
-        _ => Err(format!("field {field} does not hold a mapping")),
+        Json::Null => Err(format!("{field} must not contain empty or null nodes").into()),
+        _ => Err(format!("field {field} does not hold a mapping").into()),
     }
 }
 
-fn boolean(value: &Json, field: &str) -> Result<bool, String> {
+fn boolean(value: &Json, field: &str) -> Result<bool, GoError> {
     match value {
         Json::Null => Ok(false),
         Json::Bool(b) => Ok(*b),
-        _ => Err(format!("field {field} is neither true nor false")),
+        _ => Err(format!("field {field} is neither true nor false").into()),
     }
 }
 
@@ -195,21 +196,21 @@ impl Metadata {
     ];
 
     /// Reads the JSON form in a record.
-    pub(crate) fn from_json(map: &Map<String, Json>) -> Result<Self, String> {
+    pub(crate) fn from_json(map: &Map<String, Json>) -> Result<Self, GoError> {
         let mut metadata = Metadata::default();
         metadata.read_map(map)?;
         Ok(metadata)
     }
 
     /// Reads a document over the existing fields: Chart.yaml, and then requirements.yaml.
-    pub(super) fn read(&mut self, document: &Json) -> Result<(), String> {
+    pub(super) fn read(&mut self, document: &Json) -> Result<(), GoError> {
         match document {
             Json::Null => Ok(()),
             other => self.read_map(object(other, "of the chart")?),
         }
     }
 
-    fn read_map(&mut self, map: &Map<String, Json>) -> Result<(), String> {
+    fn read_map(&mut self, map: &Map<String, Json>) -> Result<(), GoError> {
         for (key, value) in map {
             match key.to_ascii_lowercase().as_str() {
                 "name" => self.name = text(value, key)?,
@@ -296,7 +297,7 @@ impl Metadata {
         }
         let mut seen = BTreeSet::new();
         for dependency in self.dependencies.iter_mut().flatten() {
-            dependency.validate().or_else(&fail)?;
+            dependency.validate().or_else(|error| fail(error.into()))?;
             let key = if dependency.alias.is_empty() {
                 &dependency.name
             } else {
@@ -313,20 +314,20 @@ impl Metadata {
     }
 }
 
-fn annotations(value: &Json) -> Result<Option<Vec<(String, String)>>, String> {
+fn annotations(value: &Json) -> Result<Option<Vec<(String, String)>>, GoError> {
     match value {
         Json::Null => Ok(None),
         Json::Object(map) => map
             .iter()
             .map(|(k, v)| Ok((k.clone(), text(v, "annotations")?)))
-            .collect::<Result<_, String>>()
+            .collect::<Result<_, GoError>>()
             .map(Some),
-        _ => Err("field annotations is not a mapping".to_owned()),
+        _ => Err("field annotations is not a mapping".into()),
     }
 }
 
 impl Maintainer {
-    fn read(map: &Map<String, Json>) -> Result<Self, String> {
+    fn read(map: &Map<String, Json>) -> Result<Self, GoError> {
         let mut out = Maintainer::default();
         for (key, value) in map {
             match key.to_ascii_lowercase().as_str() {
@@ -341,7 +342,7 @@ impl Maintainer {
 }
 
 impl Dependency {
-    fn read(map: &Map<String, Json>) -> Result<Self, String> {
+    fn read(map: &Map<String, Json>) -> Result<Self, GoError> {
         let mut out = Dependency::default();
         for (key, value) in map {
             match key.to_ascii_lowercase().as_str() {
@@ -362,7 +363,7 @@ impl Dependency {
         Ok(out)
     }
 
-    fn validate(&mut self) -> Result<(), String> {
+    fn validate(&mut self) -> Result<(), GoError> {
         for field in [
             &mut self.name,
             &mut self.version,
@@ -377,7 +378,8 @@ impl Dependency {
             return Err(format!(
                 "dependency {} has disallowed characters in the alias",
                 quote(self.name.as_bytes())
-            ));
+            )
+            .into());
         }
         Ok(())
     }

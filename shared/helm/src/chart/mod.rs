@@ -12,7 +12,7 @@ pub use package::Package;
 
 use crate::compat::Compat;
 use crate::yaml_read::FUEL;
-use driftless_manifest::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 

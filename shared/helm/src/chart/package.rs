@@ -5,7 +5,8 @@ use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::values::{self, Table};
 use crate::yaml_read::{FUEL, read_yaml};
-use driftless_manifest::{Fuel, Reader, TreePath, yaml};
+use driftless_fuel::Fuel;
+use driftless_manifest::{Reader, TreePath, yaml};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
@@ -129,12 +130,13 @@ impl Package {
     /// # Errors
     /// [`HelmError::Chart`]: Chart.yaml is not a mapping.
     pub fn set_version(&mut self, version: &str) -> Result<(), HelmError> {
-        let fail = |message: String| HelmError::chart("Chart.yaml", message);
+        let fail = |message: &str| HelmError::chart("Chart.yaml", message);
         let file = self.files.iter_mut().find(|file| file.name == "Chart.yaml");
-        let file = file.ok_or_else(|| fail("Chart.yaml file is missing".to_owned()))?;
-        let mut fields = read_yaml(&file.data, "Chart.yaml", &Fuel::new(FUEL)).map_err(fail)?;
+        let file = file.ok_or_else(|| fail("Chart.yaml file is missing"))?;
+        let mut fields = read_yaml(&file.data, "Chart.yaml", &Fuel::new(FUEL))
+            .map_err(|error| fail(&error.to_string()))?;
         let Json::Object(map) = &mut fields else {
-            return Err(fail("not a mapping".to_owned()));
+            return Err(fail("not a mapping"));
         };
         map.insert("version".to_owned(), version.into());
         file.data = Arc::from(yaml::to_string(&fields).into_bytes());

@@ -2,6 +2,7 @@
 
 use super::arg::{any, bytes, string};
 use super::{A, Entry, S};
+use driftless_go::number;
 use driftless_gotmpl::{IntType, Kind, Value};
 
 pub(super) const TABLE: &[Entry] = &[
@@ -72,28 +73,9 @@ fn without_zero_decimals(s: &[u8]) -> &[u8] {
     }
 }
 
-/// Parses like Go's `strconv.ParseInt(s, base, 64)`; base 0 reads prefixes and `_`.
+/// Reads an integer as Go's `strconv.ParseInt(s, base, 64)` does.
 pub(super) fn parse_int(s: &[u8], base: u32) -> Option<i64> {
-    let text = std::str::from_utf8(s).ok()?;
-    let (negative, digits) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let (base, digits) = if base != 0 {
-        (base, digits.to_owned())
-    } else {
-        based(digits)?
-    };
-    if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
-        return None;
-    }
-    let size = u64::from_str_radix(&digits, base).ok()?;
-    match (negative, i64::try_from(size)) {
-        (false, n) => n.ok(),
-        (true, Ok(n)) => Some(-n),
-        (true, Err(_)) => (size == 1 << 63).then_some(i64::MIN),
-    }
+    number::parse_int(std::str::from_utf8(s).ok()?, base)
 }
 
 /// Returns the number that Go's `strconv.ParseInt(s, 10, 64)` returns with an error: the nearest
@@ -110,62 +92,7 @@ pub(super) fn saturating_int(s: &[u8]) -> i64 {
     }
 }
 
-/// Returns the base of a literal's prefix, and its digits without `_`.
-fn based(digits: &str) -> Option<(u32, String)> {
-    let bytes = digits.as_bytes();
-    let (base, body) = match (bytes.first()?, bytes.get(1).map(u8::to_ascii_lowercase)) {
-        (b'0', Some(b'x')) => (16, &digits[2..]),
-        (b'0', Some(b'b')) => (2, &digits[2..]),
-        (b'0', Some(b'o')) => (8, &digits[2..]),
-        (b'0', Some(_)) => (8, &digits[1..]),
-        _ => (10, digits),
-    };
-    let lone = body.is_empty()
-        || body.ends_with('_')
-        || body.contains("__")
-        || base == 10 && body.starts_with('_');
-    (!lone).then(|| (base, body.replace('_', "")))
-}
-
-/// Parses like Go's `strconv.ParseFloat(s, 64)`.
+/// Reads a float as Go's `strconv.ParseFloat(s, 64)` does.
 pub(super) fn parse_float(s: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(s).ok()?;
-    let body = text.trim_start_matches(['+', '-']);
-    if body.len() + 1 < text.len() {
-        return None;
-    }
-    if body.len() > 1 && body.as_bytes()[..2].eq_ignore_ascii_case(b"0x") {
-        return hex_float(&body[2..]).map(|f| if text.starts_with('-') { -f } else { f });
-    }
-    let f: f64 = match text.contains('_') {
-        true => separated(text)?.parse().ok()?,
-        false => text.parse().ok()?,
-    };
-    let named = body.starts_with(['i', 'I', 'n', 'N']);
-    (named || f.is_finite()).then_some(f)
-}
-
-/// Removes `_` from a number; each must be between two digits.
-fn separated(text: &str) -> Option<String> {
-    let b = text.as_bytes();
-    let digit = |i: Option<usize>| i.and_then(|i| b.get(i)).is_some_and(u8::is_ascii_digit);
-    let fine = |i: usize| digit(i.checked_sub(1)) && digit(Some(i + 1));
-    let all = b.iter().enumerate().all(|(i, c)| *c != b'_' || fine(i));
-    all.then(|| text.replace('_', ""))
-}
-
-/// Parses `1.8p3`: the exponent is required.
-fn hex_float(body: &str) -> Option<f64> {
-    let body = body.replace('_', "").to_ascii_lowercase();
-    let (mantissa, exponent) = body.split_once('p')?;
-    let exponent: i32 = exponent.parse().ok()?;
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    if digits.is_empty() || digits.len() > 13 {
-        return None;
-    }
-    let value = u64::from_str_radix(&digits, 16).ok()? as f64;
-    let shift = exponent.checked_sub(i32::try_from(fraction.len()).ok()? * 4)?;
-    let f = value * 2f64.powi(shift);
-    f.is_finite().then_some(f)
+    number::parse_float(std::str::from_utf8(s).ok()?)
 }

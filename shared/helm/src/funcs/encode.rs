@@ -5,6 +5,7 @@ use super::json_write::Form;
 use super::write_cost::pay;
 use super::{A, Entry, Out, S, json_read, json_write, pretty, toml_write};
 use crate::yaml_write::to_yaml_text;
+use driftless_go::Error as GoError;
 use driftless_gotmpl::{Exec, FuncError, Map, TypeInfo, Value};
 use serde_json::Value as Json;
 
@@ -100,7 +101,7 @@ fn yaml(exec: &mut Exec<'_>, value: &Value) -> Out {
     out(exec, text.strip_suffix('\n').unwrap_or(&text))
 }
 
-fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
+fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, GoError>, FuncError> {
     // Nodes of the scanner, JSON and the values themselves are in memory at the same time.
     exec.ensure_capacity(text.len().saturating_mul(8))?;
     exec.charge_bytes(text.len().saturating_mul(2))?;
@@ -134,19 +135,19 @@ fn table_bytes(json: &Json) -> usize {
 const IN_YAML: &str = "error unmarshaling JSON: while decoding JSON: ";
 
 /// Returns a map, or Go's error for anything else; null is the nil map.
-fn as_map(value: Value, context: &str) -> Result<Value, String> {
+fn as_map(value: Value, context: &str) -> Result<Value, GoError> {
     match value {
         Value::Map(_) => Ok(value),
         Value::Nil | Value::NoValue => Ok(Value::Map(Map::nil(&TypeInfo::MAP))),
-        other => Err(mismatch(&other, context, "map[string]interface {}")),
+        other => Err(mismatch(&other, context, "map[string]interface {}").into()),
     }
 }
 
-fn as_list(value: Value, context: &str) -> Result<Value, String> {
+fn as_list(value: Value, context: &str) -> Result<Value, GoError> {
     match value {
         Value::List(_) => Ok(value),
         Value::Nil | Value::NoValue => Ok(super::arg::no_list()),
-        other => Err(mismatch(&other, context, "[]interface {}")),
+        other => Err(mismatch(&other, context, "[]interface {}").into()),
     }
 }
 
@@ -165,16 +166,16 @@ fn error_map(message: &str) -> Value {
     Value::map([("Error", Value::str(message))])
 }
 
-fn map_or_error(read: Result<Value, String>) -> Value {
+fn map_or_error(read: Result<Value, GoError>) -> Value {
     match read.and_then(|v| as_map(v, IN_YAML)) {
         Ok(value) => value,
-        Err(message) => error_map(&message),
+        Err(error) => error_map(error.as_str()),
     }
 }
 
-fn list_or_error(read: Result<Value, String>) -> Value {
+fn list_or_error(read: Result<Value, GoError>) -> Value {
     match read.and_then(|v| as_list(v, IN_YAML)) {
         Ok(value) => value,
-        Err(message) => Value::list(vec![Value::str(message)]),
+        Err(error) => Value::list(vec![Value::str(error.as_str())]),
     }
 }

@@ -2,6 +2,7 @@
 //! its messages.
 
 use super::arg::{MAP, PIECE};
+use driftless_go::Error as GoError;
 use driftless_gotmpl::{Exec, FuncError, Map, Str, TypeInfo, Value};
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ const MAX_DEPTH: usize = 10_000;
 ///
 /// # Errors
 /// The outer one is a used-up budget.
-pub(super) fn read(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
+pub(super) fn read(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, GoError>, FuncError> {
     let count = |wanted: u8| text.iter().filter(|b| **b == wanted).count();
     let made = count(b'{') * MAP + (count(b',') + count(b'[')) * PIECE;
     exec.charge_bytes(text.len().saturating_mul(2).saturating_add(made))?;
@@ -26,7 +27,7 @@ struct Reader<'t> {
     at: usize,
 }
 
-type Step<T> = Result<T, String>;
+type Step<T> = Result<T, GoError>;
 
 const END: &str = "unexpected end of JSON input";
 
@@ -36,7 +37,7 @@ impl Reader<'_> {
         self.space();
         match self.peek() {
             None => Ok(value),
-            Some(_) => Err(self.unexpected_byte("after top-level value")),
+            Some(_) => Err(self.unexpected_byte("after top-level value").into()),
         }
     }
 
@@ -76,11 +77,11 @@ impl Reader<'_> {
 
     fn value(&mut self, depth: usize) -> Step<Value> {
         if depth > MAX_DEPTH {
-            return Err("exceeded max depth".to_owned());
+            return Err("exceeded max depth".into());
         }
         self.space();
         match self.peek() {
-            None => Err(END.to_owned()),
+            None => Err(END.into()),
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
             Some(b'"') => self.string().map(Value::Str),
@@ -88,7 +89,9 @@ impl Reader<'_> {
             Some(b't') => self.word("true", Value::Bool(true)),
             Some(b'f') => self.word("false", Value::Bool(false)),
             Some(b'n') => self.word("null", Value::Nil),
-            Some(_) => Err(self.unexpected_byte("looking for beginning of value")),
+            Some(_) => Err(self
+                .unexpected_byte("looking for beginning of value")
+                .into()),
         }
     }
 
@@ -96,9 +99,9 @@ impl Reader<'_> {
         for (i, expected) in word.bytes().enumerate() {
             if self.peek() != Some(expected) {
                 let at = char::from(word.as_bytes()[i]);
-                return Err(
-                    self.unexpected_inside(&format!("in literal {word} (expecting '{at}')"))
-                );
+                return Err(self
+                    .unexpected_inside(&format!("in literal {word} (expecting '{at}')"))
+                    .into());
             }
             self.at += 1;
         }
@@ -121,12 +124,14 @@ impl Reader<'_> {
         if self.peek() == Some(b'0') {
             self.at += 1;
         } else if !self.digits() {
-            return Err(self.unexpected_inside("in numeric literal"));
+            return Err(self.unexpected_inside("in numeric literal").into());
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
             if !self.digits() {
-                return Err(self.unexpected_inside("after decimal point in numeric literal"));
+                return Err(self
+                    .unexpected_inside("after decimal point in numeric literal")
+                    .into());
             }
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
@@ -135,15 +140,18 @@ impl Reader<'_> {
                 self.at += 1;
             }
             if !self.digits() {
-                return Err(self.unexpected_inside("in exponent of numeric literal"));
+                return Err(self
+                    .unexpected_inside("in exponent of numeric literal")
+                    .into());
             }
         }
         let text = String::from_utf8_lossy(&self.text[from..self.at]);
         match text.parse::<f64>() {
             Ok(f) if f.is_finite() => Ok(Value::Float(f)),
-            _ => Err(format!(
-                "json: cannot unmarshal number {text} into Go value of type float64"
-            )),
+            _ => Err(
+                format!("json: cannot unmarshal number {text} into Go value of type float64")
+                    .into(),
+            ),
         }
     }
 
@@ -164,7 +172,7 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(Value::list(items));
                 }
-                _ => return Err(self.unexpected_byte("after array element")),
+                _ => return Err(self.unexpected_byte("after array element").into()),
             }
         }
     }
@@ -180,12 +188,14 @@ impl Reader<'_> {
         loop {
             self.space();
             if self.peek() != Some(b'"') {
-                return Err(self.unexpected_byte("looking for beginning of object key string"));
+                return Err(self
+                    .unexpected_byte("looking for beginning of object key string")
+                    .into());
             }
             let key = self.string()?;
             self.space();
             if self.peek() != Some(b':') {
-                return Err(self.unexpected_byte("after object key"));
+                return Err(self.unexpected_byte("after object key").into());
             }
             self.at += 1;
             let value = self.value(depth + 1)?;
@@ -197,7 +207,7 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(Value::Map(Map::typed(&TypeInfo::MAP, entries)));
                 }
-                _ => return Err(self.unexpected_byte("after object key:value pair")),
+                _ => return Err(self.unexpected_byte("after object key:value pair").into()),
             }
         }
     }
@@ -207,13 +217,15 @@ impl Reader<'_> {
         let mut out = Vec::new();
         loop {
             match self.peek() {
-                None => return Err(END.to_owned()),
+                None => return Err(END.into()),
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(Str::from(String::from_utf8_lossy(&out)));
                 }
                 Some(b'\\') => self.escape(&mut out)?,
-                Some(b) if b < b' ' => return Err(self.unexpected_byte("in string literal")),
+                Some(b) if b < b' ' => {
+                    return Err(self.unexpected_byte("in string literal").into());
+                }
                 Some(b) => {
                     out.push(b);
                     self.at += 1;
@@ -237,7 +249,7 @@ impl Reader<'_> {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
-            _ => return Err(self.unexpected_inside("in string escape code")),
+            _ => return Err(self.unexpected_inside("in string escape code").into()),
         };
         out.push(plain);
         self.at += 1;
@@ -249,7 +261,9 @@ impl Reader<'_> {
         for _ in 0..4 {
             let digit = self.peek().and_then(|b| char::from(b).to_digit(16));
             let Some(digit) = digit else {
-                return Err(self.unexpected_inside("in \\u hexadecimal character escape"));
+                return Err(self
+                    .unexpected_inside("in \\u hexadecimal character escape")
+                    .into());
             };
             value = value * 16 + digit;
             self.at += 1;

@@ -51,16 +51,13 @@ impl KeyBudget {
                 self.0.set(left);
                 Ok(())
             }
-            None => Err(FuncError {
-                message: format!(
-                    "more new keys than the limit of one chart: {} RSA keys of 4096 bits, {} of 2048 bits (certificates), or \
+            None => Err(FuncError::out_of_budget(format!(
+                "more new keys than the limit of one chart: {} RSA keys of 4096 bits, {} of 2048 bits (certificates), or \
                      {} DSA keys; make the keys outside of the chart, and pass them in values or in a Secret",
-                    TOTAL_WORK / NewKey::Rsa4096.cost(),
-                    TOTAL_WORK / NewKey::Rsa2048.cost(),
-                    TOTAL_WORK / NewKey::Dsa2048.cost(),
-                ),
-                budget: true,
-            }),
+                TOTAL_WORK / NewKey::Rsa4096.cost(),
+                TOTAL_WORK / NewKey::Rsa2048.cost(),
+                TOTAL_WORK / NewKey::Dsa2048.cost(),
+            ))),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::layout::{DAYS, Element, MONTHS, Offset, next};
 use super::moment::{Time, days};
+use driftless_go::Error as GoError;
 use driftless_go::quote::quote;
 use jiff::tz::TimeZone;
 
@@ -9,7 +10,7 @@ use jiff::tz::TimeZone;
 ///
 /// # Errors
 /// Go's message.
-pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
+pub(super) fn parse(layout: &str, text: &str) -> Result<Time, GoError> {
     let mut fields = Fields::default();
     let (mut rest, mut value) = (layout, text);
     let bad = |value: &str, element: &str| {
@@ -26,10 +27,10 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
         value = skip(value, before).ok_or_else(|| bad(value, before))?;
         value = match fields.read(element, value, after) {
             Ok(left) => left,
-            Err(ParseError::Value) => return Err(bad(value, name)),
+            Err(ParseError::Value) => return Err(bad(value, name).into()),
             Err(ParseError::Range(field)) => {
                 let text = quote(text.as_bytes());
-                return Err(format!("parsing time {text}: {field} out of range"));
+                return Err(format!("parsing time {text}: {field} out of range").into());
             }
         };
         rest = after;
@@ -37,12 +38,15 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
     value = skip(value, rest).ok_or_else(|| bad(value, rest))?;
     if !value.is_empty() {
         let (text, value) = (quote(text.as_bytes()), quote(value.as_bytes()));
-        return Err(format!("parsing time {text}: extra text: {value}"));
+        return Err(format!("parsing time {text}: extra text: {value}").into());
     }
-    fields.time().map_err(|field| {
-        let text = quote(text.as_bytes());
-        format!("parsing time {text}: {field} out of range")
-    })
+    fields
+        .time()
+        .map_err(|field| {
+            let text = quote(text.as_bytes());
+            format!("parsing time {text}: {field} out of range")
+        })
+        .map_err(Into::into)
 }
 
 /// Skips a layout's literal text; runs of spaces match any number of them.

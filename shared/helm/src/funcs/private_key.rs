@@ -1,5 +1,6 @@
 //! Private keys in PEM.
 
+use driftless_go::Error as GoError;
 use driftless_gotmpl::FuncError;
 use ed25519_dalek::pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _};
 use p256::SecretKey;
@@ -34,7 +35,7 @@ impl Key {
     }
 
     /// Parses a key in PEM; the message never contains a part of it.
-    pub fn parse(pem: &str) -> Result<Key, String> {
+    pub fn parse(pem: &str) -> Result<Key, GoError> {
         let label = pem
             .split_once("-----BEGIN ")
             .and_then(|(_, rest)| rest.split_once("-----"))
@@ -51,19 +52,19 @@ impl Key {
         match label {
             "RSA PRIVATE KEY" => RsaPrivateKey::from_pkcs1_pem(block)
                 .map(|k| Key::Rsa(Box::new(k)))
-                .map_err(|e| format!("parsing RSA private key from PEM: {e}")),
+                .map_err(|e| format!("parsing RSA private key from PEM: {e}").into()),
             "EC PRIVATE KEY" => SecretKey::from_sec1_pem(block).map(Key::Ec).map_err(|_| {
-                "parsing EC private key from PEM: only P-256 keys are supported".to_owned()
+                "parsing EC private key from PEM: only P-256 keys are supported".into()
             }),
             "PRIVATE KEY" => Key::parse_pkcs8(block),
             other => match other.strip_suffix(" PRIVATE KEY") {
-                Some(kind) => Err(format!("invalid private key type {kind}")),
-                None => Err(format!("no private key data in PEM block of type {other}")),
+                Some(kind) => Err(format!("invalid private key type {kind}").into()),
+                None => Err(format!("no private key data in PEM block of type {other}").into()),
             },
         }
     }
 
-    fn parse_pkcs8(block: &str) -> Result<Key, String> {
+    fn parse_pkcs8(block: &str) -> Result<Key, GoError> {
         if let Ok(key) = RsaPrivateKey::from_pkcs8_pem(block) {
             return Ok(Key::Rsa(Box::new(key)));
         }
@@ -72,6 +73,6 @@ impl Key {
         }
         ed25519_dalek::SigningKey::from_pkcs8_pem(block)
             .map(|k| Key::Ed(Box::new(k)))
-            .map_err(|_| "decoding PEM as PKCS#8: neither RSA, nor P-256, nor Ed25519".to_owned())
+            .map_err(|_| "decoding PEM as PKCS#8: neither RSA, nor P-256, nor Ed25519".into())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::regexp::{Regexp, compiled};
 use super::render_context::RenderContext;
+use driftless_go::Error as GoError;
 use driftless_go::re2;
 use driftless_gotmpl::{Exec, FuncError};
 
@@ -15,7 +16,7 @@ const MAX_COST: u64 = 400_000;
 pub(super) fn compile(
     exec: &mut Exec<'_>,
     pattern: &str,
-) -> Result<Result<Regexp, String>, FuncError> {
+) -> Result<Result<Regexp, GoError>, FuncError> {
     exec.charge_bytes(pattern.len().saturating_mul(16))?;
     // The cost of a render must not depend on earlier renders.
     let paid = exec.host::<RenderContext>().map(|host| &host.compiled);

@@ -1,5 +1,6 @@
 //! Go's regular expressions, compiled once per thread.
 
+use driftless_go::Error as GoError;
 use driftless_go::re2;
 use driftless_gotmpl::{Exec, FuncError};
 use regex::bytes::{CaptureMatches, Match, Matches, Regex, RegexBuilder};
@@ -69,17 +70,17 @@ const SIZE: usize = 1 << 20;
 /// The cache of expressions: compiled, or Go's message without its head.
 #[derive(Default)]
 pub(crate) struct Cache {
-    expressions: HashMap<String, Result<Regexp, String>>,
+    expressions: HashMap<String, Result<Regexp, GoError>>,
     size: u64,
 }
 
 impl Cache {
     /// Returns what is kept for an expression.
-    pub(super) fn get(&self, pattern: &str) -> Option<Result<Regexp, String>> {
+    pub(super) fn get(&self, pattern: &str) -> Option<Result<Regexp, GoError>> {
         self.expressions.get(pattern).cloned()
     }
 
-    pub(super) fn keep(&mut self, pattern: &str, compiled: &Result<Regexp, String>) {
+    pub(super) fn keep(&mut self, pattern: &str, compiled: &Result<Regexp, GoError>) {
         let size = compiled.as_ref().map_or(0, |regexp| regexp.size);
         self.size = self.size.saturating_add(size);
         if self.expressions.len() >= CACHE_ENTRIES || self.size > CACHE_SIZE {
@@ -104,8 +105,8 @@ thread_local! {
 /// message without its head.
 pub(super) fn compiled(
     pattern: &str,
-    translated: Result<String, String>,
-) -> Result<Regexp, String> {
+    translated: Result<String, GoError>,
+) -> Result<Regexp, GoError> {
     if let Some(known) = COMPILED.with_borrow(|all| all.get(pattern)) {
         return known;
     }
@@ -122,7 +123,7 @@ pub(super) fn compiled(
                 steps: re2::places(pattern) / PLACES_PER_STEP,
                 size: re2::expansion(pattern),
             }),
-            Err(_) => Err("expression too large".to_owned()),
+            Err(_) => Err("expression too large".into()),
         }
     });
     COMPILED.with_borrow_mut(|all| all.keep(pattern, &compiled));

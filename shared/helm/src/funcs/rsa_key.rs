@@ -7,6 +7,7 @@ use crypto_bigint::rand_core::{TryCryptoRng, TryRng};
 use crypto_bigint::{Encoding, RandomBits, RandomMod, U1024, U2048, UnsignedWithMontyForm};
 use crypto_primes::hazmat::{SetBits, SmallFactorsSieveFactory};
 use crypto_primes::{Flavor, is_prime, sieve_and_find};
+use driftless_go::Error as GoError;
 use driftless_gotmpl::{Exec, FuncError};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::RngCore as _;
@@ -41,7 +42,7 @@ pub(super) fn generate(exec: &mut Exec<'_>, size: Size) -> Result<RsaPrivateKey,
 /// The pairs of primes that are tried: one in thirty thousand does not fit the exponent.
 const TRIES: usize = 8;
 
-fn key<T>(rng: &mut ChaCha20Rng) -> Result<RsaPrivateKey, String>
+fn key<T>(rng: &mut ChaCha20Rng) -> Result<RsaPrivateKey, GoError>
 where
     T: UnsignedWithMontyForm + RandomBits + RandomMod + Encoding,
 {
@@ -54,12 +55,12 @@ where
             return Ok(key);
         }
     }
-    Err("no suitable primes were found".to_owned())
+    Err("no suitable primes were found".into())
 }
 
 /// Returns a prime that fills the type, with both of its highest bits set: the product of two has
 /// twice as many bits.
-fn prime<T>(rng: &mut ChaCha20Rng) -> Result<BigUint, String>
+fn prime<T>(rng: &mut ChaCha20Rng) -> Result<BigUint, GoError>
 where
     T: UnsignedWithMontyForm + RandomBits + RandomMod + Encoding,
 {

@@ -4,6 +4,7 @@ use super::arg::{PIECE, bytes, int, out};
 use super::{Entry, Out, S, SS};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use driftless_go::Error as GoError;
 use driftless_gotmpl::{Exec, FuncError, Map, Param, Str, TypeInfo, Value};
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub(super) const TABLE: &[Entry] = &[
     ("b64dec", S, |e, a| {
         out(
             e,
-            base64_decode(bytes(a, 0)).unwrap_or_else(String::into_bytes),
+            base64_decode(bytes(a, 0)).unwrap_or_else(|error| String::from(error).into_bytes()),
         )
     }),
     ("b32enc", S, |e, a| {
@@ -35,7 +36,7 @@ pub(super) const TABLE: &[Entry] = &[
     ("b32dec", S, |e, a| {
         out(
             e,
-            base32_decode(bytes(a, 0)).unwrap_or_else(String::into_bytes),
+            base32_decode(bytes(a, 0)).unwrap_or_else(|error| String::from(error).into_bytes()),
         )
     }),
 ];
@@ -108,7 +109,7 @@ fn numbered(exec: &mut Exec<'_>, s: &[u8], separator: &[u8], n: i64) -> Out {
 
 /// Decodes like Go's `base64.StdEncoding.DecodeString`: line breaks are skipped, and the error has
 /// the offset.
-pub(super) fn base64_decode(s: &[u8]) -> Result<Vec<u8>, String> {
+pub(super) fn base64_decode(s: &[u8]) -> Result<Vec<u8>, GoError> {
     decode(s, 4, 6, |b| match b {
         b'A'..=b'Z' => Some(b - b'A'),
         b'a'..=b'z' => Some(b - b'a' + 26),
@@ -117,10 +118,10 @@ pub(super) fn base64_decode(s: &[u8]) -> Result<Vec<u8>, String> {
         b'/' => Some(63),
         _ => None,
     })
-    .map_err(|at| format!("illegal base64 data at input byte {at}"))
+    .map_err(|at| format!("illegal base64 data at input byte {at}").into())
 }
 
-fn base32_decode(s: &[u8]) -> Result<Vec<u8>, String> {
+fn base32_decode(s: &[u8]) -> Result<Vec<u8>, GoError> {
     let kept: Vec<u8> = s
         .iter()
         .copied()
@@ -131,7 +132,7 @@ fn base32_decode(s: &[u8]) -> Result<Vec<u8>, String> {
         b'2'..=b'7' => Some(b - b'2' + 26),
         _ => None,
     })
-    .map_err(|at| format!("illegal base32 data at input byte {at}"))
+    .map_err(|at| format!("illegal base32 data at input byte {at}").into())
 }
 
 /// Decodes padded groups of `group` digits of `bits` bits; the error is the offset of the invalid

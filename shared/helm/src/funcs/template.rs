@@ -50,15 +50,7 @@ fn include(execution: &mut dyn Execution<'_>, args: &[Value]) -> Result<Value, F
     if let Some(count) = host.included.borrow_mut().get_mut(&name) {
         *count -= 1;
     }
-    Ok(Value::str(done.map_err(nested)?))
-}
-
-/// Converts an error of a template to a function's.
-fn nested(error: driftless_gotmpl::Error) -> FuncError {
-    FuncError {
-        budget: error.kind == driftless_gotmpl::ErrorKind::Budget,
-        message: error.message,
-    }
+    Ok(Value::str(done?))
 }
 
 /// The maximal bytes of a template that an error of `tpl` quotes.
@@ -76,7 +68,7 @@ fn tpl(execution: &mut dyn Execution<'_>, args: &[Value]) -> Result<Value, FuncE
                 driftless_gotmpl::ErrorKind::Parse => "cannot parse template",
                 _ => "error during tpl function execution for",
             };
-            let mut error = nested(error);
+            let mut error = FuncError::from(error);
             if !error.budget {
                 let head = &source[..source.len().min(MAX_QUOTED_BYTES)];
                 error.message = format!("{action} {}: {}", quote(head), error.message);

@@ -2,6 +2,7 @@
 
 use super::arg::{bytes, map, text};
 use super::{Entry, M, Out, S};
+use driftless_go::Error as GoError;
 use driftless_go::quote::quote;
 use driftless_gotmpl::{Exec, Map, Value};
 
@@ -68,7 +69,8 @@ fn join(exec: &mut Exec<'_>, a: &[Value]) -> Out {
         Some(other) => Err(format!(
             "unable to parse {key} key, must be of type string, but {} found",
             other.kind().name()
-        )),
+        )
+        .into()),
     };
     let mut url = Url {
         scheme: get("scheme")?,
@@ -98,16 +100,16 @@ fn join(exec: &mut Exec<'_>, a: &[Value]) -> Out {
 ///
 /// # Errors
 /// Go's message for an invalid URL.
-pub fn scheme_and_host(url: &str) -> Result<(String, String), String> {
+pub fn scheme_and_host(url: &str) -> Result<(String, String), GoError> {
     let parsed =
         parse(url).map_err(|reason| format!("parse {}: {reason}", quote(url.as_bytes())))?;
     Ok((parsed.scheme, parsed.host))
 }
 
-fn parse(s: &str) -> Result<Url, String> {
+fn parse(s: &str) -> Result<Url, GoError> {
     let (body, fragment) = s.split_once('#').unwrap_or((s, ""));
     if s.bytes().any(|b| b < b' ' || b == 0x7f) {
-        return Err("net/url: invalid control character in URL".to_owned());
+        return Err("net/url: invalid control character in URL".into());
     }
     let mut url = Url::default();
     if body == "*" {
@@ -119,7 +121,7 @@ fn parse(s: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn parse_body(url: &mut Url, body: &str) -> Result<(), String> {
+fn parse_body(url: &mut Url, body: &str) -> Result<(), GoError> {
     let (scheme, mut rest) = scheme(body)?;
     url.scheme = scheme.to_ascii_lowercase();
     if let Some((before, query)) = rest.split_once('?') {
@@ -133,7 +135,7 @@ fn parse_body(url: &mut Url, body: &str) -> Result<(), String> {
         }
         let segment = rest.split('/').next().unwrap_or_default();
         if segment.contains(':') {
-            return Err("first path segment in URL cannot contain colon".to_owned());
+            return Err("first path segment in URL cannot contain colon".into());
         }
     }
     let has_authority =
@@ -147,13 +149,13 @@ fn parse_body(url: &mut Url, body: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn scheme(s: &str) -> Result<(&str, &str), String> {
+fn scheme(s: &str) -> Result<(&str, &str), GoError> {
     for (i, c) in s.char_indices() {
         match c {
             'a'..='z' | 'A'..='Z' => {}
             '0'..='9' | '+' | '-' | '.' if i > 0 => {}
             '0'..='9' | '+' | '-' | '.' => return Ok(("", s)),
-            ':' if i == 0 => return Err("missing protocol scheme".to_owned()),
+            ':' if i == 0 => return Err("missing protocol scheme".into()),
             ':' => return Ok((&s[..i], &s[i + 1..])),
             _ => return Ok(("", s)),
         }
@@ -161,7 +163,7 @@ fn scheme(s: &str) -> Result<(&str, &str), String> {
     Ok(("", s))
 }
 
-fn authority(url: &mut Url, s: &str) -> Result<(), String> {
+fn authority(url: &mut Url, s: &str) -> Result<(), GoError> {
     let Some((user, host)) = s.rsplit_once('@') else {
         url.host = parse_host(s)?;
         return Ok(());
@@ -169,7 +171,7 @@ fn authority(url: &mut Url, s: &str) -> Result<(), String> {
     url.host = parse_host(host)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
     if !user.chars().all(plain) {
-        return Err("net/url: invalid userinfo".to_owned());
+        return Err("net/url: invalid userinfo".into());
     }
     url.user = Some(match user.split_once(':') {
         None => (unescape(user, Part::User)?, None),
@@ -187,15 +189,15 @@ fn valid_port(s: &str) -> bool {
             .is_some_and(|p| p.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn parse_host(host: &str) -> Result<String, String> {
+fn parse_host(host: &str) -> Result<String, GoError> {
     let bad_port = |port: &str| format!("invalid port {} after host", quote(port.as_bytes()));
     if host.starts_with('[') {
         let Some(end) = host.rfind(']') else {
-            return Err("missing ']' in host".to_owned());
+            return Err("missing ']' in host".into());
         };
         let port = &host[end + 1..];
         if !valid_port(port) {
-            return Err(bad_port(port));
+            return Err(bad_port(port).into());
         }
         if let Some(zone) = host[..end].find("%25") {
             return Ok(format!(
@@ -208,14 +210,14 @@ fn parse_host(host: &str) -> Result<String, String> {
     } else if let Some(colon) = host.rfind(':') {
         let port = &host[colon..];
         if !valid_port(port) {
-            return Err(bad_port(port));
+            return Err(bad_port(port).into());
         }
     }
     unescape(host, Part::Host)
 }
 
 /// Decodes `%XX` escapes.
-fn unescape(s: &str, part: Part) -> Result<String, String> {
+fn unescape(s: &str, part: Part) -> Result<String, GoError> {
     let mut out = Vec::with_capacity(s.len());
     let b = s.as_bytes();
     let mut i = 0;
@@ -231,17 +233,17 @@ fn unescape(s: &str, part: Part) -> Result<String, String> {
                     format!("invalid URL escape {}", quote(escape.as_bytes()))
                 };
                 let Some(value) = digits.and_then(|d| u8::from_str_radix(d, 16).ok()) else {
-                    return Err(bad(i));
+                    return Err(bad(i).into());
                 };
                 if part == Part::Host && value < 0x80 && &s[i..i + 3] != "%25" {
-                    return Err(bad(i));
+                    return Err(bad(i).into());
                 }
                 if part == Part::Zone
                     && &s[i..i + 3] != "%25"
                     && value != b' '
                     && should_escape(value, Part::Host)
                 {
-                    return Err(bad(i));
+                    return Err(bad(i).into());
                 }
                 out.push(value);
                 i += 3;
@@ -250,7 +252,7 @@ fn unescape(s: &str, part: Part) -> Result<String, String> {
                 let host = matches!(part, Part::Host | Part::Zone);
                 if host && c < 0x80 && should_escape(c, part) {
                     let character = quote(&b[i..=i]);
-                    return Err(format!("invalid character {character} in host name"));
+                    return Err(format!("invalid character {character} in host name").into());
                 }
                 out.push(c);
                 i += 1;

@@ -1,7 +1,7 @@
 //! The functions semver and semverCompare.
 
 use crate::objects::SemVer;
-use crate::semver::{Constraint, Version};
+use driftless_go::semver::{Constraint, Version};
 use driftless_gotmpl::{Function, Functions, Param, Value};
 use std::rc::Rc;
 

@@ -4,6 +4,7 @@
 mod api_versions;
 
 use crate::compat::Compat;
+use driftless_go::Error as GoError;
 use driftless_gotmpl::{Elem, Kind, List, Method, Object, Param, TypeInfo, Value};
 use std::any::Any;
 use std::borrow::Cow;
@@ -51,7 +52,7 @@ impl Capabilities {
     ///
     /// # Errors
     /// The text is not a version.
-    pub fn with_kube_version(mut self, text: &str, compat: Compat) -> Result<Self, String> {
+    pub fn with_kube_version(mut self, text: &str, compat: Compat) -> Result<Self, GoError> {
         let bad = || format!("invalid kube version '{text}'");
         let bare = text.trim().strip_prefix('v').unwrap_or(text.trim());
         let end = bare
@@ -62,7 +63,7 @@ impl Capabilities {
             .map(|n| n.parse().map_err(|_| bad()))
             .collect::<Result<_, _>>()?;
         if numbers.len() < 2 {
-            return Err(bad());
+            return Err(bad().into());
         }
         let mut plain: Vec<String> = numbers.iter().map(u64::to_string).collect();
         plain.resize(plain.len().max(2), "0".to_owned());

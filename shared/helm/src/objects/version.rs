@@ -1,6 +1,6 @@
 //! The result of `semver`.
 
-use crate::semver::{Part, Version};
+use driftless_go::semver::{Part, Version};
 use driftless_gotmpl::{FuncError, IntType, Kind, Method, Object, Param, Value};
 use std::any::Any;
 use std::borrow::Cow;

@@ -6,7 +6,7 @@ use crate::chart::Dependency;
 use crate::chart_tree::{ChartNode, Requirement, Shared, deep_copy, path_value, table};
 use crate::compat::Compat;
 use crate::error::HelmError;
-use crate::semver::is_compatible;
+use driftless_go::semver::is_compatible;
 use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{Map, Value};
 use serde_json::{Value as Json, json};

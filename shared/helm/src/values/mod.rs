@@ -15,7 +15,7 @@ use crate::compat::Compat;
 use crate::convert::floats;
 use crate::error::HelmError;
 use crate::yaml_read::{FUEL, read_yaml};
-use driftless_manifest::Fuel;
+use driftless_fuel::Fuel;
 use serde_json::{Map, Value as Json};
 
 /// A table of values.
@@ -45,7 +45,7 @@ pub(crate) fn read_within(
     };
     let mut out = Table::new();
     for document in documents {
-        match document.map_err(HelmError::Values)? {
+        match document? {
             Json::Null => {}
             Json::Object(map) => out = merge(out, map),
             _ => {

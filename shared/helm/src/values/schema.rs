@@ -4,6 +4,7 @@ use super::schema_cost;
 use crate::chart_tree::ChartNode;
 use crate::convert;
 use crate::error::HelmError;
+use driftless_go::Error as GoError;
 use driftless_gotmpl::{Map, Value};
 use serde_json::Value as Json;
 
@@ -39,7 +40,7 @@ fn check(chart: &ChartNode<'_>, values: &Map, problems: &mut String) {
     }
 }
 
-fn one(schema: &[u8], values: &Map) -> Result<(), String> {
+fn one(schema: &[u8], values: &Map) -> Result<(), GoError> {
     let schema: Json = serde_json::from_slice(schema)
         .map_err(|e| format!("values.schema.json is not JSON: line {}\n", e.line()))?;
     schema_cost::check(&schema)
@@ -56,5 +57,9 @@ fn one(schema: &[u8], values: &Map) -> Result<(), String> {
         let place = error.instance_path().to_string();
         out.push_str(&format!("- at '{place}': {}\n", error.masked()));
     }
-    if out.is_empty() { Ok(()) } else { Err(out) }
+    if out.is_empty() {
+        Ok(())
+    } else {
+        Err(out.into())
+    }
 }

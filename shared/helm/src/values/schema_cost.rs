@@ -3,6 +3,7 @@
 //! at each use, so that 60 short lines can require 2^60 checks; and each reference is a level of
 //! the validator's recursion.
 
+use driftless_go::Error as GoError;
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
@@ -33,9 +34,9 @@ const IN_PLACE: [&str; 10] = [
 ///
 /// # Errors
 /// The exceeded limit, for a message that names the file.
-pub(super) fn check(schema: &Json) -> Result<(), String> {
+pub(super) fn check(schema: &Json) -> Result<(), GoError> {
     if depth(schema) > MAX_DEPTH {
-        return Err("the schema is nested too deeply".to_owned());
+        return Err("the schema is nested too deeply".into());
     }
     let mut walk = Walk {
         names: HashMap::new(),
@@ -86,7 +87,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Counts the applied schemas of every schema, at any position.
-    fn every(&mut self, schema: &'s Json) -> Result<(), String> {
+    fn every(&mut self, schema: &'s Json) -> Result<(), GoError> {
         match schema {
             Json::Array(items) => items.iter().try_for_each(|item| self.every(item)),
             Json::Object(map) => {
@@ -98,12 +99,12 @@ impl<'s> Walk<'s> {
     }
 
     /// Returns the number of schemas that apply together with this one.
-    fn applied(&mut self, schema: &'s Json, level: usize) -> Result<u64, String> {
+    fn applied(&mut self, schema: &'s Json, level: usize) -> Result<u64, GoError> {
         let Json::Object(map) = schema else {
             return Ok(1);
         };
         if level > MAX_LEVELS {
-            return Err(format!("more than {MAX_LEVELS} references in a chain"));
+            return Err(format!("more than {MAX_LEVELS} references in a chain").into());
         }
         match self.known.get(&std::ptr::from_ref(schema)) {
             Some(Some(count)) => return Ok(*count),
@@ -127,9 +128,7 @@ impl<'s> Walk<'s> {
             };
         }
         if count > MAX_APPLIED {
-            return Err(format!(
-                "more than {MAX_APPLIED} schemas apply to one place"
-            ));
+            return Err(format!("more than {MAX_APPLIED} schemas apply to one place").into());
         }
         self.known.insert(std::ptr::from_ref(schema), Some(count));
         Ok(count)
@@ -139,7 +138,7 @@ impl<'s> Walk<'s> {
         &mut self,
         schemas: impl Iterator<Item = &'s Json>,
         level: usize,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, GoError> {
         let mut sum = 0;
         for schema in schemas {
             sum += self.applied(schema, level + 1)?;
@@ -149,7 +148,7 @@ impl<'s> Walk<'s> {
 
     /// Returns the target of a reference, if it is in the schema; the drafts' own schemas are left
     /// to the validator.
-    fn target(&self, reference: &str) -> Result<Option<&'s Json>, String> {
+    fn target(&self, reference: &str) -> Result<Option<&'s Json>, GoError> {
         if ["http://json-schema.org/", "https://json-schema.org/"]
             .iter()
             .any(|known| reference.starts_with(known))
@@ -166,9 +165,9 @@ impl<'s> Walk<'s> {
             pointer if pointer.starts_with('/') => document.pointer(&decoded(pointer)),
             anchor => self.names.get(&format!("#{anchor}")).copied(),
         });
-        found.map(Some).ok_or_else(|| {
-            "a $ref leads out of the schema: files and hosts are not read".to_owned()
-        })
+        found
+            .map(Some)
+            .ok_or_else(|| "a $ref leads out of the schema: files and hosts are not read".into())
     }
 
     /// Returns the schema whose `$id` a relative reference resolves to.

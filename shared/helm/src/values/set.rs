@@ -4,6 +4,7 @@ use super::Table;
 use crate::compat::Compat;
 use crate::convert::floats;
 use crate::error::HelmError;
+use driftless_go::Error as GoError;
 use driftless_go::quote::quote;
 use serde_json::Value as Json;
 
@@ -49,7 +50,7 @@ pub fn set(
     kind: SetKind,
     argument: &str,
     compat: Compat,
-    file: &dyn Fn(&str) -> Result<String, String>,
+    file: &dyn Fn(&str) -> Result<String, GoError>,
 ) -> Result<(), HelmError> {
     if kind == SetKind::Json && compat == Compat::Helm4 && argument.trim().starts_with('{') {
         let Ok(Json::Object(table)) = serde_json::from_str(argument.trim()) else {
@@ -89,6 +90,18 @@ enum Stop {
     Error(String),
 }
 
+impl From<GoError> for Stop {
+    fn from(error: GoError) -> Self {
+        Stop::Error(error.into())
+    }
+}
+
+impl From<&str> for Stop {
+    fn from(message: &str) -> Self {
+        Stop::Error(message.to_owned())
+    }
+}
+
 impl From<String> for Stop {
     fn from(message: String) -> Self {
         Stop::Error(message)
@@ -101,7 +114,7 @@ struct Parser<'t> {
     text: &'t str,
     kind: SetKind,
     compat: Compat,
-    file: &'t dyn Fn(&str) -> Result<String, String>,
+    file: &'t dyn Fn(&str) -> Result<String, GoError>,
     /// The elements with which lists may still be filled.
     fill: usize,
 }
@@ -257,7 +270,7 @@ impl Parser<'_> {
         let (text, stop) = self.until(&[']']);
         if stop.is_none() {
             return Err(match self.compat {
-                Compat::Helm3 => "error parsing index: EOF".to_owned().into(),
+                Compat::Helm3 => "error parsing index: EOF".into(),
                 // Helm 4 treats this as the end of the argument.
                 Compat::Helm4 => Stop::End,
             });
@@ -353,7 +366,7 @@ impl Parser<'_> {
         loop {
             let (text, stop) = self.until(&[',', '}']);
             match stop {
-                None => return Err("list must terminate with '}'".to_owned().into()),
+                None => return Err("list must terminate with '}'".into()),
                 Some(stop) => {
                     list.push(self.typed(text)?);
                     if stop == '}' {
@@ -391,7 +404,7 @@ impl Parser<'_> {
         let mut stream = serde_json::Deserializer::from_str(self.text).into_iter::<Json>();
         let value = match stream.next() {
             Some(Ok(value)) => value,
-            _ => return Err("the value is not JSON".to_owned().into()),
+            _ => return Err("the value is not JSON".into()),
         };
         let used = stream.byte_offset();
         self.text = &self.text[used..];

@@ -3,7 +3,7 @@
 use driftless_helm::values::{self, SetKind, Table};
 use driftless_helm::{
     Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, ReleaseInfo,
-    Rendered, render,
+    Render, Rendered,
 };
 
 /// A chart with its inputs.
@@ -35,7 +35,7 @@ impl Input {
         let chart = Chart::from_files(self.files.clone(), compat, &LoadLimits::default())?;
         let mut capabilities = Capabilities::default()
             .with_kube_version(&self.kube_version, compat)
-            .map_err(HelmError::Usage)?;
+            .map_err(|error| HelmError::Usage(error.into()))?;
         capabilities
             .api_versions
             .extend(self.api_versions.iter().cloned());
@@ -53,7 +53,10 @@ impl Input {
             lookups: None,
             limits: Default::default(),
         };
-        match render(&chart, &user, &options, self.check_schema)? {
+        match Render::new(&chart, &user, &options)
+            .without_schema(!self.check_schema)
+            .run()?
+        {
             Outcome::Done(rendered) => Ok(*rendered),
             Outcome::Needs(needs) => Err(HelmError::Usage(format!(
                 "the render needs objects of a cluster: {needs:?}"
@@ -76,7 +79,7 @@ impl Input {
         for kind in ORDER {
             for (_, argument) in self.set.iter().filter(|(given, _)| *given == kind) {
                 values::set(&mut user, kind, argument, compat, &|_| {
-                    Err("no files".to_owned())
+                    Err("no files".into())
                 })?;
             }
         }

@@ -2,7 +2,7 @@
 //! (`tests/oracle/functions`).
 
 use driftless_helm::{
-    Chart, ChartFile, Compat, HelmError, LoadLimits, Options, TemplateOutcome, render_texts, values,
+    Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Render, TemplateOutcome, values,
 };
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn render(template: &str, compat: Compat) -> Result<String, HelmError> {
         entropy: [3; 32],
         ..Options::new("r", "default")
     };
-    match render_texts(&chart, &values::Table::new(), &options, true)? {
+    match Render::new(&chart, &values::Table::new(), &options).texts()? {
         TemplateOutcome::Done(texts) => {
             let text = texts.get("functions/templates/t.yaml").unwrap();
             Ok(String::from_utf8(text.clone()).unwrap())

@@ -3,7 +3,7 @@
 use driftless_helm::values::Table;
 use driftless_helm::{
     Capabilities, Chart, ChartFile, Compat, LoadLimits, Lookup, Options, Outcome,
-    PostRenderStrategy, PostRenderer, ReleaseInfo, Rendered, manifest_text, render, render_with,
+    PostRenderStrategy, PostRenderer, ReleaseInfo, Render, Rendered, manifest_text,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -85,7 +85,10 @@ fn post_rendered(
         strategy,
         run: &run,
     };
-    let outcome = render_with(&chart, &Table::new(), &options(), true, &post).unwrap();
+    let outcome = Render::new(&chart, &Table::new(), &options())
+        .post_renderer(&post)
+        .run()
+        .unwrap();
     (seen.into_inner().unwrap(), done(outcome))
 }
 
@@ -141,12 +144,15 @@ fn post_renderers_add_change_and_drop() {
 #[test]
 fn errors_of_a_post_renderer_fail_the_render() {
     let chart = chart(&[("templates/a.yaml", A)]);
-    let run = |_: Vec<Value>| Err("no patch fits".to_owned());
+    let run = |_: Vec<Value>| Err("no patch fits".into());
     let post = PostRenderer {
         strategy: PostRenderStrategy::Separate,
         run: &run,
     };
-    let error = render_with(&chart, &Table::new(), &options(), true, &post).unwrap_err();
+    let error = Render::new(&chart, &Table::new(), &options())
+        .post_renderer(&post)
+        .run()
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "post-render on hooks of 1 documents: no patch fits"
@@ -181,7 +187,7 @@ fn lookups_are_requested_until_all_are_known() {
             lookups: Some(Arc::new(known.clone())),
             ..options()
         };
-        match render(&chart, &Table::new(), &options, true).unwrap() {
+        match Render::new(&chart, &Table::new(), &options).run().unwrap() {
             Outcome::Done(rendered) => break rendered,
             Outcome::Needs(needs) => {
                 rounds.push(needs.iter().map(|n| n.name.clone()).collect::<Vec<_>>());
@@ -200,7 +206,9 @@ fn missing_dependencies_get_helms_message() {
         "apiVersion: v2\nname: top\nversion: 1.0.0\n\
          dependencies: [{name: a, version: 1.0.0}, {name: b, version: 1.0.0, condition: b.on}]\n",
     )]);
-    let error = render(&chart, &Table::new(), &options(), true).unwrap_err();
+    let error = Render::new(&chart, &Table::new(), &options())
+        .run()
+        .unwrap_err();
     let wanted = "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` \
                   to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: a, b";
     assert_eq!(error.to_string(), format!("chart top: {wanted}"));
@@ -215,7 +223,11 @@ fn templates_without_data_find_nothing() {
         "{{ define \"x\" }}[{{ .a.b.c }}]{{ end }}{{ define \"y\" }}{{ include \"x\" .none }}{{ end }}\
          a: x{{ include \"x\" nil }}{{ include \"y\" . }}{{ tpl \"({{ .a.b }})\" nil }}\n",
     )]);
-    let rendered = done(render(&chart, &Table::new(), &options(), true).unwrap());
+    let rendered = done(
+        Render::new(&chart, &Table::new(), &options())
+            .run()
+            .unwrap(),
+    );
     assert_eq!(rendered.manifests[0].content, "a: x[][]()\n");
 }
 
@@ -230,7 +242,11 @@ fn errors_behind_the_first_document_do_not_count() {
             ("requirements.yaml", &dependencies),
             ("templates/a.yaml", "a: {{ .Chart.Version }}\n"),
         ]);
-        let rendered = done(render(&chart, &Table::new(), &options(), true).unwrap());
+        let rendered = done(
+            Render::new(&chart, &Table::new(), &options())
+                .run()
+                .unwrap(),
+        );
         assert_eq!(rendered.manifests[0].content, "a: 1.2.3\n", "{behind}");
     }
 }
@@ -261,7 +277,11 @@ stringData:
     let workloads: Vec<(String, String)> = (0..WORKLOADS).map(workload).collect();
     let mut files = vec![("templates/keys.yaml", keys)];
     files.extend(workloads.iter().map(|(name, text)| (&**name, &**text)));
-    let rendered = done(render(&chart(&files), &Table::new(), &options(), true).unwrap());
+    let rendered = done(
+        Render::new(&chart(&files), &Table::new(), &options())
+            .run()
+            .unwrap(),
+    );
     assert_eq!(rendered.manifests.len(), WORKLOADS + 1);
     let text = manifest_text(&rendered, false);
     assert_eq!(text.matches("BEGIN RSA PRIVATE KEY").count(), 2);

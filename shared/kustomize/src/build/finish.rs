@@ -6,7 +6,7 @@ use crate::node;
 use crate::options::Reorder;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use crate::transform::{self, Transformer};
-use driftless_manifest::fuel::MAP_NODES;
+use driftless_fuel::MAP_NODES;
 use serde_json::Value;
 use std::collections::HashSet;
 

@@ -41,12 +41,10 @@ pub(crate) fn chart(
     check(chart)?;
     let home = chart_directory(chart, globals);
     let call = call(chart, &home, loader)?;
-    let text = charts
-        .render(&call)
-        .map_err(|reason| ErrorKind::Generator {
-            name: chart.name.clone(),
-            reason,
-        })?;
+    let text = charts.render(&call).map_err(|fault| ErrorKind::Generator {
+        name: chart.name.clone(),
+        reason: fault.to_string(),
+    })?;
     context.budget.spend_bytes(text.len())?;
     let mut resources =
         resource::parse(&text, call.dir.as_str(), &context.budget).in_file(&call.dir)?;

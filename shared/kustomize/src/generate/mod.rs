@@ -14,7 +14,7 @@ use crate::loader::Loader;
 use crate::node::{Map, Node, Scalar, Style, Tag};
 use crate::resmap::{data_map, encode_base64};
 use crate::resource::{Behavior, Resource, text_map};
-use driftless_manifest::fuel::MAP_NODES;
+use driftless_fuel::MAP_NODES;
 use std::collections::BTreeMap;
 
 /// Generates the ConfigMap that an entry describes.

@@ -18,7 +18,7 @@ pub(crate) use shared_scalars::{SharedScalars, unshare};
 pub(crate) use typing::resolve;
 pub(crate) use write::{into_value, to_text, to_value};
 
-use driftless_manifest::fuel::{MAP_NODES, text_nodes};
+use driftless_fuel::{MAP_NODES, text_nodes};
 
 /// A map, list or scalar.
 #[derive(Clone, Debug, PartialEq)]

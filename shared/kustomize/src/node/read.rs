@@ -3,7 +3,7 @@
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use crate::selector::shortened;
-use driftless_manifest::Fuel;
+use driftless_fuel::{Fuel, Span};
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError, YamlErrorKind};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -24,13 +24,12 @@ pub(crate) fn documents(text: &str, file: &str, fuel: &Fuel) -> Result<Vec<Node>
     let single = chunks.len() == 1;
     let mut nodes = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        let documents =
-            yaml::parse_within(chunk.text.as_bytes(), file, &limits, fuel).map_err(|error| {
-                YamlError {
-                    line: error.line + chunk.line,
-                    ..error
-                }
-            })?;
+        let documents = yaml::parse_within(chunk.text.as_bytes(), file, &limits, fuel).map_err(
+            |mut error| {
+                error.span.line += chunk.line;
+                error
+            },
+        )?;
         // Only the first document counts: what follows a `...` is never read.
         let Some(document) = documents.into_iter().next() else {
             continue;
@@ -249,12 +248,7 @@ fn is_merge_key(
     outermost: bool,
     file: &str,
 ) -> Result<bool, Error> {
-    let fault = |kind| YamlError {
-        file: file.to_owned(),
-        line: key.line,
-        column: key.column,
-        kind,
-    };
+    let fault = |kind| YamlError::new(kind, Span::new(file, key.line, key.column));
     let NodeKind::Scalar { text, style } = &key.kind else {
         return Err(fault(yaml::YamlErrorKind::Key("a list or map")).into());
     };
@@ -293,16 +287,12 @@ fn refuse_duplicates(
         .filter(|key| key.text() == Some(duplicate[0]));
     let first = places.next().map_or(0, |key| key.line);
     let second = places.next();
-    Err(YamlError {
-        file: file.to_owned(),
-        line: second.map_or(first, |key| key.line),
-        column: second.map_or(1, |key| key.column),
-        kind: yaml::YamlErrorKind::DuplicateKey {
-            key: shortened(duplicate[0]),
-            first,
-        },
-    }
-    .into())
+    let (line, column) = second.map_or((first, 1), |key| (key.line, key.column));
+    let kind = yaml::YamlErrorKind::DuplicateKey {
+        key: shortened(duplicate[0]),
+        first,
+    };
+    Err(YamlError::new(kind, Span::new(file, line, column)).into())
 }
 
 /// Converts a JSON value, with its strings quoted as in JSON.

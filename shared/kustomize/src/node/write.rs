@@ -263,7 +263,7 @@ mod tests {
     use super::*;
     use crate::budget::EMBEDDED;
     use crate::node::first_document;
-    use driftless_manifest::{Fuel, FuelLimits};
+    use driftless_fuel::{Fuel, FuelLimits};
 
     /// Values in a string that a replacement changes elsewhere keep their style.
     #[test]

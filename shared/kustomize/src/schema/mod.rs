@@ -8,7 +8,7 @@ mod table;
 
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use driftless_manifest::fuel::value_nodes;
+use driftless_manifest::value_nodes;
 use driftless_manifest::yaml::{self, Dialect};
 use serde_json::Value;
 use std::cell::Cell;

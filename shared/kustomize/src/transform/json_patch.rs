@@ -4,8 +4,9 @@
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::node::{self, Node, Scalar, Style};
+use driftless_fuel::{MAP_NODES, text_nodes};
 use driftless_go::float;
-use driftless_manifest::fuel::{MAP_NODES, text_nodes, value_nodes};
+use driftless_manifest::value_nodes;
 use driftless_manifest::yaml::{self, Dialect};
 use driftless_manifest::{JsonPatch as Operations, JsonPatchError};
 use serde_json::Value;

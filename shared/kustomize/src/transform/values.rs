@@ -9,7 +9,7 @@ use crate::loader::Context;
 use crate::node::{self, Map, Node};
 use crate::resmap::ResMap;
 use crate::selector::Selector;
-use driftless_manifest::fuel::MAP_NODES;
+use driftless_fuel::MAP_NODES;
 
 /// The `ValueAddTransformer` plugin: writes one value into fields, or into a part of a file path.
 pub(crate) struct ValueAdd {

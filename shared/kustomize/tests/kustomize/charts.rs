@@ -1,7 +1,7 @@
 //! The calls of a kustomization to the Helm engine, and the use of its answers. The tests of
 //! `driftless build` compare with the real tools, over `tests/corpus/kustomize-charts`.
 
-use driftless_kustomize::{Build, ChartCall, Charts, Options, documents_to_yaml};
+use driftless_kustomize::{Build, ChartCall, ChartFault, Charts, Options, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use std::cell::RefCell;
 
@@ -10,10 +10,10 @@ use std::cell::RefCell;
 struct RecordingEngine(RefCell<Vec<ChartCall>>);
 
 impl Charts for RecordingEngine {
-    fn render(&self, call: &ChartCall) -> Result<String, String> {
+    fn render(&self, call: &ChartCall) -> Result<String, ChartFault> {
         self.0.borrow_mut().push(call.clone());
         match call.release.as_str() {
-            "broken" => Err("templates/a.yaml: no such function".to_owned()),
+            "broken" => Err("templates/a.yaml: no such function".into()),
             release => Ok(format!(
                 "apiVersion: v1\nkind: Service\nmetadata: {{name: {release}}}\n"
             )),

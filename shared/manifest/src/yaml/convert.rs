@@ -12,7 +12,7 @@ use super::error::{LocatedError, YamlError, YamlErrorKind};
 use super::node::{Limits, Node, NodeKind, ScalarStyle};
 use super::resolve::{Resolved, resolve};
 use super::{Dialect, number, time};
-use crate::fuel::Fuel;
+use driftless_fuel::Fuel;
 use driftless_go::float;
 
 /// Converts a node to the JSON value of the dialect's library and Go's `encoding/json`.

@@ -1,6 +1,6 @@
 //! Errors of YAML files, with file, line and column.
 
-use crate::fuel::{FuelKind, OutOfFuel};
+use driftless_fuel::{FuelKind, OutOfFuel, Span};
 use std::fmt;
 
 /// The error of a YAML file that was refused.
@@ -9,20 +9,25 @@ use std::fmt;
 /// in characters. The message never repeats content of the document except the name of a key or an
 /// anchor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {kind}")]
+#[error("{span}: {kind}")]
+#[non_exhaustive]
 pub struct YamlError {
-    /// The name of the file, given by the caller.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in characters, from 1.
-    pub column: usize,
+    /// The place in the file, whose name the caller gave.
+    pub span: Span,
     /// The kind of the problem.
     pub kind: YamlErrorKind,
 }
 
+impl YamlError {
+    /// Returns the error of a file at a place.
+    pub fn new(kind: YamlErrorKind, span: Span) -> Self {
+        Self { span, kind }
+    }
+}
+
 /// The problem of a YAML file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum YamlErrorKind {
     /// The bytes are not UTF-8.
     #[error("the file is not UTF-8 text")]
@@ -68,6 +73,7 @@ pub enum YamlErrorKind {
 
 /// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Budget {
     /// Bytes, including those that aliases repeat.
     Bytes,
@@ -110,11 +116,6 @@ pub(crate) struct LocatedError {
 
 impl LocatedError {
     pub(crate) fn in_file(self, file: &str) -> YamlError {
-        YamlError {
-            file: file.to_owned(),
-            line: self.line,
-            column: self.column,
-            kind: self.kind,
-        }
+        YamlError::new(self.kind, Span::new(file, self.line, self.column))
     }
 }

@@ -1,7 +1,7 @@
 //! The parsed form of a YAML file, with order, styles, tags and positions, and the limits of
 //! parsing one.
 
-use crate::fuel::{Fuel, FuelLimits};
+use driftless_fuel::{Fuel, FuelLimits};
 
 /// The limits of one YAML file. Tenants may be hostile, so every parse has limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::error::{Budget, LocatedError, YamlError, YamlErrorKind};
 use super::events::{Event, Parser, Properties};
 use super::node::{Comment, Limits, Node, NodeKind};
 use super::scan::Mark;
-use crate::fuel::{Fuel, OutOfFuel};
+use driftless_fuel::{Fuel, OutOfFuel};
 
 /// Parses every document of a file.
 ///

@@ -1,6 +1,7 @@
 //! The type of a scalar, by the resolution rules of go.yaml.in/yaml v2 and v3.
 
 use super::Dialect;
+use driftless_go::number;
 
 /// A resolved scalar. A string is not copied: it is the scalar's own string.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +25,7 @@ pub(crate) fn resolve(text: &str, dialect: Dialect) -> Resolved {
             word(text, dialect)
         }
         b'.' => dotted(text),
-        b'+' | b'-' | b'0'..=b'9' => number(text, dialect),
+        b'+' | b'-' | b'0'..=b'9' => numeric(text, dialect),
         _ => Resolved::Str,
     }
 }
@@ -65,7 +66,7 @@ fn separates_digits(text: &str) -> bool {
         .all(|i| i > 0 && digit(i - 1) && digit(i + 1))
 }
 
-fn number(text: &str, dialect: Dialect) -> Resolved {
+fn numeric(text: &str, dialect: Dialect) -> Resolved {
     match text {
         "+.inf" | "+.Inf" | "+.INF" => return Resolved::Float(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => return Resolved::Float(f64::NEG_INFINITY),
@@ -101,44 +102,14 @@ fn signed_digits(text: &str, dialect: Dialect) -> Option<Resolved> {
     i64::from_str_radix(digits, radix).ok().map(Resolved::Int)
 }
 
-/// Parses an integer by Go's `strconv.ParseInt(s, 0, 64)`, then `ParseUint`.
+/// Reads an integer as Go's YAML readers do: by `strconv.ParseInt`, then by `ParseUint`.
 fn int(text: &str) -> Option<Resolved> {
-    let (sign, digits) = match text.as_bytes().first()? {
-        b'+' => (Some(false), &text[1..]),
-        b'-' => (Some(true), &text[1..]),
-        _ => (None, text),
-    };
-    let (radix, digits) = radix(digits);
-    if digits.is_empty() || !digits.bytes().all(|b| (b as char).is_digit(radix)) {
-        return None;
-    }
-    let magnitude = u64::from_str_radix(digits, radix).ok()?;
-    if sign == Some(true) {
-        return 0i64.checked_sub_unsigned(magnitude).map(Resolved::Int);
-    }
-    match i64::try_from(magnitude) {
-        Ok(i) => Some(Resolved::Int(i)),
-        // ParseUint accepts no sign.
-        Err(_) if sign.is_none() => Some(Resolved::Uint(magnitude)),
-        Err(_) => None,
-    }
+    let signed = number::parse_int(text, 0).map(Resolved::Int);
+    signed.or_else(|| number::parse_uint(text, 0).map(Resolved::Uint))
 }
 
-fn radix(digits: &str) -> (u32, &str) {
-    let bytes = digits.as_bytes();
-    if bytes.len() < 2 || bytes[0] != b'0' {
-        return (10, digits);
-    }
-    match bytes[1] {
-        b'x' | b'X' => (16, &digits[2..]),
-        b'b' | b'B' => (2, &digits[2..]),
-        b'o' | b'O' => (8, &digits[2..]),
-        _ => (8, &digits[1..]),
-    }
-}
-
-/// Parses `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?` within the range of a double (Go
-/// refuses 1e999).
+/// Reads a float of the form that Go's YAML readers check before they call `strconv.ParseFloat`,
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, within the range of a double.
 fn float(text: &str) -> Option<f64> {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, rest) = digits(rest);
@@ -156,7 +127,7 @@ fn float(text: &str) -> Option<f64> {
             return None;
         }
     }
-    text.parse::<f64>().ok().filter(|f| f.is_finite())
+    number::parse_float(text)
 }
 
 fn digits(text: &str) -> (usize, &str) {

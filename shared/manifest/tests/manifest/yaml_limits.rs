@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use driftless_fuel::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 use driftless_manifest::yaml::{
     Budget, Dialect, Limits, YamlErrorKind, documents, documents_within, parse, parse_path,
     parse_with_comments, parse_within, to_string,
 };
-use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 
 /// Returns the CPU time of this thread; unlike a clock, it stops while the machine does other work.
 fn cpu_time() -> Duration {

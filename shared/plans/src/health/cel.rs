@@ -26,8 +26,10 @@ pub(super) enum CelError {
 }
 
 /// The environment with the functions; the first expression reports an error of the registration.
-static ENV: LazyLock<Result<Arc<Env>, String>> =
-    LazyLock::new(|| functions::environment().map(Arc::new));
+static ENV: LazyLock<Result<Arc<Env>, String>> = LazyLock::new(|| {
+    let language = functions::environment().map_err(|error| error.to_string())?;
+    Ok(Arc::new(language))
+});
 
 /// A parsed expression.
 pub(super) struct Expression {

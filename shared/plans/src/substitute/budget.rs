@@ -1,6 +1,6 @@
 //! The limits of a substitution, and its errors.
 
-use driftless_manifest::{Fuel, FuelKind, OutOfFuel};
+use driftless_fuel::{Fuel, FuelKind, OutOfFuel};
 
 /// The reason that an expansion has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

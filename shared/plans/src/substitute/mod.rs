@@ -23,8 +23,9 @@ mod eval;
 mod glob;
 mod parse;
 
+use driftless_fuel::{Fuel, FuelLimits, OutOfFuel};
 use driftless_manifest::yaml::{self, Dialect, Limits};
-use driftless_manifest::{Fuel, FuelLimits, InvalidObject, Object, OutOfFuel};
+use driftless_manifest::{InvalidObject, Object};
 use serde_json::{Number, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

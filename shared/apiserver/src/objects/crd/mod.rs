@@ -5,6 +5,7 @@ mod check;
 mod rules;
 mod types;
 
+use driftless_go::Error as GoError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub(crate) fn read(
     resource: &Resource,
     document: &Value,
     found: &mut DecodeReport,
-) -> Result<Value, String> {
+) -> Result<Value, GoError> {
     let mut object = document.clone();
     let metadata = resource
         .schema

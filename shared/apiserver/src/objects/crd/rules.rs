@@ -103,7 +103,7 @@ fn evaluate(
     };
     let mut data = match base() {
         Ok(language) => Data::new(language),
-        Err(detail) => return refused(&detail),
+        Err(detail) => return refused(detail.as_str()),
     };
     data.add("self", value);
     if let Some(old) = old {

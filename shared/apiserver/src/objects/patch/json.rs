@@ -1,6 +1,8 @@
 //! JSON Patch (RFC 6902), applied as the real server does: see [`JsonPatch`].
 
-use driftless_manifest::{Fuel, FuelLimits, JsonPatch, JsonPatchOperation};
+use driftless_fuel::{Fuel, FuelLimits};
+use driftless_go::Error as GoError;
+use driftless_manifest::{JsonPatch, JsonPatchOperation};
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -55,7 +57,7 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
 ///
 /// # Errors
 /// An operation that is not valid, or that does not fit the object.
-pub(crate) fn operation(object: &Value, operation: &Value) -> Result<Value, String> {
+pub(crate) fn operation(object: &Value, operation: &Value) -> Result<Value, GoError> {
     let patch =
         JsonPatch::new(Value::Array(vec![operation.clone()])).map_err(|error| error.to_string())?;
     let fuel = Fuel::new(COST);
@@ -63,7 +65,7 @@ pub(crate) fn operation(object: &Value, operation: &Value) -> Result<Value, Stri
     for operation in patch.operations() {
         let copied = copied_bytes(operation, &out).map_err(|error| error.message)?;
         if copied > MAX_COPIED {
-            return Err(format!("a copy of more than {MAX_COPIED} bytes"));
+            return Err(format!("a copy of more than {MAX_COPIED} bytes").into());
         }
         operation
             .apply(&mut out, &fuel)

@@ -1,6 +1,7 @@
 //! Field selectors: the parser, which follows `fields.ParseSelector` of apimachinery 0.36, and the
 //! fields that a kind can be selected by.
 
+use driftless_go::Error as GoError;
 use serde_json::Value;
 
 use crate::resources::Resource;
@@ -22,7 +23,7 @@ impl Fields {
     ///
     /// # Errors
     /// The API server's message for a string that is not a selector.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, GoError> {
         let mut terms = split_terms(text);
         terms.sort_unstable();
         let mut out = Vec::new();
@@ -55,15 +56,15 @@ impl Fields {
     ///
     /// # Errors
     /// The API server's message about the first such field.
-    pub fn check(&self, resource: &Resource) -> Result<(), String> {
+    pub fn check(&self, resource: &Resource) -> Result<(), GoError> {
         match self.0.iter().find(|term| !supported(resource, &term.path)) {
             None => Ok(()),
             Some(Term { path, .. }) if resource.custom.is_none() && extra(resource).is_empty() => {
                 Err(format!(
                     "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-                ))
+                ).into())
             }
-            Some(Term { path, .. }) => Err(format!("field label not supported: {path}")),
+            Some(Term { path, .. }) => Err(format!("field label not supported: {path}").into()),
         }
     }
 
@@ -116,11 +117,9 @@ fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     })
 }
 
-fn unescape(value: &str) -> Result<String, String> {
+fn unescape(value: &str) -> Result<String, GoError> {
     let refused = |sequence: &str| {
-        Err(format!(
-            "invalid field selector: invalid escape sequence: {sequence}"
-        ))
+        Err(format!("invalid field selector: invalid escape sequence: {sequence}").into())
     };
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();
@@ -135,7 +134,8 @@ fn unescape(value: &str) -> Result<String, String> {
                 return Err(format!(
                     "invalid field selector: unescaped character in value: {}",
                     u32::from(c)
-                ));
+                )
+                .into());
             }
             c => out.push(c),
         }

@@ -4,7 +4,7 @@ use driftless_gotmpl::Limits;
 use driftless_helm::values::{self, Table};
 use driftless_helm::{
     Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, ReleaseInfo,
-    manifest_text, render,
+    Render, manifest_text,
 };
 
 /// The expected result of a case.
@@ -81,7 +81,7 @@ pub fn load(files: Vec<ChartFile>) -> Result<Chart, (String, bool)> {
 }
 
 pub fn rendered(chart: &Chart, user: &Table) -> Done {
-    match render(chart, user, &options(), true).map_err(failed)? {
+    match Render::new(chart, user, &options()).run().map_err(failed)? {
         Outcome::Done(rendered) => Ok(manifest_text(&rendered, true)),
         Outcome::Needs(needs) => Ok(format!("needs {needs:?}")),
     }

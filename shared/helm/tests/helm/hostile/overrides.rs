@@ -6,7 +6,7 @@ use driftless_helm::values::{self, SetKind, Table};
 
 fn set(kind: SetKind, argument: &str) -> Done {
     let mut values = Table::new();
-    let file = |path: &str| Err(format!("'{path}' is not read"));
+    let file = |path: &str| Err(format!("'{path}' is not read").into());
     values::set(&mut values, kind, argument, Compat::Helm3, &file).map_err(failed)?;
     Ok(format!("{} keys", values.len()))
 }

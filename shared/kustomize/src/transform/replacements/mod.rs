@@ -15,7 +15,7 @@ use crate::resource::Resource;
 use crate::schema::Schema;
 use crate::selector::{Matcher, Selector};
 use driftless_go::json;
-use driftless_manifest::fuel::value_nodes;
+use driftless_manifest::value_nodes;
 use driftless_manifest::yaml::{self, Dialect};
 use paths::{PathError, PathTarget, Visit};
 use serde_json::Value as Json;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::loader::Context;
 use crate::node::{Map, Node, Scalar};
-use driftless_manifest::fuel::MAP_NODES;
+use driftless_fuel::MAP_NODES;
 
 /// A value that a path leads to.
 pub(super) enum PathTarget<'n> {

@@ -1,32 +1,5 @@
-//! The cost limits for hostile input: one counter of time and memory for every engine.
-//!
-//! The caller's options set the limits ([`FuelLimits`]); the engine creates a [`Fuel`] from them
-//! and charges it before it spends time or allocates something. [`OutOfFuel`] names which of the
-//! four ran out; each engine converts it to its own error, with the place. Steps that have run out
-//! stay so: after one ignored error, the next charge fails as well.
-//!
-//! | | one unit |
-//! | --- | --- |
-//! | steps | about 50 ns of work: a comparison, a visited value, 16 to 64 bytes of input |
-//! | bytes | a byte of text or output |
-//! | nodes | a value in memory: a scalar, a list; a map is five; 64 bytes of a string are one more where strings are kept |
-//! | depth | a level of nesting: deeper values are never created, so that values can be walked and dropped by recursion |
-//!
-//! The limits of the engines, which are the defaults of these types:
-//!
-//! | input or result | steps | bytes | nodes | depth | other limits |
-//! | --- | --- | --- | --- | --- | --- |
-//! | one YAML file ([`yaml::Limits`](crate::yaml::Limits)), aliases expanded and tags in full | the caller's | 16 MiB | 1,000,000 | 1,000 | 50,000 documents |
-//! | one kustomize build (`driftless_kustomize::Limits`) | 40,000,000 | 64 MiB of files | 1,500,000 | 1,000 in an object | 64 levels of bases, 5,000 kustomizations, 50,000 objects, 64 MiB of output |
-//! | a kustomization, or YAML inside a value | the build's | 4 MiB inside a value | 250,000 | 1,000 | |
-//! | the selectors of one list (`driftless_kustomize::SelectorBudget`) | 40,000,000 | | | | 64 KiB and 1,000 Unicode classes for each expression |
-//! | the substitution in all objects of a build | 40,000,000 | 16 MiB for each string, 96 MiB in total | 4,000,000 | 64 expansions | 20,000,000 steps for each string |
-//! | the templates of a chart (`driftless_gotmpl::Limits`) | 20,000,000 | 64 MiB | 250,000 variables at one time | 1,000 templates | 600,000 tokens, 500 nested actions or parentheses |
-//! | the files of a chart (`driftless_helm::LoadLimits`) | 40,000,000 | 100 MiB for each archive, 120 MiB in total, 5 MiB for each file (Helm 3), 8 MiB of values | 400,000 in all YAML of the chart and its subcharts, 200,000 in one values file | 32 subcharts, 64 directories | 20,000 files |
-//! | the documents that a chart renders | 25,000,000 | | 5,000,000, with a post-renderer 1,000,000 | 1,000 | |
-//! | one SOPS file | 20,000,000 | 16 MiB | 500,000 | 1,000 | 512 keys, a rule of 4 KiB |
+//! The counters of work, text, values and nesting, and their limits.
 
-use serde_json::Value;
 use std::cell::Cell;
 use std::fmt;
 
@@ -88,7 +61,7 @@ pub struct OutOfFuel {
 }
 
 /// Bytes of a string that count as one more node.
-const TEXT_PER_NODE: usize = 64;
+pub const TEXT_PER_NODE: usize = 64;
 
 /// The nodes that a map counts as, in addition to itself: in JSON its table has room for at least
 /// eleven fields.
@@ -97,20 +70,6 @@ pub const MAP_NODES: usize = 4;
 /// Returns the nodes that a scalar with a string of `length` bytes counts as.
 pub fn text_nodes(length: usize) -> usize {
     1 + length / TEXT_PER_NODE
-}
-
-/// Returns the nodes that a JSON value counts as, with its contents.
-pub fn value_nodes(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
-        Value::String(text) => text_nodes(text.len()),
-        Value::Array(items) => 1 + items.iter().map(value_nodes).sum::<usize>(),
-        Value::Object(map) => {
-            let field =
-                |(key, value): (&String, &Value)| key.len() / TEXT_PER_NODE + value_nodes(value);
-            1 + MAP_NODES + map.iter().map(field).sum::<usize>()
-        }
-    }
 }
 
 /// The counters of one piece of work, with its [`FuelLimits`]. Charged through a shared reference,
@@ -194,23 +153,6 @@ impl Fuel {
     pub fn room_for_nodes(&self, nodes: usize) -> Result<(), OutOfFuel> {
         let all = self.nodes.get().saturating_add(nodes);
         check(all, self.limits.nodes, FuelKind::Nodes)
-    }
-
-    /// Refuses a value that is nested too deeply below `above` levels.
-    ///
-    /// # Errors
-    /// [`FuelKind::Depth`].
-    pub fn depth_of(&self, above: usize, value: &Value) -> Result<(), OutOfFuel> {
-        self.depth(above)?;
-        match value {
-            Value::Array(items) => items
-                .iter()
-                .try_for_each(|item| self.depth_of(above + 1, item)),
-            Value::Object(map) => map
-                .values()
-                .try_for_each(|item| self.depth_of(above + 1, item)),
-            _ => Ok(()),
-        }
     }
 
     /// Returns the bytes of text that the evaluation may still produce.

@@ -1,5 +1,6 @@
-//! Versions and constraints like Masterminds' semver v3, parsed loosely.
+//! Versions and constraints like `github.com/Masterminds/semver/v3` 3.5, which Helm and Flux use.
 
+use crate::Error;
 use regex::Regex;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -97,20 +98,20 @@ impl Version {
     ///
     /// # Errors
     /// The message of Masterminds' semver.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > 256 {
-            return Err("version string is too long (max 256 bytes)".to_owned());
+            return Err("version string is too long (max 256 bytes)".into());
         }
         let Some(written) = Written::read(text) else {
-            return Err(INVALID.to_owned());
+            return Err(INVALID.into());
         };
-        let number = |part: &str| -> Result<u64, String> {
+        let number = |part: &str| -> Result<u64, Error> {
             let digits = part.trim_start_matches('.');
             if digits.is_empty() {
                 return Ok(0);
             }
             digits.parse().map_err(|_| {
-                format!("error parsing version segment: strconv.ParseUint: parsing \"{digits}\": value out of range")
+                format!("error parsing version segment: strconv.ParseUint: parsing \"{digits}\": value out of range").into()
             })
         };
         let version = Version {
@@ -124,9 +125,24 @@ impl Version {
         let zero =
             |p: &str| p.len() > 1 && p.starts_with('0') && p.bytes().all(|b| b.is_ascii_digit());
         if !version.pre.is_empty() && version.pre.split('.').any(zero) {
-            return Err("version segment starts with 0".to_owned());
+            return Err("version segment starts with 0".into());
         }
         Ok(version)
+    }
+
+    /// Parses a version like `StrictNewVersion`: all three numbers, without leading zeros and
+    /// without a `v`. `None` for all others.
+    pub fn parse_strict(text: &str) -> Option<Self> {
+        let has_v = text.starts_with('v');
+        let written = Written::read(text).filter(|_| !has_v)?;
+        let is_number = |part: &str| part == "0" || !part.is_empty() && !part.starts_with('0');
+        let numbers = [
+            written.major,
+            written.minor.trim_start_matches('.'),
+            written.patch.trim_start_matches('.'),
+        ];
+        let is_strict = numbers.into_iter().all(is_number);
+        is_strict.then(|| Self::parse(text).ok()).flatten()
     }
 
     /// Compares in Masterminds' order: build metadata does not count.
@@ -249,20 +265,20 @@ impl Constraint {
     ///
     /// # Errors
     /// The message of Masterminds' semver.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > 512 {
-            return Err("constraint string is too long (max 512 bytes)".to_owned());
+            return Err("constraint string is too long (max 512 bytes)".into());
         }
         if let Some(condition) = Condition::plain(text) {
             return Ok(Constraint(vec![Group::of(vec![condition?])]));
         }
         let Some(patterns) = PATTERNS.as_ref() else {
-            return Err("constraint parser error".to_owned());
+            return Err("constraint parser error".into());
         };
         let text = rewrite_ranges(patterns, text);
         let groups: Vec<&str> = text.split("||").collect();
         if groups.len() > 32 {
-            return Err("too many constraint groups (max 32)".to_owned());
+            return Err("too many constraint groups (max 32)".into());
         }
         groups
             .into_iter()
@@ -300,15 +316,15 @@ fn rewrite_ranges(patterns: &Patterns, text: &str) -> String {
 }
 
 impl Group {
-    fn parse(patterns: &Patterns, text: &str) -> Result<Self, String> {
+    fn parse(patterns: &Patterns, text: &str) -> Result<Self, Error> {
         let quoted = || {
             format!(
                 "improper constraint: {}",
-                driftless_go::quote::quote(text.as_bytes())
+                crate::quote::quote(text.as_bytes())
             )
         };
         if !patterns.valid.is_match(text) {
-            return Err(quoted());
+            return Err(quoted().into());
         }
         let mut found: Vec<&str> = patterns.find.find_iter(text).map(|m| m.as_str()).collect();
         if found.is_empty() {
@@ -334,12 +350,13 @@ fn is_x(text: &str) -> bool {
 }
 
 impl Condition {
-    fn parse(patterns: &Patterns, text: &str) -> Result<Self, String> {
+    fn parse(patterns: &Patterns, text: &str) -> Result<Self, Error> {
         let Some(m) = patterns.one.captures(text) else {
             return Err(format!(
                 "improper constraint: {}",
-                driftless_go::quote::quote(text.as_bytes())
-            ));
+                crate::quote::quote(text.as_bytes())
+            )
+            .into());
         };
         let part = |i: usize| m.get(i).map_or("", |g| g.as_str());
         let written = Written {
@@ -355,7 +372,7 @@ impl Condition {
     /// Parses a condition in its most common form, a sign and a version of digits, without the
     /// patterns, which take longer to compile than most charts to render. `None` for all other
     /// forms.
-    fn plain(text: &str) -> Option<Result<Self, String>> {
+    fn plain(text: &str) -> Option<Result<Self, Error>> {
         const SIGNS: [&str; 11] = [">=", "=>", "<=", "=<", "!=", "~>", "=", ">", "<", "~", "^"];
         let space = [' ', '\t', '\n', '\x0C', '\r'];
         let text = text.trim_matches(space);
@@ -367,7 +384,7 @@ impl Condition {
     }
 
     /// Creates a condition from a sign and a version, given as a whole and in parts.
-    fn new(op: &str, whole: &str, written: &Written<'_>) -> Result<Self, String> {
+    fn new(op: &str, whole: &str, written: &Written<'_>) -> Result<Self, Error> {
         let Written {
             major,
             minor,
@@ -546,6 +563,18 @@ mod tests {
             }
         }
         assert!(plain > 250, "{plain} of the texts are plain");
+    }
+
+    #[test]
+    fn strict_versions_have_three_numbers() {
+        for text in ["1.2.3", "0.0.0", "10.20.30", "1.2.3-rc.1+b.01", "1.0.0-0a"] {
+            assert!(Version::parse_strict(text).is_some(), "{text}");
+        }
+        for text in [
+            "1", "1.2", "v1.2.3", "01.2.3", "1.02.3", "1.2.03", "1.2.3-01", "1.2.3-", "",
+        ] {
+            assert!(Version::parse_strict(text).is_none(), "{text}");
+        }
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! Limits on the time and memory that untrusted input may use ([`Fuel`]), and the places in it that
+//! errors name ([`Span`]).
+//!
+//! ```
+//! use driftless_fuel::{Fuel, FuelKind, FuelLimits, Span, excerpt};
+//!
+//! let limits = FuelLimits { nodes: 2, ..FuelLimits::NONE };
+//! let fuel = Fuel::new(limits);
+//! let text = "a, b, c";
+//! let mut column = 1;
+//! let refused = text.split_inclusive(", ").find_map(|item| {
+//!     let here = Span::new("list.txt", 1, column);
+//!     column += item.chars().count();
+//!     fuel.nodes(1).err().map(|out| (here, out))
+//! });
+//! let (span, out) = refused.ok_or("the limit is not reached")?;
+//! assert_eq!(out.which, FuelKind::Nodes);
+//! assert_eq!(format!("{span}: {out}"), "list.txt:1:7: more than 2 values");
+//! assert_eq!(
+//!     excerpt(text, &span),
+//!     " --> list.txt:1:7\n  |\n1 | a, b, c\n  |       ^\n",
+//! );
+//! # Ok::<(), &str>(())
+//! ```
+//!
+//! # Fuel
+//!
+//! The caller's options set the limits ([`FuelLimits`]); the engine creates a [`Fuel`] from them
+//! and charges it before it spends time or allocates something. [`OutOfFuel`] names which of the
+//! four ran out; each engine converts it to its own error, with the place. Steps that have run out
+//! stay so: after one ignored error, the next charge fails as well.
+//!
+//! | | one unit |
+//! | --- | --- |
+//! | steps | about 50 ns of work: a comparison, a visited value, 16 to 64 bytes of input |
+//! | bytes | a byte of text or output |
+//! | nodes | a value in memory: a scalar, a list; a map is five; 64 bytes of a string are one more where strings are kept |
+//! | depth | a level of nesting: deeper values are never created, so that values can be walked and dropped by recursion |
+//!
+//! The limits of the engines, which are the defaults of these types:
+//!
+//! | input or result | steps | bytes | nodes | depth | other limits |
+//! | --- | --- | --- | --- | --- | --- |
+//! | one YAML file (`driftless_manifest::yaml::Limits`), aliases expanded and tags in full | the caller's | 16 MiB | 1,000,000 | 1,000 | 50,000 documents |
+//! | one kustomize build (`driftless_kustomize::Limits`) | 40,000,000 | 64 MiB of files | 1,500,000 | 1,000 in an object | 64 levels of bases, 5,000 kustomizations, 50,000 objects, 64 MiB of output |
+//! | a kustomization, or YAML inside a value | the build's | 4 MiB inside a value | 250,000 | 1,000 | |
+//! | the selectors of one list (`driftless_kustomize::SelectorBudget`) | 40,000,000 | | | | 64 KiB and 1,000 Unicode classes for each expression |
+//! | the substitution in all objects of a build | 40,000,000 | 16 MiB for each string, 96 MiB in total | 4,000,000 | 64 expansions | 20,000,000 steps for each string |
+//! | the templates of a chart (`driftless_gotmpl::Limits`) | 20,000,000 | 64 MiB | 250,000 variables at one time | 1,000 templates | 600,000 tokens, 500 nested actions or parentheses |
+//! | the files of a chart (`driftless_helm::LoadLimits`) | 40,000,000 | 100 MiB for each archive, 120 MiB in total, 5 MiB for each file (Helm 3), 8 MiB of values | 400,000 in all YAML of the chart and its subcharts, 200,000 in one values file | 32 subcharts, 64 directories | 20,000 files |
+//! | the documents that a chart renders | 25,000,000 | | 5,000,000, with a post-renderer 1,000,000 | 1,000 | |
+//! | one SOPS file | 20,000,000 | 16 MiB | 500,000 | 1,000 | 512 keys, a rule of 4 KiB |
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
+mod fuel;
+mod span;
+
+pub use fuel::{Fuel, FuelKind, FuelLimits, MAP_NODES, OutOfFuel, TEXT_PER_NODE, text_nodes};
+pub use span::{Span, excerpt};
+
+/// Compiles and runs the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
